@@ -29,6 +29,7 @@ PASSIVE = (*SHAPES, "trail-popcount", "predecessor", "traffic-share", "trained")
 PAPER = Lab(runs=0, topics=TOPICS, relays=500, depth=3, listed=True)
 HARDENED_2000 = Lab(runs=0, topics=TOPICS, relays=2000, depth=2, listed=False, origins=2)
 HARDENED = Lab(runs=0, topics=TOPICS, relays=500, depth=2, listed=False, origins=2)
+SHARDS = replace(HARDENED_2000, shards=4)
 OPEN, HIDDEN, NEAR = Learning(), Learning(path=False), Learning(path=False, chains=False)
 AUTHORS = ("origin-choice", "timing")
 
@@ -53,7 +54,7 @@ class Experiment:
 OVERLAY = (0.01, 0.05, 0.1, 0.2)  # the shares of the oracle's table, whose trees fill up from the left
 FULL = replace(PAPER, shape="full")
 # What the command line may change of a lab.
-OPTIONS = ("relays", "topics", "depth", "messages", "origins", "trees")
+OPTIONS = ("relays", "topics", "depth", "messages", "origins", "trees", "shards")
 CHURNING = replace(HARDENED, down=8.0, epochs=96)
 TWO_TOPICS = replace(HARDENED, topics_each=2)
 TRAINED = ("trained", "traffic-share")
@@ -107,6 +108,12 @@ EXPERIMENTS = {
     "renewal-apart": Experiment(TWO_TOPICS, LINKS, 200),
     "renewal-together": Experiment(replace(TWO_TOPICS, together=True), LINKS, 200),
     "mailbox-shared": Experiment(replace(TWO_TOPICS, shared=True), LINKS, 200),
+    "shards": Experiment(replace(SHARDS, messages=20), PASSIVE, 400),
+    "shards-fresh": Experiment(replace(SHARDS, epochs=24, renewal="fresh"), ("predecessor",), 60),
+    "shards-scan": Experiment(replace(SHARDS, scan=True), ("active-scan",), 100, active=True),
+    "shards-publishers": Experiment(replace(SHARDS, messages=100), ("first-spy",), 600),
+    "shards-authors": Experiment(replace(SHARDS, messages=300, one_author=True), AUTHORS, 100),
+    "shards-subscriptions": Experiment(replace(SHARDS, messages=50), TOPICS_OF, 100),
     "subscriptions-paper": Experiment(replace(PAPER, messages=50), TOPICS_OF, 200),
     "subscriptions-hardened": Experiment(replace(HARDENED, messages=50), TOPICS_OF, 200),
 }
@@ -120,7 +127,7 @@ def case_of(spark: SparkSession, lab: Lab, adversary: Adversary) -> Case:
     nothing = spark.createDataFrame([], OBSERVATIONS)  # no adversary here chooses by what it has seen
     watched = colluders(adversary, lab.relay_names(spark), nothing)
     observations = lab.observations(spark, watched)
-    return Case(observations, kept(lab.truths(spark)), lab.rosters(spark), lab.relays, lab.depth)
+    return Case(observations, kept(lab.truths(spark)), lab.rosters(spark), lab.spanned, lab.depth, lab.shards)
 
 
 class Findings:

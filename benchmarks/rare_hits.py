@@ -102,7 +102,7 @@ def parent_of_interior(asked: Asked, number: int, colluding: Numbers) -> Iterato
 
 def predecessor(asked: Asked, number: int, colluding: Numbers) -> Iterator[Trial]:
     """Yield the trials: topics with an honest subscriber, of one tree each."""
-    weight = asked.relays / asked.seating.width
+    weight = asked.spanned / asked.seating.width
     for topic in watched(asked, number, colluding):
         yield topic.trial(weight ** np.bincount(topic.seats["above"][topic.inner], minlength=asked.relays))
 
@@ -112,7 +112,7 @@ def traffic_share(asked: Asked, number: int, colluding: Numbers) -> Iterator[Tri
     for topic in watched(asked, number, colluding):
         node, above = topic.seats["node"], topic.seats["above"]
         ratios = np.zeros(asked.relays)
-        ratios[topic.below] = -2 * np.log(asked.relays)
+        ratios[topic.below] = -2 * np.log(asked.spanned)
         known = np.unique(np.concatenate([way["number"] for way in topic.seen]))
         total = len(known) / (1 - (1 - len(colluding) / asked.relays) ** asked.depth)
         passed = np.zeros(asked.relays)
@@ -126,14 +126,14 @@ def traffic_share(asked: Asked, number: int, colluding: Numbers) -> Iterator[Tri
 
 def _ratio(asked: Asked, messages: Reals, total: float) -> Reals:
     """Log likelihood ratio of being the root, as `attacks.traffic` has it."""
-    (top, top_share), *lower = levels(asked.relays, asked.depth)
+    (top, top_share), *lower = levels(asked.spanned, asked.depth)
 
     def log_rate(expected: float, share: float) -> Reals:
         return np.log(expected) + messages * np.log(share) - total * share
 
     if not lower:
         return np.full(len(messages), np.log(top))
-    others = [log_rate(size / asked.relays, share) for size, share in lower]
+    others = [log_rate(size / asked.spanned, share) for size, share in lower]
     return log_rate(top, top_share) - np.logaddexp.reduce(others)
 
 
@@ -196,6 +196,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1500)
     parser.add_argument("--depth", type=int, default=2)
     parser.add_argument("--origins", type=int, default=2)
+    parser.add_argument("--shards", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     given = vars(parser.parse_args())
     attack = given.pop("attack")

@@ -26,7 +26,7 @@ from hushcast_protocol.authorities import (
 )
 from hushcast_protocol.authorities import frames as authorities
 from hushcast_protocol.authorities import requests as directory_requests
-from hushcast_protocol.base import handovers, links, roster, signatures, stamps
+from hushcast_protocol.base import handovers, links, roster, sharding, signatures, stamps
 from hushcast_protocol.base.hashes import Domain
 from hushcast_protocol.base.signatures import Purpose
 from hushcast_protocol.brokers import frames as brokers
@@ -42,6 +42,7 @@ from hushcast_protocol.content import messages, reports
 from hushcast_protocol.overlay import frames, leases, parcels
 from hushcast_protocol.purposes import grants, issued
 from hushcast_protocol.shards import guides, slices
+from hushcast_protocol.shards import requests as shard_requests
 from hushcast_protocol.spatial import answer as located
 from hushcast_protocol.spatial import batch, offer, pages, parts, proof, requests, subscription, table
 from hushcast_protocol.spatial import messages as located_messages
@@ -189,13 +190,23 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         authorities.Heads,
         authorities.AskListing,
         listing.Listing,
+        listing.Drawn,
         gathering.Have,
         gathering.AskDescriptors,
         gathering.Descriptors,
         evidence.Evidence,
         evidence.Fork,
     ),
-    "shards": (slices.Sharding, slices.Slice, slices.Leaf, guides.Piece, guides.Guide),
+    "shard-requests": (
+        shard_requests.AskLeaf,
+        shard_requests.AskSlice,
+        shard_requests.AskPiece,
+        shard_requests.ShownLeaf,
+        shard_requests.ShownSlice,
+        shard_requests.ShownPiece,
+        shard_requests.NotShown,
+    ),
+    "shards": (sharding.Sharding, slices.Slice, slices.Leaf, guides.Piece, guides.Guide),
     "roster": (roster.RosterBody, roster.Network, roster.Entry, roster.Descriptor),
 }
 

@@ -41,9 +41,10 @@ def audit(choices: Choices, config: Path | None, epochs: int, proofs: Path | Non
     """Ask all directories of a network for their rosters, and compare them.
 
     Checks what each one shows as a daemon does: signatures of a quorum, the chain of heads, that the relays
-    are those that the head stands for, and each relay's signature. Says who is away, behind, or shows what
-    does not hold. No daemon needs to run. Over Tor it starts a tor of its own, or uses the system's, as the
-    configuration has it. Ends with exit code 1 if anything is bad.
+    are those that the head stands for, and each relay's signature. Of a network in shards it asks each
+    directory for all shards of the newest head. Says who is away, behind, or shows what does not hold. No
+    daemon needs to run. Over Tor it starts a tor of its own, or uses the system's, as the configuration has
+    it. Ends with exit code 1 if anything is bad.
 
     \b
     Examples:
@@ -136,8 +137,7 @@ def _ask(settings: NodeSettings, network: Network, pinned: Authorities, epochs: 
 
     from hushcast_cli.exits import Failure
     from hushcast_cli.progress import reporting
-    from hushcast_directory.auditing import ask_all
-    from hushcast_protocol.authorities.auditing import audit as examine
+    from hushcast_directory.auditing import audit_all
     from hushcast_runtime.environment import system_environment
     from hushcast_runtime.process import open_transport
 
@@ -145,9 +145,9 @@ def _ask(settings: NodeSettings, network: Network, pinned: Authorities, epochs: 
         own = msgspec.structs.replace(settings, state=folder)
         async with trio.open_nursery() as nursery:
             transport = await open_transport(own, nursery, lambda tor: None)
-            answers = await ask_all(system_environment(), transport, network, pinned.members, epochs)
+            found = await audit_all(system_environment(), transport, network, pinned, epochs)
             nursery.cancel_scope.cancel()
-        return examine(network, pinned, answers)
+        return found
 
     async def in_time(folder: str) -> Audit:
         with trio.fail_after(WITHIN):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushcast_cli.options import GIVEN, Choices, json_option, pass_choices
+from hushcast_cli.options import GIVEN, Choices, json_option, pass_choices, shard_size_option
 from hushcast_cli.simulated_authorities import AUTHORITIES
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
 
@@ -26,7 +26,7 @@ NETWORK_FILE = "network.toml"
 
 
 def rules_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the quorum and the rules of admission, which the command gets as `quorum` and `rules`."""
+    """Add what a set agrees on: the command gets `quorum`, `rules` of admission, and `shard_size`."""
 
     @click.option(
         "--quorum",
@@ -56,6 +56,7 @@ def rules_options(command: Callable[..., None]) -> Callable[..., None]:
         metavar="B",
         help="Bits of work that a name costs: with 20 a core looks for a day.",
     )
+    @shard_size_option()
     @functools.wraps(command)
     def wrapped(*given: Any, newcomers: int, growth: float, age: bool, work: int, **named: Any) -> None:
         from hushcast_directory.settings import AdmissionSection
@@ -104,6 +105,7 @@ def init(
     first_roster: int,
     quorum: int | None,
     rules: AdmissionSection,
+    shard_size: int | None,
 ) -> None:
     """Write the configurations and keys of N directories that agree, one folder each, below DIR.
 
@@ -135,7 +137,7 @@ def init(
         state = private_directory(own / STATE)
         seed, service = (load_seed(state / name, randomness) for name in KEY_FILES)
         listed.append(AuthoritySection(key=seed.public().hex(), address=onion_address(service.public())))
-    lines = set_lines(listed, needed, rules)
+    lines = set_lines(listed, needed, rules, shard_size)
     for own in folders:
         text = _config(own, section, first_roster) + "\n" + lines
         _check(text, str(own / CONFIG))
@@ -147,7 +149,9 @@ def init(
 @click.command("members")
 @click.argument("files", type=GIVEN, metavar="FILE...", nargs=-1, required=True)
 @rules_options
-def members(files: tuple[Path, ...], quorum: int | None, rules: AdmissionSection) -> None:
+def members(
+    files: tuple[Path, ...], quorum: int | None, rules: AdmissionSection, shard_size: int | None
+) -> None:
     """Print what the configurations of several directories have in common, from their network.toml.
 
     Each directory runs alone first (`hushcast init directory` with the same --network and --epoch, `hushcast
@@ -179,10 +183,12 @@ def members(files: tuple[Path, ...], quorum: int | None, rules: AdmissionSection
             raise UsageError(f"{where}: this directory is given twice")
         network = one
         listed[one.directory_key] = AuthoritySection(key=one.directory_key, address=one.directory)
-    write(set_lines(list(listed.values()), _quorum(len(listed), quorum), rules).encode())
+    write(set_lines(list(listed.values()), _quorum(len(listed), quorum), rules, shard_size).encode())
 
 
-def set_lines(listed: Sequence[AuthoritySection], quorum: int, rules: AdmissionSection) -> str:
+def set_lines(
+    listed: Sequence[AuthoritySection], quorum: int, rules: AdmissionSection, shard_size: int | None = None
+) -> str:
     """Return the lines of `[authorities]`, the same in every configuration of the set."""
     from hushcast_runtime.network_file import toml_text
 
@@ -190,9 +196,10 @@ def set_lines(listed: Sequence[AuthoritySection], quorum: int, rules: AdmissionS
         f"  {{ key = {toml_text(one.key)}, address = {toml_text(one.address)} }},\n"
         for one in sorted(listed, key=lambda one: one.key)
     )
+    size = "" if shard_size is None else f"shard_size = {shard_size}\n"
     return (
         "# The directories that agree, the same lines at each of them.\n"
-        f"[authorities]\nquorum = {quorum}\nmembers = [\n{rows}]\n"
+        f"[authorities]\nquorum = {quorum}\n{size}members = [\n{rows}]\n"
         "\n# What newcomers need for a seat.\n"
         f"[authorities.admission]\nnewcomers = {rules.newcomers}\ngrowth = {rules.growth}\n"
         f"age = {'true' if rules.age else 'false'}\nwork = {rules.work}\n"

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hushcast.words import Finding
     from hushcast_runtime.state_directory import StateKind
 
+_WITH_A_DOCTOR = ("directory", "gateway", "server", "proxy", "broker", "tomography")  # of their own
 _MARKS = {"good": "✔", "warning": "!", "bad": "✘"}
 
 
@@ -39,7 +40,7 @@ def doctor(choices: Choices, timeout: float | None, config: Path | None) -> None
         from hushcast_node.settings import NodeSettings
         from hushcast_protocol.base.errors import UsageError
 
-        if (program := program_of(config)) in ("gateway", "server", "proxy", "broker", "tomography"):
+        if (program := program_of(config)) in _WITH_A_DOCTOR:
             command = f"central {program}" if program in ("server", "proxy") else program
             raise UsageError(f"{config} is a {program}'s, which `hushcast {command} doctor` looks at")
         if program == "located provider":
@@ -47,8 +48,7 @@ def doctor(choices: Choices, timeout: float | None, config: Path | None) -> None
         settings, kind = load_daemon(config)
         # Before the daemon is asked: one that refuses its state does not run.
         tell_findings(choices, [_look_at_state(Path(settings.state), kind)])
-        if not isinstance(settings, NodeSettings):
-            return  # a directory has no socket
+        assert isinstance(settings, NodeSettings)
         choices.socket = choices.socket or settings.socket_path()
     tell_findings(choices, ask(choices, lambda daemon: daemon.examine(), timeout))
 

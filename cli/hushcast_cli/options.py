@@ -11,6 +11,7 @@ from typing import Any, TypeVar, get_args
 
 import click
 
+from hushcast_protocol.base.shard_count import MIN_SHARD_SIZE, SHARD_SIZE
 from hushcast_protocol.brokers.conditions import Condition, Otherwise
 from hushcast_protocol.overlay.profile import HARDENED, MAX_DEPTH, PROFILES
 
@@ -159,6 +160,27 @@ def terms_options(command: Callable[..., None]) -> Callable[..., None]:
         command(*given, terms=terms, **named)
 
     return wrapped
+
+
+def _check_shard_size(context: click.Context, parameter: click.Parameter, size: int | None) -> int | None:
+    if size is not None and 0 < size < MIN_SHARD_SIZE:
+        raise click.BadParameter(
+            f"{size} is too small: {MIN_SHARD_SIZE} or more, or 0 for no shards", context, parameter
+        )
+    return size
+
+
+def shard_size_option(default: int | None = None) -> Callable[[CommandT], CommandT]:
+    """Return the option that says how large shards are: 0, or 4 to 500 relays in the mean."""
+    return click.option(
+        "--shard-size",
+        type=click.IntRange(0, SHARD_SIZE),
+        default=default,
+        callback=_check_shard_size,
+        metavar="N",
+        help="Relays of a shard in the mean; a network of more than 1.41 times as many is cut. 0: never."
+        f"  [default: {SHARD_SIZE}]",
+    )
 
 
 timeout_option = click.option(

@@ -7,11 +7,13 @@ from collections.abc import Callable
 
 import click
 
-from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.options import Choices, json_option, pass_choices, shard_size_option
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.shard_count import SHARD_SIZE
 
 AUTHORITIES = 9  # `MAX_AUTHORITIES`, which loads what `--version` need not wait for
 MAX_EPOCHS = 1_000_000  # of a simulation: ten hours
+MAX_SIMULATED = 2000  # relays: each epoch all of them are on every ballot
 _EVERY = 1.0  # seconds between two words of progress, at first; each takes twice as long up to a minute
 _ROWS = {
     "epochs": "epochs",
@@ -21,6 +23,7 @@ _ROWS = {
     "proven": "forks proven",
     "accused": "evidence",
     "named": "named in heads",
+    "cut": "in shards",
     "wrong": "wrong",
 }
 
@@ -62,6 +65,15 @@ _ROWS = {
     metavar="SHARE",
     help="Messages of honest ones that miss their round.",
 )
+@click.option(
+    "--relays",
+    type=click.IntRange(1, MAX_SIMULATED),
+    default=6,
+    show_default=True,
+    metavar="N",
+    help="Relays that register.",
+)
+@shard_size_option(default=SHARD_SIZE)
 @click.option("--seed", type=int, default=1, show_default=True, metavar="S", help="The same gives the same.")
 @json_option
 @pass_choices
@@ -73,6 +85,8 @@ def simulate_authorities(
     faulty: int | None,
     epochs: int,
     late: float,
+    relays: int,
+    shard_size: int,
     seed: int,
 ) -> None:
     """Simulate directories that agree on a head for each epoch, while some of them are faulty.
@@ -85,6 +99,7 @@ def simulate_authorities(
     Example:
       hushcast directory simulate --authorities 5 --quorum 3 --faulty 2 --epochs 110
       hushcast directory simulate --authorities 7 --quorum 5 --late 0.05 --epochs 110 --json
+      hushcast directory simulate --relays 60 --shard-size 8 --epochs 110
     """
     from hushcast_cli.output import json_line, table, write
     from hushcast_cli.progress import reporting
@@ -100,7 +115,7 @@ def simulate_authorities(
     if bad >= authorities:
         raise UsageError(f"--faulty {bad}: one of the {authorities} authorities has to be honest")
     with reporting() as progress:
-        plan = Plan(authorities, needed, bad, epochs, late, seed)
+        plan = Plan(authorities, needed, bad, epochs, late, seed, relays, shard_size)
         result = simulate(plan, _now_and_then(progress)).as_dict()
     rows = [(_ROWS[name], str(value)) for name, value in result.items()]
     write(json_line(result) if choices.json else table(rows))

@@ -158,7 +158,8 @@ def _roster(status: Status) -> str:
     roster = status.get("roster")
     if roster is None:
         return "none yet"
-    parts = [counted(roster["relays"], "relay")]
+    relays = counted(roster["relays"], "relay")
+    parts = [f"{relays} in {roster['shards']} shards" if "shards" in roster else relays]
     if "epoch" in status:
         age = max(0, status["epoch"] - roster["epoch"])
         parts.append(f"{counted(age, 'epoch')} old" if age else "of this epoch")

@@ -16,6 +16,7 @@ from hushcast_cli.options import (
     json_option,
     new_testnet_option,
     pass_choices,
+    shard_size_option,
     testnet_option,
 )
 from hushcast_cli.simulate import simulate
@@ -64,6 +65,7 @@ testnet.add_command(watch)
     metavar="N",
     help="Directories, of which more than half agree on each roster.  [default: 1]",
 )
+@shard_size_option()
 @click.option(
     "--proxies",
     type=click.IntRange(min=2),
@@ -152,6 +154,7 @@ def up(
     Example:
       hushcast testnet up --dir /tmp/testnet --nodes 10 --clients 2
       hushcast testnet up --dir /tmp/testnet --authorities 5
+      hushcast testnet up --dir /tmp/testnet --authorities 3 --nodes 12 --shard-size 4
       hushcast testnet up --dir /tmp/testnet --carrier central --nodes 6
       hushcast testnet up --dir /tmp/testnet --carrier brokers --privacy full
       hushcast testnet up --dir /tmp/testnet --carrier brokers --privacy community

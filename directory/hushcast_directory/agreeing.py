@@ -22,15 +22,23 @@ from hushcast_protocol.authorities.chain import Followed
 from hushcast_protocol.authorities.evidence import Evidence
 from hushcast_protocol.authorities.gathering import Gathered, PeerFrame
 from hushcast_protocol.authorities.heads import decode_head
-from hushcast_protocol.authorities.listing import Listed, Listing, descriptor_digest
+from hushcast_protocol.authorities.listing import Listed, Listing
 from hushcast_protocol.authorities.machine import MAX_LISTINGS, Authority
 from hushcast_protocol.authorities.members import Authorities
 from hushcast_protocol.authorities.requests import Agreed, Fetch, Refused
 from hushcast_protocol.authorities.schedule import schedule
 from hushcast_protocol.base.addresses import Address, parse_address
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.roster import Descriptor, SignedRoster, check_descriptor, listed_descriptors
+from hushcast_protocol.base.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.roster import (
+    Descriptor,
+    SignedRoster,
+    check_descriptor,
+    descriptor_digest,
+    listed_descriptors,
+)
 from hushcast_protocol.base.wire import PublicKey, encode
+from hushcast_protocol.shards.requests import ShardAnswer, ShardRequest
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import LOOK_EVERY
@@ -87,7 +95,7 @@ class Agreeing:
         self._counters = counters
         self._prepare = prepare
         self._machine: Authority | None = None
-        self._archive = Archive(roll.store)
+        self._archive = Archive(roll.network.id, roll.store)
         self.peers = Peers(transport, roll.network.id, roll.seed, env, roll.calendar, self._hear)
         self.works = Works(
             roll.network.id, roll.lists, roll.store, env, lambda: counters.add("newcomers_turned_away")
@@ -117,12 +125,26 @@ class Agreeing:
         return len(self._roll.listed())
 
     @property
+    def waiting(self) -> int:
+        """How many wait for a seat, by the newest head."""
+        return self._roll.waiting
+
+    @property
+    def machine(self) -> Authority | None:
+        """What decides; `None` while what was kept is read."""
+        return self._machine
+
+    @property
+    def doubt(self) -> str | None:
+        """One line of what is wrong with the time; `None`: nothing."""
+        return self._clock.problem() if self._waits is None else self._waits
+
+    @property
     def problem(self) -> str | None:
         """One line for the operator of what is wrong; `None`: nothing."""
         if self._machine is not None and self._machine.chain.state.fork is not None:
             return "the authorities forked: this one votes no more, see `hushcast directory evidence`"
-        if self._waits is not None or (problem := self._clock.problem()) is None:
-            problem = self._waits
+        problem = self.doubt
         if problem is None and self.peers.is_cut_off:
             problem = "no other authority is reached"
         if problem is None and self._is_elsewhere():
@@ -172,8 +194,17 @@ class Agreeing:
         found, more = self._archive.after(request.after)
         if found is None:
             return Agreed((), (), (), False)
-        turns = [one for one in state.turns if after < epoch_of(one) < found.listing.epoch]
-        return Agreed((*turns, found.certified), found.entries, found.listing.waiting, more)
+        listing = found.listing
+        turns = [one for one in state.turns if after < epoch_of(one) < epoch_of(found.certified)]
+        heads = (*turns, found.certified)
+        if listing is None:
+            return Agreed(heads, (), (), more)
+        shards = listing.shards_digest if listing.shards else None
+        return Agreed(heads, found.entries, listing.waiting, more, shards)
+
+    def part(self, request: ShardRequest) -> ShardAnswer:
+        """Return a part of the network where it is in shards, if it is here."""
+        return self._archive.part(request)
 
     async def _hear(self, sender: PublicKey, frame: PeerFrame) -> None:
         machine = self._machine
@@ -305,7 +336,7 @@ class Agreeing:
     async def _accuse(self, evidence: Evidence) -> None:
         self._counters.add("evidence_found")
         log.error("an authority said two things for one epoch")
-        key = descriptor_digest(encode(evidence))
+        key = digest(Domain.LISTING, encode(evidence), size=LABEL)
         held = [known for known, _ in await self._store.scan(EVIDENCE)]
         if len(held) < MAX_EVIDENCE:
             await self._store.write(Change(EVIDENCE, key, encode(evidence)))
@@ -356,6 +387,7 @@ def _listing_of(roster: SignedRoster, roll: Roll) -> Listing:
     """Return a single directory's last roster as the listing that a first head goes on from."""
     seats = []
     for signed in listed_descriptors(roster):
-        relay = check_descriptor(signed, roll.network).relay
-        seats.append((relay, descriptor_digest(signed.body), roster.relays[relay].since))
+        held = check_descriptor(signed, roll.network)
+        since = roster.relays[held.relay].since
+        seats.append((held.relay, descriptor_digest(signed.body), held.difficulty, since))
     return Listing(roster.epoch, tuple(sorted(seats)), ())

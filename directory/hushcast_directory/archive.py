@@ -1,40 +1,55 @@
-"""The archive: the last heads, each with the descriptors of the relays that it stands for, to be served."""
+"""The archive: the last heads, each with the descriptors of the relays that it stands for, to be served.
+
+On a day of shards a head is served alone. What it stands for is asked for in parts: how each shard stands in
+an epoch, which is kept with its head, and the shards themselves, which are those of a day (`days.py`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
 
+from hushcast_directory.days import Days
+from hushcast_protocol.authorities.answers import is_cut
 from hushcast_protocol.authorities.heads import Certified, decode_head
 from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.base.roster import Entry
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
+from hushcast_protocol.shards.cutting import Leaves
+from hushcast_protocol.shards.requests import AskLeaf, NotShown, ShardAnswer, ShardRequest, ShownLeaf
+from hushcast_protocol.shards.slices import Find
 from hushcast_runtime.store import Change, Store, record_reader
 
 HEADS_KEPT = 48  # two days, as rosters: a daemon away for longer starts with the newest
 
-_SHOWN = "agreed"
+_SHOWN, _LEAVES = "agreed", "leaves"
 
 
 class Shown(msgspec.Struct, frozen=True, array_like=True):
-    """A head and all that it stands for."""
+    """A head and all that it stands for; on a day of shards these are served apart."""
 
     certified: Certified
-    listing: Listing
-    descriptors: tuple[Signed, ...]
+    listing: Listing | None = None
+    descriptors: tuple[Signed, ...] = ()
     """In the order of the listing's seats."""
 
     @property
     def entries(self) -> tuple[Entry, ...]:
         """The relays with a seat as daemons get them."""
+        if self.listing is None:
+            return ()
         seats = zip(self.descriptors, self.listing.seats, strict=True)
-        return tuple(Entry(signed, since) for signed, (_, _, since) in seats)
+        return tuple(Entry(signed, since) for signed, (*_, since) in seats)
 
+
+_Bodies = tuple[tuple[int, tuple[bytes, ...]], ...]
+"""The leaves of an epoch, by day."""
 
 _decode: Callable[[bytes], Shown] = record_reader(Shown, "head")
+_decode_leaves: Callable[[bytes], _Bodies] = record_reader(_Bodies, "leaves")  # type: ignore[arg-type]
 
 
 class _Pending(NamedTuple):
@@ -45,16 +60,23 @@ class _Pending(NamedTuple):
 
 
 class Archive:
-    """Heads with their relays, in memory as they are kept, and in a store."""
+    """Heads with what they stand for, in memory as it is kept, and in a store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, network: bytes, store: Store) -> None:
+        """`network` is its id."""
         self._store = store
+        self._days = Days(network, store)
         self._shown: dict[int, bytes] = {}
+        self._leaves: dict[int, dict[int, Leaves]] = {}
         self._pending: _Pending | None = None
 
     async def load(self) -> None:
         """Read back what was kept before a restart."""
+        await self._days.load()
         self._shown = {int.from_bytes(key, "big"): value for key, value in await self._store.scan(_SHOWN)}
+        for key, value in await self._store.scan(_LEAVES):
+            by_day = {day: Leaves(bodies) for day, bodies in _decode_leaves(value)}
+            self._leaves[int.from_bytes(key, "big")] = by_day
 
     @property
     def epochs(self) -> list[int]:
@@ -63,8 +85,9 @@ class Archive:
 
     @property
     def missing(self) -> set[bytes]:
-        """Digests of descriptors without which the newest head cannot be served."""
-        return set() if self._pending is None else self._pending.missing
+        """Digests of descriptors without which the newest head, or a slice, cannot be served."""
+        missing = self._days.missing
+        return missing if self._pending is None else missing | self._pending.missing
 
     def after(self, epoch: int | None) -> tuple[Shown | None, bool]:
         """Return the first head after an epoch, or the newest; and whether there are later ones."""
@@ -74,28 +97,50 @@ class Archive:
         chosen = later[-1] if epoch is None else later[0]
         return _decode(self._shown[chosen]), chosen != later[-1]
 
-    def find(self, known: bytes) -> Signed | None:
-        """Return a descriptor of the newest head by its digest."""
-        return None if self._pending is None else self._pending.found.get(known)
+    def part(self, request: ShardRequest) -> ShardAnswer:
+        """Return a part of the network in shards, if it is here."""
+        if not isinstance(request, AskLeaf):
+            return self._days.part(request)
+        leaves = self._leaves.get(request.epoch, {}).get(request.day)
+        if leaves is None or request.shard >= len(leaves.bodies):
+            return NotShown()
+        return ShownLeaf(leaves.bodies[request.shard], leaves.tree.path(request.shard))
 
-    async def begin(
-        self, certified: Certified, listing: Listing, find: Callable[[bytes], Signed | None]
-    ) -> bool:
-        """Serve a head once all its descriptors are there; tell whether that is now. Durable on return."""
+    def find(self, known: bytes) -> Signed | None:
+        """Return a descriptor of the newest head, or of a slice, by its digest."""
+        found = None if self._pending is None else self._pending.found.get(known)
+        return found or self._days.find(known)
+
+    async def begin(self, certified: Certified, listing: Listing, find: Find) -> bool:
+        """Serve a head once all its descriptors are there; tell whether that is now. Durable on return.
+
+        On a day of shards it needs none: whoever wants a slice that is not whole here asks somebody else.
+        """
         if listing.epoch in self._shown:
             return False
-        digests = [known for _, known, _ in listing.seats]
+        changes = self._days.follow(listing, find)
+        leaves = self._days.leaves(listing)
+        if is_cut(decode_head(certified.head)):
+            self._pending = None
+            await self._show(listing.epoch, Shown(certified), leaves, changes)
+            return True
+        if changes:
+            await self._store.write(*changes)
+        digests = [known for _, known, *_ in listing.seats]
         found = {known: signed for known in digests if (signed := find(known)) is not None}
         self._pending = _Pending(certified, listing, found, set(digests) - found.keys())
         return await self._complete()
 
-    async def supply(self, known: bytes, signed: Signed) -> bool:
-        """Take a descriptor that was checked; tell whether a head can be served now."""
+    async def supply(self, given: Mapping[bytes, Signed]) -> bool:
+        """Take descriptors that were checked, by digest; tell whether a head can be served now."""
+        changes = self._days.supply(given)
+        if changes:
+            await self._store.write(*changes)
         pending = self._pending
-        if pending is None or known not in pending.missing:
+        if pending is None or pending.missing.isdisjoint(given):
             return False
-        pending.missing.remove(known)
-        pending.found[known] = signed
+        pending.found.update({known: given[known] for known in pending.missing & given.keys()})
+        pending.missing.difference_update(given)
         return await self._complete()
 
     async def _complete(self) -> bool:
@@ -103,17 +148,28 @@ class Archive:
         if pending is None or pending.missing:
             return False
         listing, found = pending.listing, pending.found
-        descriptors = tuple(found[known] for _, known, _ in listing.seats)
-        record = encode(Shown(pending.certified, listing, descriptors))
+        descriptors = tuple(found[known] for _, known, *_ in listing.seats)
+        shown = Shown(pending.certified, listing, descriptors)
+        await self._show(listing.epoch, shown, self._days.leaves(listing), [])
+        return True
+
+    async def _show(
+        self, epoch: int, shown: Shown, leaves: Mapping[int, Leaves], changes: Iterable[Change]
+    ) -> None:
+        key, record = epoch_key(epoch), encode(shown)
+        bodies: _Bodies = tuple((day, one.bodies) for day, one in leaves.items())
         old = self.epochs[: max(0, len(self._shown) + 1 - HEADS_KEPT)]
         await self._store.write(
-            Change(_SHOWN, epoch_key(listing.epoch), record),
-            *(Change(_SHOWN, epoch_key(epoch), None) for epoch in old),
+            *changes,
+            Change(_SHOWN, key, record),
+            *([Change(_LEAVES, key, encode(bodies))] if bodies else []),
+            *(Change(kind, epoch_key(known), None) for known in old for kind in (_SHOWN, _LEAVES)),
         )
-        self._shown[listing.epoch] = record
-        for epoch in old:
-            del self._shown[epoch]
-        return True
+        self._shown[epoch] = record
+        self._leaves[epoch] = dict(leaves)
+        for known in old:
+            del self._shown[known]
+            self._leaves.pop(known, None)
 
 
 def epoch_key(epoch: int) -> bytes:

@@ -23,11 +23,28 @@ from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.shards.requests import (
+    AskLeaf,
+    AskPiece,
+    AskSlice,
+    NotShown,
+    ShardAnswer,
+    ShardRequest,
+    ShownLeaf,
+    ShownPiece,
+    ShownSlice,
+)
 from hushcast_runtime.channel import open_channel
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.transports.base import Transport
 
 ANSWER_TIMEOUT = 90.0  # seconds; to register, the directory first reaches the relay
+
+_ANSWERS: dict[type[ShardRequest], type[ShardAnswer]] = {
+    AskLeaf: ShownLeaf,
+    AskSlice: ShownSlice,
+    AskPiece: ShownPiece,
+}
 
 
 class Known(Protocol):
@@ -62,6 +79,15 @@ class DirectoryClient:
         """
         answer = await self._ask(Fetch(after))
         if not isinstance(answer, Rosters | HandedOver | Agreed):
+            raise DecodeError("the directory answered something else than was asked")
+        return answer
+
+    async def part(self, request: ShardRequest) -> ShardAnswer:
+        """Return a part of a network in shards, unchecked as yet; `Refusal` where it is not shown there."""
+        answer = await self._ask(request)
+        if isinstance(answer, NotShown):
+            raise Refusal("the directory does not show this part of the network")
+        if not isinstance(answer, _ANSWERS[type(request)]):
             raise DecodeError("the directory answered something else than was asked")
         return answer
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.roster import MAX_RELAYS
+from hushcast_protocol.base.roster import MAX_SEATED
 from hushcast_protocol.base.wire import RelayId
 
-MAX_NAMES_FILE = MAX_RELAYS * 256  # bytes: a name on each line, and room for a comment behind it
+MAX_NAMES_FILE = MAX_SEATED * 256  # bytes: a name on each line, and room for a comment behind it
 
 _NAME = 64  # hexadecimal digits
 
@@ -48,6 +48,6 @@ def names_in(data: bytes, file: str) -> frozenset[RelayId]:
                 " `hushcast status` on its machine shows it"
             )
         names.add(name)
-    if len(names) > MAX_RELAYS:
-        raise UsageError(f"{file}: lists {len(names):,} relays, and a network has {MAX_RELAYS:,} at most")
+    if len(names) > MAX_SEATED:
+        raise UsageError(f"{file}: lists {len(names):,} relays, and a network has {MAX_SEATED:,} at most")
     return frozenset(names)

@@ -8,6 +8,7 @@ DIRECTORY_COUNTERS = {
     "registrations_refused": "descriptors that were not, whatever the reason",
     "newcomers_turned_away": "of these, unlisted relays that came while too many others waited",
     "rosters_asked_for": "questions for a roster",
+    "parts_asked_for": "questions for a part of a network in shards: a leaf, a slice or a piece of the guide",
     "connections_dropped": "connections that had asked nothing yet and gave way to newer ones",
     "heads_published": "heads that are served, of several directories that agree",
     "heads_missed": "epochs without a head",

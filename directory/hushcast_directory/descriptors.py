@@ -61,6 +61,10 @@ class Descriptors:
         """Return the epoch that relays are listed for next."""
         raise NotImplementedError
 
+    def count(self, now: float) -> int:
+        """Return how many relays are known whose descriptors hold."""
+        return len(self._live(now))
+
     def lists(self, relay: RelayId) -> bool:
         """Tell whether a relay is listed now."""
         return relay in self.listed()

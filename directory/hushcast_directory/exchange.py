@@ -64,9 +64,10 @@ class Exchange:
         self.ask_missing(others)
 
     def ask_missing(self, others: tuple[PublicKey, ...]) -> None:
-        """Ask for the descriptors without which the newest head cannot be served."""
+        """Ask for the descriptors without which the newest head, or a day's shards, cannot be served."""
+        missing = self._archive.missing
         for key in others:
-            for question in self._gathering.ask(key, self._archive.missing):
+            for question in self._gathering.ask(key, missing):
                 self._tell((key,), question)
 
     async def hear(self, sender: PublicKey, frame: Gathered) -> bool:
@@ -97,15 +98,13 @@ class Exchange:
         return self._roll.find(known) or self._archive.find(known)
 
     async def _given(self, sender: PublicKey, frame: Descriptors) -> bool:
-        is_whole = False
-        for known, signed in self._gathering.given(sender, frame):
+        given = dict(self._gathering.given(sender, frame))
+        for signed in given.values():
             check_descriptor(signed, self._roll.network)
-            if known in self._archive.missing:
-                is_whole = await self._archive.supply(known, signed)
-            queue = self._queues.setdefault(sender, deque(maxlen=MAX_GATHERED))
-            queue.append(signed)
+        queue = self._queues.setdefault(sender, deque(maxlen=MAX_GATHERED))
+        queue.extend(given.values())
         self._work.set()
-        return is_whole
+        return await self._archive.supply(given)
 
     async def _reach(self, sender: PublicKey) -> None:
         """Reach relays one after the other, as long as there are any that this authority told of."""

@@ -9,7 +9,7 @@ from typing import TypeVar
 import structlog
 import trio
 
-from hushcast_protocol.authorities.frames import MAX_ECHO
+from hushcast_protocol.authorities.frames import MAX_PEER_FRAME
 from hushcast_protocol.authorities.gathering import PeerFrame, decode_peer_frame
 from hushcast_protocol.authorities.members import Member
 from hushcast_protocol.base.addresses import parse_address
@@ -23,8 +23,8 @@ from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.transports.base import Transport, TransportError
 
-MAX_QUEUED = 128  # frames that wait for one authority; the oldest give way: they are of a time gone by
-MAX_PEER_BYTES = 32 * 1024 * 1024  # an epoch from one authority: its largest exchange has some 10 MB
+MAX_QUEUED = 256  # frames that wait for one authority; the oldest give way: they are of a time gone by
+MAX_PEER_BYTES = 64 * 1024 * 1024  # an epoch from one authority: its largest exchange has some 45 MB
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0  # seconds between attempts to reach one; within its rounds
 
 FrameT = TypeVar("FrameT")
@@ -84,6 +84,10 @@ class Peers:
         """How many of them were reached at the last attempt."""
         return sum(sender.is_reached is True for sender in self._senders.values())
 
+    def reach(self) -> dict[PublicKey, bool | None]:
+        """Return of each whether it was reached at the last attempt, `None` before the first."""
+        return {key: sender.is_reached for key, sender in self._senders.items()}
+
     @property
     def is_cut_off(self) -> bool:
         """Whether all were tried in vain."""
@@ -92,7 +96,7 @@ class Peers:
 
     def largest(self, peer: PublicKey) -> int:
         """Return up to how many bytes a frame may have from who has proven this key."""
-        return MAX_ECHO if self.knows(peer) else 0
+        return MAX_PEER_FRAME if self.knows(peer) else 0
 
     def knows(self, peer: PublicKey | None) -> bool:
         """Tell whether this is another authority's key."""
@@ -151,7 +155,7 @@ class Peers:
     async def _send_over_one_link(self, sender: _Sender, backoff: Backoff) -> None:
         """Send what comes until the link ends, or nothing came for half an epoch: it may be dead unseen."""
         link = Link.initiate(
-            self._network, sender.member.key, self._env.randomness, MAX_ECHO, identity=self._seed
+            self._network, sender.member.key, self._env.randomness, MAX_PEER_FRAME, identity=self._seed
         )
         address = parse_address(sender.member.address)
         channel, _ = await open_channel(
@@ -193,6 +197,7 @@ class _Sender:
         self.member = member
         self.frames: deque[Wire] = deque(maxlen=MAX_QUEUED)
         self.arrival = trio.Event()
+        self.arrival.set()  # a first link although nothing is to be sent: operators see who is reached
         self.scope = trio.CancelScope()
         self.is_running = False
         self.is_reached: bool | None = None  # by the last attempt, if there was one

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from hushcast_directory.descriptors import DESCRIPTOR, Descriptors
 from hushcast_protocol.authorities.ballots import MAX_LISTED
 from hushcast_protocol.authorities.gathering import Held
-from hushcast_protocol.authorities.listing import Listed, Listing, descriptor_digest, place_in_line
+from hushcast_protocol.authorities.listing import MAX_WAITING, Listed, Listing, place_in_line
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.roster import Descriptor, Network
+from hushcast_protocol.base.roster import MAX_RELAYS, Descriptor, Network, descriptor_digest
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import RelayId
@@ -26,6 +26,8 @@ class Roll(Descriptors):
     def __init__(self, network: Network, seed: Seed, store: Store) -> None:
         super().__init__(network, seed, store)
         self._seats: Mapping[RelayId, int] = {}
+        self.waiting = 0
+        """How many relays wait for a seat, by the newest head."""
         self._epoch = -1  # of the newest head
         self._beacon: bytes | None = None
         self._replaced: dict[RelayId, _Known] = {}  # what relays signed before their newest descriptors
@@ -39,10 +41,13 @@ class Roll(Descriptors):
 
     def follow(self, listing: Listing, beacon: bytes | None) -> None:
         """Go on from a head: who has a seat, and by which beacon newcomers are drawn."""
-        self._seats = {relay: since for relay, _, since in listing.seats}
+        self._seats = {relay: since for relay, *_, since in listing.seats}
+        self.waiting = len(listing.waiting)
         if beacon != self._beacon:
             self._places = {}
         self._epoch, self._beacon = listing.epoch, beacon
+        # More than these could neither be seated nor wait by the next head.
+        self.most = min(Roll.most, max(MAX_RELAYS, len(self._seats)) + MAX_WAITING)
 
     def listed(self) -> Collection[RelayId]:
         """Return who has a seat."""
@@ -51,10 +56,6 @@ class Roll(Descriptors):
     def coming(self, now: float) -> int:
         """Return the epoch of the next head."""
         return max(self._epoch + 1, self._calendar.epoch(now + self._calendar.lead))
-
-    def count(self, now: float) -> int:
-        """Return how many relays are known whose descriptors hold."""
-        return len(self._live(now))
 
     def issued(self, relay: RelayId) -> int | None:
         """Return when a relay's newest descriptor was issued (Unix seconds), `None` if there is none."""
@@ -93,9 +94,7 @@ class Roll(Descriptors):
             }
         for relay in self.expelled(epoch) & chosen.keys():
             del chosen[relay]
-        return tuple(
-            sorted((relay, descriptor_digest(chosen[relay][1].body)) for relay in self._first_in_line(chosen))
-        )
+        return tuple(sorted(_listed(*chosen[relay]) for relay in self._first_in_line(chosen)))
 
     async def admit(self, descriptor: Descriptor, signed: Signed) -> None:
         """Keep a descriptor as `Descriptors.admit` does; where there are too many, the last in line goes."""
@@ -153,3 +152,8 @@ class Roll(Descriptors):
             }
             held = (*self._descriptors.values(), *self._replaced.values())
             self._by_digest = {descriptor_digest(signed.body): signed for _, signed in held}
+
+
+def _listed(descriptor: Descriptor, signed: Signed) -> Listed:
+    """Return a relay as ballots name it; who asks for other stamps signs another descriptor."""
+    return descriptor.relay, descriptor_digest(signed.body), descriptor.difficulty

@@ -34,6 +34,7 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
+from hushcast_protocol.shards.requests import AskLeaf, AskPiece, AskSlice, NotShown, ShardAnswer, ShardRequest
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
@@ -42,7 +43,7 @@ from hushcast_runtime.rooms import Room
 from hushcast_runtime.transports.base import Listener, Transport, TransportError
 
 MAX_CONNECTIONS = 1024  # that have not asked yet, or have a short answer; nothing is known of them
-MAX_FETCHES = 128  # rosters sent at once: each may take 2 MB of memory
+MAX_FETCHES = 128  # rosters, or parts of a network in shards, sent at once: each may take 2 MB of memory
 REQUEST_TIMEOUT = 10.0  # seconds in which a connection must ask: two round trips, of a second each over Tor
 ROSTER_WITHIN = 75.0  # seconds in which a roster must be taken: who asked waits 90
 
@@ -139,8 +140,15 @@ class DirectoryServer:
             if isinstance(request, Fetch):
                 with self._fetches.place(ROSTER_WITHIN):
                     await _tell(channel, self._hand_over(link.answers_as) or self._roster(request))
+            elif isinstance(request, AskSlice | AskPiece):
+                with self._fetches.place(ROSTER_WITHIN):
+                    await _tell(channel, self._part(request))
             else:
-                answer = await self._consider(request)
+                answer: DirectoryAnswer
+                if isinstance(request, AskLeaf):
+                    answer = self._part(request)
+                else:
+                    answer = await self._consider(request)
                 with self._strangers.place(REQUEST_TIMEOUT):
                     await _tell(channel, answer)
         except (PeerError, TransportError) as error:
@@ -160,6 +168,10 @@ class DirectoryServer:
         assert isinstance(self._registry, Registry)
         roster, more = self._registry.after(request.after)
         return Rosters(roster.signed if roster else None, more)
+
+    def _part(self, request: ShardRequest) -> ShardAnswer:
+        self._counters.add("parts_asked_for")
+        return NotShown() if self.agreeing is None else self.agreeing.part(request)
 
     async def _consider(self, request: Register) -> Registered | Refused:
         try:

@@ -12,14 +12,11 @@ from hushcast_protocol.authorities.admission import MAX_WORK, Admission
 from hushcast_protocol.authorities.members import MAX_AUTHORITIES, Authorities
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.roster import MAX_RELAYS
+from hushcast_protocol.base.shard_count import MIN_SHARD_SIZE, SHARD_SIZE
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_runtime.config import (
-    AuthoritySection,
-    DaemonSettings,
-    NetworkSection,
-    PathText,
-    Section,
-)
+from hushcast_protocol.overlay.profile import PROFILES, Root
+from hushcast_runtime.config import AuthoritySection, NetworkSection, PathText, Section
+from hushcast_runtime.doctors_socket import ExaminedSettings
 
 
 class AdmissionSection(Section, frozen=True, kw_only=True):
@@ -43,14 +40,27 @@ class SetSection(Section, frozen=True, kw_only=True):
     quorum: Annotated[int, msgspec.Meta(ge=1, le=MAX_AUTHORITIES)]
     """How many of them agree on a roster: more than half."""
     admission: AdmissionSection = AdmissionSection()
+    shard_size: Annotated[int, msgspec.Meta(ge=0, le=SHARD_SIZE)] | None = None
+    """Relays of a shard in the mean, where there are more than 1.41 times as many; 0: never cut."""
 
-    def agreed(self, key: str, transport: str) -> Authorities:
+    def agreed(self, key: str, transport: str, profile: str) -> Authorities:
         """Return the set, if the transport may reach it; raise `UsageError` that names the key."""
         members = members_of(self.members, f"{key}.members", transport)
         check_set(self.members, self.quorum, f"{key}.members", f"{key}.quorum")
         rules = self.admission
         admission = Admission(rules.newcomers, rules.growth, rules.age, rules.work)
-        return Authorities.of(members, self.quorum, admission)
+        return Authorities.of(members, self.quorum, admission, self._shard_size(key, profile))
+
+    def _shard_size(self, key: str, profile: str) -> int:
+        """Return the size; in profile `paper` a subscriber's relay is in its own tree, so all are in one."""
+        size, has_listed_roots = self.shard_size, PROFILES[profile].root is Root.LISTED
+        if size is None:
+            return 0 if has_listed_roots else SHARD_SIZE
+        if size and has_listed_roots:
+            raise UsageError(f"{key}.shard_size: a network of profile {profile} has no shards: write 0")
+        if 0 < size < MIN_SHARD_SIZE:
+            raise UsageError(f"{key}.shard_size: write {MIN_SHARD_SIZE} or more, or 0 for no shards at all")
+        return size
 
 
 class AuthoritiesSection(SetSection, frozen=True, kw_only=True):
@@ -60,7 +70,7 @@ class AuthoritiesSection(SetSection, frozen=True, kw_only=True):
     """Another set, which takes over a day after a quorum votes for it."""
 
 
-class DirectorySettings(DaemonSettings, frozen=True, kw_only=True):
+class DirectorySettings(ExaminedSettings, frozen=True, kw_only=True):
     """Settings of `hushcast directory run`."""
 
     live: ClassVar[frozenset[str]] = frozenset({"log", "relays", "expelled", "authorities"})
@@ -77,7 +87,8 @@ class DirectorySettings(DaemonSettings, frozen=True, kw_only=True):
     """The directories that agree, if this is one of them, or is to be alone what they are together."""
 
     def check_own(self) -> None:
-        """Raise `UsageError` if directories cannot agree as these settings have it."""
+        """Raise `UsageError` if directories cannot agree like this, or the doctor's socket has no room."""
+        super().check_own()
         self._sets()
 
     def sitting(self, key: PublicKey) -> Sitting | None:
@@ -99,6 +110,6 @@ class DirectorySettings(DaemonSettings, frozen=True, kw_only=True):
         section = self.authorities
         if section is None:
             return None
-        coming = section.next
-        following = None if coming is None else coming.agreed("authorities.next", self.transport)
-        return section.agreed("authorities", self.transport), following
+        coming, profile = section.next, self.network.profile
+        following = None if coming is None else coming.agreed("authorities.next", self.transport, profile)
+        return section.agreed("authorities", self.transport, profile), following

@@ -6,9 +6,9 @@ nothing new. What counts is a head with the signatures of a quorum, whoever show
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import msgspec
 import structlog
@@ -16,7 +16,7 @@ import trio
 
 from hushcast_directory.client import DirectoryClient
 from hushcast_directory.following import Following
-from hushcast_directory.sources import NOTHING, Fetched, Reached, Terms
+from hushcast_directory.sources import NOTHING, CheckPart, Fetched, Reached, Terms
 from hushcast_protocol.authorities.answers import roster_of
 from hushcast_protocol.authorities.chain import Followed
 from hushcast_protocol.authorities.heads import Certified, decode_head, head_digest
@@ -27,6 +27,7 @@ from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Peer
 from hushcast_protocol.base.roster import Network, Roster
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, RelayId, encode
+from hushcast_protocol.shards.requests import ShardAnswer, ShardRequest
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Change, Store, record_reader
@@ -34,6 +35,7 @@ from hushcast_runtime.transports.base import TransportError
 
 PATIENCE = 20.0  # seconds after which another one is asked as well; a first contact takes one to five
 
+T = TypeVar("T")
 _decode_agreed = record_reader(Agreed, "roster")
 log = structlog.get_logger("authorities")
 
@@ -66,6 +68,7 @@ class SeveralDirectories:
         """Where the roster fetched last leads, once it is taken."""
         self._waiting: dict[RelayId, int] = {}
         self._answered: dict[PublicKey, bool] = {}
+        self._without = 0  # of those asked last, how many had no head
         # Asked half a lead late, and with two who are silent, a roster still comes before its epoch.
         self._patience = min(PATIENCE, network.calendar.lead / 6)
 
@@ -73,6 +76,15 @@ class SeveralDirectories:
     def has_begun(self) -> bool:
         """Whether a head was ever taken."""
         return self._following.state is not None
+
+    @property
+    def awaits_first(self) -> bool:
+        """Whether more than half of several said when they were last asked that there is no head yet.
+
+        They agree on the first at a moment that is known; one alone publishes it at once.
+        """
+        count = len(self._following.members())
+        return not self.has_begun and 1 < count < 2 * self._without
 
     def pin(self, key: PublicKey) -> None:
         """Pin another key of a directory alone."""
@@ -97,6 +109,7 @@ class SeveralDirectories:
         problems: list[Exception] = []
         members = self._following.members()
         answered, nothing_new, are_asked = 0, False, False
+        self._without = 0
         async with trio.open_nursery() as nursery:
 
             def stop_if_enough() -> None:
@@ -107,7 +120,9 @@ class SeveralDirectories:
             async def ask(member: Member, asked: trio.Event) -> None:
                 nonlocal answered, nothing_new
                 try:
-                    taken = await self.examine(await self._ask(member, after), held)
+                    agreed = await self._ask(member, after)
+                    self._without += not agreed.heads
+                    taken = await self.examine(agreed, held)
                     if taken is not None:
                         found.append(taken)
                     else:
@@ -197,6 +212,40 @@ class SeveralDirectories:
             return ()
         return (self._following.move(state),)
 
+    async def ask(self, request: ShardRequest, check: CheckPart | None = None) -> ShardAnswer:
+        """Return a part of a network in shards from the first one that shows it."""
+        found: list[ShardAnswer] = []
+        problems: list[Exception] = []
+        async with trio.open_nursery() as nursery:
+
+            async def ask_one(member: Member, asked: trio.Event) -> None:
+                try:
+                    found.append(await self._part(member, request, check))
+                    nursery.cancel_scope.cancel()
+                except (TransportError, PeerError, Refusal) as error:
+                    problems.append(error)
+                asked.set()
+
+            members = self._following.members()
+            for member in self._env.sample(members, len(members)):
+                asked = trio.Event()
+                nursery.start_soon(ask_one, member, asked)
+                with trio.move_on_after(self._patience):
+                    await asked.wait()
+        if not found:
+            raise problems[-1]
+        return found[0]
+
+    async def _part(self, member: Member, request: ShardRequest, check: CheckPart | None) -> ShardAnswer:
+        answer = await self._heard(member, self._reach(member).part(request))
+        if check is not None:
+            try:
+                await self._env.compute(check, answer)
+            except PeerError:
+                self._counters.add("heads_refused")
+                raise
+        return answer
+
     async def register(self, descriptor: Signed, work: Work | None = None) -> None:
         """Hand in a descriptor at all authorities; more than half of those of now take it, or it raises."""
         now, coming = self._following.members(), self._following.coming()
@@ -237,16 +286,21 @@ class SeveralDirectories:
         return Reached(len(keys), len(keys) - silent, self._following.forked)
 
     async def _ask(self, member: Member, after: int | None) -> Agreed:
-        try:
-            answer = await self._reach(member).roster(after)
-        except (TransportError, PeerError):
-            self._answered[member.key] = False
-            raise
-        self._answered[member.key] = True
+        answer = await self._heard(member, self._reach(member).roster(after))
         if not isinstance(answer, Agreed):
             self._counters.add("heads_refused")
             raise DecodeError("a directory answers alone, but is one of several")
         return answer
+
+    async def _heard(self, member: Member, answer: Awaitable[T]) -> T:
+        """Return what a directory answers, and note whether it does."""
+        try:
+            given = await answer
+        except (TransportError, PeerError):
+            self._answered[member.key] = False
+            raise
+        self._answered[member.key] = True
+        return given
 
     def _two_heads(self) -> str:
         return (

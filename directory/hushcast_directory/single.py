@@ -10,15 +10,16 @@ from collections.abc import Callable, Sequence
 
 from hushcast_directory.client import DirectoryClient
 from hushcast_directory.several import SeveralDirectories
-from hushcast_directory.sources import NOTHING, Fetched, Reached, Terms
+from hushcast_directory.sources import NOTHING, CheckPart, Fetched, Reached, Terms
 from hushcast_directory.trust import Trust
 from hushcast_protocol.authorities.requests import Agreed, HandedOver, Rosters
 from hushcast_protocol.authorities.work import Work
-from hushcast_protocol.base.errors import AuthenticationError
+from hushcast_protocol.base.errors import AuthenticationError, Refusal
 from hushcast_protocol.base.handovers import CheckRoster
 from hushcast_protocol.base.roster import Roster, check_roster, check_successor, roster_digest
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
+from hushcast_protocol.shards.requests import ShardAnswer, ShardRequest
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Change, Store, record_reader
 
@@ -45,6 +46,11 @@ class SingleDirectory:
         self._several = several
         self._check = check
         self._answers = True
+
+    @property
+    def awaits_first(self) -> bool:
+        """Alone it publishes the first roster at once, when enough relays have registered."""
+        return False
 
     async def load(self) -> None:
         """Read back how the directory came to its key, and whether it is one of several."""
@@ -85,6 +91,12 @@ class SingleDirectory:
     def following(self, roster: Roster) -> Sequence[Change]:
         """Follow the heads that led to it, if there are any; hand-overs are kept as they come."""
         return self._several.following(roster)
+
+    async def ask(self, request: ShardRequest, check: CheckPart | None = None) -> ShardAnswer:
+        """Return a part of the network, if it is an authority: one alone never cuts its network."""
+        if not self._several.has_begun:
+            raise Refusal("a directory alone does not cut its network into shards")
+        return await self._several.ask(request, check)
 
     async def register(self, descriptor: Signed, work: Work | None = None) -> None:
         """Hand in a descriptor."""

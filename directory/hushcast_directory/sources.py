@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from hushcast_protocol.authorities.admission import Admission
@@ -11,6 +11,7 @@ from hushcast_protocol.authorities.work import Work
 from hushcast_protocol.base.roster import Roster
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.shards.requests import ShardAnswer, ShardRequest
 from hushcast_runtime.store import Change
 
 
@@ -48,8 +49,16 @@ class Terms(NamedTuple):
     """Who waits for a seat, and since which epoch."""
 
 
+CheckPart = Callable[[ShardAnswer], object]
+"""Raises a `PeerError` unless an answer is what the authorities agreed on; it may run in another thread."""
+
+
 class Source(Protocol):
     """What gives a daemon rosters, and what it trusts there, which is kept in the store."""
+
+    @property
+    def awaits_first(self) -> bool:
+        """Whether there is no roster yet, and the first can only come when one is published for an epoch."""
 
     async def load(self) -> None:
         """Go on with what was trusted before a restart."""
@@ -66,6 +75,13 @@ class Source(Protocol):
 
     def following(self, roster: Roster) -> Sequence[Change]:
         """Trust what led to the roster fetched last, which is taken; return what is to be kept with it."""
+
+    async def ask(self, request: ShardRequest, check: CheckPart | None = None) -> ShardAnswer:
+        """Return a part of a network in shards, of the kind that was asked for: never `NotShown`.
+
+        Where one directory does not show it, or shows what `check` refuses, another is asked. Raises as
+        `fetch` does where none is left.
+        """
 
     async def register(self, descriptor: Signed, work: Work | None = None) -> None:
         """Hand in a relay's descriptor, with its work if it has any; raises as `fetch`.

@@ -11,11 +11,11 @@ from collections.abc import Callable
 import msgspec
 import trio
 
+from hushcast_protocol.authorities.ballots import MAX_LISTED
 from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.heads import Beacon
 from hushcast_protocol.authorities.work import VALID, Work, check_beacon, has_ended, is_worth, remember
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.wire import Bytes32, RelayId, encode
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.rooms import Room
@@ -25,7 +25,7 @@ from hushcast_runtime.transports.base import TransportError
 MAX_WORK_CHECKS = 1  # works checked at once, of listed relays and of strangers each: half a core, 128 MiB
 MAX_WORK_WAITING = 64  # strangers whose work waits to be checked: at ten a second some six seconds
 WORK_WITHIN = 10.0  # seconds that one waits
-MAX_PROVEN = 2 * MAX_RELAYS  # relays whose work is remembered; that of others is checked again, each time
+MAX_PROVEN = MAX_LISTED  # relays whose work is remembered; that of others is checked again, each time
 
 _PROVEN, _BEACON, _RULE = "proven", "beacon", "work-rule"
 

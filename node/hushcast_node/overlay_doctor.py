@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from hushcast_node.overlay_side import OverlaySide
-from hushcast_node.seat_doctor import examine_seat
+from hushcast_node.seat_doctor import examine_seat, examine_seat_in_shard
+from hushcast_overlay.rosters import count, is_cut
 from hushcast_protocol.base.findings import Finding, bad, good, warning
 from hushcast_protocol.base.roster import Roster
+from hushcast_protocol.base.wire import RelayId
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.examining import examine_descriptor, examine_files, examine_reach
 from hushcast_runtime.transports.base import Transport
@@ -20,7 +22,7 @@ async def examine_overlay(
 ) -> list[Finding]:
     """Return the findings; there is no side before the daemon is up."""
     newest = side.rosters.newest if side is not None else None
-    relays = len(newest.relays) if newest is not None and is_relay else 0
+    relays = len(_neighbours(side, env)) if side is not None and is_relay else 0
     found = [_roster(side, env), *_directories(side), examine_files(FILES_NEEDED + FILES_A_RELAY * relays)]
     if not is_relay:
         return found
@@ -30,9 +32,22 @@ async def examine_overlay(
     return [*found, await examine_descriptor(listener), await examine_reach(listener, transport, env)]
 
 
+def _neighbours(side: OverlaySide, env: Environment) -> set[RelayId]:
+    """Return the relays that a relay may have links with now: those of today, and of tomorrow."""
+    today = side.rosters.calendar.day(env.now())
+    near = (side.shards.own(day) for day in (today, today + 1))
+    return {
+        relay for one in near if one is not None and one.newest is not None for relay in one.newest.relays
+    }
+
+
 def _seat(side: OverlaySide, newest: Roster, env: Environment) -> Finding | None:
-    terms = side.source.terms()
-    if side.relay_id is None or terms is None:
+    if side.relay_id is None:
+        return None
+    if is_cut(newest):
+        near = side.shards.own(side.rosters.calendar.day(env.now()))
+        return examine_seat_in_shard(side.relay_id, near.newest if near is not None else None, side.search)
+    if (terms := side.source.terms()) is None:
         return None
     return examine_seat(side.relay_id, newest, terms, side.search, side.rosters.calendar, env.now())
 
@@ -45,7 +60,7 @@ def _roster(side: OverlaySide | None, env: Environment) -> Finding:
             "none",
             "wait for tor and the directory; then compare the configuration with network.toml",
         )
-    relays = counted(len(newest.relays), "relay")
+    relays = counted(count(newest), "relay")
     age = side.rosters.calendar.epoch(env.now()) - newest.epoch
     if age > 0:
         return bad(

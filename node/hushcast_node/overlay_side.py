@@ -18,17 +18,20 @@ from hushcast_overlay.installing import Installer
 from hushcast_overlay.mailboxes import Mailboxes
 from hushcast_overlay.probing import Probes
 from hushcast_overlay.registration import Registration, keep_registered
-from hushcast_overlay.rosters import RosterKeeper
-from hushcast_overlay.route import RouteRecords
+from hushcast_overlay.rosters import RosterKeeper, count
+from hushcast_overlay.route_records import RouteRecords
 from hushcast_overlay.routes import Routes
+from hushcast_overlay.shards import Shards
 from hushcast_overlay.trees import Trees
 from hushcast_overlay.upkeep import Upkeep
 from hushcast_overlay.withdrawals import Withdrawals
 from hushcast_overlay.working import Search, Working
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.roster import Network, Roster
+from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.profile import Profile, Root
+from hushcast_protocol.shards.assignment import shard_of_relay
 from hushcast_runtime.connection_guard import ConnectionGuard
 from hushcast_runtime.context import Context
 from hushcast_runtime.environment import Environment
@@ -64,6 +67,11 @@ class OverlaySide:
         )
         """Where rosters come from."""
         self.rosters = RosterKeeper(network, self.source, self._env, store, counters, around.clock)
+        self._connector = Connector(around.transport, self._env, self.rosters, self._is_listed, counters)
+        self.shards = Shards(
+            self.relay_id, self.rosters, self.source, self._connector, self._env, store, counters
+        )
+        """Which relays serve which topics."""
         self._registration = Registration()
         self._routes: Routes | None = None
         self.relay: Relay | None = None
@@ -103,40 +111,45 @@ class OverlaySide:
 
     async def start(self, context: Context) -> OverlayCarrier:
         """Make the carrier; start a relay, and what keeps rosters fresh."""
-        parts, around = self._parts, self._around
         await self.rosters.load()
-        connector = Connector(around.transport, self._env, self.rosters, around.counters)
-        carrier = self._carrier(connector, context)
-        if parts.identity is not None:
-            await self._start_relay(parts.identity, connector, context)
+        await self.shards.load()
+        carrier = self._carrier(context)
+        if self._parts.identity is not None:
+            await self._start_relay(self._parts.identity, context)
         context.spawn(self.rosters.run)
+        context.spawn(self.shards.run)
         if context.tracer.is_on:  # it looks through each roster
             context.spawn(self._trace_rosters, context)
         return carrier
 
-    def _carrier(self, connector: Connector, context: Context) -> OverlayCarrier:
-        profile, rosters, env = self._parts.profile, self.rosters, context.env
+    def _is_listed(self, relay: RelayId) -> bool:
+        return self.shards.relay(relay) is not None
+
+    def _carrier(self, context: Context) -> OverlayCarrier:
+        profile, shards, env = self._parts.profile, self.shards, context.env
         records = RouteRecords(context.store)
-        installer = Installer(rosters, connector, env)
-        dropper = Dropper(profile, rosters, connector, env)
-        trees = Trees(self.relay_id, profile, rosters, env)
+        connector = self._connector
+        installer = Installer(connector, env)
+        dropper = Dropper(profile, shards, connector, env)
+        trees = Trees(self.relay_id, profile, shards, env)
+        mailboxes = Mailboxes(self._around.transport, connector, shards.calendar, records, context)
         self._routes = Routes(
             self.relay_id,
             profile,
-            Mailboxes(self._around.transport, connector, rosters.calendar, records, context),
-            Upkeep(profile, rosters, trees, installer, records, context),
-            Withdrawals(installer, records, rosters.calendar, context),
+            mailboxes,
+            Upkeep(profile, shards, trees, installer, mailboxes, records, context),
+            Withdrawals(installer, records, shards, context),
             records,
             context,
         )
         can_subscribe = profile.root is Root.MAILBOX or self.relay_id is not None
-        probes = Probes(rosters, dropper, env)
-        return OverlayCarrier(rosters, dropper, self._routes, probes, env, can_subscribe)
+        probes = Probes(dropper, env)
+        return OverlayCarrier(shards, dropper, self._routes, probes, env, can_subscribe)
 
-    async def _start_relay(self, identity: Identity, connector: Connector, context: Context) -> None:
+    async def _start_relay(self, identity: Identity, context: Context) -> None:
         parts, around = self._parts, self._around
         relay = self.relay = make_relay(
-            identity, parts.profile, self.rosters, connector, self.routes.take_listed, context
+            identity, parts.profile, self.shards, self._connector, self.routes.take_listed, context
         )
         await relay.load()
         listener = self.listener = await open_address(identity.service, around.transport, around.store)
@@ -171,13 +184,23 @@ class OverlaySide:
     async def _trace_rosters(self, context: Context) -> None:
         while True:
             await self.rosters.changed()
-            if self.rosters.newest is not None:
-                context.tracer.observe(self._observed(self.rosters.newest))
+            if (newest := self.rosters.newest) is not None:
+                sharding = self.shards.sharding(self._day_of(newest))
+                if sharding is not None:  # whom it lists is known once the shard's leaf came
+                    await self._env.sleep_until(self.rosters.calendar.epoch_start(newest.epoch))
+                context.tracer.observe(self._observed(newest, sharding))
 
-    def _observed(self, roster: Roster) -> observed.Roster:
-        """Return how many a roster lists; the first of them notes whom, too."""
-        first = self.relay is not None and self.relay.id == min(roster.relays, default=None)
-        return observed.Roster(len(roster.relays), sorted(roster.relays) if first else None)
+    def _observed(self, roster: Roster, sharding: Sharding | None) -> observed.Roster:
+        """Return how many a roster lists; the first of them, or of each shard, notes whom, too."""
+        if self.relay is None:
+            return observed.Roster(count(roster), None)
+        near = None if sharding is None else self.shards.own(self._day_of(roster))
+        listing = near.newest if near is not None else None
+        relays = (roster if listing is None else listing).relays
+        if self.relay.id != min(relays, default=None):
+            return observed.Roster(count(roster), None)
+        shard = None if sharding is None else self._shard_in(sharding)
+        return observed.Roster(count(roster), sorted(relays), shard)
 
     def waits_for(self) -> str:
         """Say what is missing until it is ready."""
@@ -192,9 +215,13 @@ class OverlaySide:
         return None if working is None else working.search
 
     def describe(self) -> str:
-        """Say how many relays the roster lists."""
+        """Say how many relays the roster lists, or its shards."""
         newest = self.rosters.newest
-        return f"{counted(len(newest.relays) if newest is not None else 0, 'relay')} in the roster"
+        if newest is None:
+            return "0 relays in the roster"
+        listed = counted(count(newest), "relay")
+        sharding = self.shards.sharding(self._day_of(newest))
+        return f"{listed} in {2**sharding.bits} shards" if sharding else f"{listed} in the roster"
 
     def status(self) -> dict[str, Any]:
         """Describe roster and relay."""
@@ -206,7 +233,7 @@ class OverlaySide:
             "directories": self.source.reached()._asdict(),
             "registration": self._registration.problem,
             "links": relay.peers.open_links() if relay else 0,
-            "difficulty": self.rosters.least_difficulty(relay.id) if relay else 0,
+            "difficulty": self.shards.least_difficulty(relay.id) if relay else 0,
             "leases": len(relay.leases.book) if relay else 0,
         }
 
@@ -214,4 +241,18 @@ class OverlaySide:
         newest = self.rosters.newest
         if newest is None:
             return None
-        return {"epoch": newest.epoch, "relays": len(newest.relays), "held": self.rosters.held}
+        described = {"epoch": newest.epoch, "relays": count(newest), "held": self.rosters.held}
+        day = self._day_of(newest)
+        if (sharding := self.shards.sharding(day)) is not None:
+            described["shards"] = 2**sharding.bits
+            if self.relay is not None and self.shards.is_seated(self.relay.id, day):
+                described["shard"] = self._shard_in(sharding)
+        return described
+
+    def _shard_in(self, sharding: Sharding) -> int:
+        assert self.relay is not None
+        return shard_of_relay(sharding.beacon, self.relay.id, sharding.bits)
+
+    def _day_of(self, roster: Roster) -> int:
+        calendar = self.rosters.calendar
+        return calendar.day(calendar.epoch_start(roster.epoch))

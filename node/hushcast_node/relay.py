@@ -16,7 +16,7 @@ from hushcast_overlay.lease_store import LeaseStore
 from hushcast_overlay.parcels import Parcels
 from hushcast_overlay.peers import Peers
 from hushcast_overlay.placing import Placing
-from hushcast_overlay.rosters import RosterKeeper
+from hushcast_overlay.shards import Shards
 from hushcast_overlay.strangers import Strangers
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.wire import RelayId
@@ -62,7 +62,7 @@ class Relay:
 def make_relay(
     identity: Identity,
     profile: Profile,
-    rosters: RosterKeeper,
+    shards: Shards,
     connector: Connector,
     take_listed: TakeListed,
     context: Context,
@@ -70,33 +70,33 @@ def make_relay(
     """Make the parts of a relay, and wire them."""
     env, counters, relay = context.env, context.counters, identity.seed.public()
     spool = Spool(context.store)
-    leases = LeaseStore(identity, rosters.calendar, context)
+    leases = LeaseStore(identity, shards.calendar, context)
     router = Router(relay, profile, leases.book, RecentIds(env.elapsed()), env.randomness(LABEL_SIZE))
-    detours = Detours(relay, rosters, leases, router, spool, env, counters) if profile.detours else None
+    detours = Detours(relay, shards, leases, router, spool, env, counters) if profile.detours else None
 
     def locate(hop: Hop) -> Address | None:
         if is_mailbox(hop):
             return leases.book.mailbox_address(hop)
-        listed = rosters.relay(key_of(hop))
+        listed = shards.relay(key_of(hop))
         return listed.address if listed is not None else None
 
     peers = Peers(identity.seed, connector, spool, detours, locate, context)
     placing = Placing(spool, detours, router, env, counters)
-    forwarding = Forwarding(router, spool, placing, peers, rosters.calendar, take_listed, context)
+    forwarding = Forwarding(router, spool, placing, peers, shards.calendar, take_listed, context)
     drops = Drops(profile, forwarding, spool, context)
-    kept_links = KeptLinks(leases, peers, context)
+    kept_links = KeptLinks(leases, peers, shards.calendar, context)
 
     def lease_came(elements: tuple[bytes, ...]) -> None:
         kept_links.prepare()
         drops.take_up(elements)
 
-    parcels = Parcels(identity, rosters, leases, peers, lease_came, context)
+    parcels = Parcels(identity, shards, leases, peers, lease_came, context)
     peers.hand_in(forwarding.take, parcels.take)
 
     def fullness() -> float:
         return max(leases.book.fullness(), parcels.fullness())
 
-    admission = AdmissionControl(relay, rosters, env, fullness)
-    strangers = Strangers(admission, drops, parcels, env, counters)
-    incoming = Incoming(identity.seed, connector, rosters, peers, strangers)
+    admission = AdmissionControl(relay, shards, env, fullness)
+    strangers = Strangers(admission, drops, parcels, shards.serving, env, counters)
+    incoming = Incoming(identity.seed, connector, shards, peers, strangers)
     return Relay(relay, leases, peers, forwarding, drops, parcels, admission, incoming, kept_links)

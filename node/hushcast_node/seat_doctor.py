@@ -22,12 +22,7 @@ def examine_seat(
     if relay in roster.relays:
         return good("seat", f"since epoch {roster.relays[relay].since}")
     if search is not None:
-        return warning(
-            "seat",
-            f"none: newcomers show work of {search.bits} bits, and it is being looked for;"
-            f" {counted(search.tries, 'try', 'tries')} so far, {_span(search.expected)} expected",
-            "leave the relay running: chance decides, and a search that is interrupted loses nothing",
-        )
+        return _searching(search)
     since = terms.waiting.get(relay)
     if since is None:
         return warning(
@@ -44,6 +39,35 @@ def examine_seat(
         f" {_rule(terms.admission)}",
         f"leave it running: the next chance is epoch {chance}, in"
         f" {_span(max(0.0, calendar.epoch_start(chance) - now))}",
+    )
+
+
+def examine_seat_in_shard(relay: RelayId, shard: Roster | None, search: Search | None) -> Finding:
+    """Return the finding of a day that is cut into shards; `shard` is what is held of the relay's own."""
+    if shard is not None and relay in shard.relays:
+        others = counted(len(shard.relays) - 1, "other relay")
+        return good("seat", f"since epoch {shard.relays[relay].since}, in a shard with {others}")
+    if search is not None:
+        return _searching(search)
+    if shard is None:
+        return warning(
+            "seat",
+            "not known: this relay's shard was not fetched yet",
+            "wait some minutes; then look whether the directories answer",
+        )
+    return warning(
+        "seat",
+        "none in today's shard: newcomers are in one from the day after they got their seat",
+        "leave the relay running; if it was listed before, look at `registration` in `hushcast status`",
+    )
+
+
+def _searching(search: Search) -> Finding:
+    return warning(
+        "seat",
+        f"none: newcomers show work of {search.bits} bits, and it is being looked for;"
+        f" {counted(search.tries, 'try', 'tries')} so far, {_span(search.expected)} expected",
+        "leave the relay running: chance decides, and a search that is interrupted loses nothing",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from hushcast_local.subscription import interest_record
-from hushcast_overlay.route import mailbox_record
+from hushcast_overlay.route_records import mailbox_record
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.predicates import parse_where

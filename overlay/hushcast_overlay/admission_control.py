@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from hushcast_overlay.rosters import RosterKeeper
+from hushcast_overlay.shards import Shards
 from hushcast_protocol.base.buckets import TokenBucket
 from hushcast_protocol.base.stamps import Load, StampCheck, difficulty_of, next_difficulty
 from hushcast_protocol.base.wire import RelayId
@@ -26,12 +26,12 @@ class AdmissionControl:
     """Admission control of one relay."""
 
     def __init__(
-        self, relay: RelayId, rosters: RosterKeeper, env: Environment, fullness: Callable[[], float]
+        self, relay: RelayId, shards: Shards, env: Environment, fullness: Callable[[], float]
     ) -> None:
         """`fullness` tells which share (0 to 1) of the room that lasts is taken."""
         now = env.elapsed()
         self._relay = relay
-        self._rosters = rosters
+        self._shards = shards
         self._env = env
         self._fullness = fullness
         self._stamps = StampCheck(relay)
@@ -43,8 +43,8 @@ class AdmissionControl:
     def refusal(self, frame: Drop | ParcelFrame) -> Declined | None:
         """Tell why a frame is not taken, `None` if it is; one without its stamp takes no room of others."""
         now = self._env.elapsed()
-        difficulty = self._rosters.least_difficulty(self._relay)
-        epoch = self._rosters.calendar.epoch(self._env.now())
+        difficulty = self._shards.least_difficulty(self._relay)
+        epoch = self._shards.calendar.epoch(self._env.now())
         if difficulty and not self._stamps.spend(frame.stamp, handed_in(frame), epoch, difficulty):
             return "stamp"
         bucket = self._drops if isinstance(frame, Drop) else self._parcels
@@ -56,7 +56,7 @@ class AdmissionControl:
     def difficulty(self) -> int:
         """Return the difficulty to advertise next, by the load since this was last asked, and by the room."""
         if self._advertised is None:
-            listed = self._rosters.relay(self._relay)
+            listed = self._shards.relay(self._relay)
             self._advertised = listed.difficulty if listed is not None else 0
         by_load = next_difficulty(self._load.peak(self._env.elapsed()), self._advertised)
         self._advertised = max(by_load, difficulty_of(self._fullness()))

@@ -9,9 +9,9 @@ import trio
 
 from hushcast_overlay.dropping import Dropper
 from hushcast_overlay.probing import Probes
-from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.route import Route
 from hushcast_overlay.routes import Routes
+from hushcast_overlay.shards import Shards
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.messages import Message
@@ -24,7 +24,7 @@ class OverlayCarrier:
 
     def __init__(
         self,
-        rosters: RosterKeeper,
+        shards: Shards,
         dropper: Dropper,
         routes: Routes,
         probes: Probes,
@@ -32,7 +32,7 @@ class OverlayCarrier:
         can_subscribe: bool,
     ) -> None:
         """`can_subscribe` is false where subscribers are listed roots and this daemon is a client."""
-        self._rosters = rosters
+        self._shards = shards
         self._dropper = dropper
         self._routes = routes
         self._probes = probes
@@ -42,11 +42,11 @@ class OverlayCarrier:
     @property
     def calendar(self) -> Calendar:
         """The network's epochs and days."""
-        return self._rosters.calendar
+        return self._shards.calendar
 
     def check_open(self) -> None:
         """Raise `Refusal` where there is no relay to drop at."""
-        self._dropper.origins()
+        self._shards.check_origins()
 
     async def hand_over(self, message: Message, handover: Handover, taken: Collection[bytes] = ()) -> None:
         """Drop a message at random origins that have not `taken` it; raise `Refusal` where there is none."""
@@ -59,7 +59,7 @@ class OverlayCarrier:
     def keep(self, wanted: Wanted) -> KeptRoute:
         """Begin to keep an interest routed; raise `Refusal` without a roster or a right, and for terms."""
         check_no_terms(wanted)
-        self._rosters.current()
+        self._shards.check_relays()
         if not self._can_subscribe:
             raise Refusal("under the profile paper only relays can subscribe: this daemon is a client")
         return self._kept(self._routes.keep(wanted))

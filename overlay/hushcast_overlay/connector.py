@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 import trio
@@ -14,7 +14,7 @@ from hushcast_protocol.base.links import Established, Link
 from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.stamps import Stamp, mint
-from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.base.wire import PublicKey, RelayId, Wire
 from hushcast_protocol.overlay.frames import (
     MAX_OVERLAY_FRAME,
     Drop,
@@ -39,11 +39,18 @@ class Connector:
     """
 
     def __init__(
-        self, transport: Transport, env: Environment, rosters: RosterKeeper, counters: Counters
+        self,
+        transport: Transport,
+        env: Environment,
+        rosters: RosterKeeper,
+        is_listed: Callable[[RelayId], bool],
+        counters: Counters,
     ) -> None:
+        """`is_listed` tells whether a peer is a relay that this daemon has to do with under its name."""
         self._transport = transport
         self._env = env
         self._rosters = rosters
+        self._is_listed = is_listed
         self._counters = counters
         self._network = rosters.network.id
         self._minting = trio.Lock()
@@ -60,7 +67,14 @@ class Connector:
         if relay.difficulty:
             stamp = await self._mint(relay, handed_in(frame))
             frame = msgspec.structs.replace(frame, stamp=stamp)
-        channel = await self._open(relay.id, relay.address, None)
+        return await self.ask(relay.id, relay.address, frame, timeout)
+
+    async def ask(self, relay: PublicKey, address: Address, frame: Wire, timeout: float) -> OverlayFrame:
+        """Say one thing to a listed relay anonymously, over a fresh circuit; return its answer.
+
+        `timeout` are the seconds that the answer may take once the link is open.
+        """
+        channel = await self._open(relay, address, None, is_listed=True)
         try:
             await channel.send(frame)
             return await channel.one(timeout)
@@ -83,15 +97,22 @@ class Connector:
         link = Link.respond(self._network, us, self._env.randomness, MAX_OVERLAY_FRAME, view)
         return await self._checked(accept_channel(stream, link, decode_overlay), compare=as_relay)
 
-    async def _open(self, peer: PublicKey, address: Address, us: Seed | None) -> OverlayChannel:
+    async def _open(
+        self, peer: PublicKey, address: Address, us: Seed | None, is_listed: bool = False
+    ) -> OverlayChannel:
         view = self._rosters.view() if us else None
         link = Link.initiate(self._network, peer, self._env.randomness, MAX_OVERLAY_FRAME, us, view)
         isolation = self._env.isolation()
-        return await self._checked(open_channel(self._transport, address, isolation, link, decode_overlay))
+        opening = open_channel(self._transport, address, isolation, link, decode_overlay)
+        return await self._checked(opening, is_listed=is_listed)
 
     async def _checked(
-        self, handshake: Awaitable[tuple[OverlayChannel, Established]], compare: bool = True
+        self,
+        handshake: Awaitable[tuple[OverlayChannel, Established]],
+        compare: bool = True,
+        is_listed: bool = False,
     ) -> OverlayChannel:
+        """Return the channel of a handshake; `is_listed` where whoever dialled has the peer from a roster."""
         try:
             channel, established = await handshake
         except (PeerError, TransportError):
@@ -99,17 +120,17 @@ class Connector:
             raise
         try:
             if compare:
-                self._compare(established)
+                self._compare(established, is_listed)
         except PeerError:
             await channel.aclose()
             raise
         self._counters.add("links_opened")
         return channel
 
-    def _compare(self, established: Established) -> None:
+    def _compare(self, established: Established, is_listed: bool) -> None:
         """Compare a view if a listed relay stands for it: strangers could make any number of them up."""
         peer = established.peer
-        if peer is not None and self._rosters.relay(peer) is not None:
+        if is_listed or (peer is not None and self._is_listed(peer)):
             self._rosters.compare(established.view)
         elif established.view is not None:
             self._counters.add("views_passed_over")

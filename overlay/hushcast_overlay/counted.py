@@ -31,7 +31,13 @@ OVERLAY_COUNTERS = {
     "heads_refused": "answers of a directory, one of several, that were not what a quorum of them signed",
     "roster_mismatches": "links whose other end holds another roster for the same epoch",
     "views_passed_over": "rosters shown by peers that no roster lists, which prove nothing",
-    "rosters_held": "rosters not acted on because they lack too many relays at once",
+    "rosters_held": "rosters, or those of a shard, not acted on because they lack too many relays at once",
     "rosters_late": "rosters that came when others had acted on them for long",
+    "shards_taken": "shards whose relays were fetched, and found to be what the authorities agreed on",
+    "shard_fetches_failed": "attempts to get the relays of a shard, or who is there in an epoch, that failed",
+    "shard_relays_failed": "parts of shards for which relays were asked in vain, and then authorities",
+    "shard_parts_refused": "answers of relays that were not what the authorities agreed on",
+    "shard_parts_shown": "slices, leaves and pieces of the guide that this relay showed to strangers",
+    "shard_parts_not_shown": "requests for those that it does not have",
 }
 """By name, with its meaning."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -108,9 +108,9 @@ class Coverage:
         self._whole.append(_Whole(bool(probe.came_by), probe.sent))
         self._suspects = None
 
-    def tree_changed(self, now: float) -> None:
-        """Note that ways changed: from now on the share is that of the new tree."""
-        self._tree_since = now
+    def tree_changed(self, moment: float) -> None:
+        """Note that ways changed: from this moment on the share is that of the new tree."""
+        self._tree_since = max(self._tree_since, moment)
 
     def suspects(self) -> list[RelayId]:
         """Return the relays that seem to lose messages, the surest first."""
@@ -118,13 +118,13 @@ class Coverage:
             self._suspects = suspects(self._outcomes)
         return self._suspects
 
-    def shunned(self, relays: int) -> list[RelayId]:
-        """Return the suspects among so many relays that trees avoid.
+    def shunned(self, relays: Collection[RelayId]) -> list[RelayId]:
+        """Return the suspects among some relays, which trees of these avoid.
 
         Where they are many, nobody: it is then more likely that this daemon's own end is at fault.
         """
-        found = self.suspects()
-        return found if len(found) <= MAX_SHUNNED * relays else []
+        found = [relay for relay in self.suspects() if relay in relays]
+        return found if len(found) <= MAX_SHUNNED * len(relays) else []
 
     def losses(self) -> dict[RelayId, Losses]:
         """Return how many copies of probes each relay lost and passed on, by all outcomes remembered."""

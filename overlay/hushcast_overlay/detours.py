@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable, Sequence
 import structlog
 
 from hushcast_overlay.lease_store import LeaseStore
-from hushcast_overlay.rosters import RosterKeeper
+from hushcast_overlay.shards import Shards
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.hops import Hop, Send
@@ -42,7 +42,7 @@ class Detours:
     def __init__(
         self,
         relay: RelayId,
-        rosters: RosterKeeper,
+        shards: Shards,
         leases: LeaseStore,
         router: Router,
         spool: Spool,
@@ -50,7 +50,7 @@ class Detours:
         counters: Counters,
     ) -> None:
         self._relay = relay
-        self._rosters = rosters
+        self._shards = shards
         self._leases = leases
         self._router = router
         self._spool = spool
@@ -68,11 +68,13 @@ class Detours:
         Where no lease sends to `hop` any more a message goes the way that its lease has now, for a tree may
         have been mended; where the lease has ended it is forgotten.
         """
-        others = self._others(hop, away)
+        others_on: dict[int, list[Hop]] = {}
         detours, mended, ended = [], [], []
         for item in items:
             if (message := self._detour(hop, item.message)) is not None:
-                if others:
+                if message.day not in others_on:
+                    others_on[message.day] = self._others(message.day, hop, away)
+                if others := others_on[message.day]:
                     detours.append(Move(item, others[self._env.below(len(others))], message))
                     if hop in away:
                         # It may enter its tree below here, and comes by again: then it is no copy. But who
@@ -88,9 +90,9 @@ class Detours:
         self._spool.done(ended)
         return await self._spool.move(detours + mended)
 
-    def with_room(self, size: int, away: Container[Hop]) -> list[Hop]:
-        """Return the relays that are not `away` and whose share of the spool takes `size` bytes more."""
-        return [hop for hop in self._others(None, away) if self._spool.has_share(hop, size)]
+    def with_room(self, day: int, size: int, away: Container[Hop]) -> list[Hop]:
+        """Return a day's relays that are not `away` and whose share of the spool takes `size` bytes more."""
+        return [hop for hop in self._others(day, None, away) if self._spool.has_share(hop, size)]
 
     def aside(self, send: Send, others: Sequence[Hop]) -> Send | None:
         """Return a message on a way around its next hop, whose share is full, by one of `others`.
@@ -149,9 +151,11 @@ class Detours:
         tokens = (message.tokens[0], *bypasses)[:MAX_TOKENS]
         return Message(message.id, message.day, tokens, message.trail, message.body)
 
-    def _others(self, lost: Hop | None, away: Container[Hop]) -> list[Hop]:
+    def _others(self, day: int, lost: Hop | None, away: Container[Hop]) -> list[Hop]:
+        """Return the relays that a message of a day, which is routed here, can go around by."""
+        near = self._shards.own(day)
         try:
-            relays = self._rosters.current().relays
+            relays = near.current().relays if near is not None else ()
         except Refusal:
             return []
         hops = (relay_hop(relay) for relay in relays if relay != self._relay)

@@ -9,7 +9,7 @@ import structlog
 import trio
 
 from hushcast_overlay.connector import Connector
-from hushcast_overlay.rosters import RosterKeeper
+from hushcast_overlay.shards import Shards
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.wire import RelayId
@@ -42,27 +42,26 @@ class Handed(Protocol):
 class Dropper:
     """Drops the messages of one daemon."""
 
-    def __init__(
-        self, profile: Profile, rosters: RosterKeeper, connector: Connector, env: Environment
-    ) -> None:
+    def __init__(self, profile: Profile, shards: Shards, connector: Connector, env: Environment) -> None:
         self._profile = profile
-        self._rosters = rosters
+        self._shards = shards
         self._connector = connector
         self._env = env
 
-    def origins(self) -> list[Relay]:
-        """Return the relays to drop at; raise `Refusal` where there is none."""
-        roster = self._rosters.current()
-        if not roster.origins:
-            raise Refusal("no relay takes messages yet: relays are origins from their second epoch on")
-        return [roster.relays[relay] for relay in roster.origins]
+    async def origins(self, message: Message) -> list[Relay]:
+        """Return the relays to drop a message at; raise `Refusal` where there is none, or none is known."""
+        try:
+            near = await self._shards.find(message.day, message.tokens[0])
+        except (TransportError, PeerError) as error:
+            raise Refusal(f"which relays take the message could not be fetched: {error}") from error
+        return near.origins()
 
     async def drop(self, message: Message, handed: Handed, taken: Collection[RelayId] = ()) -> None:
         """Drop it once for each origin wanted that has not `taken` it yet, all at the same time.
 
         Raises `Refusal` where there is nobody to drop at.
         """
-        origins = [origin for origin in self.origins() if origin.id not in taken]
+        origins = [origin for origin in await self.origins(message) if origin.id not in taken]
         # Uniform over all relays: to leave out the publisher's own would name it in time, and to leave out
         # those that it suspects of losing messages would tell what it subscribes to.
         pool = self._env.sample(origins, len(origins))

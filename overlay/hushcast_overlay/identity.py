@@ -10,8 +10,14 @@ from hushcast_runtime.files import load_or_create, load_seed
 
 KEY_FILES = ("identity.key", "service.key", "parcel.key", "filter.key")
 """In a relay's state directory, in the order of `Identity`."""
-RECORDS_OF_IDENTITY = ("lease", "tombstone", "parcel", "label", "intake", "spool", "spool-body", "work")
-"""Kinds of records that mean nothing to a relay of another name: what it routes, and what is on its way."""
+RECORDS_OF_IDENTITY = (
+    *("lease", "tombstone", "parcel", "label", "intake", "spool", "spool-body", "work"),
+    "shard-part",
+)
+"""Kinds of records that mean nothing to a relay of another name: what it routes, and what is on its way.
+
+So are its shards: others are in those.
+"""
 RECORDS_OF_ADDRESS = ("address",)
 """Kinds of records that belong to an onion service's key."""
 

@@ -6,7 +6,7 @@ import trio
 
 from hushcast_overlay.connector import Connector, OverlayChannel
 from hushcast_overlay.peers import Peers
-from hushcast_overlay.rosters import RosterKeeper
+from hushcast_overlay.shards import Shards
 from hushcast_overlay.strangers import Strangers
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.secrets import Seed
@@ -18,11 +18,11 @@ class Incoming:
     """The connections that others open to one relay."""
 
     def __init__(
-        self, seed: Seed, connector: Connector, rosters: RosterKeeper, peers: Peers, strangers: Strangers
+        self, seed: Seed, connector: Connector, shards: Shards, peers: Peers, strangers: Strangers
     ) -> None:
         self._seed = seed
         self._connector = connector
-        self._rosters = rosters
+        self._shards = shards
         self._peers = peers
         self._strangers = strangers
 
@@ -34,7 +34,7 @@ class Incoming:
         """Answer one connection; raises a `PeerError` or `TransportError`."""
         if channel.peer is None:
             await self._strangers.serve(channel)
-        elif self._rosters.relay(channel.peer) is not None:
+        elif self._shards.relay(channel.peer) is not None:
             await self._peers.serve(channel)
         else:
             raise DecodeError("a relay that no roster lists")

@@ -9,7 +9,7 @@ import structlog
 import trio
 
 from hushcast_overlay.connector import Connector
-from hushcast_overlay.rosters import RosterKeeper
+from hushcast_overlay.neighbourhood import Neighbourhood
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.roster import Relay, Roster
 from hushcast_protocol.base.secrets import Randomness
@@ -33,21 +33,25 @@ Confirm = Callable[[set[RelayId]], None]
 class Installer:
     """Delivers instructions; knows nothing of why."""
 
-    def __init__(self, rosters: RosterKeeper, connector: Connector, env: Environment) -> None:
-        self._rosters = rosters
+    def __init__(self, connector: Connector, env: Environment) -> None:
         self._connector = connector
         self._env = env
         self._drops = trio.CapacityLimiter(MAX_DROPS)
 
     async def deliver(
-        self, tree: Tree, relays: Iterable[RelayId], instruct: Instruct, confirm: Confirm
+        self,
+        tree: Tree,
+        near: Neighbourhood,
+        relays: Iterable[RelayId],
+        instruct: Instruct,
+        confirm: Confirm,
     ) -> None:
         """Give each of some relays of a tree its instruction; `confirm` hears of those that confirmed.
 
-        Relays that no roster lists any more are left out.
+        Relays that are not listed in the tree's neighbourhood any more are left out.
         """
-        newest = self._rosters.newest
-        listed = {relay: found for relay in relays if (found := self._rosters.relay(relay)) is not None}
+        newest = near.newest
+        listed = {relay: found for relay in relays if (found := near.relay(relay)) is not None}
         waiting = list(listed)
         roster = replace(newest, relays=listed) if newest is not None else None
         done: set[RelayId] = set()
@@ -64,7 +68,7 @@ class Installer:
             await self._drop_down(shape, instruct, roster, note)
 
     async def _drop_down(self, tree: Tree, instruct: Instruct, roster: Roster, confirm: Confirm) -> None:
-        epoch = self._rosters.calendar.epoch(self._env.now())
+        epoch = roster.network.calendar.epoch(self._env.now())
         try:
             parcels = await self._env.compute(_seal, tree, instruct, roster, epoch, self._env.randomness)
         except Refusal as refusal:

@@ -9,7 +9,7 @@ import trio
 from hushcast_overlay.identity import Identity
 from hushcast_overlay.lease_store import LeaseStore
 from hushcast_overlay.passing import Others, PassingOn
-from hushcast_overlay.rosters import RosterKeeper
+from hushcast_overlay.shards import Shards
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.stamps import StampCheck
@@ -31,7 +31,7 @@ class Parcels:
     def __init__(
         self,
         identity: Identity,
-        rosters: RosterKeeper,
+        shards: Shards,
         leases: LeaseStore,
         others: Others,
         installed: Callable[[tuple[bytes, ...]], None],
@@ -40,10 +40,10 @@ class Parcels:
         """`installed` hears of the elements of each lease that is held from now on."""
         self._relay = identity.seed.public()
         self._parcel_key = identity.parcel_key
-        self._rosters = rosters
+        self._shards = shards
         self._leases = leases
         self._installed = installed
-        self._passing = PassingOn(rosters, others)
+        self._passing = PassingOn(shards, others)
         self._env = context.env
         self._store = context.store
         self._counters = context.counters
@@ -63,7 +63,7 @@ class Parcels:
 
     def lapse(self) -> None:
         """Forget those of epochs gone by; whoever calls is certain that they are."""
-        forgotten = self._seen.forget(self._rosters.calendar.epoch(self._env.now()))
+        forgotten = self._seen.forget(self._shards.calendar.epoch(self._env.now()))
         self._store.write_soon(*(Change(_PARCEL, parcel, None) for parcel in forgotten))
 
     async def take(self, sealed: bytes, previous: bytes) -> ParcelAnswer:
@@ -94,8 +94,8 @@ class Parcels:
 
     def _open(self, sealed: bytes) -> tuple[Parcel, bool]:
         """Return a parcel that is seen for the first time, and whether the stamp inside holds."""
-        epoch = self._rosters.calendar.epoch(self._env.now())
-        network = self._rosters.network.id
+        epoch = self._shards.calendar.epoch(self._env.now())
+        network = self._shards.network.id
         parcel = open_parcel(sealed, self._parcel_key, network, self._relay, epoch)
         paid = self._is_paid(parcel, epoch)
         name, last = self._seen.note(sealed, epoch, paid)
@@ -104,7 +104,7 @@ class Parcels:
 
     def _is_paid(self, parcel: Parcel, epoch: int) -> bool:
         """Tell whether the stamp inside holds, at the least that whoever made it was asked for."""
-        asked = price(parcel.instruction, self._rosters.least_price(self._relay))
+        asked = price(parcel.instruction, self._shards.least_price(self._relay))
         if parcel.stamp is None or not asked:
             return False
         return self._stamps.spend(parcel.stamp, instructed(parcel.instruction), epoch, asked)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import trio
 
-from hushcast_overlay.rosters import RosterKeeper
+from hushcast_overlay.shards import Shards
 from hushcast_protocol.base.errors import HushcastError, Refusal
 from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.wire import RelayId
@@ -36,8 +36,8 @@ class Others(Protocol):
 class PassingOn:
     """The parcels that one relay is passing on."""
 
-    def __init__(self, rosters: RosterKeeper, others: Others) -> None:
-        self._rosters = rosters
+    def __init__(self, shards: Shards, others: Others) -> None:
+        self._shards = shards
         self._others = others
         self._under_way: Counter[bytes] = Counter()
         self._next = 0.0  # the earliest moment for the next to set out
@@ -52,7 +52,7 @@ class PassingOn:
         Raises `Refusal` ("quota") where there is too little.
         """
         share = STRANGERS_SHARE if previous == ORIGIN else RELAYS_SHARE
-        listed = [onward for onward in parcel.onward if self._rosters.relay(onward.relay) is not None]
+        listed = [onward for onward in parcel.onward if self._shards.relay(onward.relay) is not None]
         if self._under_way[previous] + len(listed) > share or len(self) + len(listed) > MAX_UNDER_WAY:
             raise Refusal("quota")
         self._under_way[previous] += len(listed)

@@ -45,7 +45,7 @@ class Placing:
         """
         if not sends:
             return [], False
-        size = len(sends[0].message.body)
+        size, day = len(sends[0].message.body), sends[0].message.day
         if self._spool.is_roomy(size, sends):
             return list(sends), False
         taken = self._spool.takes(size, len(sends))
@@ -60,7 +60,7 @@ class Placing:
                 ways.append(send)
             else:
                 if others is None:
-                    others = self._detours.with_room(size, away) if self._detours is not None else []
+                    others = self._detours.with_room(day, size, away) if self._detours is not None else []
                 unsent.append(send.hop)
                 if self._detours is not None and (way := self._detours.aside(send, others)) is not None:
                     ways.append(way)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hushcast_overlay.dropping import Dropper
-from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.route import Route
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.coverage import ways
@@ -16,8 +15,7 @@ PROBE_WITHIN = 300.0  # seconds after which a probe is lost: time for a restart,
 class Probes:
     """The probes of one daemon's routes."""
 
-    def __init__(self, rosters: RosterKeeper, dropper: Dropper, env: Environment) -> None:
-        self._rosters = rosters
+    def __init__(self, dropper: Dropper, env: Environment) -> None:
         self._dropper = dropper
         self._env = env
 
@@ -31,7 +29,7 @@ class Probes:
         root = installations[0].root
         listed = root.relay if isinstance(root, ListedRoot) else None
         trees = [installation.tree for installation in installations]
-        origins = self._rosters.current().origins
+        origins = [origin.id for origin in await self._dropper.origins(message)]
         probe = route.coverage.begin(message.id, now)
         try:
             await self._dropper.drop(message, probe)

@@ -7,18 +7,20 @@ import structlog
 import trio
 
 from hushcast_directory.sources import Source
+from hushcast_overlay.neighbourhood import Neighbourhood, staying
 from hushcast_protocol.base.clocks import published
+from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
-from hushcast_protocol.base.roster import Network, Relay, Roster, View
-from hushcast_protocol.base.standing import UNSEAT_AFTER, Seating, Standing, follow, restored, seating
-from hushcast_protocol.base.wire import RelayId, encode
+from hushcast_protocol.base.roster import Network, Roster, View
+from hushcast_protocol.base.sharding import Sharding, sharding_for
+from hushcast_protocol.base.standing import Standing, follow, restored
+from hushcast_protocol.base.wire import encode
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import LOOK_EVERY, Environment
 from hushcast_runtime.store import Change, Store, record_reader
 from hushcast_runtime.transports.base import TransportError
 
-ROSTERS_HELD = UNSEAT_AFTER + 2  # the coming one, the running one, and those by which seats are kept before
 DIGESTS_HELD = 48  # epochs for which a peer's view can be compared: two days
 MAX_ABSENCE = 40  # epochs away after which the chain is not followed link by link any more
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts to get a roster that should be there
@@ -55,6 +57,8 @@ class RosterKeeper:
         self._store = store
         self._counters = counters
         self._clock = clock or DaemonClock(env, network.calendar)
+        self.whole = Neighbourhood(network.calendar, env)
+        """All relays, by the rosters of epochs in which the network was not cut into shards."""
         self._standings: list[Standing] = []
         self._digests: dict[int, bytes] = {}
         self._begin: int | None = None
@@ -93,44 +97,14 @@ class RosterKeeper:
         """How many rosters in a row, up to the newest, are not acted on: they lack too many relays."""
         return self._standings[-1].held if self._standings else 0
 
-    def current(self) -> Roster:
-        """Return the roster to act on; raise `Refusal` if there is none or it lists nobody."""
-        standing = self._in_force()
-        if standing is None:
-            raise Refusal("no roster yet: the directory was not reached, or waits for relays to register")
-        if not standing.acted.relays:
-            raise Refusal("the roster lists no relay: wait until relays have registered")
-        return standing.acted
+    def rosters(self) -> list[Roster]:
+        """Return the rosters held, ascending by epoch, the coming one among them."""
+        return [standing.roster for standing in self._standings]
 
-    def seating(self) -> Seating:
-        """Return who has a seat in trees now, as subscriptions see it. There is a roster."""
-        settled = self.calendar.settled(self._env.now())
-        past = [standing for standing in self._standings if standing.roster.epoch <= settled]
-        return seating(past or self._standings[:1])
-
-    def relay(self, relay: RelayId) -> Relay | None:
-        """Return what the newest roster that lists a relay says of it, one in force before the coming one.
-
-        What is used of the coming one early would show when this daemon fetched it.
-        """
-        epoch = self.calendar.epoch(self._env.now())
-        listing = [standing.roster for standing in self._standings if relay in standing.roster.relays]
-        best = max(listing, key=lambda roster: (roster.epoch <= epoch, roster.epoch), default=None)
-        return best.relays[relay] if best is not None else None
-
-    def least_difficulty(self, relay: RelayId) -> int:
-        """Return the lowest difficulty (bits) that whoever holds the last roster or a later one knows of."""
-        return min(self._difficulties(relay), default=0)
-
-    def least_price(self, relay: RelayId) -> int:
-        """Return the lowest difficulty (bits) but 0 that these know of; 0 if a relay asked for nothing."""
-        return min((bits for bits in self._difficulties(relay) if bits), default=0)
-
-    def _difficulties(self, relay: RelayId) -> list[int]:
-        epoch = self.calendar.epoch(self._env.now())
-        rosters = [standing.roster for standing in self._standings]
-        known = [held for held in rosters if held.epoch >= epoch - 1] or rosters[-1:]
-        return [held.relays[relay].difficulty for held in known if relay in held.relays]
+    def of_day(self, day: int) -> Roster | None:
+        """Return the newest roster held of an epoch that is not after a day, or the oldest of all."""
+        last, rosters = (day + 1) * EPOCHS_A_DAY - 1, self.rosters()
+        return next((held for held in reversed(rosters) if held.epoch <= last), next(iter(rosters), None))
 
     def view(self) -> View | None:
         """Return what this daemon, as a relay, tells its peers to hold: the roster of an epoch that began.
@@ -209,40 +183,42 @@ class RosterKeeper:
             raise Refusal("the directory's roster is for a time to come: its clock or this one is wrong")
         if not chained and self.newest is not None:
             log.warning("away for too long to follow the chain of rosters: starting with the newest")
-            self._standings.clear()
+            self._hold_all([])
             self._digests.clear()
-        standing = follow(self._standings[-1] if self._standings else None, roster)
+        standing = self._next_standing(roster)
         await self._keep(standing, record)
         self._hold(standing)
         self._counters.add("rosters_taken")
-        log.info("roster taken", epoch=roster.epoch, relays=len(roster.relays))
+        log.info("roster taken", epoch=roster.epoch, relays=count(roster))
         self._tell(standing)
         self._changed.unpark_all()
+
+    def _next_standing(self, roster: Roster) -> Standing:
+        if is_cut(roster):
+            return Standing(roster, roster)  # it lists nobody: what is missing shows in shards
+        return follow(self._standings[-1] if self._standings else None, roster)
 
     async def _keep(self, standing: Standing, record: bytes) -> None:
         roster = standing.roster
         key, note = _key(roster.epoch), _StoredStanding(standing.acted.epoch, standing.held)
-        staying = {_key(epoch) for kept in self._staying(standing) for epoch in _epochs_of(kept)}
+        wanted = {_key(epoch) for kept in staying(self._standings, standing) for epoch in _epochs_of(kept)}
         stored = {(kind, key) for kind in (_KIND, _STANDING) for key, _ in await self._store.scan(kind)}
         await self._store.write(
-            *(Change(kind, old, None) for kind, old in sorted(stored) if old not in staying),
+            *(Change(kind, old, None) for kind, old in sorted(stored) if old not in wanted),
             Change(_KIND, key, record),
             Change(_STANDING, key, encode(note)),
             *self._source.following(roster),
         )
 
     def _hold(self, standing: Standing) -> None:
-        self._standings = self._staying(standing)
+        self._hold_all(staying(self._standings, standing))
         self._digests[standing.roster.epoch] = standing.roster.digest
         for epoch in [epoch for epoch in self._digests if epoch <= standing.roster.epoch - DIGESTS_HELD]:
             del self._digests[epoch]
 
-    def _staying(self, newest: Standing) -> list[Standing]:
-        """Return the last rosters, and whatever earlier one is acted on instead of one of them."""
-        all_held = [*self._standings, newest]
-        last = all_held[-ROSTERS_HELD:]
-        acted = {standing.acted.epoch for standing in last}
-        return [standing for standing in all_held[:-ROSTERS_HELD] if standing.roster.epoch in acted] + last
+    def _hold_all(self, standings: list[Standing]) -> None:
+        self._standings = standings
+        self.whole.standings = [standing for standing in standings if not is_cut(standing.roster)]
 
     def _tell(self, standing: Standing) -> None:
         roster = standing.roster
@@ -263,18 +239,13 @@ class RosterKeeper:
                 "a roster came after its time: the directory was away, or kept it back", epoch=roster.epoch
             )
 
-    def _in_force(self) -> Standing | None:
-        epoch = self.calendar.epoch(self._env.now())
-        begun = (standing for standing in reversed(self._standings) if standing.roster.epoch <= epoch)
-        return next(begun, self._standings[-1] if self._standings else None)
-
     def _pass_over_ahead(self) -> None:
         """Act as if rosters for a time to come were not held: they were taken while the clock was wrong."""
-        ahead = [held for held in self._standings if self._clock.is_ahead(held.roster.epoch)]
-        for held in ahead:
-            log.warning("a roster for a time to come is passed over", epoch=held.roster.epoch)
-            self._standings.remove(held)
-            self._digests.pop(held.roster.epoch, None)
+        ahead = [held.roster.epoch for held in self._standings if self._clock.is_ahead(held.roster.epoch)]
+        for epoch in ahead:
+            log.warning("a roster for a time to come is passed over", epoch=epoch)
+            self._digests.pop(epoch, None)
+        self._hold_all([held for held in self._standings if held.roster.epoch not in ahead])
 
     def _is_far_behind(self) -> bool:
         if self.newest is None:
@@ -283,14 +254,36 @@ class RosterKeeper:
 
     def _next_moment(self) -> float:
         """Unix time at which the next roster can be there; each daemon asks at a moment of its own."""
-        if self.newest is None:
+        now = self._env.now()
+        if self.newest is not None:
+            moment = published(self.calendar, self.newest.epoch + 1)
+        elif self._source.awaits_first and self._begin is None:
+            moment = published(self.calendar, self.calendar.epoch(now) + 1)
+            if moment <= now:
+                return 0.0
+        else:
             return 0.0
-        return published(self.calendar, self.newest.epoch + 1) + (
-            self._env.uniform(0.0, 0.5) * self.calendar.lead
-        )
+        return moment + self._env.uniform(0.0, 0.5) * self.calendar.lead
 
     def _longest_pause(self) -> float:
-        return min(LONGEST_PAUSE, self.calendar.lead) if self.newest else 4 * FIRST_PAUSE
+        if self.newest is not None or self._source.awaits_first:
+            return min(LONGEST_PAUSE, self.calendar.lead)
+        return 4 * FIRST_PAUSE
+
+
+def is_cut(roster: Roster) -> bool:
+    """Tell whether the network was cut into shards in the epoch of a roster, which lists no relay then."""
+    return _sharding(roster) is not None
+
+
+def count(roster: Roster) -> int:
+    """Return how many relays there are in the epoch of a roster, in whatever shards."""
+    sharding = _sharding(roster)
+    return sharding.count if sharding is not None else len(roster.relays)
+
+
+def _sharding(roster: Roster) -> Sharding | None:
+    return sharding_for(roster.shards, roster.epoch // EPOCHS_A_DAY)
 
 
 def _key(epoch: int) -> bytes:

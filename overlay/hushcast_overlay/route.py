@@ -1,25 +1,28 @@
-"""A route: what the overlay holds for one interest, in memory and as it lies in the store."""
+"""A route: what the overlay holds for one interest.
+
+On days that are not cut into shards it has one mailbox, which lasts. On a day that is cut it has one of that
+day alone: what shows when a mailbox is there shows that for a day only.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-import msgspec
 import trio
 
 from hushcast_overlay.coverage import Coverage
-from hushcast_protocol.base.addresses import Address, parse_address
-from hushcast_protocol.base.secrets import LeaseSecret, Seed
-from hushcast_protocol.base.wire import RelayId, encode
-from hushcast_protocol.overlay.installations import Installation, ListedRoot, MailboxRoot
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.overlay.installations import Installation, MailboxRoot
 from hushcast_protocol.overlay.tree import Tree
 from hushcast_runtime.carrier import Wanted
-from hushcast_runtime.store import Change, Store, record_reader
+from hushcast_runtime.environment import Environment
 
-_MAILBOX, _INSTALLATION = "mailbox", "installation"
-_NAME = 16  # bytes of the name of what is wanted
+EARLIEST_RENEWAL, LATEST_RENEWAL = 0.5, 0.25  # shares of a day before its end
 
 
 @dataclass(eq=False)
@@ -37,6 +40,11 @@ class Planned:
     def key(self) -> tuple[int, int]:
         """Day and number."""
         return self.installation.day, self.number
+
+    def leads_to(self, mailbox: Seed) -> bool:
+        """Tell whether it brings messages to the mailbox with this seed."""
+        root = self.installation.root
+        return isinstance(root, MailboxRoot) and root.seed == mailbox
 
     @property
     def nodes(self) -> int:
@@ -72,26 +80,50 @@ class Withdrawal:
 
 
 @dataclass(eq=False)
-class Route:
-    """A mailbox and the trees that lead to it, for one interest."""
+class RouteMailbox:
+    """One address at which messages arrive for a route, and what its next one depends on."""
 
-    wanted: Wanted
     seed: Seed
     renewal: float
-    """Share of a day before its end at which the next day is installed; each route has its own."""
+    """Share of a day before its end at which the next day is installed: drawn, so that each has its own."""
+    day: int | None = None
+    """The one day that it is for; `None`: all days that are not cut."""
     address: Address | None = None
+    published: trio.Event = field(default_factory=trio.Event)
+    """Set when relays can find it."""
+    scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+    """What serves it."""
+    is_begun: bool = False
+    """Whether it is served, or being opened."""
+    is_fresh: bool = False
+    """Whether it was drawn in this life of the daemon: no relay has heard of it before a tree leads to it."""
+
+    @classmethod
+    def draw(cls, env: Environment, seed: Seed | None = None) -> RouteMailbox:
+        """Draw one that no relay has heard of; a spare has its seed already."""
+        seed = seed or Seed.draw(env.randomness)
+        return cls(seed, env.uniform(LATEST_RENEWAL, EARLIEST_RENEWAL), is_fresh=True)
+
+
+@dataclass(eq=False)
+class Route:
+    """Mailboxes and the trees that lead to them, for one interest."""
+
+    wanted: Wanted
+    lasting: RouteMailbox | None = None
+    """The mailbox of all days that are not cut."""
+    daily: dict[int, RouteMailbox] = field(default_factory=dict)
+    """Those of days that are cut."""
     planned: dict[tuple[int, int], Planned] = field(default_factory=dict)
     """By day, and number of the tree."""
     coverage: Coverage = field(default_factory=Coverage)
-    opened: trio.Event = field(default_factory=trio.Event)
-    """Set when the mailbox has its address."""
-    published: trio.Event = field(default_factory=trio.Event)
-    """Set when relays can find the mailbox."""
+    stirred: trio.Event = field(default_factory=trio.Event)
+    """Set when a mailbox is published: its trees need not wait any more."""
+    no_other_before: float = -math.inf
+    """Unix time before which no mailbox of its own is opened for the next day."""
     ready: trio.Event = field(default_factory=trio.Event)
     """Set when messages of the running day reach it."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
-    mailbox: trio.CancelScope = field(default_factory=trio.CancelScope)
-    """What serves its mailbox, where that began before the route (`spare_mailbox`)."""
     withdrawals: list[Withdrawal] = field(default_factory=list)
     """What is left to withdraw, once it has ended."""
 
@@ -100,134 +132,45 @@ class Route:
         """The topic's name, for traces."""
         return self.wanted.interest.topic.name
 
+    @property
+    def mailboxes(self) -> list[RouteMailbox]:
+        """All its mailboxes."""
+        return [*([self.lasting] if self.lasting is not None else []), *self.daily.values()]
+
+    def mailbox(self, day: int) -> RouteMailbox | None:
+        """Return the mailbox of a day: one of that day alone, or the lasting one."""
+        return self.daily.get(day, self.lasting)
+
+    def take(self, mailbox: RouteMailbox) -> None:
+        """Hold a mailbox for the day or the days that it is for."""
+        if mailbox.day is None:
+            self.lasting = mailbox
+        else:
+            self.daily[mailbox.day] = mailbox
+
+    def leave(self, mailbox: RouteMailbox) -> None:
+        """Hold a mailbox no more."""
+        if mailbox.day is None:
+            self.lasting = None
+        else:
+            del self.daily[mailbox.day]
+
     def stop(self) -> None:
         """Hand in nothing more, mend and tell nothing more."""
         self.scope.cancel()
-        self.mailbox.cancel()
+        for mailbox in self.mailboxes:
+            mailbox.scope.cancel()
 
     def on(self, day: int) -> list[Planned]:
         """Return what is installed for a day."""
         return [planned for planned in self.planned.values() if planned.installation.day == day]
 
-    def is_top(self, relay: RelayId) -> bool:
-        """Tell whether a relay stands directly under the mailbox in one of its trees."""
+    def towards(self, mailbox: Seed) -> list[Planned]:
+        """Return what is installed and leads to the mailbox with this seed."""
+        return [planned for planned in self.planned.values() if planned.leads_to(mailbox)]
+
+    def is_top(self, mailbox: Seed, relay: RelayId) -> bool:
+        """Tell whether a relay stands directly under a mailbox in one of the trees that lead to it."""
         return any(
-            planned.installation.tree.parents.get(relay, relay) is None for planned in self.planned.values()
+            planned.installation.tree.parents.get(relay, relay) is None for planned in self.towards(mailbox)
         )
-
-
-class _StoredMailbox(msgspec.Struct, frozen=True, array_like=True):
-    """What a route needs to have the same mailbox after a restart."""
-
-    seed: bytes
-    renewal: float
-    address: str | None
-
-
-class _StoredInstallation(msgspec.Struct, frozen=True, array_like=True):
-    day: int
-    root_relay: bytes | None
-    root_seed: bytes | None
-    root_address: str | None
-    parents: list[tuple[bytes, bytes | None]]
-    trunk: bytes
-    entries: tuple[bytes, ...]
-    secret: bytes
-    missing: list[bytes]
-    withdrawing: bool
-
-
-_decode_mailbox = record_reader(_StoredMailbox, "mailbox")
-_decode_installation = record_reader(_StoredInstallation, "installation")
-
-
-class RouteRecords:
-    """Mailboxes and installations in the store."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    async def keep(self, route: Route) -> None:
-        """Write a route's mailbox; durable on return."""
-        await self._store.write(mailbox_record(route.wanted.name, route.seed, route.renewal, route.address))
-
-    async def keep_installation(self, planned: Planned) -> None:
-        """Write an installation and who confirmed it; durable on return."""
-        await self._store.write(_change(planned, planned.unconfirmed))
-
-    async def keep_withdrawal(self, withdrawal: Withdrawal) -> None:
-        """Write a withdrawal and who confirmed it; durable on return."""
-        await self._store.write(_change(withdrawal, withdrawal.left))
-
-    async def end(self, name: bytes, planned: Iterable[Planned]) -> list[Withdrawal]:
-        """Delete a mailbox and turn the installations towards it into withdrawals, all in one commit."""
-        ended = [
-            Withdrawal(name, held.number, held.installation, set(held.installation.tree.parents))
-            for held in planned
-        ]
-        await self._store.write(Change(_MAILBOX, name, None), *(_change(one, one.left) for one in ended))
-        return ended
-
-    def forget(self, planned: Planned | Withdrawal) -> None:
-        """Delete an installation that lapsed or was withdrawn everywhere."""
-        self._store.write_soon(Change(_INSTALLATION, _key(planned), None))
-
-    async def load_mailboxes(self) -> dict[bytes, _StoredMailbox]:
-        """Return the mailboxes kept, by the name of what is wanted."""
-        return {name: _decode_mailbox(value) for name, value in await self._store.scan(_MAILBOX)}
-
-    async def load_installations(self) -> tuple[list[Planned], list[Withdrawal]]:
-        """Return the installations kept, and the withdrawals."""
-        installed: list[Planned] = []
-        ended: list[Withdrawal] = []
-        for key, value in await self._store.scan(_INSTALLATION):
-            stored = _decode_installation(value)
-            installation = Installation(
-                stored.day,
-                _root(stored),
-                Tree(dict(stored.parents)),
-                stored.trunk,
-                stored.entries,
-                LeaseSecret(stored.secret),
-            )
-            name, number, left = key[:_NAME], key[-1], set(stored.missing)
-            if stored.withdrawing:
-                ended.append(Withdrawal(name, number, installation, left))
-            else:
-                installed.append(Planned(name, number, installation, left))
-        return installed, ended
-
-
-def mailbox_record(name: bytes, seed: Seed, renewal: float, address: Address | None) -> Change:
-    """Return the record of a mailbox."""
-    return Change(_MAILBOX, name, encode(_StoredMailbox(seed.reveal(), renewal, address)))
-
-
-def _change(planned: Planned | Withdrawal, missing: set[RelayId]) -> Change:
-    installation = planned.installation
-    root = installation.root
-    stored = _StoredInstallation(
-        installation.day,
-        root.relay if isinstance(root, ListedRoot) else None,
-        root.seed.reveal() if isinstance(root, MailboxRoot) else None,
-        root.address if isinstance(root, MailboxRoot) else None,
-        list(installation.tree.parents.items()),
-        installation.trunk,
-        installation.entries,
-        installation.secret.reveal(),
-        sorted(missing),
-        isinstance(planned, Withdrawal),
-    )
-    return Change(_INSTALLATION, _key(planned), encode(stored))
-
-
-def _root(stored: _StoredInstallation) -> MailboxRoot | ListedRoot:
-    if stored.root_relay is not None:
-        return ListedRoot(stored.root_relay)
-    assert stored.root_seed is not None
-    assert stored.root_address is not None
-    return MailboxRoot(Seed(stored.root_seed), parse_address(stored.root_address))
-
-
-def _key(planned: Planned | Withdrawal) -> bytes:
-    return planned.name + planned.installation.day.to_bytes(8, "big") + bytes([planned.number])

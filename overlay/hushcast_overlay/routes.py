@@ -7,20 +7,17 @@ from collections.abc import Collection
 import trio
 
 from hushcast_overlay.mailboxes import Mailboxes
-from hushcast_overlay.route import Planned, Route, RouteRecords
+from hushcast_overlay.route import Planned, Route, RouteMailbox
+from hushcast_overlay.route_records import RouteRecords
 from hushcast_overlay.spare_mailbox import SpareMailbox
 from hushcast_overlay.upkeep import Upkeep
 from hushcast_overlay.withdrawals import Withdrawals
 from hushcast_protocol.base import told
-from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.profile import Profile, Root
 from hushcast_runtime.carrier import Wanted
 from hushcast_runtime.context import Context
-
-EARLIEST_RENEWAL, LATEST_RENEWAL = 0.5, 0.25  # shares of a day before its end
 
 
 class Routes:
@@ -42,6 +39,7 @@ class Routes:
         self._mailboxes = mailboxes
         self._upkeep = upkeep
         self._withdrawals = withdrawals
+        self._calendar = mailboxes.calendar
         self._records = records
         self._env = context.env
         self._tracer = context.tracer
@@ -62,10 +60,9 @@ class Routes:
         """Take up the routes of what is wanted, by name; withdraw what a restart left of others."""
         mailboxes = await self._records.load_mailboxes()
         for one in wanted:
-            route = self._routes[one.name] = self._made(one)
-            if (stored := mailboxes.get(one.name)) is not None:
-                route.seed, route.renewal = Seed(stored.seed), stored.renewal
-                route.address = Address(stored.address) if stored.address is not None else None
+            route = self._routes[one.name] = Route(one)
+            for mailbox in mailboxes.get(one.name) or [RouteMailbox.draw(self._env)]:
+                route.take(mailbox)
         left: dict[bytes, list[Planned]] = {name: [] for name in mailboxes.keys() - self._routes.keys()}
         installed, withdrawals = await self._records.load_installations()
         for withdrawal in withdrawals:
@@ -76,7 +73,7 @@ class Routes:
             else:
                 left.setdefault(planned.name, []).append(planned)
         for name, unwanted in left.items():
-            await self._withdrawals.end(name, unwanted)
+            await self._withdrawals.end(name, mailboxes.get(name, ()), unwanted)
         for name, route in self._routes.items():
             self._spawn(self._live, route, name in mailboxes)
         if self._routes or self._relay is None:
@@ -86,11 +83,12 @@ class Routes:
 
     def keep(self, wanted: Wanted) -> Route:
         """Begin to keep an interest routed."""
-        route = self._routes[wanted.name] = self._made(wanted)
-        if self._profile.root is Root.MAILBOX:
-            self.spare.take(route)
+        route = self._routes[wanted.name] = Route(wanted)
+        if self._profile.root is not Root.MAILBOX or not self.spare.take(route):
+            route.take(RouteMailbox.draw(self._env))
         self._keep_spare(at_once=False)
-        self._tracer.tell(told.Subscribed(route.topic, route.seed.public()))
+        for mailbox in route.mailboxes:
+            self._tracer.tell(told.Subscribed(route.topic, mailbox.seed.public()))
         self._spawn(self._live, route, False)
         return route
 
@@ -100,8 +98,10 @@ class Routes:
             return
         route.stop()
         route.ready.set()  # who still waits for it hears from whoever wanted it that it ended
-        self._tracer.tell(told.Unsubscribed(route.topic, route.seed.public()))
-        route.withdrawals = await self._withdrawals.end(route.wanted.name, route.planned.values())
+        for mailbox in route.mailboxes:
+            self._tracer.tell(told.Unsubscribed(route.topic, mailbox.seed.public()))
+        name, mailboxes, planned = route.wanted.name, route.mailboxes, route.planned.values()
+        route.withdrawals = await self._withdrawals.end(name, mailboxes, planned)
 
     async def withdrawn(self, route: Route) -> None:
         """Tell the relays of a route that ended, all trees at once; return when they were told, or not."""
@@ -124,18 +124,25 @@ class Routes:
         if self._profile.root is Root.MAILBOX:
             self.spare.begin(at_once)
 
-    def _made(self, wanted: Wanted) -> Route:
-        seed = Seed.draw(self._env.randomness)
-        return Route(wanted, seed, self._env.uniform(LATEST_RENEWAL, EARLIEST_RENEWAL))
-
     async def _live(self, route: Route, resumed: bool) -> None:
         with route.scope:
-            if not resumed:
-                await self._records.keep(route)
-            async with trio.open_nursery() as nursery:
+            self._mailboxes.keep_apart(route)
+            for mailbox in route.mailboxes:
+                if not resumed:
+                    await self._records.keep(route, mailbox)
                 if self._profile.root is Root.LISTED:
-                    route.opened.set()
-                    route.published.set()
-                elif not route.opened.is_set():
-                    nursery.start_soon(self._mailboxes.serve, route)
-                nursery.start_soon(self._upkeep.run, route, resumed)
+                    mailbox.is_begun = (
+                        True  # the relay is there already; the mailbox's key but names the route
+                    )
+                    mailbox.published.set()
+                elif not resumed or self._is_used(route, mailbox):
+                    self._mailboxes.begin(route, mailbox)
+            await self._upkeep.run(route, resumed)
+
+    def _is_used(self, route: Route, mailbox: RouteMailbox) -> bool:
+        """Tell whether messages may come to a mailbox now, by trees of before a restart.
+
+        That of a day to come is opened when its trees are seen to: with another it would show whose they are.
+        """
+        today = self._calendar.day(self._env.now())
+        return any(planned.installation.day <= today for planned in route.towards(mailbox.seed))

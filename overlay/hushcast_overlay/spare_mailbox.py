@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import structlog
 import trio
 
-from hushcast_overlay.route import Route
+from hushcast_overlay.route import Route, RouteMailbox
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.context import Context
@@ -75,9 +75,10 @@ class SpareMailbox:
         if spare is None:
             return False
         spare.route = route
-        route.seed, route.address, route.mailbox = spare.seed, spare.address, spare.scope
-        route.opened.set()
-        route.published.set()
+        mailbox = RouteMailbox.draw(self._env, spare.seed)
+        mailbox.address, mailbox.scope, mailbox.is_begun = spare.address, spare.scope, True
+        mailbox.published.set()
+        route.take(mailbox)
         return True
 
     async def _keep(self, at_once: bool) -> None:

@@ -1,4 +1,4 @@
-"""Strangers: admits and carries out the one frame that an unnamed connection hands in, a drop or a parcel."""
+"""Strangers: admits and answers the one frame of an unnamed connection: a drop, a parcel or a request."""
 
 from __future__ import annotations
 
@@ -12,18 +12,25 @@ from hushcast_overlay.admission_control import AdmissionControl, Declined
 from hushcast_overlay.connector import OverlayChannel
 from hushcast_overlay.drops import Drops
 from hushcast_overlay.parcels import Parcels
+from hushcast_overlay.shard_serving import ShardServing
 from hushcast_protocol.base.errors import DecodeError, PeerError
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.frames import Drop, OverlayFrame, ParcelAnswer, ParcelFrame, Receipt
+from hushcast_protocol.shards.requests import AskLeaf, AskPiece, AskSlice, ShownPiece, ShownSlice
 from hushcast_runtime.connection_guard import strangers_room
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.rooms import Room
 from hushcast_runtime.transports.base import TransportError
 
 MAX_ANSWERING = 1024  # drops of unnamed connections that are carried out at once, and as many parcels
 ANONYMOUS_TIMEOUT = 60.0  # seconds in which an unnamed connection hands in its one frame, up to half a MiB
 RECEIPT_WITHIN = 30.0  # seconds in which it must take the answer: who dropped a message waits no longer
+MAX_SHOWING = (
+    32  # slices and pieces of the guide that are being written at once: 150 kB each, half a MiB at most
+)
+SHOWN_WITHIN = 60.0  # seconds in which one must be taken: a slice at 2.5 kB/s
 
 
 class Strangers:
@@ -34,14 +41,18 @@ class Strangers:
         admission: AdmissionControl,
         drops: Drops,
         parcels: Parcels,
+        serving: ShardServing,
         env: Environment,
         counters: Counters,
     ) -> None:
         self._admission = admission
         self._drops = drops
         self._parcels = parcels
+        self._serving = serving
         self._counters = counters
         self._room = strangers_room(env, counters)
+        # Apart: whoever asks for slices takes no place from who drops, and nobody's slice can hold a place.
+        self._showing = Room(MAX_SHOWING, env.below, lambda: counters.add("strangers_dropped"))
         self._answering: Counter[type] = Counter()  # a parcel takes minutes, and drops do not wait for them
 
     async def serve(self, channel: OverlayChannel) -> None:
@@ -57,11 +68,14 @@ class Strangers:
                 answer = await self._answer(frame)
         finally:
             self._answering[type(frame)] -= 1
-        with self._room.place(RECEIPT_WITHIN):
+        is_large = isinstance(answer, ShownSlice | ShownPiece)
+        with self._showing.place(SHOWN_WITHIN) if is_large else self._room.place(RECEIPT_WITHIN):
             await channel.send(answer)
             await channel.finish()
 
     async def _answer(self, frame: OverlayFrame) -> Wire:
+        if isinstance(frame, AskLeaf | AskSlice | AskPiece):
+            return self._serving.answer(frame)
         if not isinstance(frame, Drop | ParcelFrame):
             raise DecodeError("an unnamed peer sent a frame that only relays send")
         full = self._answering[type(frame)] > MAX_ANSWERING

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Set
 
-from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.route import Planned, Route
+from hushcast_overlay.shards import Shards
 from hushcast_protocol.base.secrets import LeaseSecret
 from hushcast_protocol.base.standing import Seating
 from hushcast_protocol.base.wire import RelayId
@@ -26,44 +26,51 @@ class Trees:
         self,
         relay: RelayId | None,
         profile: Profile,
-        rosters: RosterKeeper,
+        shards: Shards,
         env: Environment,
     ) -> None:
         """`relay` is this daemon's own relay, if it runs one."""
         self._relay = relay
         self._profile = profile
-        self._rosters = rosters
+        self._shards = shards
         self._env = env
 
     async def plan(self, route: Route, day: int, number: int) -> Planned:
-        """Plan an installation for a day: along the tree with this number, if there is one, or a new one.
+        """Plan an installation for a day: along the tree with this number to its mailbox, or a new one.
 
-        There is a roster. As published, every day has a new tree.
+        There is a roster, and the mailbox has its address. As published, every day has a new tree, and so has
+        a mailbox of one day. Raises what `Shards.find` does.
         """
-        seating = self._rosters.seating()
-        before = [planned for planned in route.planned.values() if planned.number == number]
-        if self._profile.root is Root.LISTED or not before:
+        tokens = await route.wanted.tokens(day)
+        seating = (await self._shards.find(day, tokens.trunk)).seating()
+        root = self._root(route, day)
+        before = [
+            planned
+            for planned in route.planned.values()
+            if planned.number == number and isinstance(root, MailboxRoot) and planned.leads_to(root.seed)
+        ]
+        if not before:
             own = self._relay if self._profile.root is Root.LISTED else None
             tree = await self._drawn(relay for relay in seating.listed if relay != own)
         else:
             last = max(before, key=lambda planned: planned.key).installation.tree
-            suspects = route.coverage.shunned(len(seating.listed))
+            suspects = route.coverage.shunned(seating.listed)
             tree = await self._mended(last, seating, seating.listed.keys(), suspects, STRAINED)
-        tokens = await route.wanted.tokens(day)
         secret = LeaseSecret.draw(self._env.randomness)
-        installation = Installation(day, self._root(route), tree, tokens.trunk, tokens.entries, secret)
+        installation = Installation(day, root, tree, tokens.trunk, tokens.entries, secret)
         return Planned(route.wanted.name, number, installation, set(tree.parents))
 
     async def mend(self, route: Route, planned: Planned) -> bool:
         """Bring an installation's tree in step with the roster, and put suspects where they harm nobody.
 
-        Whose seat changed has to confirm. Returns whether any did.
+        Whose seat changed has to confirm. Returns whether any did; none does where the relays are not held.
         """
         tree, root = planned.installation.tree, planned.installation.root
-        if isinstance(root, ListedRoot):
+        near = self._shards.of(planned.installation.day, planned.installation.trunk)
+        if near is None or isinstance(root, ListedRoot):
             return False
-        seating = self._rosters.seating()
-        suspects = route.coverage.shunned(len(seating.listed))
+        seating = near.seating()
+        suspects = route.coverage.shunned(seating.listed)
         in_step = seating.listed.keys() <= tree.parents.keys() <= seating.kept
         if (
             in_step
@@ -101,12 +108,14 @@ class Trees:
     async def _drawn(self, relays: Iterable[RelayId]) -> Tree:
         return await self._env.compute(plan, relays, self._profile.depth, self._env.randomness(32))
 
-    def _root(self, route: Route) -> MailboxRoot | ListedRoot:
+    def _root(self, route: Route, day: int) -> MailboxRoot | ListedRoot:
         if self._profile.root is Root.LISTED:
             assert self._relay is not None
             return ListedRoot(self._relay)
-        assert route.address is not None
-        return MailboxRoot(route.seed, route.address)
+        mailbox = route.mailbox(day)
+        assert mailbox is not None
+        assert mailbox.address is not None
+        return MailboxRoot(mailbox.seed, mailbox.address)
 
 
 def _same_seat(relay: RelayId, one: Tree, other: Tree) -> bool:

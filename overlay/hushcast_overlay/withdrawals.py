@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import structlog
 import trio
 
 from hushcast_overlay.installing import Installer
-from hushcast_overlay.route import Planned, RouteRecords, Withdrawal
-from hushcast_protocol.base.epochs import Calendar
+from hushcast_overlay.route import Planned, RouteMailbox, Withdrawal
+from hushcast_overlay.route_records import RouteRecords
+from hushcast_overlay.shards import Shards
+from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_runtime.context import Context
+from hushcast_runtime.transports.base import TransportError
+
+log = structlog.get_logger("withdrawals")
 
 
 class Withdrawals:
@@ -19,18 +25,21 @@ class Withdrawals:
         self,
         installer: Installer,
         records: RouteRecords,
-        calendar: Calendar,
+        shards: Shards,
         context: Context,
     ) -> None:
         self._installer = installer
         self._records = records
-        self._calendar = calendar
+        self._shards = shards
+        self._calendar = shards.calendar
         self._env = context.env
         self._spawn = context.spawn
 
-    async def end(self, name: bytes, installed: Iterable[Planned]) -> list[Withdrawal]:
+    async def end(
+        self, name: bytes, mailboxes: Iterable[RouteMailbox], installed: Iterable[Planned]
+    ) -> list[Withdrawal]:
         """Turn what was installed for an interest into withdrawals, durably; return them, begun."""
-        ended = await self._records.end(name, installed)
+        ended = await self._records.end(name, mailboxes, installed)
         for withdrawal in ended:
             self.begin(withdrawal)
         return ended
@@ -55,12 +64,7 @@ class Withdrawals:
         if self._calendar.lapse(installation.day) > self._env.now() or not self._env.is_certain():
             withdrawal.is_under_way = True
             try:
-                await self._installer.deliver(
-                    installation.tree,
-                    sorted(withdrawal.left),
-                    installation.withdraw,
-                    withdrawal.left.difference_update,
-                )
+                await self._deliver(withdrawal)
             finally:
                 withdrawal.is_under_way = False
             if withdrawal.left:
@@ -68,3 +72,18 @@ class Withdrawals:
                 return
         withdrawal.is_done = True
         self._records.forget(withdrawal)
+
+    async def _deliver(self, withdrawal: Withdrawal) -> None:
+        installation = withdrawal.installation
+        try:
+            near = await self._shards.find(installation.day, installation.trunk)
+        except (TransportError, PeerError, Refusal) as error:
+            log.info("who is to forget an installation is not known now", reason=str(error))
+            return
+        await self._installer.deliver(
+            installation.tree,
+            near,
+            sorted(withdrawal.left),
+            installation.withdraw,
+            withdrawal.left.difference_update,
+        )

@@ -74,6 +74,12 @@ class Process(ABC):
         self._is_published = False
         self._tracer: Tracer = NoTracer()
 
+    def _prepare(self) -> None:
+        """Look at the state before anything else; raise `UsageError` or `StoreError` if it cannot be used."""
+        state = self._settings.state_path()
+        check_version(kept_version(state), self._kind.version)  # before anything is written
+        check_keys(state, self._kind.keys)
+
     @abstractmethod
     def _make(self, around: Around) -> Daemon:
         """Return the daemon; its keys are drawn if there are none yet."""
@@ -90,6 +96,10 @@ class Process(ABC):
     def _doing(self) -> str:
         """Say in one line what the daemon does, now that it is published."""
 
+    def _problem(self, daemon: Daemon) -> str | None:
+        """Say in one line what is wrong though it is published; `None`: nothing."""
+        return daemon.clock.problem()
+
     def _sockets(self) -> Sequence[tuple[str, Callable[[], Awaitable[bytes]]]]:
         """Return what this kind of daemon tells beside its findings: sockets in its state, and answers."""
         return ()
@@ -97,8 +107,7 @@ class Process(ABC):
     async def live(self, nursery: trio.Nursery) -> None:
         """Start everything; others can reach the daemon when `running` is logged."""
         settings, state = self._settings, self._settings.state_path()
-        check_version(kept_version(state), self._kind.version)  # before anything is written
-        check_keys(state, self._kind.keys)
+        self._prepare()
         await nursery.start(tell_findings, settings.doctors_socket(), self._examine)
         for name, answer in self._sockets():
             await nursery.start(tell, settings.state_path() / name, answer, f"the socket {name}")
@@ -133,7 +142,7 @@ class Process(ABC):
             return Health(False, "opening the onion service")
         if tor is not None and not tor.state.connected:
             return Health(True, "the control connection to tor is lost, trying again")
-        if (problem := daemon.clock.problem()) is not None:
+        if (problem := self._problem(daemon)) is not None:
             return Health(True, problem)
         return Health(True, self._doing())
 

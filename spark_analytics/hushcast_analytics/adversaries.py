@@ -90,7 +90,8 @@ class View:
     | `candidates` | (run, candidate): whom it may name, all of them honest |
     | `own` | (run, topic, message, origin): what it published itself; empty unless it is active |
 
-    `relays` and `depth` are public facts of the network: how many relays a roster lists, levels of a tree.
+    `relays`, `depth` and `shards` are public facts of the network: how many relays a tree spans, its levels,
+    and how many shards of so many relays there are.
     """
 
     observations: DataFrame
@@ -101,6 +102,7 @@ class View:
     own: DataFrame
     relays: int
     depth: int
+    shards: int = 1
     _found: dict[str, DataFrame] = field(default_factory=dict, init=False, compare=False)
 
     def once(self, name: str, find: Callable[[], DataFrame]) -> DataFrame:

@@ -29,7 +29,7 @@ _EVERYTHING = Learning()
 
 @dataclass(frozen=True)
 class Case:
-    """Runs of one variant: their observations and truths, relays in a roster, levels of a tree.
+    """Runs of one variant: their observations and truths, relays that a tree spans, its levels, and shards.
 
     `rosters` are those observations that write down rosters.
     """
@@ -39,10 +39,11 @@ class Case:
     rosters: DataFrame
     relays: int
     depth: int
+    shards: int = 1
 
 
 def case_of(observations: DataFrame, truths: DataFrame) -> Case:
-    """Return traces with the two public facts read from them: most relays in a run, most levels.
+    """Return traces with the public facts read from them: relays of a tree, most levels, and shards.
 
     Raises `TracesError` if leases have no marks, as in tables kept by an earlier version: no attack would
     find a topic's leases, and all would seem well.
@@ -53,12 +54,14 @@ def case_of(observations: DataFrame, truths: DataFrame) -> Case:
             f"run {unmarked['run']}: leases without marks, from an earlier version; make it anew"
         )
     listed = participants(truths).where("role = 'relay'").groupBy("run").count()
-    relays = listed.agg(F.max("count")).first()
-    depth = truths.agg(F.max("depth")).first()
+    counted = listed.agg(F.max("count")).first()
+    trees = truths.where("kind = 'installed'")
+    facts = trees.agg(F.max("depth"), F.avg(F.size("tree"))).first()
+    relays = int((counted and counted[0]) or 0)
+    depth, spanned = (facts[0] or 1, facts[1] or relays) if facts else (1, relays)
+    shards = max(1, round(relays / max(1, spanned)))
     rosters = observations.where("kind = 'roster'")
-    return Case(
-        observations, truths, rosters, int((relays and relays[0]) or 0), int((depth and depth[0]) or 1)
-    )
+    return Case(observations, truths, rosters, relays // shards, int(depth), shards)
 
 
 class Examination:
@@ -124,6 +127,7 @@ class Examination:
             self._own,
             self._case.relays,
             self._case.depth,
+            self._case.shards,
         )
 
     def posterior(self, attack: Attack, until: int | None = None) -> DataFrame:

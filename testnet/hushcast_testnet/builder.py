@@ -105,7 +105,7 @@ class Builder:
         members = self._layout.members(self.directory)
         for member in members:
             self._require_room(member.home / self._backend.longest_socket)
-            if not member.is_node and member.role != "directory":
+            if not member.is_node:
                 self._require_room(Path(member.state) / DOCTORS_SOCKET)
         await self._backend.prepare(members, self._keep, self.progress)
         await self._layout.start(self, [self._placed(member) for member in members])

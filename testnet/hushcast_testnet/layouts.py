@@ -39,6 +39,8 @@ class OverlayLayout:
     clients: int
     profile: Profile = "hardened"
     directories: int = 1
+    shard_size: int | None = None
+    """Relays of a shard, where several directories are to cut the network."""
     carrier: CarrierName = "overlay"
 
     def members(self, directory: Path) -> list[Member]:
@@ -64,7 +66,7 @@ class OverlayLayout:
         joined = written[0]
         if self.directories > 1:
             # Each draws its key and address at its first start; only then can it be told of the others.
-            listed = authorities_lines(written, self.directories // 2 + 1)
+            listed = authorities_lines(written, self.directories // 2 + 1, self.shard_size)
             for head in heads:
                 await builder.restart(head, keys, [*network, *listed])
             joined = await builder.written(heads[0], NETWORK_FILE, ["network.authorities"])
@@ -78,9 +80,10 @@ class OverlayLayout:
         return bool(described.get("ready")) and roster.get("relays") == self.relays
 
 
-def authorities_lines(written: Iterable[str], quorum: int) -> list[str]:
+def authorities_lines(written: Iterable[str], quorum: int, shard_size: int | None = None) -> list[str]:
     """Return the settings of directories that agree, from what each wrote as `network.toml` alone."""
     lines = ["[authorities]", f"quorum = {quorum}"]
+    lines += [] if shard_size is None else [f"shard_size = {shard_size}"]
     for text in written:
         network = tomllib.loads(text)["network"]
         lines += ["[[authorities.members]]", f"key = {toml_text(network['directory_key'])}"]
@@ -238,6 +241,7 @@ def layout_of(
     layers: int | None = None,
     with_tomography: bool = False,
     directories: int | None = None,
+    shard_size: int | None = None,
 ) -> Layout:
     """Return the layout with these numbers, the usual ones where none is given; raises `UsageError`."""
     if edges is not None and carrier != "brokers":
@@ -250,12 +254,14 @@ def layout_of(
         )
     if directories is not None and carrier != "overlay":
         raise UsageError("directories are the overlay's: --authorities goes without --carrier")
+    if shard_size is not None and (directories is None or directories < 2):
+        raise UsageError("one directory cuts no network: --shard-size goes with --authorities 2 or more")
     if carrier == "overlay":
         if proxies is not None:
             raise UsageError("the overlay has no proxies: --proxies goes with --carrier central")
         clients = 2 if clients is None else clients
         relays = 10 if nodes is None else nodes
-        return OverlayLayout(relays, clients, profile or "hardened", directories or 1)
+        return OverlayLayout(relays, clients, profile or "hardened", directories or 1, shard_size)
     if clients is not None:
         system = "the central system" if carrier == "central" else "a network of brokers"
         raise UsageError(f"nodes of {system} are all clients: give their number as --nodes")

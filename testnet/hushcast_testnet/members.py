@@ -8,21 +8,18 @@ from pathlib import Path
 import trio
 
 from hushcast_directory.directories import Checks, Pinned
-from hushcast_directory.registry import Registry
-from hushcast_directory.server import DirectoryServer
 from hushcast_node.overlay_side import OverlayParts
 from hushcast_overlay.identity import draw_identity
 from hushcast_protocol.authorities.answers import roster_of
 from hushcast_protocol.base.roster import Network, check_roster
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.forwarding import Decision, Outcome, Router
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_testnet.colluders import Colluders, Selecting
 from hushcast_testnet.lives import NodeLife, World
+from hushcast_testnet.simulated_directories import AloneDirectory, SeveralDirectories
 
 
 class _Loss(Router):
@@ -105,19 +102,20 @@ class SimulatedNetwork(World):
         self.network = network
         self.probes_an_epoch = probes_an_epoch
         self.profile = profile
-        self.directory_seed = Seed.draw(self.env.randomness)
+        self.directory: AloneDirectory | SeveralDirectories
         # The same for all: done once.
         self.checks = Checks(functools.cache(check_roster), functools.cache(roster_of))
 
     def directories(self) -> Pinned:
-        """Return what the members know of the directory."""
-        return Pinned.alone(self.directory_address, self.directory_seed.public())
+        """Return what the members know of the directories."""
+        return self.directory.pinned
 
-    async def open_directory(self, relays: int, nursery: trio.Nursery) -> None:
-        """Start the directory; it waits for so many relays."""
-        self.registry = Registry(self.network, self.directory_seed, MemoryStore(), relays)
-        transport = self.wires.transport()
-        server = DirectoryServer(self.env, transport, self.network.id, self.directory_seed, self.registry)
-        listener = await transport.listen(self.directory_seed)
-        self.directory_address = listener.address
-        nursery.start_soon(server.run, listener)
+    async def open_directory(
+        self, relays: int, authorities: int, shard_size: int, nursery: trio.Nursery
+    ) -> None:
+        """Start so many directories that agree, or one (0) that signs alone; they wait for so many relays."""
+        if authorities:
+            self.directory = SeveralDirectories(self, self.network, relays, authorities, shard_size)
+        else:
+            self.directory = AloneDirectory(self, self.network, relays)
+        await self.directory.open(nursery)

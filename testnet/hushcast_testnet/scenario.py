@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
+from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.brokers.frames import Terms
 from hushcast_protocol.brokers.privacy import Privacy
 from hushcast_testnet.faults import NO_FAULTS, Faults
@@ -56,6 +57,10 @@ class Scenario:
     """What a network of brokers lets them learn."""
     zipf: bool = False
     """Messages are of topics by Zipf's law, instead of each topic's in turn."""
+    authorities: int = 0
+    """Directories that agree on rosters; 0: one that signs them alone."""
+    shard_size: int = SHARD_SIZE
+    """Relays of a shard: where there are 1.41 times as many, authorities cut the network; 0: never."""
 
 
 @dataclass(frozen=True)

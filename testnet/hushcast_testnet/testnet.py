@@ -55,22 +55,33 @@ def up(
     layers: int | None = None,
     with_tomography: bool = False,
     authorities: int | None = None,
+    shard_size: int | None = None,
 ) -> None:
     """Bring a testnet up in a new directory and leave it running.
 
     On the overlay `nodes` are relays, and `clients` stand beside them; of several `authorities` more than
-    half agree on each roster. On the central system all `nodes`
-    are clients, of a server and `proxies`; with brokers all are clients, too, of `edges` below a root, and
-    `with_tomography` starts a tomography service that the brokers state to and ask. Overlays and central
-    systems have a `profile`, `hardened` if none is given; brokers have one under the `privacy` `full`, and
-    `layers`. `with_gateways` starts an MQTT gateway beside each client. In a `breakable` one clocks can be
-    set wrong and, on `tcp`, connections be cut, delayed and made lossy. Returns when every daemon is ready
-    and holds the roster of all relays, or the tree of all brokers. Raises a `HushcastError`; whatever ends it
-    early, nothing is left running.
+    half agree on each roster, and cut the network into shards of `shard_size` relays if it is large enough.
+    On the central system all `nodes` are clients, of a server and `proxies`; with brokers all are clients,
+    too, of `edges` below a root, and `with_tomography` starts a tomography service that the brokers state to
+    and ask. Overlays and central systems have a `profile`, `hardened` if none is given; brokers have one
+    under the `privacy` `full`, and `layers`. `with_gateways` starts an MQTT gateway beside each client. In a
+    `breakable` one clocks can be set wrong and, on `tcp`, connections be cut, delayed and made lossy. Returns
+    when every daemon is ready and holds the roster of all relays, or the tree of all brokers. Raises a
+    `HushcastError`; whatever ends it early, nothing is left running.
     """
     directory = directory.absolute()
     layout = layout_of(
-        carrier, nodes, clients, proxies, edges, profile, privacy, layers, with_tomography, authorities
+        carrier,
+        nodes,
+        clients,
+        proxies,
+        edges,
+        profile,
+        privacy,
+        layers,
+        with_tomography,
+        authorities,
+        shard_size,
     )
     chosen: Backend
     if backend == "containers":

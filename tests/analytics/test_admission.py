@@ -36,8 +36,8 @@ def test_it_seats_as_many_as_authorities_do(age: bool) -> None:
     """A small network, name by name through `settle`, every hour of eight days."""
     asked = Asked(runs=1, days=8, relays=60, newcomers=3, growth=100, age=age, names=40)
     rows = Run(asked, 0).rows()
-    relays = [(b"h" + number.to_bytes(31, "big"), bytes(16)) for number in range(asked.relays)]
-    names = [(b"s" + number.to_bytes(31, "big"), bytes(16)) for number in range(40)]
+    relays = [(b"h" + number.to_bytes(31, "big"), bytes(16), 0) for number in range(asked.relays)]
+    names = [(b"s" + number.to_bytes(31, "big"), bytes(16), 0) for number in range(40)]
     rules = Admission(asked.newcomers, asked.growth, age, 0)
     first = 24 * 50
     last = settle(relays, None, first - 1, rules, None)
@@ -45,7 +45,7 @@ def test_it_seats_as_many_as_authorities_do(age: bool) -> None:
         last = settle(relays + names, last, epoch, rules, bytes([epoch // 24 % 256]) * 32)
         if epoch % 24 == 23:
             row = rows[epoch // 24 - 50]
-            sybils = sum(relay[:1] == b"s" for relay, _, _ in last.seats)
+            sybils = sum(relay[:1] == b"s" for relay, *_ in last.seats)
             assert (sybils, len(last.waiting)) == (row["sybils"], row["waiting_sybils"])
 
 

@@ -130,11 +130,50 @@ def test_what_droppers_see(dropping: Dropping) -> None:
     assert 0.3 < unseen / (3 * 60 * 2) < 0.65
 
 
+@pytest.mark.parametrize("dropping", ["none", "refusing"])
+def test_a_topic_stays_in_its_shard(dropping: Dropping) -> None:
+    asked = Asked(
+        runs=1, topics=6, relays=40, depth=2, listed=False, messages=9, origins=2, epochs=3,
+        renewal="fresh", shards=4, dropping=dropping, scan=True,
+    )  # fmt: skip
+    run = Run(asked, 0)
+    seated: dict[tuple[int, int], set[int]] = {}
+    for chunk in run.seated():
+        for topic, epoch, node in zip(
+            *(chunk[name].tolist() for name in ("topic", "epoch", "node")), strict=True
+        ):
+            seated.setdefault((topic, epoch), set()).add(node)
+    assert {len(shard) for shard in seated.values()} == {10}
+    for epoch in range(3):
+        shards = {frozenset(seated[topic, epoch]) for topic in range(6)}
+        assert 1 < len(shards) <= 4
+        assert sum(map(len, shards)) == len(frozenset().union(*shards))
+    assert len({frozenset(seated[0, epoch]) for epoch in range(3)}) == 3
+    for scan in (False, True):
+        for chunk in run.publications(scan):
+            for topic, epoch, origins in zip(
+                *(chunk[name].tolist() for name in ("topic", "epoch", "origins")), strict=True
+            ):
+                assert set(origins) <= seated[topic, epoch]
+        for chunk in run.passing(scan):
+            for topic, epoch, node in zip(
+                *(chunk[name].tolist() for name in ("topic", "epoch", "node")), strict=True
+            ):
+                assert node in seated[topic, epoch]
+
+
 Figures = dict[tuple[str, float], dict[str, Any]]
 
 
 def figures(spark: SparkSession, lab: Lab, shares: Sequence[float], names: Sequence[str]) -> Figures:
-    case = Case(lab.observations(spark), kept(lab.truths(spark)), lab.rosters(spark), lab.relays, lab.depth)
+    case = Case(
+        lab.observations(spark),
+        kept(lab.truths(spark)),
+        lab.rosters(spark),
+        lab.spanned,
+        lab.depth,
+        lab.shards,
+    )
     examination = Examination(case, Adversary(tuple(shares)))
     rows = summarised(examination.measured([ATTACKS[name] for name in names]))
     return {(row["attack"], row["colluding"]): row for row in rows}

@@ -36,13 +36,13 @@ def examined(spark: SparkSession) -> Callable[[Lab, Adversary], Examination]:
 
 
 @pytest.mark.parametrize(
-    ("attack", "depth", "origins"),
+    ("attack", "depth", "origins", "shards"),
     [
-        ("traffic-share", 2, 2),
-        ("traffic-share", 3, 1),
-        ("first-spy", 2, 2),
-        ("parent-of-interior", 3, 1),
-        ("predecessor", 3, 1),
+        ("traffic-share", 2, 2, 1),
+        ("traffic-share", 3, 1, 2),
+        ("first-spy", 2, 2, 1),
+        ("parent-of-interior", 3, 1, 2),
+        ("predecessor", 3, 1, 2),
     ],
 )
 def test_without_spark_attacks_believe_the_same(
@@ -51,10 +51,13 @@ def test_without_spark_attacks_believe_the_same(
     attack: str,
     depth: int,
     origins: int,
+    shards: int,
 ) -> None:
     from benchmarks import rare_hits
 
-    lab = Lab(runs=2, topics=6, relays=60, depth=depth, listed=False, messages=8, origins=origins, seed=3)
+    # A shard has as many relays as a network without any.
+    asked = Lab(runs=2, topics=6, relays=60 * shards, depth=depth, listed=False, messages=8, origins=origins)
+    lab = replace(asked, shards=shards, seed=3)
     adversary = Adversary((0.2,), seed=3)
     trials = examined(lab, adversary).measured([ATTACKS[attack]]).collect()
     found = {(row["run"], row["trial"]): (row["belief"], row["hit"]) for row in trials}

@@ -23,7 +23,7 @@ async def test_publications_enter_at_suspects_as_at_all_others() -> None:
             Probe((relay.id,), True, net.now) for relay in net.relays[1:] for _ in range(8)
         ]
         coverage._suspects = None
-        assert coverage.shunned(len(net.relays)) == [suspect.id]
+        assert coverage.shunned([relay.id for relay in net.relays]) == [suspect.id]
         entered = suspect.count("messages_dropped_here")
         for number in range(PUBLICATIONS):
             await client.daemon.service.publish(TWO, Content(b"%d" % number))

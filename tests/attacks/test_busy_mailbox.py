@@ -33,7 +33,7 @@ async def test_a_top_relay_brings_so_many_frames_and_no_more(
         reader = net.clients[0]
         ear, other = await reader.listen(ONE), await reader.listen(TWO)
         mole = top_of(net, reader)
-        subscription = reader.route(ONE)
+        (subscription,) = reader.route(ONE).mailboxes
         address = subscription.address
         assert address is not None
         assert mole.identity is not None

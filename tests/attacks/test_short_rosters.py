@@ -70,11 +70,11 @@ async def test_one_short_roster_changes_no_tree() -> None:
         directory.short = 1
         rosters = net.clients[0].daemon.overlay.rosters
         await until(lambda: rosters.newest and len(rosters.newest.relays) == 1, 2 * EPOCH_SECONDS)
-        assert len(rosters.seating().listed) == RELAYS
+        assert len(rosters.whole.seating().listed) == RELAYS
         assert rosters.held == 1
         assert net.clients[0].daemon.status()["roster"]["held"] == 1
         await trio.sleep(EPOCH_SECONDS / 3)
-        assert len(rosters.current().relays) == RELAYS, "publications do not all go to it either"
+        assert len(rosters.whole.current().relays) == RELAYS, "publications do not all go to it either"
         await trio.sleep(4 * EPOCH_SECONDS)
         assert trees(net) == before
         assert mailboxes(mole) == known
@@ -92,8 +92,8 @@ async def test_a_restart_forgets_no_roster_that_is_held() -> None:
         for client in net.clients:
             await client.restart()
         rosters = net.clients[0].daemon.overlay.rosters
-        assert rosters.held > 0 or len(rosters.current().relays) == RELAYS
-        assert rosters.seating().kept == {relay.id for relay in net.relays}
+        assert rosters.held > 0 or len(rosters.whole.current().relays) == RELAYS
+        assert rosters.whole.seating().kept == {relay.id for relay in net.relays}
         await trio.sleep(3 * EPOCH_SECONDS)
         assert trees(net) == before
 

@@ -102,7 +102,7 @@ async def test_a_mailbox_still_lets_its_relays_in(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(connection_guard, "MAX_STRANGERS", PLACES)
     async with small_network(relays=3, clients=2) as net:
         ear = await net.clients[0].listen()
-        address = net.clients[0].route().address
+        address = net.clients[0].route().mailboxes[0].address
         assert address is not None
         await besiege(net, address)
         await net.clients[1].daemon.service.publish(ONE, Content(b"heard"))
@@ -124,9 +124,10 @@ async def is_shut(channel: Channel[object]) -> bool:
 async def test_a_listed_relay_has_only_so_many_links() -> None:
     async with small_network(relays=3, clients=1) as net:
         await net.clients[0].listen()
-        held = net.clients[0].route()
+        route = net.clients[0].route()
+        (held,) = route.mailboxes
         assert held.address is not None
-        top = next(node for node in net.relays if held.is_top(node.id) and node.identity)
+        top = next(node for node in net.relays if route.is_top(held.seed, node.id) and node.identity)
         other = next(node for node in net.relays if node is not top)
         await top.stop()
         assert top.identity is not None

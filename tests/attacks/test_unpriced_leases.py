@@ -61,7 +61,7 @@ async def fill(net: SmallNetwork, relay: Node, previous: Node, hop: Node) -> int
 
 def asked(net: SmallNetwork, relay: Node) -> int:
     """What subscribers pay at a relay now, by the roster of the epoch that runs: bits."""
-    listed = net.clients[0].daemon.overlay.rosters.relay(relay.id)
+    listed = net.clients[0].daemon.overlay.shards.relay(relay.id)
     assert listed is not None
     return listed.difficulty
 
@@ -83,12 +83,12 @@ async def test_whoever_pays_nothing_leaves_half_and_honest_subscriptions_pay_for
         relay, through, hop = net.relays
         early = await net.clients[0].listen()
         assert await fill(net, relay, through, hop) == ROOM // 2 - 1
-        listed = net.clients[1].daemon.overlay.rosters
+        listed = net.clients[1].daemon.overlay.shards
         await until(lambda: listed.least_price(relay.id) == BITS, 4 * net.epoch, "the price is known")
         await until(lambda: held(relay) < ROOM, 1.0)
         assert await fill(net, relay, through, hop) == 0
         late = await net.clients[1].listen()
-        await until(lambda: held(relay) == ROOM // 2 + 1, 60, "who pays finds room")
+        await until(lambda: held(relay) == ROOM // 2 + 1, 2 * net.epoch, "who pays finds room")
         for ear in (early, late):
             ear.heard.clear()
         await net.clients[0].daemon.service.publish(ONE, Content(b"heard by both"))
@@ -104,7 +104,7 @@ async def test_a_stamp_inside_serves_once_for_one_instruction_at_one_relay(
     async with small_network(relays=3, clients=0) as net:
         relay, through, hop = net.relays
         await fill(net, relay, through, hop)
-        await until(lambda: relay.daemon.overlay.rosters.least_price(relay.id) == BITS, 4 * net.epoch)
+        await until(lambda: relay.daemon.overlay.shards.least_price(relay.id) == BITS, 4 * net.epoch)
         install, other = an_install(net, hop), an_install(net, hop)
         epoch, draw = net.calendar.epoch(net.now), net.env.randomness
         bits = price(install, BITS)

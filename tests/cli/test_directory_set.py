@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import stat
 import tempfile
 import tomllib
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from running import environment, hushcast
+from running import WITHIN, Running, environment, hushcast, until
 
 from hushcast_cli.directory_audit import MOST_EPOCHS
 from hushcast_cli.directory_set import MOST_RELAYS, MOST_WORK
@@ -27,9 +28,11 @@ from hushcast_protocol.authorities.evidence import Evidence
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.base.signatures import Purpose, Signed, signature
 from hushcast_protocol.base.wire import encode
 from hushcast_runtime.config import NetworkSection, load_settings, parse_toml
+from hushcast_runtime.files import private_directory, write_private
 from hushcast_runtime.layout import DATABASE
 from hushcast_runtime.network_file import network_section
 from hushcast_runtime.store import Change, SqliteStore
@@ -50,7 +53,10 @@ def test_bounds_on_the_command_line_are_those_of_the_protocol() -> None:
 
 
 async def test_init_makes_a_set_that_directories_take(folder: Path) -> None:
-    made = await hushcast("directory", "init", folder, "--authorities", "3", "--network", "ours", *RULES)
+    size = ("--shard-size", "20")
+    made = await hushcast(
+        "directory", "init", folder, "--authorities", "3", "--network", "ours", *RULES, *size
+    )
     assert (made.code, made.stderr) == (0, "")
     joined = parse_toml((folder / "network.toml").read_bytes(), "network.toml", NetworkFile).network
     assert (joined.name, joined.quorum) == ("ours", 2)
@@ -72,6 +78,7 @@ async def test_init_makes_a_set_that_directories_take(folder: Path) -> None:
     (authorities,) = sets
     assert (len(authorities.keys), authorities.quorum) == (3, 2)
     assert authorities.admission == Admission(20, 20, True, 12)
+    assert authorities.shard_size == 20
     again = await hushcast("directory", "init", folder, "--authorities", "3")
     assert again.code == 2
     assert "is not empty" in again.error
@@ -102,7 +109,11 @@ async def test_members_puts_a_set_together_from_what_each_gave_out(tmp_path: Pat
     assert tomllib.loads(config)["authorities"]["quorum"] == 3
     (tmp_path / "directory.toml").write_text(config)
     settings = load_settings(tmp_path / "directory.toml", DirectorySettings)
-    assert settings.sitting(Seed(bytes([2]) * 32).public()) is not None
+    sitting = settings.sitting(Seed(bytes([2]) * 32).public())
+    assert sitting is not None
+    assert sitting.authorities.shard_size == SHARD_SIZE
+    never = await hushcast("directory", "members", *files, "--shard-size", "0")
+    assert tomllib.loads(never.stdout.decode())["authorities"]["shard_size"] == 0
     (tmp_path / "other.toml").write_text(single(4, "theirs"))
     (tmp_path / "several.toml").write_text("[network]\nname = 'ours'\nquorum = 1\nauthorities = []\n")
     for wrong, why in (
@@ -178,3 +189,79 @@ async def test_an_audit_says_who_is_not_reached(tmp_path: Path) -> None:
     assert found["agreement"]["verdict"] == "bad"
     assert "not well: agreement" in outcome.stderr
     assert not (tmp_path / "state").exists()
+
+
+# The doctor
+
+
+async def test_of_a_directory_that_does_not_run_the_state_is_looked_at(tmp_path: Path) -> None:
+    config = tmp_path / "directory.toml"
+    config.write_text(f'state = "{tmp_path}/s"\n[network]\nname = "mine"\n')
+    told = await hushcast("directory", "doctor", "--config", config, "--json")
+    assert told.code == 1
+    found = [(one["check"], one["verdict"]) for one in told.objects]
+    assert found == [("state", "good"), ("daemon", "bad")]
+    other = await hushcast("doctor", "--config", config)
+    assert other.code == 2
+    assert "`hushcast directory doctor` looks at" in other.error
+
+
+async def test_a_directory_that_runs_is_asked(tmp_path: Path) -> None:
+    names, config = tmp_path / "names", tmp_path / "directory.toml"
+    names.write_text(f"{Seed(bytes(32)).public().hex()}  # ours\n")
+    config.write_text(
+        f'state = "{tmp_path}/s"\ntransport = "tcp"\nfirst_roster = 2\nrelays = "{names}"\n'
+        '[network]\nname = "mine"\n'
+    )
+    running = await Running.start("directory", "run", "--config", config)
+    await until((tmp_path / "s" / "network.toml").exists)
+    told = await hushcast("directory", "doctor", "--config", config, "--json")
+    found = {one["check"]: one for one in told.objects if one["check"] != "open files"}
+    assert found["onion service"]["verdict"] == found["core dumps"]["verdict"] == "good"
+    assert found["roster"]["found"].startswith("none yet: 0 of 2 relays")
+    assert found["closed network"]["found"] == "1 name loaded, 0 of them listed"
+    assert {one["verdict"] for one in found.values()} == {"good", "warning"}
+    names.write_text("")
+    running.process.send_signal(signal.SIGHUP)
+    while True:
+        told = await hushcast("directory", "doctor", "--config", config)
+        if "0 names loaded" in told.stdout.decode():
+            break
+    running.process.terminate()
+    outcome = await running.outcome()
+    assert outcome.code == 0
+    assert not (tmp_path / "s" / "doctor.sock").exists()
+
+
+async def test_directories_of_a_set_look_at_each_other(folder: Path) -> None:
+    """Over loopback; of three two run, which agree once relays have come, so there is no roster here."""
+    seeds = [Seed(bytes([number]) * 32) for number in (1, 2, 3)]
+    members = "".join(
+        f'[[authorities.members]]\nkey = "{seed.public().hex()}"\naddress = "127.0.0.1:{port}"\n'
+        for seed, port in zip(seeds, (17411, 17412, 17413), strict=True)
+    )
+    folder.mkdir()
+    config = folder / "directory.toml"
+    config.write_text(
+        f'state = "{folder}/s"\ntransport = "tcp"\n[network]\nname = "mine"\nepoch_seconds = 60\n'
+        f"[authorities]\nquorum = 2\n{members}"
+    )
+    private_directory(folder / "s")
+    write_private(folder / "s" / KEY_FILES[0], seeds[0].reveal())
+    running = await Running.start("directory", "run", "--config", config)
+    with trio.fail_after(WITHIN):
+        while True:
+            told = await hushcast("directory", "doctor", "--config", config, "--json")
+            found = {one["check"]: one for one in told.objects}
+            if "0 of 2 reached, not" in found.get("other directories", {}).get("found", ""):
+                break
+    assert told.code == 1
+    assert found["other directories"]["verdict"] == "bad"
+    assert seeds[1].public().hex()[:8] in found["other directories"]["found"]
+    assert "127.0.0.1" not in told.stdout.decode()
+    assert found["address"]["verdict"] == found["evidence"]["verdict"] == "good"
+    config.write_text(config.read_text().replace(seeds[0].public().hex(), bytes(32).hex()))
+    running.process.terminate()
+    assert (await running.outcome()).code == 0
+    refused = await hushcast("directory", "run", "--config", config)
+    assert (refused.code, "own key is not among them" in refused.stderr) == (2, True)

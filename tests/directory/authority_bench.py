@@ -29,6 +29,7 @@ from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import Descriptor, SignedRoster, sign_descriptor
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_runtime.channel import accept_channel
@@ -42,9 +43,10 @@ from hushcast_testnet.authorities.live import LiveWorld
 SEEDS = sorted((Seed(bytes([200 + number]) * 32) for number in range(9)), key=Seed.public)
 
 
-def sets(count: int, quorum: int, admission: Admission = OPEN) -> Authorities:
+def sets(count: int, quorum: int, admission: Admission = OPEN, shard_size: int = SHARD_SIZE) -> Authorities:
     keys = [seed.public() for seed in SEEDS[:count]]
-    return Authorities(tuple(Member(key, memory_address(key)) for key in keys), quorum, admission)
+    members = tuple(Member(key, memory_address(key)) for key in keys)
+    return Authorities(members, quorum, admission, shard_size)
 
 
 class Directory:
@@ -104,9 +106,9 @@ class Directory:
     @property
     def listing(self) -> Listing:
         """The relays of that head."""
-        found, _ = self.agreeing._archive.after(None)
-        assert found is not None
-        return found.listing
+        head = self.head
+        assert head is not None
+        return self.machine._listings[head.root]
 
     def client(self) -> DirectoryClient:
         key = self.seed.public()
@@ -122,6 +124,7 @@ class AuthorityBench:
         self.env = simulated_environment(seed, BEGIN)
         self.random = Random(seed)
         self.wires = MemoryNetwork(lambda: 0.1)
+        self._joined: list[trio.CancelScope] = []
         keys = sitting.authorities.keys
         own = [one for one in SEEDS if one.public() in keys]
         self.liars = self.random.sample(own, faulty)
@@ -173,6 +176,21 @@ class AuthorityBench:
             await self.register(number)
             await trio.sleep(EPOCH * self.random.uniform(0.6, 1.0))
 
+    async def join(self, number: int) -> None:
+        """Have one more relay, which registers until `leave`."""
+        await self.relay(number)
+        self.nursery.start_soon(self._register_until_gone, number)
+
+    def leave(self) -> None:
+        """Have those that joined register no more."""
+        for scope in self._joined:
+            scope.cancel()
+
+    async def _register_until_gone(self, number: int) -> None:
+        with trio.CancelScope() as scope:
+            self._joined.append(scope)
+            await self.keep_registering(number)
+
     def env_at(self, now: Callable[[], float]) -> Environment:
         """Return an environment with another clock."""
         return dataclasses.replace(self.env, now=now)
@@ -218,7 +236,7 @@ class AuthorityBench:
 
         def reached(epoch: int) -> tuple[Listed, ...]:
             roll = self.directories[0].agreeing._roll
-            return (*roll.ballot(epoch, self.now, False), (PHANTOM, bytes(16)))
+            return (*roll.ballot(epoch, self.now, False), (PHANTOM, bytes(16), 0))
 
         liars = sorted(self.liars, key=Seed.public)
         world = LiveWorld(NETWORK, authorities, liars, self.env, self.random, look)
@@ -253,9 +271,10 @@ async def authority_bench(
     seed: int = 0,
     faulty: int = 0,
     admission: Admission = OPEN,
+    shard_size: int = SHARD_SIZE,
 ) -> AsyncIterator[AuthorityBench]:
     async with trio.open_nursery() as nursery:
-        sitting = Sitting(sets(count, quorum, admission), None, relays)
+        sitting = Sitting(sets(count, quorum, admission, shard_size), None, relays)
         made = AuthorityBench(nursery, sitting, seed, faulty)
         for directory in made.directories:
             await directory.start()

@@ -12,7 +12,9 @@ from hushcast_directory.following import Following
 from hushcast_directory.several import SeveralDirectories
 from hushcast_node.counted import COUNTERS
 from hushcast_overlay.rosters import RosterKeeper
+from hushcast_protocol.authorities.answers import is_cut
 from hushcast_protocol.authorities.beacon import NOTHING
+from hushcast_protocol.authorities.drawing import shardings_of
 from hushcast_protocol.authorities.heads import (
     Accord,
     Certified,
@@ -23,13 +25,13 @@ from hushcast_protocol.authorities.heads import (
     decode_head,
     head_digest,
 )
-from hushcast_protocol.authorities.listing import Listing, descriptor_digest
+from hushcast_protocol.authorities.listing import Drawn, Listing
 from hushcast_protocol.authorities.members import Authorities, Member
 from hushcast_protocol.authorities.requests import Agreed, HandedOver, Rosters
 from hushcast_protocol.authorities.work import Work
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.roster import GENESIS, Descriptor, Entry, sign_descriptor
+from hushcast_protocol.base.roster import GENESIS, Descriptor, Entry, descriptor_digest, sign_descriptor
 from hushcast_protocol.base.secrets import ParcelKey, Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, encode
@@ -78,14 +80,28 @@ def agreed(
     previous: bytes = GENESIS,
     change: Change | None = None,
     signers: int | None = None,
+    shards: tuple[Drawn, ...] = (),
 ) -> Agreed:
     """What the authorities agree on for an epoch; with a quorum's signatures unless told otherwise."""
     entries = tuple(sorted((entry(number, epoch) for number in numbers), key=relay_of))
-    seats = tuple((relay_of(one), descriptor_digest(one.descriptor.body), one.since) for one in entries)
-    root = Listing(epoch, seats, ()).root
-    head = Head(NETWORK.id, epoch, previous, authorities, root, len(entries), NOTHING, (), change)
+    seats = tuple((relay_of(one), descriptor_digest(one.descriptor.body), 0, one.since) for one in entries)
+    listing = Listing(epoch, seats, (), shards)
+    told = shardings_of(NETWORK.id, listing)
+    head = Head(
+        NETWORK.id, epoch, previous, authorities, listing.root, len(entries), NOTHING, (), change, told
+    )
     places = range(authorities.quorum if signers is None else signers)
-    return Agreed((signed_by(authorities, head, places),), entries, (), False)
+    heads = (signed_by(authorities, head, places),)
+    if is_cut(head):
+        return Agreed(heads, (), (), False)
+    return Agreed(heads, entries, (), False, listing.shards_digest if shards else None)
+
+
+def drawn(epoch: int, day: int, numbers: Sequence[int] = (0, 1, 2), bits: int = 1) -> Drawn:
+    """A day's shards of some relays, by what they signed for an epoch."""
+    entries = [entry(number, epoch) for number in numbers] if bits else []
+    seats = [(relay_of(one), descriptor_digest(one.descriptor.body), one.since) for one in entries]
+    return Drawn(day, bytes(32), bits, tuple(sorted(seats)))
 
 
 def epoch_of(answer: Agreed) -> int:

@@ -10,11 +10,11 @@ from directory_bench import DIRECTORY, NETWORK, parcel_key, relay_seed
 from hushcast_directory.roll import Roll
 from hushcast_protocol.authorities import work as work_module
 from hushcast_protocol.authorities.admission import Admission
-from hushcast_protocol.authorities.listing import Listing, descriptor_digest, place_in_line
+from hushcast_protocol.authorities.listing import Listing, place_in_line
 from hushcast_protocol.authorities.work import Work, attempt, beacon_for, is_worth
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.roster import Descriptor, sign_descriptor
+from hushcast_protocol.base.roster import Descriptor, descriptor_digest, sign_descriptor
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_runtime.store import MemoryStore
@@ -94,7 +94,7 @@ async def test_a_flood_of_names_stays_under_its_cap_and_moves_no_seat(
     for seed in seated:
         one = signed(seed, now)
         await roll.admit(roll.examine(one, now), one)
-        seats.append((seed.public(), descriptor_digest(one.body), 0))
+        seats.append((seed.public(), descriptor_digest(one.body), 0, 0))
     roll.follow(Listing(now // 60, tuple(sorted(seats)), ()), beacon)
     names = [Seed(b"n" + number.to_bytes(31, "big")) for number in range(3000)]
     refused = 0
@@ -108,7 +108,7 @@ async def test_a_flood_of_names_stays_under_its_cap_and_moves_no_seat(
     assert refused > 2000
     assert len(await store.scan("descriptor")) == 200
     assert len(roll._by_digest) + len(roll._places) < 1500
-    listed = {relay for relay, _ in roll.ballot(now // 60 + 1, now + 1, False)}
+    listed = {relay for relay, *_ in roll.ballot(now // 60 + 1, now + 1, False)}
     keys = sorted((seed.public() for seed in names), key=lambda key: place_in_line(beacon, key))
     assert listed == {seed.public() for seed in seated} | set(keys[:150])
     for seed in seated:  # they renew as ever

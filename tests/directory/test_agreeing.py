@@ -17,6 +17,7 @@ from hushcast_protocol.authorities.frames import Heads
 from hushcast_protocol.authorities.heads import Accord, Certified, Mark, assent_to, decode_head, head_digest
 from hushcast_protocol.authorities.requests import Agreed, Fetch
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.base.wire import encode
 from hushcast_runtime.config import parse_settings
 
@@ -161,6 +162,36 @@ async def test_settings_become_a_set() -> None:
     assert later.following.keys == (SEEDS[5].public(),)
     alone = parse_settings(f"{BEGIN}{NAMED}".encode(), "file", DirectorySettings)
     assert alone.sitting(keys[0]) is None
+
+
+@pytest.mark.parametrize(
+    ("profile", "size", "agreed"),
+    [
+        ("hardened", "", SHARD_SIZE),
+        ("hardened", "shard_size = 0\n", 0),
+        ("hardened", "shard_size = 4\n", 4),
+        ("paper", "", 0),
+        ("paper", "shard_size = 0\n", 0),
+        ("hardened", "shard_size = 3\n", "4 or more"),
+        ("hardened", "shard_size = 501\n", "500"),
+        ("paper", "shard_size = 4\n", "has no shards"),
+    ],
+)
+async def test_the_size_of_shards_is_of_the_set_and_of_the_profile(
+    profile: str, size: str, agreed: int | str
+) -> None:
+    key = SEEDS[0].public()
+    member = f'[[authorities.members]]\nkey = "{key.hex()}"\naddress = "127.0.0.1:1"\n'
+    text = (
+        f'{BEGIN}transport = "tcp"\n{NAMED}profile = "{profile}"\n[authorities]\nquorum = 1\n{size}{member}'
+    )
+    if isinstance(agreed, str):
+        with pytest.raises(UsageError, match=agreed):
+            parse_settings(text.encode(), "file", DirectorySettings)
+        return
+    sitting = parse_settings(text.encode(), "file", DirectorySettings).sitting(key)
+    assert sitting is not None
+    assert sitting.authorities.shard_size == agreed
 
 
 async def test_settings_that_do_not_hold_say_what_is_wrong() -> None:

@@ -7,11 +7,12 @@ from authority_bench import authority_bench, sets
 from directory_bench import NETWORK
 from several_bench import FIRST, Truth, a_set, agreed
 
-from hushcast_directory.auditing import _shown, ask_all
+from hushcast_directory.auditing import _shown, ask_all, audit_all
 from hushcast_protocol.authorities.auditing import Answers, Audit, audit
 from hushcast_protocol.authorities.evidence import check_fork, who_forked
 from hushcast_protocol.authorities.requests import Agreed
 from hushcast_protocol.base.findings import Finding
+from hushcast_protocol.shards.requests import AskPiece, AskSlice, NotShown
 
 FIVE = a_set(5, 3)
 
@@ -117,3 +118,37 @@ async def test_directories_that_run_are_audited() -> None:
     assert verdicts == ["good", "good", "warning", "good"]
     assert "3 relays" in told.findings[0].found
     assert "signed by 2 of 3" in told.findings[-1].found
+
+
+async def test_all_parts_of_a_network_in_shards_are_audited() -> None:
+    """One of three serves a slice of another shard, and one has lost some: the audit says which."""
+    async with authority_bench(3, 2, 12, shard_size=4) as made:
+        await made.until(made.epoch + 2.9)
+        pinned = sets(3, 2, shard_size=4)
+        env, transport = made.env, made.wires.transport()
+        fine = await audit_all(env, transport, NETWORK, pinned, 2)
+        assert {finding.verdict for finding in fine.findings} == {"good"}
+        assert [one.found for one in fine.findings[-3:]] == ["all 5 parts are served, and hold"] * 3
+        assert fine.newest is not None
+        day = fine.newest.shards[0].day
+        liar, poor = (made.directories[number].agreeing for number in (0, 1))
+        part, other = liar.part, poor.part
+        liar.part = lambda asked: part(AskSlice(day, 2) if asked == AskSlice(day, 1) else asked)  # type: ignore[method-assign]
+        poor.part = lambda asked: (  # type: ignore[method-assign]
+            NotShown() if isinstance(asked, AskPiece) or asked == AskSlice(day, 3) else other(asked)
+        )
+        told = await audit_all(env, transport, NETWORK, pinned, 1)
+    assert [finding.verdict for finding in told.findings] == ["good"] * 4 + ["bad", "warning", "good"]
+    wrong, lacking, _ = told.findings[-3:]
+    assert wrong.check == f"{told.findings[0].check}, shards"
+    assert wrong.found.startswith(f"1 of 5 parts do not hold: shard 1 of day {day}: a slice is ")
+    assert lacking.found == "2 of 5 parts were not shown"
+
+
+async def test_who_is_away_is_asked_for_no_parts() -> None:
+    async with authority_bench(3, 2, 6, shard_size=4) as made:
+        await made.directories[1].kill()
+        await made.until(made.epoch + 2.9)
+        told = await audit_all(made.env, made.wires.transport(), NETWORK, sets(3, 2, shard_size=4), 1)
+    verdicts = [finding.verdict for finding in told.findings]
+    assert verdicts == ["good", "warning", "good", "good", "good", "good"]

@@ -10,7 +10,7 @@ from directory_bench import EPOCH, NETWORK
 from hushcast_directory import peers
 from hushcast_directory.peers import Peers
 from hushcast_protocol.authorities.ballots import MAX_BALLOT
-from hushcast_protocol.authorities.frames import MAX_ECHO, Assent, Echo
+from hushcast_protocol.authorities.frames import MAX_ECHO, MAX_PEER_FRAME, Assent, Echo
 from hushcast_protocol.authorities.gathering import PeerFrame, decode_peer_frame
 from hushcast_protocol.authorities.heads import Mark
 from hushcast_protocol.base.addresses import memory_address
@@ -26,7 +26,7 @@ LARGE = Echo(0, bytes(32), bytes(32), (Mark(0, bytes(64)),), bytes(MAX_BALLOT))
 async def linked(made: AuthorityBench, as_: Seed | None) -> Channel[PeerFrame]:
     """Open a link to the first authority, under a name or none."""
     key = made.directories[0].seed.public()
-    link = Link.initiate(NETWORK.id, key, made.env.randomness, MAX_ECHO, identity=as_)
+    link = Link.initiate(NETWORK.id, key, made.env.randomness, MAX_PEER_FRAME, identity=as_)
     transport, address = made.wires.transport(), memory_address(key)
     channel, _ = await open_channel(transport, address, made.env.isolation(), link, decode_peer_frame)
     return channel

@@ -9,10 +9,16 @@ import trio
 from directory_bench import BEGIN, CALENDAR, EPOCH, NETWORK, parcel_key, relay_seed
 
 from hushcast_directory.roll import Roll
-from hushcast_protocol.authorities.listing import Listing, descriptor_digest, place_in_line
+from hushcast_protocol.authorities.listing import MAX_WAITING, Listed, Listing, place_in_line
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.roster import Descriptor, sign_descriptor
+from hushcast_protocol.base.roster import (
+    MAX_RELAYS,
+    MAX_SEATED,
+    Descriptor,
+    descriptor_digest,
+    sign_descriptor,
+)
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_runtime.store import MemoryStore
@@ -25,7 +31,7 @@ DRAWN = b"\x05" * 32
 def descriptor(number: int, now: float, epochs: int = 3) -> Signed:
     seed = relay_seed(number)
     address, key = memory_address(seed.public()), parcel_key(number).public()
-    body = Descriptor(NETWORK.id, seed.public(), address, key, int(now), int(now) + epochs * EPOCH, 0)
+    body = Descriptor(NETWORK.id, seed.public(), address, key, int(now), int(now) + epochs * EPOCH, 5)
     return sign_descriptor(seed, body)
 
 
@@ -40,7 +46,26 @@ async def admit(roll: Roll, number: int, now: float) -> Signed:
 
 
 def seats(*numbers: int, epoch: int = NEXT - 1) -> Listing:
-    return Listing(epoch, tuple(sorted((name(n), bytes(16), epoch) for n in numbers)), ())
+    return Listing(epoch, tuple(sorted((name(n), bytes(16), 0, epoch) for n in numbers)), ())
+
+
+async def test_so_many_are_held_as_may_be_listed_next() -> None:
+    """All that may come before the first head; then those that could be seated or wait by the next one."""
+    roll = Roll(NETWORK, OWN, MemoryStore())
+    assert roll.most == MAX_SEATED + MAX_WAITING
+    roll.follow(seats(1, 2), DRAWN)
+    assert roll.most == MAX_RELAYS + MAX_WAITING
+    many = tuple((number.to_bytes(32, "big"), bytes(16), 0, NEXT) for number in range(5000))
+    roll.follow(Listing(NEXT, many, ()), DRAWN)
+    assert roll.most == 5000 + MAX_WAITING
+    largest = tuple((number.to_bytes(32, "big"), bytes(16), 0, NEXT) for number in range(MAX_SEATED))
+    roll.follow(Listing(NEXT + 1, largest, ()), DRAWN)
+    assert roll.most == MAX_SEATED + MAX_WAITING
+
+
+def named(listed: tuple[Listed, ...]) -> dict[bytes, bytes]:
+    assert all(bits == 5 for *_, bits in listed)  # as each descriptor has it
+    return {relay: known for relay, known, _ in listed}
 
 
 async def test_a_ballot_names_what_all_hold_by_then() -> None:
@@ -50,11 +75,11 @@ async def test_a_ballot_names_what_all_hold_by_then() -> None:
     late = await admit(roll, 1, BEGIN + 40)
     fresh = await admit(roll, 2, BEGIN + 40)
     digests = [descriptor_digest(signed.body) for signed in (early, late, fresh)]
-    assert dict(roll.ballot(NEXT, BEGIN + 10, False)) == {name(1): digests[0], name(2): digests[2]}
-    assert dict(roll.ballot(NEXT, BEGIN + 50, False))[name(1)] == digests[1]
-    assert dict(roll.ballot(NEXT, math.inf, False))[name(1)] == digests[1]
+    assert named(roll.ballot(NEXT, BEGIN + 10, False)) == {name(1): digests[0], name(2): digests[2]}
+    assert named(roll.ballot(NEXT, BEGIN + 50, False))[name(1)] == digests[1]
+    assert named(roll.ballot(NEXT, math.inf, False))[name(1)] == digests[1]
     # The one before has expired by then.
-    assert dict(roll.ballot(NEXT + 3, BEGIN + 10, False)) == {name(1): digests[1], name(2): digests[2]}
+    assert named(roll.ballot(NEXT + 3, BEGIN + 10, False)) == {name(1): digests[1], name(2): digests[2]}
     assert [roll.find(known) for known in digests] == [early, late, fresh]
     assert {held[0] for held in roll.held(BEGIN + 50)} == {name(1), name(2)}
     assert roll.issued(name(1)) == int(BEGIN + 40)
@@ -67,11 +92,11 @@ async def test_who_could_not_renew_stays_where_there_were_no_heads() -> None:
         await admit(roll, number, BEGIN)
     roll.follow(seats(0, 1), None)
     assert roll.ballot(NEXT + 5, math.inf, False) != ()  # more than half would be gone at once
-    assert {relay for relay, _ in roll.ballot(NEXT + 5, math.inf, True)} == {name(0), name(1)}
+    assert {relay for relay, *_ in roll.ballot(NEXT + 5, math.inf, True)} == {name(0), name(1)}
     for number in (0, 2):
         await admit(roll, number, BEGIN + 3 * EPOCH)
-    assert {relay for relay, _ in roll.ballot(NEXT + 4, math.inf, False)} == {name(0), name(2)}
-    assert {relay for relay, _ in roll.ballot(NEXT + 4, math.inf, True)} == {name(0), name(1), name(2)}
+    assert {relay for relay, *_ in roll.ballot(NEXT + 4, math.inf, False)} == {name(0), name(2)}
+    assert {relay for relay, *_ in roll.ballot(NEXT + 4, math.inf, True)} == {name(0), name(1), name(2)}
     await roll.forget(BEGIN + 30 * EPOCH)
     assert roll.ballot(NEXT + 30, math.inf, True) == ()
     assert await roll.store.scan("descriptor") == []
@@ -90,7 +115,7 @@ async def test_a_flood_takes_nobodys_seat_and_the_line_is_drawn(monkeypatch: pyt
             await admit(roll, number, BEGIN)
         except Refusal:
             refused += 1
-    listed = {relay for relay, _ in roll.ballot(NEXT, math.inf, False)}
+    listed = {relay for relay, *_ in roll.ballot(NEXT, math.inf, False)}
     line = sorted((name(n) for n in range(4, 100)), key=lambda relay: place_in_line(DRAWN, relay))
     assert listed == {*(name(n) for n in range(4)), *line[:8]}
     assert refused > 50
@@ -100,5 +125,5 @@ async def test_a_flood_takes_nobodys_seat_and_the_line_is_drawn(monkeypatch: pyt
         await admit(roll, number, BEGIN + 10)
     again = Roll(NETWORK, OWN, roll.store)
     await again.load()
-    assert {relay for relay, _ in again.ballot(NEXT, math.inf, False)} == listed
+    assert {relay for relay, *_ in again.ballot(NEXT, math.inf, False)} == listed
     await trio.lowlevel.checkpoint()

@@ -19,7 +19,8 @@ from directory_bench import (
 )
 
 from hushcast_directory.registry import CATCH_UP, ROSTERS_KEPT, Registry
-from hushcast_overlay.rosters import MAX_ABSENCE, ROSTERS_HELD, RosterKeeper
+from hushcast_overlay.neighbourhood import ROSTERS_HELD
+from hushcast_overlay.rosters import MAX_ABSENCE, RosterKeeper
 from hushcast_protocol.authorities.requests import Rosters
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.base.roster import (
@@ -234,7 +235,7 @@ async def test_daemons_follow_and_each_asks_at_a_moment_of_its_own() -> None:
         for _ in range(4):
             await made.sleep_until_epoch(made.epoch + 1)
             assert {keeper.newest.epoch for keeper in keepers if keeper.newest} == {made.epoch}
-            assert {keeper.current().epoch for keeper in keepers} == {made.epoch}
+            assert {keeper.whole.current().epoch for keeper in keepers} == {made.epoch}
 
 
 async def test_the_roster_in_force_is_the_epochs_own() -> None:
@@ -244,7 +245,7 @@ async def test_the_roster_in_force_is_the_epochs_own() -> None:
         await made.sleep_until_epoch(made.epoch + 2, before=1.0)
         assert keeper.newest is not None
         assert keeper.newest.epoch == made.epoch + 1
-        assert keeper.current().epoch == made.epoch
+        assert keeper.whole.current().epoch == made.epoch
 
 
 async def test_a_daemon_that_restarts_holds_what_it_held() -> None:
@@ -258,7 +259,7 @@ async def test_a_daemon_that_restarts_holds_what_it_held() -> None:
         assert again.newest is not None
         assert keeper.newest is not None
         assert again.newest.digest == keeper.newest.digest
-        assert again.current().digest == keeper.current().digest
+        assert again.whole.current().digest == keeper.whole.current().digest
         assert len(await store.scan("roster")) == ROSTERS_HELD
 
 
@@ -277,7 +278,7 @@ async def test_rosters_that_a_daemon_of_before_kept_are_taken_up() -> None:
         assert keeper.newest is not None
         assert again.newest.digest == keeper.newest.digest
         assert again.held == 0
-        assert again.seating().kept == again.newest.relays.keys()
+        assert again.whole.seating().kept == again.newest.relays.keys()
 
 
 async def test_a_roster_that_comes_when_others_acted_on_it_is_counted() -> None:
@@ -303,10 +304,10 @@ async def test_a_daemon_without_a_directory_keeps_its_last_roster() -> None:
         made.nursery.start_soon(follow, made, keeper)
         await trio.sleep(EPOCH)
         await made.stop()
-        held = keeper.current()
+        held = keeper.whole.current()
         await trio.sleep(10 * EPOCH)
-        assert keeper.current() is keeper.newest
-        assert keeper.current().epoch in (held.epoch, held.epoch + 1)
+        assert keeper.whole.current() is keeper.newest
+        assert keeper.whole.current().epoch in (held.epoch, held.epoch + 1)
 
 
 async def test_a_daemon_a_little_behind_follows_link_by_link() -> None:
@@ -408,7 +409,7 @@ async def test_rosters_of_another_directory_or_network_are_refused() -> None:
             await catch_up_with(keeper, lying)
         assert keeper.newest is None
         with pytest.raises(Refusal, match="no roster yet"):
-            keeper.current()
+            keeper.whole.current()
 
 
 async def test_views_are_compared_where_they_can_be() -> None:

@@ -17,6 +17,7 @@ from several_bench import (
     a_set,
     agreed,
     digest_of,
+    drawn,
     entry,
     epoch_of,
 )
@@ -151,7 +152,7 @@ async def test_whatever_two_of_five_do_every_epoch_s_head_is_taken_and_no_other(
         honest = world.truth.agree(epoch, draw.sample(range(6), 4))
         await daemon.catch_up()
         assert daemon.digest == digest_of(honest), epoch
-        assert set(daemon.keeper.current().relays) == set(roster_of(honest, NETWORK).relays)
+        assert set(daemon.keeper.whole.current().relays) == set(roster_of(honest, NETWORK).relays)
         if draw.random() < 0.3:
             daemon = world.daemon(store)
             await daemon.keeper.load()
@@ -211,7 +212,7 @@ async def test_without_any_a_daemon_goes_on_with_what_it_has() -> None:
     world.truth.agree(FIRST + 1)
     with pytest.raises(TransportError):
         await daemon.catch_up()
-    assert daemon.keeper.current().epoch == FIRST
+    assert daemon.keeper.whole.current().epoch == FIRST
     assert daemon.source.reached() == (5, 0, None)
     world.away = set(world.truth.authorities.keys[1:])
     await daemon.catch_up()
@@ -245,7 +246,7 @@ async def test_a_fork_is_kept_and_ends_it_while_the_daemon_goes_on() -> None:
         with pytest.raises(AuthenticationError, match="two rosters"):
             await again.catch_up()
         assert again.source.reached().fork == FIRST + 1
-        assert again.keeper.current().epoch == FIRST
+        assert again.keeper.whole.current().epoch == FIRST
         state = again.following.state
         assert state is not None
         assert state.fork is not None
@@ -278,7 +279,7 @@ async def test_where_a_peer_shows_another_roster_all_are_asked_and_a_fork_is_fou
             await daemon.keeper._compare_doubted()
         assert daemon.source.reached().fork == fork
         await daemon.keeper._compare_doubted()  # asked once
-    assert daemon.keeper.current().epoch == FIRST
+    assert daemon.keeper.whole.current().epoch == FIRST
 
 
 async def test_silent_ones_are_not_waited_for_when_heads_are_compared() -> None:
@@ -419,6 +420,36 @@ async def test_every_bit_of_an_answer_is_signed_or_stands_in_what_is() -> None:
         except PeerError:
             continue
     assert all(roster.relays == relays for roster in told)
+
+
+TODAY = FIRST // 24
+CUTS = {
+    "tomorrow": (drawn(FIRST, TODAY + 1),),
+    "whole again tomorrow": (drawn(FIRST, TODAY + 1, bits=0),),
+    "whole again": (drawn(FIRST, TODAY, bits=0),),
+    "today": (drawn(FIRST, TODAY),),
+    "yesterday": (drawn(FIRST, TODAY - 1),),
+    "both days": (drawn(FIRST, TODAY), drawn(FIRST, TODAY + 1, bits=2)),
+    "whole again after today": (drawn(FIRST, TODAY), drawn(FIRST, TODAY + 1, bits=0)),
+}
+
+
+@pytest.mark.parametrize("when", CUTS)
+async def test_a_roster_has_what_its_head_says_of_shards_and_no_relays_on_a_day_of_them(when: str) -> None:
+    honest = agreed(a_set(1, 1), FIRST, shards=CUTS[when])
+    roster, head = roster_of(honest, NETWORK), decode_head(honest.heads[-1].head)
+    is_whole = when in ("tomorrow", "whole again", "whole again tomorrow")
+    assert bool(roster.relays) == bool(honest.seats) == is_whole
+    assert roster.shards == head.shards
+    assert [one.day for one in roster.shards] == [one.day for one in CUTS[when]]
+    if is_whole:
+        for shards in (None, bytes(32)):  # the root is made of them as well
+            with pytest.raises(AuthenticationError, match="stands for"):
+                roster_of(replaced(honest, shards=shards), NETWORK)
+        return
+    for more in ({"seats": (entry(0, FIRST),)}, {"waiting": ((bytes(32), FIRST),)}, {"shards": bytes(32)}):
+        with pytest.raises(DecodeError, match="in shards"):
+            roster_of(replaced(honest, **more), NETWORK)
 
 
 async def test_the_relays_of_another_network_or_epoch_are_refused() -> None:

@@ -35,6 +35,7 @@ from hushcast_protocol.content import messages, reports
 from hushcast_protocol.overlay import frames, leases, parcels
 from hushcast_protocol.purposes import grants, issued
 from hushcast_protocol.shards import guides, slices
+from hushcast_protocol.shards import requests as shard_requests
 from hushcast_protocol.spatial import (
     answer,
     batch,
@@ -99,6 +100,7 @@ MODULES = (
     tomography_frames,
     slices,
     guides,
+    shard_requests,
 )
 
 

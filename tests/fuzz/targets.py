@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import targets_archive
 import targets_authorities
 import targets_broker
 import targets_central
@@ -19,6 +20,7 @@ import targets_mqtt
 import targets_purpose_commands
 import targets_purpose_keys
 import targets_purposes
+import targets_shard_requests
 import targets_shards
 import targets_texts
 import targets_tomography
@@ -47,7 +49,9 @@ _EVERY = [
         targets_purposes,
         targets_authorities,
         targets_following,
+        targets_archive,
         targets_shards,
+        targets_shard_requests,
     )
     for target in module.TARGETS
 ]

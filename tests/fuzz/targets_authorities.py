@@ -6,6 +6,7 @@ from functools import cache
 
 import msgspec
 from authority_world import FIRST, NETWORK, RELAYS, World, members, play
+from core_examples import signed_descriptor
 from fuzzing import Script, Target, scripts
 from mutating import mutate_packed
 
@@ -32,10 +33,10 @@ from hushcast_protocol.authorities.gathering import (
     decode_peer_frame,
 )
 from hushcast_protocol.authorities.heads import Certified, decode_head
-from hushcast_protocol.authorities.listing import descriptor_digest
 from hushcast_protocol.authorities.machine import Authority
 from hushcast_protocol.authorities.schedule import schedule
 from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.roster import descriptor_digest
 from hushcast_protocol.base.signatures import Purpose, Signed, signature
 from hushcast_protocol.base.wire import decoder, encode
 
@@ -113,7 +114,7 @@ def _gathered(data: bytes) -> object:
     frame = decode_peer_frame(data)
     assert decode_peer_frame(encode(frame)) == frame
     gathering, sender = Gathering(), FIVE.keys[0]
-    signed = Signed(b"descriptor", bytes(64))
+    signed = signed_descriptor(1)
     own = descriptor_digest(signed.body)
     asked = {known for question in gathering.ask(sender, [own]) for known in question.digests}
     if isinstance(frame, Have):
@@ -132,9 +133,9 @@ def _gathered(data: bytes) -> object:
 
 
 def _gatherings() -> list[bytes]:
-    signed = Signed(b"descriptor", bytes(64))
+    signed = signed_descriptor(1)
     own = descriptor_digest(signed.body)
-    have = Have(tuple((relay, known, 10 + number) for number, (relay, known) in enumerate(RELAYS)))
+    have = Have(tuple((relay, known, 10 + number) for number, (relay, known, _) in enumerate(RELAYS)))
     frames = (have, AskDescriptors((own, bytes(16))), AskDescriptors((own,)), Descriptors((signed, signed)))
     return [encode(one) for one in frames]
 

@@ -32,7 +32,8 @@ from hushcast_node.counted import COUNTERS
 from hushcast_overlay.identity import Identity
 from hushcast_overlay.lease_store import LeaseStore
 from hushcast_overlay.parcels import Parcels
-from hushcast_overlay.route import Planned, RouteRecords, mailbox_record
+from hushcast_overlay.route import Planned
+from hushcast_overlay.route_records import RouteRecords, mailbox_record
 from hushcast_protocol.authorities.requests import (
     MAX_DIRECTORY_ANSWER,
     Fetch,
@@ -58,6 +59,7 @@ from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_protocol.overlay.hops import relay_hop
 from hushcast_protocol.overlay.installations import Installation, MailboxRoot
 from hushcast_protocol.overlay.tree import plan
+from hushcast_protocol.shards.requests import AskLeaf, AskPiece, AskSlice, NotShown, ShownLeaf
 from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
@@ -287,6 +289,8 @@ def _in_trio(work: Any) -> Callable[[bytes], None]:
 def _requests() -> Iterator[bytes]:
     yield encode(Fetch(None))
     yield encode(Fetch(7))
+    for asked in (AskLeaf(7, 0, 1), AskSlice(0, 1), AskPiece(0, 0)):
+        yield encode(asked)
     for number in range(3):
         yield encode(Register(descriptor_signed_anew(encode(_fresh(number)))))
 
@@ -302,6 +306,8 @@ def _answers() -> Iterator[bytes]:
     yield encode(Rosters(examples.roster_of(2).signed, True))
     yield encode(Refused("no"))
     yield encode(Registered())
+    yield encode(ShownLeaf(bytes(9), (bytes(32),)))
+    yield encode(NotShown())
 
 
 # Records as a daemon left them, damaged since
@@ -350,12 +356,12 @@ def _stored(data: bytes) -> None:
     finished(kept(store))
     finished(load_succession(store, NETWORK, examples.seed(9).public()))
     finished(Trust(NETWORK, DIRECTORY.public()).load(store))
-    rosters: Any = SimpleNamespace(calendar=NETWORK.calendar, network=NETWORK)
+    shards: Any = SimpleNamespace(calendar=NETWORK.calendar, network=NETWORK)
     identity = Identity(examples.seed(0), examples.seed(0), examples.parcel_key(0), FilterKey(bytes(32)))
     context = Context(_environment(), store, Counters(COUNTERS), NoTracer(), print)
     leases = LeaseStore(identity, NETWORK.calendar, context)
     finished(leases.load())
-    finished(Parcels(identity, rosters, leases, None, print, context).load())  # type: ignore[arg-type]
+    finished(Parcels(identity, shards, leases, None, print, context).load())  # type: ignore[arg-type]
 
 
 def _record_inputs() -> Iterator[bytes]:

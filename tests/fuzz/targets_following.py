@@ -9,11 +9,12 @@ from typing import Any
 import structlog
 from fuzzing import Target
 from mutating import mutate_packed
-from several_bench import FIRST, NETWORK, Truth, a_set, agreed
+from several_bench import FIRST, NETWORK, Truth, a_set, agreed, drawn
 from targets_daemons import _SILENT, _Records, finished
 
 from hushcast_directory.following import Following
 from hushcast_protocol.authorities.answers import follow, roster_of
+from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.chain import Followed
 from hushcast_protocol.authorities.heads import Change
 from hushcast_protocol.authorities.requests import Agreed, decode_directory_answer
@@ -46,13 +47,28 @@ def _answers() -> dict[str, Agreed]:
         "next": _truth().answer(FIRST),
         "fork": forked,
         "nothing": _truth().answer(FIRST + 9),
+        "to be cut": _to_be_cut(),
+        "cut": _cut(),
     }
+
+
+@cache
+def _to_be_cut() -> Agreed:
+    """A head of a network that is in shards from the next day on."""
+    shards = (drawn(FIRST + 4, day_of(FIRST) + 1),)
+    return agreed(a_set(5, 3), FIRST + 4, shards=shards)
+
+
+@cache
+def _cut() -> Agreed:
+    """A head of a network in shards."""
+    return agreed(a_set(5, 3), FIRST + 5, shards=(drawn(FIRST + 4, day_of(FIRST)),))
 
 
 @cache
 def _known() -> dict[bytes, Any]:
     """The relays of each head that a quorum signed."""
-    every = [*_truth().held, _other()]
+    every = [*_truth().held, _other(), _to_be_cut(), _cut()]
     return {one.heads[-1].head: roster_of(one, NETWORK).relays for one in every}
 
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from functools import cache
 
-from core_examples import NETWORK, descriptor_of, signed_descriptor
+from core_examples import NETWORK, relay_id, signed_descriptor
 from fuzzing import Target
 from mutating import mutate_packed
 
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.shards.cutting import Cut, Leaves, Seat, cut
-from hushcast_protocol.shards.guides import piece_digest, read_piece
+from hushcast_protocol.base.roster import descriptor_digest, guide_digest, read_descriptor
+from hushcast_protocol.base.sharding import Sharding
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.wire import decoder
+from hushcast_protocol.shards.cutting import Cut, Leaves, cut
+from hushcast_protocol.shards.guides import MAX_PIECE, Piece, piece_digest, read_piece
 from hushcast_protocol.shards.slices import (
-    Sharding,
+    Leaf,
     Slice,
     decode_leaf,
     decode_slice,
@@ -25,16 +29,24 @@ from hushcast_protocol.shards.slices import (
 
 
 @cache
-def _network() -> tuple[Cut, Leaves, Sharding]:
-    seats = [Seat(signed_descriptor(number), descriptor_of(number), number) for number in range(12)]
-    done = cut(NETWORK, 3, bytes(32), seats, size=6)
-    leaves = done.leaves({seat.descriptor.relay: 0 for seat in seats[::2]})
+def network_in_two() -> tuple[Cut, Leaves, Sharding]:
+    relays = [
+        (relay_id(number), descriptor_digest(signed_descriptor(number).body), number) for number in range(12)
+    ]
+    done = cut(NETWORK.id, 3, bytes(32), 1, relays)
+    leaves = done.leaves({relay: 0 for relay, *_ in relays[::2]})
     return done, leaves, done.sharding(leaves)
+
+
+@cache
+def descriptors() -> dict[bytes, Signed]:
+    signed = [signed_descriptor(number) for number in range(12)]
+    return {descriptor_digest(one.body): one for one in signed}
 
 
 def _leaf(data: bytes) -> object:
     """Authorities agreed on it: what is taken is of its place."""
-    _, leaves, sharding = _network()
+    _, leaves, sharding = network_in_two()
     assert data == leaves.bodies[1] or _refused(data, leaves, sharding)
     leaf = read_leaf(data, (), Sharding(3, bytes(32), 0, leaf_digest(data), bytes(32), 0), 0)
     assert (leaf.day, leaf.shard) == (3, 0)
@@ -49,11 +61,28 @@ def _refused(data: bytes, leaves: Leaves, sharding: Sharding) -> bool:
     return False
 
 
+def _is_refused(data: bytes, leaf: Leaf, sharding: Sharding) -> bool:
+    try:
+        read_slice(data, leaf, sharding, NETWORK)
+    except PeerError:
+        return True
+    return False
+
+
 def _slice(data: bytes) -> object:
     """Authorities agreed on it: what is taken lists each relay once, in its shard, as it signed itself."""
-    _, _, sharding = _network()
+    done, leaves, sharding = network_in_two()
     held: Slice = decode_slice(data)
-    leaf = decode_leaf(make_leaf(held.day, held.shard, slice_digest(data), [0] * len(held.entries)))
+    named = tuple(
+        (read_descriptor(body).relay, descriptor_digest(body), entry.since)
+        for entry in held.entries
+        for body in (entry.descriptor.body,)
+    )
+    if held.shard < 2:
+        true = decode_leaf(leaves.bodies[held.shard])
+        assert _is_refused(data, true, sharding) or named == done.shards[held.shard]
+    agreed = slice_digest(held.network, held.day, held.shard, named)
+    leaf = decode_leaf(make_leaf(held.day, held.shard, agreed, [0] * len(held.entries)))
     read = read_slice(data, leaf, sharding, NETWORK)
     assert list(read.relays) == sorted(read.relays)
     assert len(read.relays) == len(held.entries)
@@ -61,19 +90,43 @@ def _slice(data: bytes) -> object:
 
 
 def _piece(data: bytes) -> object:
-    """Authorities agreed on it: each of its shards can be looked up."""
-    sharding = Sharding(3, bytes(32), 1, bytes(32), piece_digest(data), 0)
+    """Authorities agreed on other relays, or on it: each of its shards can be looked up."""
+    done, _, agreed = network_in_two()
+    piece: Piece = _decode_piece(data)
+    guides = tuple(
+        tuple((guide.relay, guide_digest(guide.address, guide.inner)) for guide in shard)
+        for shard in piece.guides
+    )
+    try:
+        read_piece(data, (), agreed, 0)
+    except PeerError:
+        assert guides != done.pieces[0] or (piece.day, piece.number) != (3, 0)
+    else:
+        assert (piece.day, piece.number, guides) == (3, 0, done.pieces[0])
+    sharding = Sharding(3, bytes(32), 1, bytes(32), piece_digest(piece.day, piece.number, guides), 0)
     return [read_piece(data, (), sharding, shard) for shard in range(2)]
+
+
+_decode_piece = decoder(Piece, "piece", MAX_PIECE)
+
+
+def _pieces() -> list[bytes]:
+    return [body for body in (network_in_two()[0].piece(0, descriptors().get),) if body is not None]
+
+
+def _slices() -> list[bytes]:
+    bodies = [network_in_two()[0].slice(shard, descriptors().get) for shard in range(2)]
+    return [body for body in bodies if body is not None]
 
 
 TARGETS = [
     Target(
         "shard-leaf",
         _leaf,
-        lambda: [*_network()[1].bodies, *cut(NETWORK, 3, bytes(32), ()).leaves({}).bodies],
+        lambda: [*network_in_two()[1].bodies, *cut(NETWORK.id, 3, bytes(32), 0, ()).leaves({}).bodies],
         (PeerError,),
         mutate_packed,
     ),
-    Target("shard-slice", _slice, lambda: list(_network()[0].slices), (PeerError,), mutate_packed, weight=5),
-    Target("shard-piece", _piece, lambda: list(_network()[0].pieces), (PeerError,), mutate_packed),
+    Target("shard-slice", _slice, _slices, (PeerError,), mutate_packed, weight=5),
+    Target("shard-piece", _piece, _pieces, (PeerError,), mutate_packed),
 ]

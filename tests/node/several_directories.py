@@ -16,6 +16,7 @@ from hushcast_protocol.authorities.heads import Head, decode_head
 from hushcast_protocol.authorities.members import Authorities, Member
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.transports.base import Transport
@@ -23,10 +24,11 @@ from hushcast_runtime.transports.base import Transport
 SEEDS = sorted((Seed(bytes([220 + number]) * 32) for number in range(5)), key=Seed.public)
 
 
-def a_set(count: int, quorum: int, admission: Admission = OPEN) -> Authorities:
+def a_set(count: int, quorum: int, admission: Admission = OPEN, shard_size: int = SHARD_SIZE) -> Authorities:
     """The first so many authorities, and their rules."""
     keys = [seed.public() for seed in SEEDS[:count]]
-    return Authorities(tuple(Member(key, memory_address(key)) for key in keys), quorum, admission)
+    members = tuple(Member(key, memory_address(key)) for key in keys)
+    return Authorities(members, quorum, admission, shard_size)
 
 
 class Authority(Process):
@@ -76,11 +78,12 @@ class Directories:
         count: int,
         quorum: int,
         admission: Admission = OPEN,
+        shard_size: int = SHARD_SIZE,
     ) -> None:
         self._network = network
         self._first_roster = first_roster
         self.all: list[Authority] = []
-        self.now = a_set(count, quorum, admission) if count else None
+        self.now = a_set(count, quorum, admission, shard_size) if count else None
         self._pinned = self.now or a_set(1, 1)
         self.add(max(count, 1))
         self.sit(self.now, None)

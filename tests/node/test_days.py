@@ -180,11 +180,11 @@ async def test_a_newcomer_gets_a_seat_and_becomes_an_origin() -> None:
         assert listed is not None
         assert newcomer.id not in listed.origins
         await net.sleep_until(net.calendar.epoch_start(listed.epoch) + 5)
-        assert newcomer.id not in rosters.current().origins
+        assert newcomer.id not in rosters.whole.current().origins
         await until(lambda: net.leases()["newcomer"] == 1, EPOCH_SECONDS, "the newcomer has a seat")
-        assert newcomer.id not in rosters.current().origins, "it has one before it is an origin"
+        assert newcomer.id not in rosters.whole.current().origins, "it has one before it is an origin"
         await net.sleep_until(net.calendar.epoch_start(listed.epoch + 1) + 1)
-        assert newcomer.id in rosters.current().origins
+        assert newcomer.id in rosters.whole.current().origins
         await until(lambda: subscriber.daemon.service.subscriptions()[0]["nodes"] == 5, EPOCH_SECONDS)
         for number in range(5):
             publication = await publisher.daemon.service.publish(ONE, Content(b"%d" % number))

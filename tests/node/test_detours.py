@@ -174,7 +174,7 @@ async def test_a_stranger_gets_no_detour_by_guessing() -> None:
 async def test_links_to_next_hops_are_open_before_the_first_message_and_stay() -> None:
     async with small_network(relays=6, clients=1, epoch=LONG) as net:
         await net.clients[0].listen()
-        mailbox = mailbox_hop(net.clients[0].route().seed.public())
+        mailbox = mailbox_hop(net.clients[0].route().mailboxes[0].seed.public())
         tops = [node_of(net, key) for key in tree_of(net.clients[0]).children[None]]
         await until(
             lambda: all(top.daemon.overlay.relay.peers.is_linked(mailbox) for top in tops),

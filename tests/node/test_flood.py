@@ -77,7 +77,7 @@ async def test_a_flooded_relay_asks_a_price_and_honest_publications_pass() -> No
         assert relay.count("refused_stamp") == 1
         assert relay.count("messages_dropped_here") == before
         connector = net.clients[1].daemon.service._publisher._carrier._dropper._connector
-        entry = relay.daemon.overlay.rosters.relay(relay.id)
+        entry = relay.daemon.overlay.shards.relay(relay.id)
         assert entry is not None
         message = a_message(net, b"paid")
         assert await connector.drop(entry, Drop(message, None), 30) == Receipt("accepted")

@@ -28,6 +28,7 @@ from hushcast_protocol.overlay.frames import (
     Receipt,
 )
 from hushcast_protocol.overlay.trail import Trail
+from hushcast_protocol.shards.requests import AskSlice, ShownSlice
 from hushcast_runtime.channel import HANDSHAKE_TIMEOUT, Channel
 from hushcast_runtime.transports.base import TransportError
 
@@ -397,7 +398,7 @@ async def test_a_relay_whose_bytes_are_altered_is_shut_out_and_what_was_good_cou
 async def test_frames_that_named_peers_do_not_send_end_the_link() -> None:
     async with network_that_stays_healthy() as (net, relay):
         assert net.relays[1].identity is not None
-        for frame in (Drop(a_message(net), None), Receipt("accepted")):
+        for frame in (Drop(a_message(net), None), Receipt("accepted"), AskSlice(1, 0), ShownSlice(b"")):
             channel = await net.knock(relay, net.relays[1].identity.seed)
             await channel.send(frame)
             assert await is_shut(channel)

@@ -23,6 +23,7 @@ from hushcast_protocol.overlay.frames import (
     OverlayFrame,
     decode_overlay,
 )
+from hushcast_protocol.shards.requests import AskSlice, NotShown
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.transports.base import TransportError
 
@@ -31,7 +32,9 @@ STRANGER = Seed(b"stranger" * 4)
 
 def a_top(net: SmallNetwork, is_top: bool = True) -> Node:
     """A relay that stands directly under the mailbox, or one that does not."""
-    return next(node for node in net.relays if net.clients[0].route().is_top(node.id) == is_top)
+    route = net.clients[0].route()
+    (held,) = route.mailboxes
+    return next(node for node in net.relays if route.is_top(held.seed, node.id) == is_top)
 
 
 def seed_of(node: Node) -> Seed:
@@ -43,7 +46,7 @@ async def visit(
     net: SmallNetwork, us: Seed | None, view: View | None = None
 ) -> tuple[Channel[OverlayFrame], View | None]:
     """Open a link to the mailbox of the first client's subscription."""
-    held = net.clients[0].route()
+    (held,) = net.clients[0].route().mailboxes
     assert held.address is not None
     link = Link.initiate(net.net.id, held.seed.public(), net.env.randomness, MAX_OVERLAY_FRAME, us, view)
     channel, established = await open_channel(
@@ -154,7 +157,7 @@ async def test_frames_other_than_messages_end_the_link() -> None:
     async with small_network(relays=3) as net:
         subscriber = net.clients[0]
         await subscriber.listen()
-        for number, frame in enumerate((Ack(1, ()), Drop(a_message(net), None))):
+        for number, frame in enumerate((Ack(1, ()), Drop(a_message(net), None), AskSlice(1, 0), NotShown())):
             channel, _ = await visit(net, seed_of(a_top(net)))
             await channel.send(frame)
             assert await says_nothing(channel)
@@ -184,9 +187,10 @@ async def test_mailboxes_of_one_subscriber_share_nothing() -> None:
         for topic in (ONE, TWO):
             await subscriber.listen(topic)
         one, two = subscriber.route(ONE), subscriber.route(TWO)
-        assert one.address != two.address
-        assert one.seed != two.seed
-        assert one.renewal != two.renewal
+        (one_mailbox,), (two_mailbox,) = one.mailboxes, two.mailboxes
+        assert one_mailbox.address != two_mailbox.address
+        assert one_mailbox.seed != two_mailbox.seed
+        assert one_mailbox.renewal != two_mailbox.renewal
         (first,), (second,) = one.planned.values(), two.planned.values()
         assert first.installation.secret != second.installation.secret
         assert first.installation.trunk != second.installation.trunk
@@ -199,7 +203,7 @@ async def test_a_mailbox_whose_address_cannot_be_opened_is_tried_again() -> None
         await subscriber.listen()
         held = subscriber.route()
         await subscriber.stop()
-        squatter = await net.wires.transport().listen(held.seed)
+        squatter = await net.wires.transport().listen(held.mailboxes[0].seed)
         await subscriber.start()
         await trio.sleep(5)
         assert not subscriber.daemon.service.subscriptions()[0]["ready"]

@@ -40,9 +40,9 @@ async def test_only_what_needs_a_new_link_waits_for_its_turn(
     linked: int, paced: int, autojump_clock: trio.testing.MockClock
 ) -> None:
     others = Others(RELAYS[:linked])
-    rosters: Any = SimpleNamespace(relay=lambda relay: relay)
+    shards: Any = SimpleNamespace(relay=lambda relay: relay)
     parcel: Any = SimpleNamespace(onward=tuple(Onward(relay, b"") for relay in RELAYS), patience=10)
-    passing = PassingOn(rosters, others)
+    passing = PassingOn(shards, others)
     with passing.reserve(parcel, ORIGIN) as passage:
         assert await passage.run() == ()
     assert len(others.asked) == len(RELAYS)

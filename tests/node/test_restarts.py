@@ -91,14 +91,14 @@ async def test_a_subscriber_that_restarts_keeps_its_subscriptions() -> None:
         for topic in (ONE, TWO):
             (await subscriber.daemon.service.subscribe(Interest(topic))).close()
         before = {
-            held.wanted.interest.topic: (held.wanted.name, held.seed, held.address)
+            held.wanted.interest.topic: [(held.wanted.name, one.seed, one.address) for one in held.mailboxes]
             for held in routes(subscriber)
         }
         parcels = net.count("parcels_opened")
         for _ in range(3):
             await subscriber.restart()
         after = {
-            held.wanted.interest.topic: (held.wanted.name, held.seed, held.address)
+            held.wanted.interest.topic: [(held.wanted.name, one.seed, one.address) for one in held.mailboxes]
             for held in routes(subscriber)
         }
         assert after == before

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hushcast_directory.sources import Terms
-from hushcast_node.seat_doctor import examine_seat
+from hushcast_node.seat_doctor import examine_seat, examine_seat_in_shard
 from hushcast_overlay.working import Search
 from hushcast_protocol.authorities.admission import Admission
 from hushcast_protocol.authorities.heads import Beacon
@@ -74,3 +74,25 @@ async def test_one_that_waits_is_told_its_next_chance(
 async def test_the_rules_are_told_in_words() -> None:
     told = examine(Admission(20, 20, age=True), {NAME: DAY}).found
     assert "20 newcomers, or 2 % of the network, a day are drawn among those known since epoch 5" in told
+
+
+async def test_one_in_its_shard() -> None:
+    relays = {
+        name: Relay(name, memory_address(name), bytes(32), since)
+        for name, since in {NAME: DAY - 3, OTHER: DAY - 9, b"p" * 32: DAY}.items()
+    }
+    shard = Roster(Network("seats", "hardened", 3600), DAY + 3, bytes(32), bytes(32), relays)
+    finding = examine_seat_in_shard(NAME, shard, None)
+    assert finding.verdict == "good"
+    assert finding.found == f"since epoch {DAY - 3}, in a shard with 2 other relays"
+    absent = examine_seat_in_shard(b"q" * 32, shard, None)
+    assert absent.verdict == "warning"
+    assert "none in today's shard" in absent.found
+    looking = examine_seat_in_shard(b"q" * 32, shard, Search(20, 1234, 0.2))
+    assert "work of 20 bits" in looking.found
+
+
+async def test_one_whose_shard_is_not_here_yet() -> None:
+    finding = examine_seat_in_shard(NAME, None, None)
+    assert finding.verdict == "warning"
+    assert "not fetched yet" in finding.found

@@ -137,7 +137,7 @@ async def test_traces_of_what_relays_saw_do_not_tie_a_mailbox_to_its_owner(tmp_p
         for owner in owners:
             name = owner.id.hex() if owner.identity else owner.name
             for topic in (ONE, TWO):
-                mailbox = owner.route(topic).seed.public().hex()
+                mailbox = owner.route(topic).mailboxes[0].seed.public().hex()
                 for file in (tmp_path / "traces").iterdir():
                     is_owners = file.name.startswith(f"{owner.name}.")
                     for line in file.read_text().splitlines():

@@ -7,74 +7,22 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 import trio
+from slow_wires import SlowListener, SlowWires
 from small_network import ONE, TWO, Node, SmallNetwork, counted, until
 
 from hushcast_overlay.spare_mailbox import LEAST_APART, MAX_APART, SpareMailbox
-from hushcast_protocol.base.addresses import Address, memory_address
+from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Topic, parse_topic
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_runtime.channel import open_channel
 from hushcast_runtime.transports.base import TransportError
-from hushcast_runtime.transports.memory import MemoryListener, MemoryNetwork, MemoryTransport
 
-PUBLISHED_AFTER = 30.0  # virtual seconds that an address takes to be found, as over Tor
 EPOCH = 3600  # seconds: no roster and no mending falls into a test
+PUBLISHED_AFTER = 30.0  # virtual seconds, as over Tor
 THREE = parse_topic("topic three")
-
-
-class SlowListener(MemoryListener):
-    """An address that is found after a while, or never, and that its tor may lose."""
-
-    def __init__(self, network: SlowWires, address: Address) -> None:
-        super().__init__(network, address)
-        self._wires = network
-        self._fails = network.fails
-        self.tor_is_gone = trio.Event()
-
-    async def published(self) -> None:
-        await trio.sleep(PUBLISHED_AFTER)
-        if self._fails:
-            raise TransportError("tor has not published the onion service in time")
-
-    async def lost(self) -> None:
-        await self.tor_is_gone.wait()
-
-    async def aclose(self) -> None:
-        self._wires.closed.append(self.address)
-        await super().aclose()
-
-
-class SlowTransport(MemoryTransport):
-    def __init__(self, network: SlowWires) -> None:
-        super().__init__(network)
-        self._wires = network
-
-    async def listen(self, seed: Seed, previous: Address | None = None) -> MemoryListener:
-        await trio.lowlevel.checkpoint()
-        if self._wires.refuses:
-            raise TransportError("tor refused the onion service")
-        address = memory_address(seed.public())
-        self._wires.keys[address] = seed.public()
-        self._wires.opened[address] = trio.current_time()
-        return self.open(SlowListener(self._wires, address))
-
-
-class SlowWires(MemoryNetwork):
-    """Onion services take long here; notes when each was opened, and which are closed."""
-
-    def __init__(self, before: MemoryNetwork) -> None:
-        super().__init__(before.delay, before.call_at)
-        self.opened: dict[Address, float] = {}
-        self.keys: dict[Address, PublicKey] = {}
-        self.closed: list[Address] = []
-        self.fails = self.refuses = False
-
-    def transport(self) -> MemoryTransport:
-        return SlowTransport(self)
 
 
 class World(SmallNetwork):
@@ -94,7 +42,7 @@ class World(SmallNetwork):
 async def world() -> AsyncIterator[World]:
     async with trio.open_nursery() as nursery:
         net = World(nursery, 3, 1, 1, EPOCH)
-        net.wires = SlowWires(net.wires)
+        net.wires = SlowWires(net.wires, PUBLISHED_AFTER)
         await net.up()
         yield net
         assert net.count("internal_errors") == 0
@@ -134,7 +82,7 @@ async def test_the_first_subscription_takes_it_and_does_not_wait() -> None:
         address = await spare_address(net)
         assert not await subscriber.store.scan("mailbox")  # its key is on no disk
         assert await subscribed_after(subscriber) < PUBLISHED_AFTER / 10
-        assert subscriber.route().address == address
+        assert subscriber.route().mailboxes[0].address == address
         assert await works(net)
         await subscriber.restart()  # it is a mailbox like any other
         assert await works(net)
@@ -184,7 +132,7 @@ async def test_of_a_burst_one_takes_it_and_the_others_wait_as_ever() -> None:
         quick, *slow = sorted(took.values())
         assert quick < PUBLISHED_AFTER / 10
         assert all(PUBLISHED_AFTER < seconds < 2 * PUBLISHED_AFTER for seconds in slow)
-        assert len({subscriber.route(topic).address for topic in took}) == 3
+        assert len({subscriber.route(topic).mailboxes[0].address for topic in took}) == 3
         for topic in took:
             assert await works(net, topic)
 
@@ -237,7 +185,7 @@ async def test_nobody_is_let_in_before_it_is_taken(as_relay: bool) -> None:
             raise AssertionError(f"it said {await channel.one(4)}")
         assert await counted(subscriber, "refused_form", 1)
         assert await subscribed_after(subscriber) < PUBLISHED_AFTER / 10
-        assert subscriber.route().address == address
+        assert subscriber.route().mailboxes[0].address == address
         assert await works(net)
 
 
@@ -264,7 +212,7 @@ async def test_one_that_is_not_published_yet_is_not_taken() -> None:
         await trio.sleep(PUBLISHED_AFTER / 2)
         assert net.mailboxes.keys() != {before}
         assert await subscribed_after(subscriber) > PUBLISHED_AFTER
-        assert subscriber.route().address not in (before, None)
+        assert subscriber.route().mailboxes[0].address not in (before, None)
         assert await works(net)
 
 

@@ -93,7 +93,7 @@ async def test_subscribing_again_is_a_new_subscription() -> None:
         await subscriber.daemon.service.unsubscribe(ONE)
         ear = await subscriber.listen()
         second = subscriber.route()
-        assert first.seed != second.seed
+        assert first.mailboxes[0].seed != second.mailboxes[0].seed
         assert first.wanted.name != second.wanted.name
         await publisher.daemon.service.publish(ONE, Content(b"x"))
         assert await ear.hears(1) == [b"x"]

@@ -41,7 +41,9 @@ from hushcast_protocol.base.wire import PublicKey, encode
 
 NETWORK = Network("authorities", "hardened", 3600)
 FIRST = 24 * 100  # the first epoch of a day
-RELAYS: tuple[Listed, ...] = tuple((bytes([number]) * 32, bytes([number]) * 16) for number in (3, 5, 7))
+RELAYS: tuple[Listed, ...] = tuple(
+    (bytes([number]) * 32, bytes([number]) * 16, number - 3) for number in (3, 5, 7)
+)
 SEEDS = sorted((seed(2000 + number) for number in range(9)), key=Seed.public)
 MOST = 40  # messages on their way
 

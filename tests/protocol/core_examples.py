@@ -18,11 +18,14 @@ from hushcast_protocol.base import links, roster, stamps
 from hushcast_protocol.base.addresses import Address, memory_address, onion_address
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.secrets import LeaseSecret, ParcelKey, Randomness, Seed, TopicKey
+from hushcast_protocol.base.shard_count import MAX_BITS
 from hushcast_protocol.base.signatures import Purpose, Signed, signature
 from hushcast_protocol.base.wire import decoder
 from hushcast_protocol.content import bodies, messages
 from hushcast_protocol.content.messages import TRAIL_SIZE
 from hushcast_protocol.overlay import frames, leases, parcels
+from hushcast_protocol.shards import requests as shards
+from hushcast_protocol.shards.guides import piece_bits
 
 CALENDAR = Calendar(60)
 DAY = 1000
@@ -255,7 +258,15 @@ certified = st.builds(
     st.lists(st.builds(heads.Mark, st.integers(0, 8), bytes64), min_size=1, max_size=3).map(tuple),
 )
 works = st.builds(Work, st.builds(heads.Beacon, counters, bytes32), st.binary(min_size=8, max_size=8))
-requests = st.builds(asked.Register, signed, st.none() | works) | st.builds(asked.Fetch, st.none() | counters)
+shard_numbers = st.integers(0, 2**MAX_BITS - 1)
+paths = st.lists(bytes32, max_size=MAX_BITS).map(tuple)
+requests = st.one_of(
+    st.builds(asked.Register, signed, st.none() | works),
+    st.builds(asked.Fetch, st.none() | counters),
+    st.builds(shards.AskLeaf, counters, counters, shard_numbers),
+    st.builds(shards.AskSlice, counters, shard_numbers),
+    st.builds(shards.AskPiece, counters, st.integers(0, 2 ** piece_bits(MAX_BITS) - 1)),
+)
 answers = st.one_of(
     st.just(asked.Registered()),
     st.builds(asked.Rosters, st.none() | signed, st.booleans()),
@@ -265,8 +276,13 @@ answers = st.one_of(
         st.lists(st.builds(roster.Entry, signed, counters), max_size=3).map(tuple),
         st.lists(st.tuples(bytes32, counters), max_size=3).map(tuple),
         st.booleans(),
+        st.none() | bytes32,
     ),
     st.builds(asked.Refused, printable),
+    st.builds(shards.ShownLeaf, st.binary(max_size=100), paths),
+    st.builds(shards.ShownSlice, st.binary(max_size=100)),
+    st.builds(shards.ShownPiece, st.binary(max_size=100), paths),
+    st.just(shards.NotShown()),
 )
 proofs = st.builds(links.Proof, bytes32, bytes64, views) | st.builds(links.Anonymous, views)
 open_parcels = st.builds(

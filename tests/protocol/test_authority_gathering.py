@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from core_examples import seed
+from core_examples import seed, signed_descriptor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushcast_protocol.authorities.ballots import MAX_LISTED
-from hushcast_protocol.authorities.frames import MAX_ECHO
+from hushcast_protocol.authorities.frames import MAX_PEER_FRAME
 from hushcast_protocol.authorities.gathering import (
     MAX_BATCH,
     MAX_GATHERED,
@@ -21,9 +21,8 @@ from hushcast_protocol.authorities.gathering import (
     decode_peer_frame,
     shown,
 )
-from hushcast_protocol.authorities.listing import descriptor_digest
 from hushcast_protocol.base.errors import DecodeError, PeerError
-from hushcast_protocol.base.roster import MAX_DESCRIPTOR
+from hushcast_protocol.base.roster import MAX_DESCRIPTOR, descriptor_digest
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 
@@ -46,7 +45,7 @@ def test_only_what_is_newer_is_asked_for_and_once() -> None:
 
 def test_only_what_was_asked_for_is_taken_and_once() -> None:
     gathering = Gathering()
-    signed = Signed(b"what a relay says", bytes(64))
+    signed = signed_descriptor(1)
     known = descriptor_digest(signed.body)
     (question,) = gathering.ask(ONE, [known])
     given = gathering.asked(OTHER, question, {known: signed}.get)
@@ -58,6 +57,8 @@ def test_only_what_was_asked_for_is_taken_and_once() -> None:
     gathering.ask(ONE, [known])
     gathering.begin()
     assert gathering.given(ONE, given) == []  # late: it is of an exchange gone by
+    with pytest.raises(DecodeError):
+        gathering.given(ONE, Descriptors((signed, Signed(b"no descriptor", bytes(64)))))
 
 
 def test_one_sender_has_no_more_than_its_share() -> None:
@@ -86,11 +87,11 @@ def test_one_asker_is_given_no_more_than_its_share() -> None:
 def test_the_largest_frames_fit() -> None:
     all_held = [(bytes([255]) * 32, bytes(16), 2**47)] * MAX_LISTED
     frames = shown(all_held)
-    assert [len(frame.held) for frame in frames] == [MAX_HAVE] * 4
+    assert [len(frame.held) for frame in frames] == [*[MAX_HAVE] * 18, MAX_LISTED - 18 * MAX_HAVE]
     largest = Descriptors((Signed(bytes(MAX_DESCRIPTOR), bytes(64)),) * MAX_BATCH)
     for frame in (frames[0], largest, AskDescriptors((bytes(16),) * MAX_BATCH)):
         assert decode_peer_frame(encode(frame)) == frame
-        assert len(encode(frame)) <= MAX_ECHO
+        assert len(encode(frame)) <= MAX_PEER_FRAME
     for bad in (["have", [held(1)] * (MAX_HAVE + 1)], ["ask-descriptors", []], ["descriptors", [1]]):
         with pytest.raises(DecodeError):
             decode_peer_frame(encode(bad))

@@ -8,18 +8,18 @@ from hypothesis import strategies as st
 
 from hushcast_protocol.authorities.admission import OPEN, Admission
 from hushcast_protocol.authorities.listing import MAX_WAITING, Listed, Listing, place_in_line, settle
-from hushcast_protocol.base.roster import MAX_RELAYS
+from hushcast_protocol.base.roster import MAX_RELAYS, MAX_SEATED
 
 DAY = 24 * 100  # the first epoch of a day
 DRAWN = b"\x07" * 32
 
 
 def relays(*numbers: int) -> tuple[Listed, ...]:
-    return tuple((number.to_bytes(32, "big"), number.to_bytes(16, "big")) for number in numbers)
+    return tuple((number.to_bytes(32, "big"), number.to_bytes(16, "big"), number % 3) for number in numbers)
 
 
 def seated(listing: Listing) -> dict[int, int]:
-    return {int.from_bytes(relay): since for relay, _, since in listing.seats}
+    return {int.from_bytes(relay): since for relay, *_, since in listing.seats}
 
 
 def waiting(listing: Listing) -> dict[int, int]:
@@ -55,7 +55,7 @@ def test_so_many_newcomers_a_day_as_the_beacon_draws_them() -> None:
 def test_a_large_network_grows_by_a_share() -> None:
     rules = Admission(newcomers=20, growth=20)
     assert [rules.cap(seats) for seats in (0, 1000, 1500, 2000)] == [20, 20, 30, 40]
-    assert OPEN.cap(0) == MAX_RELAYS
+    assert OPEN.cap(0) == MAX_SEATED
     last = settle(relays(*range(1500)), None, DAY - 1, OPEN, None)
     assert len(settle(relays(*range(2000)), last, DAY, rules, DRAWN).seats) == 1530
 
@@ -88,7 +88,7 @@ def test_a_flood_moves_nobody_who_has_a_seat_and_draws_who_waits() -> None:
     assert seated(last).items() <= seated(flooded).items()
     assert len(flooded.waiting) == MAX_WAITING
     (fresh,) = seated(flooded).keys() - seated(last).keys()
-    line = [place_in_line(DRAWN, relay) for relay, _ in relays(*range(MAX_WAITING + 2), 6999)]
+    line = [place_in_line(DRAWN, relay) for relay, *_ in relays(*range(MAX_WAITING + 2), 6999)]
     assert place_in_line(DRAWN, relays(fresh)[0][0]) == min(line)
 
 

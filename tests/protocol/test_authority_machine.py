@@ -74,7 +74,7 @@ def test_an_epoch_of_one() -> None:
     assert isinstance(published, Publish)
     assert second.kept.chain.newest == published.certified
     assert first.listing == published.listing
-    assert published.listing.seats == tuple((relay, known, FIRST) for relay, known in RELAYS)
+    assert published.listing.seats == tuple((*one, FIRST) for one in RELAYS)
     assert decode_head(published.certified.head).count == 3
     assert times.published == NETWORK.calendar.epoch_start(FIRST) - NETWORK.calendar.lead
 
@@ -107,7 +107,7 @@ def test_one_alone_waits_for_nobody() -> None:
 
 def test_one_goes_on_from_the_last_roster_of_a_single_directory() -> None:
     one, roster = members(1, 1), bytes([9]) * 32
-    before = Listing(FIRST, tuple((relay, known, FIRST - 50) for relay, known in RELAYS[:2]), ())
+    before = Listing(FIRST, tuple((*one, FIRST - 50) for one in RELAYS[:2]), ())
     kept = Kept(Followed(one, beginning=roster))
     machine = Authority(NETWORK, SEEDS[0], kept, start_of(FIRST), before)
     assert machine.alone(RELAYS, None, start_of(FIRST)) == []  # there is a roster for that epoch

@@ -22,7 +22,7 @@ from hushcast_protocol.authorities.ballots import (
 from hushcast_protocol.authorities.beacon import advance, commitment, secret_of, to_say
 from hushcast_protocol.authorities.counting import Before, count, listed_by
 from hushcast_protocol.authorities.evidence import Evidence, check_evidence
-from hushcast_protocol.authorities.frames import MAX_ECHO, AskBallot, Echo, decode_frame
+from hushcast_protocol.authorities.frames import MAX_ECHO, MAX_PEER_FRAME, AskBallot, Echo, decode_frame
 from hushcast_protocol.authorities.heads import (
     MAX_CERTIFIED,
     MAX_HEAD,
@@ -39,18 +39,16 @@ from hushcast_protocol.authorities.heads import (
     decode_head,
     head_digest,
 )
-from hushcast_protocol.authorities.listing import (
-    MAX_LISTING,
-    MAX_WAITING,
-    Listing,
-    descriptor_digest,
-)
+from hushcast_protocol.authorities.listing import MAX_DRAWN, MAX_LISTING, MAX_WAITING, Drawn, Listed, Listing
 from hushcast_protocol.authorities.members import MAX_AUTHORITIES, MAX_SET, Authorities
 from hushcast_protocol.authorities.rounds import MAX_ANSWERS, MAX_SHOWN, Rounds
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.errors import DecodeError, PeerError
-from hushcast_protocol.base.roster import GENESIS, MAX_RELAYS
+from hushcast_protocol.base.roster import GENESIS, MAX_RELAYS, MAX_SEATED
+from hushcast_protocol.base.shard_count import MAX_BITS
+from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.signatures import Purpose, Signed, signature
+from hushcast_protocol.base.stamps import MAX_DIFFICULTY
 from hushcast_protocol.base.wire import decoder, encode
 
 FIVE = members(5, 3)
@@ -293,23 +291,27 @@ def test_the_largest_fit_their_bounds() -> None:
         bytes(32),
         nine,
         bytes(32),
-        MAX_RELAYS,
+        MAX_SEATED,
         draw,
         keys,
         Change(2**47, nine),
+        (Sharding(2**47, bytes(32), MAX_BITS, bytes(32), bytes(32), MAX_SEATED),) * MAX_DRAWN,
     )
     body = encode(largest)
     assert 4200 < len(body) <= MAX_HEAD
     shown = Certified(body + bytes(MAX_HEAD - len(body)), tuple(Mark(place, bytes(64)) for place in range(9)))
     assert len(encode(shown)) <= MAX_CERTIFIED
-    listed = tuple((number.to_bytes(32, "big"), bytes(16)) for number in range(MAX_LISTED))
+    listed = tuple((number.to_bytes(32, "big"), bytes(16), MAX_DIFFICULTY) for number in range(MAX_LISTED))
     assert len(encode(listed)) <= MAX_LISTED * LISTED + 3
     ballot = Ballot(NETWORK.id, 2**47, LIAR, shown, listed, bytes(32), bytes(32), nine)
     assert len(encode(ballot)) <= MAX_BALLOT
-    seats = tuple((relay, known, 2**47) for relay, known in listed[:MAX_RELAYS])
-    listing = Listing(2**47, seats, tuple((relay, 2**47) for relay, _ in listed[:MAX_WAITING]))
+    seats = tuple((*one, 2**47) for one in listed[:MAX_SEATED])
+    cut = tuple((relay, known, since) for relay, known, _, since in seats)
+    shards = (Drawn(2**47, bytes(32), MAX_BITS, cut),) * MAX_DRAWN
+    listing = Listing(2**47, seats, tuple((relay, 2**47) for relay, *_ in listed[:MAX_WAITING]), shards)
     assert len(encode(listing)) <= MAX_LISTING
     assert decode_frame(encode(listing)) == listing
+    assert len(encode(listing)) <= MAX_PEER_FRAME
     marks = tuple(Mark(place, bytes(64)) for place in range(9))
     echo = Echo(2**47, LIAR, bytes(32), marks, encode(ballot).ljust(MAX_BALLOT, b"\x00"))
     assert decode_frame(encode(echo)) == echo
@@ -321,14 +323,16 @@ def test_the_largest_fit_their_bounds() -> None:
 
 
 def test_a_relay_is_listed_with_the_descriptor_that_most_name() -> None:
-    one, other = RELAYS[0], (RELAYS[0][0], bytes(16))
+    one = RELAYS[0]
+    other, harder = (one[0], bytes(16), 0), (*one[:2], 4)
 
-    def ballot(*which: tuple[bytes, bytes]) -> Ballot:
+    def ballot(*which: Listed) -> Ballot:
         return Ballot(NETWORK.id, FIRST, LIAR, None, which, None, None, None)
 
     assert listed_by(FIVE, [ballot(one)] * 3 + [ballot(other)] * 2) == (one,)
     assert listed_by(FIVE, [ballot(one)] * 2 + [ballot(other)] * 2) == ()
-    assert descriptor_digest(b"one") != descriptor_digest(b"two")
+    assert listed_by(FIVE, [ballot(one)] * 2 + [ballot(harder)] * 3) == (harder,)
+    assert listed_by(FIVE, [ballot(one)] * 2 + [ballot(harder)] * 2) == ()
 
 
 # The beacon.

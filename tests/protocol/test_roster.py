@@ -49,10 +49,14 @@ from hushcast_protocol.base.roster import (
     check_descriptor,
     check_roster,
     check_successor,
+    descriptor_digest,
+    guide_digest,
+    inner_digest,
     roster_digest,
     sign_descriptor,
     sign_roster,
 )
+from hushcast_protocol.base.sharding import Sharding, sharding_for
 from hushcast_protocol.base.signatures import Purpose, Signed, sign
 from hushcast_protocol.base.wire import encode
 
@@ -291,3 +295,23 @@ def test_the_digest_covers_every_bit():
 
 def test_the_digest_does_not_change():
     assert roster_of(2).digest.hex() == "13abacc5fee84ca0eb23cf9bcb6997afe74e5ace6ee31ac7c2b6b75649b008f0"
+
+
+def test_a_descriptors_digest_shows_its_address_without_the_rest():
+    body = signed_descriptor(1).body
+    address = descriptor_of(1).address
+    assert descriptor_digest(body) == guide_digest(address, inner_digest(body))
+    assert descriptor_digest(body) != guide_digest(descriptor_of(2).address, inner_digest(body))
+    assert descriptor_digest(body) != descriptor_digest(signed_descriptor(2).body)
+    with pytest.raises(DecodeError):
+        descriptor_digest(b"nothing of the kind")
+
+
+def test_the_shards_of_a_day_are_the_newest_up_to_it():
+    today, tomorrow = (Sharding(day, bytes(32), 2, bytes(32), bytes(32), 90) for day in (7, 8))
+    whole = Sharding(9, bytes(32), 0, bytes(32), bytes(32), 0)
+    assert sharding_for((), 7) is None
+    assert sharding_for((today, tomorrow), 6) is None
+    assert sharding_for((tomorrow, today), 7) == today
+    assert [sharding_for((today, tomorrow), day) for day in (8, 9)] == [tomorrow, tomorrow]
+    assert [sharding_for((tomorrow, whole), day) for day in (8, 9, 10)] == [tomorrow, None, None]

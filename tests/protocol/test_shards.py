@@ -7,26 +7,28 @@ from random import Random
 
 import msgspec
 import pytest
-from core_examples import NETWORK, descriptor_of, seed
+from core_examples import NETWORK, descriptor_of, relay_id, signed_descriptor
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hushcast_protocol.base.addresses import MAX_ADDRESS
-from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.roster import MAX_DESCRIPTOR, Entry, sign_descriptor
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
+from hushcast_protocol.base.roster import (
+    MAX_DESCRIPTOR,
+    Descriptor,
+    Entry,
+    descriptor_digest,
+    guide_digest,
+    read_descriptor,
+)
+from hushcast_protocol.base.shard_count import MAX_BITS, bits_for
+from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.stamps import MAX_DIFFICULTY
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.shards.assignment import (
-    MAX_BITS,
-    MAX_WIDTH,
-    bits_for,
-    shard_of_relay,
-    shard_of_topic,
-    shards_of_topic,
-)
+from hushcast_protocol.shards.assignment import MAX_WIDTH, shard_of_relay, shard_of_topic, shards_of_topic
 from hushcast_protocol.shards.cost import topic_day
-from hushcast_protocol.shards.cutting import Cut, Seat, cut
+from hushcast_protocol.shards.cutting import Cut, cut
 from hushcast_protocol.shards.guides import (
     GUIDES,
     MAX_PIECE,
@@ -35,6 +37,7 @@ from hushcast_protocol.shards.guides import (
     piece_digest,
     piece_of,
     read_piece,
+    read_whole_piece,
 )
 from hushcast_protocol.shards.merkle import MerkleTree, root_by
 from hushcast_protocol.shards.slices import (
@@ -43,7 +46,7 @@ from hushcast_protocol.shards.slices import (
     MAX_SEATS,
     MAX_SLICE,
     Leaf,
-    Sharding,
+    Named,
     Slice,
     decode_leaf,
     decode_slice,
@@ -55,17 +58,37 @@ from hushcast_protocol.shards.slices import (
 )
 
 DAY, BEACON = 20_000, bytes(range(32))
-SEATS = tuple(
-    Seat(sign_descriptor(seed(1000 + number), descriptor_of(number)), descriptor_of(number), number)
-    for number in range(90)
+SIGNED = {
+    descriptor_digest(signed.body): signed for signed in (signed_descriptor(number) for number in range(90))
+}
+NAMED = tuple(
+    (relay_id(number), descriptor_digest(signed_descriptor(number).body), number) for number in range(90)
 )
-STANDING = {seat.descriptor.relay: seat.since % 3 for seat in SEATS if seat.since % 7}
-SIZE = 20  # relays a shard: four of 90
+STANDING = {relay: since % 3 for relay, _, since in NAMED if since % 7}
+BITS = 2  # four shards of 90 relays
+
+
+def cut_into(bits: int, day: int = DAY, beacon: bytes = BEACON, relays: tuple[Named, ...] = NAMED) -> Cut:
+    return cut(NETWORK.id, day, beacon, bits, relays)
 
 
 def made() -> tuple[Cut, Sharding]:
-    done = cut(NETWORK, DAY, BEACON, SEATS, SIZE)
+    done = cut_into(BITS)
     return done, done.sharding(done.leaves(STANDING))
+
+
+def sent(body: bytes | None) -> bytes:
+    """Return what an authority sends that has all descriptors."""
+    assert body is not None
+    return body
+
+
+def slice_of(done: Cut, shard: int) -> bytes:
+    return sent(done.slice(shard, SIGNED.get))
+
+
+def piece_at(done: Cut, number: int) -> bytes:
+    return sent(done.piece(number, SIGNED.get))
 
 
 def test_a_network_is_cut_at_1_41_times_the_size():
@@ -127,15 +150,40 @@ def test_a_tree_is_over_a_power_of_two(count):
 
 def test_every_relay_is_in_one_shard_and_all_come_to_the_same():
     done, sharding = made()
-    again = cut(NETWORK, DAY, BEACON, Random(1).sample(SEATS, len(SEATS)), SIZE)
+    again = cut_into(BITS, relays=tuple(Random(1).sample(NAMED, len(NAMED))))
     assert again == done
-    assert done.bits == 2
-    assert sharding.count == len(SEATS)
-    assert sorted(relay for shard in done.relays for relay in shard) == sorted(
-        seat.descriptor.relay for seat in SEATS
-    )
-    other = cut(NETWORK, DAY, bytes(32), SEATS, SIZE)
-    assert other.relays != done.relays
+    assert again.sharding(again.leaves(STANDING)) == sharding
+    assert sharding.count == len(NAMED)
+    assert sorted(named for shard in done.shards for named in shard) == sorted(NAMED)
+    assert cut_into(BITS, beacon=bytes(32)).shards != done.shards
+
+
+def test_whatever_a_cut_is_of_shows_in_what_a_head_says():
+    done, sharding = made()
+    other_digest = ((NAMED[0][0], bytes(16), NAMED[0][2]), *NAMED[1:])
+    younger = ((*NAMED[0][:2], 1000), *NAMED[1:])
+    for other in (
+        cut_into(BITS, day=DAY + 1),
+        cut_into(BITS, relays=NAMED[1:]),
+        cut_into(BITS, relays=other_digest),
+        cut_into(BITS, relays=younger),
+        cut(bytes(32), DAY, BEACON, BITS, NAMED),
+    ):
+        assert other.sharding(other.leaves(STANDING)).root != sharding.root
+    later = done.sharding(done.leaves({**STANDING, NAMED[1][0]: 7}))
+    assert (later.root != sharding.root, later.guides) == (True, sharding.guides)
+
+
+def test_without_a_descriptor_nothing_is_sent():
+    done, _ = made()
+    lacking = {known: signed for known, signed in SIGNED.items() if known != NAMED[0][1]}
+    shard = next(number for number, relays in enumerate(done.shards) if NAMED[0] in relays)
+    sends = [done.slice(number, lacking.get) is not None for number in range(4)]
+    assert sends == [number != shard for number in range(4)]
+    guides = {known for guides in done.pieces[0] for _, known in guides}
+    for known in SIGNED:
+        held = {one: signed for one, signed in SIGNED.items() if one != known}
+        assert (done.piece(0, held.get) is None) == (known in guides)
 
 
 def test_a_client_reads_its_shard_by_a_head_alone():
@@ -144,41 +192,39 @@ def test_a_client_reads_its_shard_by_a_head_alone():
     seen = {}
     for shard in range(4):
         leaf = read_leaf(leaves.bodies[shard], leaves.tree.path(shard), sharding, shard)
-        read = read_slice(done.slices[shard], leaf, sharding, NETWORK)
-        assert tuple(read.relays) == done.relays[shard]
+        read = read_slice(slice_of(done, shard), leaf, sharding, NETWORK)
+        assert tuple(read.relays) == tuple(relay for relay, *_ in done.shards[shard])
         seen |= read.relays
         for relay in read.relays:
             assert (relay in read.away) == (relay not in STANDING)
             assert read.relays[relay].difficulty == STANDING.get(relay, 0)
         piece = piece_of(shard)
-        guides = read_piece(done.pieces[piece], done.guides.path(piece), sharding, shard)
+        guides = read_piece(piece_at(done, piece), done.guides.path(piece), sharding, shard)
         assert len(guides) == min(GUIDES, len(read.relays))
         assert all(read.relays[guide.relay].address == guide.address for guide in guides)
-    assert {relay: one.since for relay, one in seen.items()} == {
-        seat.descriptor.relay: seat.since for seat in SEATS
+    assert {(relay, one.since) for relay, one in seen.items()} == {
+        (relay, since) for relay, _, since in NAMED
     }
 
 
 def test_many_shards_have_a_guide_in_pieces():
-    done = cut(NETWORK, DAY, BEACON, SEATS, 1)
+    done = cut_into(6)
     sharding = done.sharding(done.leaves({}))
-    assert done.bits == 6
     assert len(done.pieces) == 2
     for shard in (0, 31, 32, 63):
         piece = piece_of(shard)
-        read_piece(done.pieces[piece], done.guides.path(piece), sharding, shard)
+        read_piece(piece_at(done, piece), done.guides.path(piece), sharding, shard)
         with pytest.raises(PeerError):  # the other piece, under its own path
-            read_piece(done.pieces[1 - piece], done.guides.path(1 - piece), sharding, shard)
+            read_piece(piece_at(done, 1 - piece), done.guides.path(1 - piece), sharding, shard)
 
 
 def test_a_network_of_one_shard_needs_no_path():
-    done = cut(NETWORK, DAY, BEACON, SEATS)
+    done = cut_into(0)
     leaves = done.leaves(STANDING)
     sharding = done.sharding(leaves)
-    assert done.bits == 0
     assert leaves.tree.path(0) == ()
     leaf = read_leaf(leaves.bodies[0], (), sharding, 0)
-    assert len(read_slice(done.slices[0], leaf, sharding, NETWORK).relays) == len(SEATS)
+    assert len(read_slice(slice_of(done, 0), leaf, sharding, NETWORK).relays) == len(NAMED)
 
 
 def test_other_bytes_than_the_authorities_agreed_on_are_refused():
@@ -192,7 +238,7 @@ def test_other_bytes_than_the_authorities_agreed_on_are_refused():
         changed = body[:place] + bytes([body[place] ^ bit]) + body[place + 1 :]
         with pytest.raises(PeerError):
             read_leaf(changed, path, sharding, 1)
-        whole = done.slices[1]
+        whole = slice_of(done, 1)
         place = random.randrange(len(whole))
         with pytest.raises(PeerError):
             read_slice(
@@ -204,19 +250,27 @@ def test_other_bytes_than_the_authorities_agreed_on_are_refused():
     with pytest.raises(PeerError):
         read_leaf(body, path, sharding, 2)
     with pytest.raises(PeerError):
-        read_slice(done.slices[2], leaf, sharding, NETWORK)
-    later = cut(NETWORK, DAY + 1, BEACON, SEATS, SIZE).leaves(STANDING)
+        read_slice(slice_of(done, 2), leaf, sharding, NETWORK)
+    later = cut_into(BITS, day=DAY + 1).leaves(STANDING)
     with pytest.raises(PeerError):  # yesterday's, or tomorrow's
         read_leaf(later.bodies[1], later.tree.path(1), sharding, 1)
 
 
+def digest_of(held: Slice) -> bytes:
+    """Return the digest of a slice as whoever signs a head could have made it, of what is in it."""
+    relays = tuple(
+        (read_descriptor(one.descriptor.body).relay, descriptor_digest(one.descriptor.body), one.since)
+        for one in held.entries
+    )
+    return slice_digest(held.network, held.day, held.shard, relays)
+
+
 def lying(**changed: object) -> tuple[bytes, Leaf, Sharding]:
     """Return a slice of one shard, changed, with a leaf and a head that stand for it."""
-    done = cut(NETWORK, DAY, BEACON, SEATS[:5])
-    held = msgspec.structs.replace(decode_slice(done.slices[0]), **changed)
+    held = msgspec.structs.replace(decode_slice(slice_of(cut_into(0, relays=NAMED[:5]), 0)), **changed)
     standing = [0] * len(held.entries)
     body = encode(held)
-    leaf = make_leaf(DAY, 0, slice_digest(body), standing)
+    leaf = make_leaf(DAY, 0, digest_of(held), standing)
     sharding = Sharding(DAY, BEACON, 0, leaf_digest(leaf), bytes(32), len(standing))
     return body, read_leaf(leaf, (), sharding, 0), sharding
 
@@ -252,45 +306,71 @@ def test_a_leaf_says_of_each_relay_what_can_be():
 
 def test_a_relay_is_refused_in_a_shard_that_is_not_its_own():
     done, sharding = made()
-    stranger = decode_slice(done.slices[0]).entries[0]
-    held = decode_slice(done.slices[1])
+    stranger = decode_slice(slice_of(done, 0)).entries[0]
+    held = decode_slice(slice_of(done, 1))
     entries = sorted((*held.entries, stranger), key=lambda entry: entry.descriptor.body[40:80])
-    body = encode(msgspec.structs.replace(held, entries=tuple(entries)))
-    leaf = decode_leaf(make_leaf(DAY, 1, slice_digest(body), [0] * len(entries)))
+    held = msgspec.structs.replace(held, entries=tuple(entries))
+    leaf = decode_leaf(make_leaf(DAY, 1, digest_of(held), [0] * len(entries)))
     with pytest.raises(PeerError, match="another shard"):
-        read_slice(body, leaf, sharding, NETWORK)
+        read_slice(encode(held), leaf, sharding, NETWORK)
+
+
+def test_a_guide_has_the_address_that_it_signed():
+    """Whoever serves a piece cannot send clients elsewhere, though descriptors are not in it."""
+    done, sharding = made()
+    piece = msgspec.msgpack.decode(piece_at(done, 0))
+    read_piece(encode(piece), (), sharding, 0)
+    *_, shards = piece
+    (relay, address, inner), other = shards[1][0][1:], shards[1][1][1:]
+    for wrong in ((relay, other[1], inner), (relay, address, other[2]), (other[0], address, inner)):
+        shards[1][0][1:] = wrong
+        for shard in (0, 1):  # the whole piece is refused
+            with pytest.raises(AuthenticationError):
+                read_piece(encode(piece), (), sharding, shard)
+    shards[1][0][1:] = relay, address, inner
+    assert len(read_whole_piece(encode(piece), (), sharding, 0)) == 4
 
 
 def test_what_is_largest_fits():
-    entry = Entry(Signed(bytes(MAX_DESCRIPTOR), bytes(64)), 2**48 - 1)
+    largest_id, last = bytes([255]) * 32, 2**48 - 1
+    held = Descriptor(largest_id, largest_id, "a" * MAX_ADDRESS, largest_id, last, last, MAX_DIFFICULTY)
+    entry = Entry(Signed(encode(held), bytes(64)), last)
     assert len(encode(Slice(bytes(32), 2**48 - 1, 4095, (entry,) * MAX_SEATS))) <= MAX_SLICE
+    padded = Entry(Signed(bytes(MAX_DESCRIPTOR), bytes(64)), last)  # as far as a descriptor may be
+    assert len(encode(Slice(bytes(32), last, 4095, (padded,) * 840))) <= MAX_SLICE  # five deviations of 707
     with pytest.raises(PeerError):
         decode_slice(encode(Slice(bytes(32), 1, 0, (entry,) * (MAX_SEATS + 1))))
     assert len(encode(Leaf(2**48 - 1, 4095, bytes(32), bytes(MAX_SEATS)))) <= MAX_LEAF
     with pytest.raises(PeerError):
         decode_leaf(encode(Leaf(1, 0, bytes(32), bytes(MAX_SEATS + 1))))
     done, sharding = made()
-    guides = read_piece(done.pieces[0], (), sharding, 0)
-    largest = (Guide(bytes(32), "a" * MAX_ADDRESS),) * GUIDES
+    guides = read_piece(piece_at(done, 0), (), sharding, 0)
+    largest = (Guide(bytes(32), "a" * MAX_ADDRESS, bytes(16)),) * GUIDES
     assert len(encode(Piece(2**48 - 1, 2**48 - 1, (largest,) * 32))) <= MAX_PIECE
-    body = encode(Piece(DAY, 0, (guides,) * 33))
-    with pytest.raises(PeerError):
-        read_piece(body, (), msgspec.structs.replace(sharding, guides=piece_digest(body)), 0)
+    known = tuple((one.relay, guide_digest(one.address, one.inner)) for one in guides)
+    for count in (4, 33):
+        agreed = msgspec.structs.replace(sharding, guides=piece_digest(DAY, 0, (known,) * count))
+        body = encode(Piece(DAY, 0, (guides,) * count))
+        if count == 4:
+            assert read_piece(body, (), agreed, 3) == guides
+        else:
+            with pytest.raises(DecodeError):
+                read_piece(body, (), agreed, 0)
 
 
 def test_the_cost_of_a_topic_and_day_is_what_is_fetched():
     # Onion addresses, as in a real network; these have those of the memory transport.
-    done = cut(NETWORK, DAY, BEACON, SEATS, SIZE)
+    done = cut_into(BITS)
     leaves = done.leaves({})
     cost = topic_day(done.bits)
     shard = 1
     fetched = (
-        len(done.slices[shard])
+        len(slice_of(done, shard))
         + 24 * (len(leaves.bodies[shard]) + 34 * len(leaves.tree.path(shard)))
-        + len(done.pieces[0])
+        + len(piece_at(done, 0))
     )
-    relays = len(done.relays[shard])
-    longer = 68 - len(SEATS[0].descriptor.address)
+    relays = len(done.shards[shard])
+    longer = 68 - len(descriptor_of(0).address)
     assert abs(cost.bytes(relays) - fetched - longer * (relays + 4 * GUIDES)) < 0.05 * fetched
     assert topic_day(11).a_relay == cost.a_relay
 

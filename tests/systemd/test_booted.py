@@ -136,6 +136,14 @@ def test_the_doctor_finds_all_well(machine: Machine, network: str) -> None:
         assert {found["check"] for found in findings} == expected | more
 
 
+def test_so_does_that_of_the_directory(machine: Machine, network: str) -> None:
+    told = machine.run("hushcast", "directory", "doctor", "--json", check=False).stdout
+    found = {line["check"]: line for line in map(json.loads, told.splitlines())}
+    del found["open files"]  # a container may not be permitted as many as the unit asks for
+    assert {line["verdict"] for line in found.values()} == {"good"}, found
+    assert {"daemon", "onion service", "roster", "relays"} < found.keys()
+
+
 def restarted(machine: Machine, unit: str, before: int) -> bool:
     state, pid = machine.shown(unit, "ActiveState", "MainPID")
     return state == "active" and int(pid) not in (0, before)

@@ -21,6 +21,15 @@ def test_one_head_each_with_every_combination_of_two_faulty() -> None:
     assert told[-1].startswith("50 of 55 epochs: 50 with one head")
 
 
+def test_shards_are_the_same_at_all_over_days_with_liars() -> None:
+    """Forty relays in shards of five; the first day's, and three more that beacons draw."""
+    outcome = simulate(Plan(5, 3, faulty=2, epochs=80, seed=2, relays=40, shard_size=6))
+    assert (outcome.heads, outcome.forks, outcome.wrong) == (80, 0, 0)
+    assert outcome.cut == 80
+    whole = simulate(Plan(3, 2, faulty=1, epochs=5, relays=40))
+    assert (whole.heads, whole.cut) == (5, 0)
+
+
 def test_late_messages_fork_no_seven_of_five() -> None:
     outcome = simulate(Plan(authorities=7, quorum=5, faulty=2, epochs=10, late=0.2))
     assert outcome.forks == outcome.wrong == 0

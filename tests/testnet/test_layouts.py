@@ -71,6 +71,11 @@ def test_numbers_that_are_not_given_are_the_usual_ones() -> None:
     assert layout_of("overlay", None, None, None) == OverlayLayout(10, 2)
     assert layout_of("overlay", 3, 0, None) == OverlayLayout(3, 0)
     assert layout_of("overlay", 3, 0, None, directories=5) == OverlayLayout(3, 0, directories=5)
+    cut = layout_of("overlay", 9, 0, None, directories=3, shard_size=4)
+    assert cut == OverlayLayout(9, 0, directories=3, shard_size=4)
+    for directories in (None, 1):
+        with pytest.raises(UsageError, match="--authorities 2 or more"):
+            layout_of("overlay", 9, 0, None, directories=directories, shard_size=4)
     assert layout_of("central", None, None, None) == CentralLayout(6, 2)
     assert layout_of("central", 4, None, 5) == CentralLayout(4, 5)
 
@@ -84,7 +89,7 @@ def test_several_directories_stand_beside_each_other() -> None:
 
 
 async def test_directories_are_told_of_each_other_and_nodes_of_all() -> None:
-    layout, builder = OverlayLayout(2, 1, directories=3), Telling()
+    layout, builder = OverlayLayout(2, 1, directories=3, shard_size=7), Telling()
     await layout.start(builder, layout.members(HERE))  # type: ignore[arg-type]
     assert builder.started == ["directory-1", "directory-2", "directory-3"]
     assert set(builder.restarted) == set(builder.started)
@@ -94,6 +99,7 @@ async def test_directories_are_told_of_each_other_and_nodes_of_all() -> None:
         sitting = settings.sitting(Telling.key_of(name))
         assert sitting is not None
         assert len(sitting.authorities.members) == 3
+        assert sitting.authorities.shard_size == 7
         assert sitting.authorities.quorum == 2
     assert builder.nodes == dict.fromkeys(("relay-1", "relay-2", "client-1"), "network.authorities")
 

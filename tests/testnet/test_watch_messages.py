@@ -365,17 +365,17 @@ async def test_a_daemon_that_does_not_answer_keeps_what_it_said(
 
     async def describe(member: Member) -> dict[str, Any]:
         await trio.sleep(next(answers, 0.0))
-        return {"ready": True, "links": 3}
+        return {"ready": True, "links": 3, "roster": {"epoch": 1, "relays": 12, "shard": 1}}
 
     monkeypatch.setattr(daemons, "describe", describe)
     asked = Daemons()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(asked.ask, Member("relay-1", "relay", "", "", ""))
         await trio.sleep(0.5)
-        assert asked.state("relay-1", 1) == ("ready", "ready")
+        assert asked.state("relay-1", 1) == ("ready", "ready, shard 1")
         await trio.sleep(10)
         assert asked.state("relay-1", 1) == ("slow", "no answer for 9 seconds")
         assert asked.said["relay-1"]["links"] == 3
         await trio.sleep(11)
-        assert asked.state("relay-1", 1) == ("ready", "ready")
+        assert asked.state("relay-1", 1) == ("ready", "ready, shard 1")
         nursery.cancel_scope.cancel()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from hushcast_protocol.base.roster import MAX_RELAYS
+from hushcast_protocol.base.roster import MAX_RELAYS, MAX_SEATED
 from hushcast_protocol.base.wire import Wire
 
 MAX_WORK = 20  # bits: at 0.1 s a try, and half of a core, a name takes two and a half days in the mean
@@ -26,7 +26,7 @@ class Admission(Wire, frozen=True, tag="admission/1"):
 
     def cap(self, seats: int) -> int:
         """Return how many newcomers are seated a day that began with so many seats."""
-        return max(self.newcomers, self.growth * seats // 1000) if self.newcomers else MAX_RELAYS
+        return max(self.newcomers, self.growth * seats // 1000) if self.newcomers else MAX_SEATED
 
 
 OPEN = Admission()

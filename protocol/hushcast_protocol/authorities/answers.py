@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.chain import Chain, Followed
-from hushcast_protocol.authorities.heads import decode_head, head_digest
-from hushcast_protocol.authorities.listing import Listing, descriptor_digest
+from hushcast_protocol.authorities.heads import Head, decode_head, head_digest
+from hushcast_protocol.authorities.listing import Listing, listing_root
 from hushcast_protocol.authorities.requests import Agreed
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.roster import Network, Roster, checked_relays
+from hushcast_protocol.base.roster import Network, Relay, Roster, checked_relays, descriptor_digest
+from hushcast_protocol.base.sharding import sharding_for
+from hushcast_protocol.base.wire import RelayId
+
+_NO_SHARDS = Listing(0, (), ()).shards_digest
 
 
 def follow(state: Followed, agreed: Agreed, network: bytes) -> Followed:
@@ -26,20 +31,37 @@ def follow(state: Followed, agreed: Agreed, network: bytes) -> Followed:
     return chain.state
 
 
+def is_cut(head: Head) -> bool:
+    """Tell whether the network is in shards in the epoch of a head."""
+    return sharding_for(head.shards, day_of(head.epoch)) is not None
+
+
 def roster_of(agreed: Agreed, network: Network) -> Roster:
     """Return the relays that an answer's last head stands for, each by a descriptor that it signed.
 
-    Raises `DecodeError` or `AuthenticationError`. Who signed the head is for the caller (`follow`).
+    On a day of shards it has none: who needs some asks for their shard. Raises `DecodeError` or
+    `AuthenticationError`. Who signed the head is for the caller (`follow`).
     """
     if not agreed.heads:
         raise DecodeError("an answer has no head")
     certified = agreed.heads[-1]
     head = decode_head(certified.head)
+    relays: dict[RelayId, Relay] = {}
+    if not is_cut(head):
+        relays = _listed(agreed, head, network)
+    elif agreed.seats or agreed.waiting or agreed.shards is not None:
+        raise DecodeError("an answer lists the relays of a network in shards")
+    digest = head_digest(certified.head)
+    return Roster(network, head.epoch, head.previous, digest, relays, shards=head.shards)
+
+
+def _listed(agreed: Agreed, head: Head, network: Network) -> dict[RelayId, Relay]:
     relays = checked_relays(agreed.seats, network, head.epoch)
     seats = tuple(
-        (relay, descriptor_digest(entry.descriptor.body), entry.since)
-        for relay, entry in zip(relays, agreed.seats, strict=True)
+        (relay.id, descriptor_digest(entry.descriptor.body), relay.difficulty, entry.since)
+        for relay, entry in zip(relays.values(), agreed.seats, strict=True)
     )
-    if Listing(head.epoch, seats, agreed.waiting).root != head.root:
+    shards = _NO_SHARDS if agreed.shards is None else agreed.shards
+    if listing_root(head.epoch, seats, agreed.waiting, shards) != head.root:
         raise AuthenticationError("the relays of an answer are not those that its head stands for")
-    return Roster(network, head.epoch, head.previous, head_digest(certified.head), relays)
+    return relays

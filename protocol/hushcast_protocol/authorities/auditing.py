@@ -15,8 +15,9 @@ from hushcast_protocol.authorities.requests import Agreed
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.findings import Finding, bad, good, warning
 from hushcast_protocol.base.roster import Network
+from hushcast_protocol.base.wire import PublicKey
 
-SHOWN = 8  # hexadecimal digits of a head's digest: enough to read out to another operator
+SHOWN = 8  # hexadecimal digits of a head's digest, or of a key: enough to read out to another operator
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,42 @@ class Audit:
 
     findings: list[Finding]
     forks: list[Fork]
+    newest: Head | None = None
+    """The newest head that was shown, unless there are two of an epoch."""
+
+
+@dataclass(frozen=True)
+class Walked:
+    """What one authority served of all that a head stands for in a network that is cut into shards.
+
+    Parts are shards, each with its leaf and its slice, and pieces of the guide.
+    """
+
+    name: str
+    asked: int
+    """How many parts there are."""
+    lacking: int
+    """Parts that it did not show."""
+    wrong: Sequence[str] = ()
+    """What it served else than the head stands for: a line each."""
+
+    @property
+    def finding(self) -> Finding:
+        """What is to be said of it."""
+        check = f"{self.name}, shards"
+        if self.wrong:
+            text = f"{len(self.wrong)} of {self.asked} parts do not hold: {self.wrong[0]}"
+            return bad(check, text, "tell the other operators")
+        if self.lacking:
+            text = f"{self.lacking} of {self.asked} parts were not shown"
+            return warning(check, text, "ask its operator, if that lasts")
+        return good(check, f"all {self.asked} parts are served, and hold")
+
+
+def called(number: int | None, key: PublicKey) -> str:
+    """Return what people call a directory: by its place in the set, from 1, or `None`, and its key."""
+    place = "a directory of another set" if number is None else f"directory {number}"
+    return f"{place} ({key.hex()[:SHOWN]}…)"
 
 
 def audit(network: Network, pinned: Authorities, answers: Sequence[Answers]) -> Audit:
@@ -60,7 +97,8 @@ def audit(network: Network, pinned: Authorities, answers: Sequence[Answers]) -> 
     forks += [Fork(*list(of_epoch.values())[:2]) for of_epoch in heads.values() if len(of_epoch) > 1]
     newest = max(heads, default=-1)
     findings = [one if isinstance(one, Finding) else _told(name, one, newest) for name, one in found]
-    return Audit([*findings, _agreement(heads, newest, forks)], forks)
+    agreed = None if forks or newest < 0 else decode_head(next(iter(heads[newest].values())).head)
+    return Audit([*findings, _agreement(heads, newest, forks)], forks, agreed)
 
 
 _BEGIN_ANEW = "none of their rosters is to be taken: tell the operators, who have to begin anew"

@@ -17,15 +17,15 @@ from hushcast_protocol.authorities.listing import MAX_WAITING, Listed
 from hushcast_protocol.authorities.members import MAX_SET, Authorities
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.roster import MAX_RELAYS
+from hushcast_protocol.base.roster import MAX_SEATED
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decoder, encode
 
-LISTED = 53  # bytes of a relay and its descriptor's digest
-MAX_LISTED = MAX_RELAYS + MAX_WAITING  # relays on a ballot: those with a seat, and newcomers
+LISTED = 54  # bytes of a relay, its descriptor's digest and its stamps
+MAX_LISTED = MAX_SEATED + MAX_WAITING  # relays on a ballot: those with a seat, and newcomers
 MAX_BALLOT = MAX_LISTED * LISTED + MAX_CERTIFIED + MAX_SET + 512  # bytes
 
 
-class Ballot(Wire, frozen=True, tag="ballot/1"):
+class Ballot(Wire, frozen=True, tag="ballot/2"):
     """What one authority would have in the head of an epoch."""
 
     network: Bytes32
@@ -70,7 +70,7 @@ def read_ballot(body: bytes, cast: Cast) -> Ballot:
         raise DecodeError("a ballot is not encoded in the one way")
     if (ballot.network, ballot.epoch, ballot.author) != (cast.network, cast.epoch, cast.author):
         raise DecodeError("a ballot is of another network, epoch or author than its statement")
-    relays = [relay for relay, _ in ballot.listed]
+    relays = [relay for relay, *_ in ballot.listed]
     if any(one >= other for one, other in pairwise(relays)):
         raise DecodeError("a ballot does not list relays once each, in ascending order")
     return ballot

@@ -6,8 +6,11 @@ from collections import Counter as Tally
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from hushcast_protocol.authorities.ballots import Ballot
 from hushcast_protocol.authorities.beacon import advance, day_of
+from hushcast_protocol.authorities.drawing import drawn_by, most_seated, shardings_of
 from hushcast_protocol.authorities.heads import (
     Certified,
     Change,
@@ -66,7 +69,11 @@ def count(
     # One of an earlier day stays for shards; nobody is seated by an order that has been known for days.
     drawn = None if draw.today is None or draw.today.day != day_of(epoch) else draw.today.value
     listed = listed_by(authorities, ballots.values())
-    listing = settle(listed, before.listing, epoch, authorities.admission, drawn)
+    size, held = authorities.shard_size, before.listing
+    listing = settle(listed, held, epoch, authorities.admission, drawn, most_seated(held, epoch, size))
+    fresh = None if last is not None and last.draw.tomorrow == draw.tomorrow else draw.tomorrow
+    shards = drawn_by(network, held, epoch, listing.seats, fresh, size)
+    listing = msgspec.structs.replace(listing, shards=shards)
     head = Head(
         network,
         epoch,
@@ -77,6 +84,7 @@ def count(
         draw,
         tuple(sorted(faults)),
         _change(last, epoch, authorities, ballots.values()),
+        shardings_of(network, listing),
     )
     return head, listing
 

@@ -14,7 +14,8 @@ from hushcast_protocol.authorities.listing import MAX_LISTING, Listing
 from hushcast_protocol.authorities.members import MAX_AUTHORITIES
 from hushcast_protocol.base.wire import Bytes32, Bytes64, Counter, PublicKey, Wire, decoder
 
-MAX_ECHO = MAX_BALLOT + 80 * MAX_AUTHORITIES + 256  # bytes; larger than any other frame
+MAX_ECHO = MAX_BALLOT + 80 * MAX_AUTHORITIES + 256  # bytes
+MAX_PEER_FRAME = MAX_LISTING + 64  # bytes; a listing is the largest
 
 
 class Echo(Wire, frozen=True, tag="echo"):
@@ -62,5 +63,5 @@ class AskListing(Wire, frozen=True, tag="ask-listing"):
 
 Frame = Echo | AskBallot | Assent | AskHeads | Heads | AskListing | Listing
 
-decode_frame: Callable[[bytes], Frame] = decoder(Frame, "frame between authorities", MAX_ECHO)
-assert max((MAX_TURNS + 1) * MAX_CERTIFIED, MAX_LISTING) < MAX_ECHO
+decode_frame: Callable[[bytes], Frame] = decoder(Frame, "frame between authorities", MAX_PEER_FRAME)
+assert max((MAX_TURNS + 1) * MAX_CERTIFIED, MAX_ECHO) < MAX_PEER_FRAME

@@ -13,13 +13,12 @@ from typing import Annotated
 import msgspec
 
 from hushcast_protocol.authorities.ballots import MAX_LISTED
-from hushcast_protocol.authorities.frames import MAX_ECHO, Frame
-from hushcast_protocol.authorities.listing import descriptor_digest
-from hushcast_protocol.base.roster import MAX_DESCRIPTOR
+from hushcast_protocol.authorities.frames import MAX_PEER_FRAME, Frame
+from hushcast_protocol.base.roster import MAX_DESCRIPTOR, descriptor_digest
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import Bytes16, Counter, PublicKey, RelayId, Wire, decoder
 
-MAX_HAVE = 1000  # descriptors named in one frame: 62 kB; all of them take four frames
+MAX_HAVE = 1000  # descriptors named in one frame: 62 kB; all of them take 19 frames
 MAX_BATCH = 256  # descriptors asked for, and given, in one frame: 150 kB
 MAX_GATHERED = MAX_LISTED  # descriptors an epoch that are asked of one authority
 MAX_GIVEN = 2 * MAX_LISTED  # descriptors an epoch that one authority is given: a link may break once
@@ -50,8 +49,10 @@ Gathered = Have | AskDescriptors | Descriptors
 PeerFrame = Frame | Gathered
 """All that authorities say to each other."""
 
-decode_peer_frame: Callable[[bytes], PeerFrame] = decoder(PeerFrame, "frame between authorities", MAX_ECHO)
-assert max(MAX_HAVE * 64, MAX_BATCH * (MAX_DESCRIPTOR + 80)) < MAX_ECHO
+decode_peer_frame: Callable[[bytes], PeerFrame] = decoder(
+    PeerFrame, "frame between authorities", MAX_PEER_FRAME
+)
+assert max(MAX_HAVE * 64, MAX_BATCH * (MAX_DESCRIPTOR + 80)) < MAX_PEER_FRAME
 
 
 class Gathering:
@@ -97,7 +98,10 @@ class Gathering:
         return Descriptors(tuple(found))
 
     def given(self, sender: PublicKey, frame: Descriptors) -> list[tuple[bytes, Signed]]:
-        """Return what this authority was asked for in this exchange, each with its digest, and once."""
+        """Return what this authority was asked for in this exchange, each with its digest, and once.
+
+        `DecodeError` where something is no descriptor.
+        """
         waiting = self._asked.get(sender, set())
         fresh = {descriptor_digest(signed.body): signed for signed in frame.descriptors}
         wanted = [(known, signed) for known, signed in fresh.items() if known in waiting]

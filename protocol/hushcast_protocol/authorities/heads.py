@@ -7,15 +7,18 @@ from typing import Annotated
 
 import msgspec
 
+from hushcast_protocol.authorities.listing import MAX_DRAWN
 from hushcast_protocol.authorities.members import MAX_AUTHORITIES, MAX_SET, Authorities
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.roster import MAX_RELAYS
+from hushcast_protocol.base.roster import MAX_SEATED
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.sharding import MAX_SHARDING, Sharding
 from hushcast_protocol.base.signatures import Purpose, check, signature
 from hushcast_protocol.base.wire import Bytes32, Bytes64, Counter, PublicKey, Wire, decoder, encode
 
-MAX_HEAD = 3072 + 2 * MAX_SET  # bytes; nine authorities that all committed, revealed and were at fault
+MAX_HEAD = 3072 + 2 * MAX_SET + MAX_DRAWN * MAX_SHARDING
+"""Bytes; nine authorities that all committed, revealed and were at fault."""
 MAX_CERTIFIED = MAX_HEAD + 80 * MAX_AUTHORITIES + 64  # bytes
 
 Place = Annotated[int, msgspec.Meta(ge=0, lt=MAX_AUTHORITIES)]
@@ -69,7 +72,7 @@ class Change(Wire, frozen=True, tag="change"):
     authorities: Authorities
 
 
-class Head(Wire, frozen=True, tag="head/1"):
+class Head(Wire, frozen=True, tag="head/2"):
     """What authorities agreed on for an epoch."""
 
     network: Bytes32
@@ -80,13 +83,15 @@ class Head(Wire, frozen=True, tag="head/1"):
     """The set whose quorum signs, with its addresses and rules of admission."""
     root: Bytes32
     """`Listing.root` of the relays."""
-    count: Annotated[int, msgspec.Meta(ge=0, le=MAX_RELAYS)]
+    count: Annotated[int, msgspec.Meta(ge=0, le=MAX_SEATED)]
     """How many relays have a seat."""
     draw: Draw
     faults: Keys
     """Who cast two ballots for this epoch."""
     change: Change | None
     """The set that follows, in every head until it takes over."""
+    shards: Annotated[tuple[Sharding, ...], msgspec.Meta(max_length=MAX_DRAWN)] = ()
+    """The shards of now and those to come, as far as the network is cut, by day."""
 
 
 class Certified(Wire, frozen=True, tag="certified"):

@@ -1,8 +1,11 @@
-"""Listings: which relays have a seat, since when, and which wait for one; a head stands for one listing."""
+"""Listings: which relays have a seat, since when, and which wait for one; a head stands for one listing.
+
+Where the network is cut into shards, a listing also has the relays of the cut, the same for a whole day.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Annotated
 
 import msgspec
@@ -10,37 +13,62 @@ import msgspec
 from hushcast_protocol.authorities.admission import Admission
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.roster import MAX_RELAYS
+from hushcast_protocol.base.roster import MAX_RELAYS, MAX_SEATED
+from hushcast_protocol.base.shard_count import MAX_BITS
+from hushcast_protocol.base.stamps import MAX_DIFFICULTY
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, RelayId, Wire, encode
+from hushcast_protocol.shards.slices import Named
 
 MAX_WAITING = 2000  # relays that wait: as many as there can be seats; drawn each day, where more come
-MAX_LISTING = MAX_RELAYS * 62 + MAX_WAITING * 44 + 64  # bytes of an encoded listing
+MAX_DRAWN = 2  # days whose shards a listing has: that of now, and that to come
+MAX_LISTING = MAX_SEATED * (63 + MAX_DRAWN * 62) + MAX_WAITING * 44 + 256  # bytes of an encoded listing
 AGED = 5  # the epoch of a day until which a newcomer must wait to be seated the day after
 
-Listed = tuple[RelayId, Bytes16]
-"""A relay and the digest of its descriptor (`descriptor_digest`)."""
-Seat = tuple[RelayId, Bytes16, Counter]
-"""A relay that is seated, the digest of its descriptor, and the epoch since which it is without a gap."""
+Difficulty = Annotated[int, msgspec.Meta(ge=0, le=MAX_DIFFICULTY)]
+Listed = tuple[RelayId, Bytes16, Difficulty]
+"""A relay, the digest of its descriptor (`descriptor_digest`), and the bits of the stamps it asks for."""
+Seat = tuple[RelayId, Bytes16, Difficulty, Counter]
+"""A relay that is seated, as `Listed`, and the epoch since which it is without a gap."""
 Waiting = tuple[RelayId, Counter]
 """A relay that more than half of the authorities reached and that has no seat yet, and since which epoch."""
 
 
-class Listing(Wire, frozen=True, tag="listing/1"):
-    """All relays that the head of an epoch stands for; both in ascending order of relays."""
+class Drawn(Wire, frozen=True, tag="drawn/1"):
+    """A network as it is cut into shards for a day, in every listing until the day is over."""
+
+    day: Counter
+    beacon: Bytes32
+    bits: Annotated[int, msgspec.Meta(ge=0, le=MAX_BITS)]
+    """k for 2^k shards; 0: from this day on the network is whole again."""
+    seats: Annotated[tuple[Named, ...], msgspec.Meta(max_length=MAX_SEATED)]
+    """Who had a seat when it was cut, in ascending order; nobody where the network is whole."""
+
+
+class Listing(Wire, frozen=True, tag="listing/2"):
+    """All relays that the head of an epoch stands for; seats and waiting in ascending order of relays."""
 
     epoch: Counter
-    seats: Annotated[tuple[Seat, ...], msgspec.Meta(max_length=MAX_RELAYS)]
+    seats: Annotated[tuple[Seat, ...], msgspec.Meta(max_length=MAX_SEATED)]
     waiting: Annotated[tuple[Waiting, ...], msgspec.Meta(max_length=MAX_WAITING)]
+    shards: Annotated[tuple[Drawn, ...], msgspec.Meta(max_length=MAX_DRAWN)] = ()
+    """The cut of now and that to come, as far as the network is cut, by day."""
 
     @property
     def root(self) -> Bytes32:
         """32 bytes that stand for all of it in a head."""
-        return digest(Domain.LISTING, encode(self))
+        return listing_root(self.epoch, self.seats, self.waiting, self.shards_digest)
+
+    @property
+    def shards_digest(self) -> Bytes32:
+        """32 bytes that stand for `shards` in the root: who has no need of them can do without."""
+        return digest(Domain.LISTING, encode(self.shards))
 
 
-def descriptor_digest(body: bytes) -> bytes:
-    """Return the 16 bytes that ballots name a relay's signed descriptor by (`Signed.body`)."""
-    return digest(Domain.LISTING, body, size=16)
+def listing_root(
+    epoch: int, seats: tuple[Seat, ...], waiting: tuple[Waiting, ...], shards_digest: bytes
+) -> Bytes32:
+    """Return `Listing.root` of these relays and `Listing.shards_digest`."""
+    return digest(Domain.LISTING, encode((epoch, seats, waiting)), shards_digest)
 
 
 def place_in_line(beacon: bytes | None, relay: RelayId) -> bytes:
@@ -49,20 +77,25 @@ def place_in_line(beacon: bytes | None, relay: RelayId) -> bytes:
 
 
 def settle(
-    listed: Iterable[Listed], last: Listing | None, epoch: int, admission: Admission, beacon: bytes | None
+    listed: Iterable[Listed],
+    last: Listing | None,
+    epoch: int,
+    admission: Admission,
+    beacon: bytes | None,
+    most: int = MAX_RELAYS,
 ) -> Listing:
     """Return who is seated in an epoch, of the relays that more than half of the authorities list.
 
     `last` is the listing before, `None` for the first, which seats all; `beacon` is that of the epoch's day.
-    Who had a seat keeps it. Newcomers come in an order that the beacon draws, as many as are let in a day.
+    Who had a seat keeps it, up to `most` relays, those who have it for longest. Newcomers come in an order
+    that the beacon draws, as many as are let in a day. Shards are for the caller.
     """
-    digests = dict(listed)
-    held = {} if last is None else {relay: since for relay, _, since in last.seats}
-    line = sorted(digests.keys() - held.keys(), key=lambda relay: place_in_line(beacon, relay))
-    seats = {relay: since for relay, since in held.items() if relay in digests}
+    known = {relay: (named, bits) for relay, named, bits in listed}
+    seats = _kept(last, known, beacon, most)
+    line = sorted(known.keys() - seats.keys(), key=lambda relay: place_in_line(beacon, relay))
     waited = {} if last is None else dict(last.waiting)
     if last is None:
-        fresh = line[:MAX_RELAYS]
+        fresh = line[:most]
     else:
         entitled = line
         if admission.age:
@@ -71,14 +104,25 @@ def settle(
         # A newcomer that is gone gives its place back: what is bounded is how many of the seats are new.
         begun = sum(since < today for since in seats.values())
         let_in = admission.cap(begun) - (len(seats) - begun)
-        fresh = entitled[: max(0, min(let_in, MAX_RELAYS - len(seats)))]
+        fresh = entitled[: max(0, min(let_in, most - len(seats)))]
     seats |= dict.fromkeys(fresh, epoch)
     waiting = [relay for relay in line if relay not in seats][:MAX_WAITING]
     return Listing(
         epoch,
-        tuple((relay, digests[relay], seats[relay]) for relay in sorted(seats)),
+        tuple((relay, *known[relay], seats[relay]) for relay in sorted(seats)),
         tuple((relay, waited.get(relay, epoch)) for relay in sorted(waiting)),
     )
+
+
+def _kept(
+    last: Listing | None, known: Collection[RelayId], beacon: bytes | None, most: int
+) -> dict[RelayId, int]:
+    """Return who of those known had a seat, and since when; where they are too many, the eldest."""
+    held = () if last is None else last.seats
+    kept = [(since, relay) for relay, _, _, since in held if relay in known]
+    if len(kept) > most:
+        kept = sorted(kept, key=lambda one: (one[0], place_in_line(beacon, one[1])))[:most]
+    return {relay: since for since, relay in kept}
 
 
 def first_chance(since: int, epoch: int, admission: Admission, seated: Iterable[int]) -> int:

@@ -95,6 +95,8 @@ class Authority:
         self._rounds: Rounds | None = None
         self._times: Schedule | None = None
         self._head: bytes | None = None  # that was assented to
+        self.agreed = -1
+        """The newest epoch whose head, signed by a quorum, was the one that this authority assented to."""
         self._listings: dict[bytes, Listing] = {}  # by root
         self._beginning = beginning
         self._asked: set[PublicKey] = set()  # for the listing of the newest head
@@ -369,6 +371,8 @@ class Authority:
         if fork is None:
             self._asked.clear()
             head = decode_head(certified.head)
+            if certified.head == self._head:
+                self.agreed = head.epoch
             listing = self._listings.get(head.root)
             return [Keep(self.kept), *([] if listing is None else [Publish(certified, listing)])]
         self.phase = Phase.STOPPED

@@ -10,6 +10,7 @@ import msgspec
 from hushcast_protocol.authorities.admission import OPEN, Admission
 from hushcast_protocol.base.addresses import MAX_ADDRESS, parse_address
 from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.shard_count import MIN_SHARD_SIZE, SHARD_SIZE
 from hushcast_protocol.base.wire import PublicKey, Wire
 
 MAX_AUTHORITIES = 9  # messages grow with the cube; more than nine operators who never meet agree on nothing
@@ -30,25 +31,35 @@ class Member(Wire, frozen=True, tag="authority/1"):
             raise ValueError(str(error)) from None
 
 
-class Authorities(Wire, frozen=True, tag="authorities/1"):
+class Authorities(Wire, frozen=True, tag="authorities/2"):
     """A network's directories, in ascending order of keys, the signatures a head needs, and who is seated."""
 
     members: Annotated[tuple[Member, ...], msgspec.Meta(min_length=1, max_length=MAX_AUTHORITIES)]
     quorum: Annotated[int, msgspec.Meta(ge=1, le=MAX_AUTHORITIES)]
     """More than half of the members: of two quorums one member is in both."""
     admission: Admission = OPEN
+    shard_size: Annotated[int, msgspec.Meta(ge=0, le=SHARD_SIZE)] = SHARD_SIZE
+    """Relays of a shard in the mean, where there are more than 1.41 times as many; 0: one list, for ever."""
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` if the keys are not in order, or a quorum is no majority."""
+        """Raise `ValueError` for keys out of order, a quorum that is no majority, or too small shards."""
         if list(self.keys) != sorted(set(self.keys)):
             raise ValueError("authorities are listed once each, in ascending order of their keys")
         if not len(self.members) < 2 * self.quorum <= 2 * len(self.members):
             raise ValueError("a quorum is more than half of the authorities, and no more than all of them")
+        if 0 < self.shard_size < MIN_SHARD_SIZE:
+            raise ValueError(f"a shard has {MIN_SHARD_SIZE} relays in the mean, or more")
 
     @classmethod
-    def of(cls, members: Iterable[Member], quorum: int, admission: Admission = OPEN) -> Self:
+    def of(
+        cls,
+        members: Iterable[Member],
+        quorum: int,
+        admission: Admission = OPEN,
+        shard_size: int = SHARD_SIZE,
+    ) -> Self:
         """Return the set of these members, in whatever order; raises `ValueError` as the set itself."""
-        return cls(tuple(sorted(members, key=lambda member: member.key)), quorum, admission)
+        return cls(tuple(sorted(members, key=lambda member: member.key)), quorum, admission, shard_size)
 
     @property
     def keys(self) -> tuple[PublicKey, ...]:

@@ -1,4 +1,7 @@
-"""What relays and daemons ask a directory, and its answers: one of a single directory, or one of several."""
+"""What relays and daemons ask a directory, and its answers: one of a single directory, or one of several.
+
+Of a network that is cut into shards they ask parts as they ask relays (`shards/requests.py`).
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,15 @@ from hushcast_protocol.authorities.work import Work
 from hushcast_protocol.base.handovers import MAX_HANDOVERS
 from hushcast_protocol.base.roster import MAX_RELAYS, MAX_ROSTER, Entry
 from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.base.wire import Counter, Wire, decoder
+from hushcast_protocol.base.wire import Bytes32, Counter, Wire, decoder
+from hushcast_protocol.shards.requests import MAX_SHARD_ANSWER, MAX_SHARD_REQUEST, ShardAnswer, ShardRequest
 
 WAITING = 44  # bytes of a relay that waits
 MAX_DIRECTORY_REQUEST = 1024  # bytes; a descriptor has about 300, work about 70
 # bytes: what a roster has, those that wait, the heads by which the newest is followed, and 4 KiB
 MAX_DIRECTORY_ANSWER = MAX_ROSTER + MAX_WAITING * WAITING + (MAX_TURNS + 2) * MAX_CERTIFIED + 4096
+assert MAX_SHARD_REQUEST <= MAX_DIRECTORY_REQUEST
+assert MAX_SHARD_ANSWER <= MAX_DIRECTORY_ANSWER
 
 
 class Register(Wire, frozen=True, tag="register"):
@@ -53,7 +59,7 @@ class HandedOver(Wire, frozen=True, tag="handed-over"):
     handovers: Annotated[tuple[Signed, ...], msgspec.Meta(min_length=1, max_length=MAX_HANDOVERS)]
 
 
-class Agreed(Wire, frozen=True, tag="agreed"):
+class Agreed(Wire, frozen=True, tag="agreed/2"):
     """An authority's answer: a head and the relays that it stands for, or nothing if there is none."""
 
     heads: Annotated[tuple[Certified, ...], msgspec.Meta(max_length=MAX_TURNS + 2)]
@@ -62,11 +68,13 @@ class Agreed(Wire, frozen=True, tag="agreed"):
     If the last two are of one epoch, they show a fork, and no relays come with them.
     """
     seats: Annotated[tuple[Entry, ...], msgspec.Meta(max_length=MAX_RELAYS)]
-    """In ascending order of relays, as in the listing that the head stands for."""
+    """In ascending order of relays, as in the listing that the head stands for; none on a day of shards."""
     waiting: Annotated[tuple[Waiting, ...], msgspec.Meta(max_length=MAX_WAITING)]
-    """Relays without a seat, as in that listing."""
+    """Relays without a seat, as in that listing; none on a day of shards."""
     more: bool
     """Later heads exist."""
+    shards: Bytes32 | None = None
+    """`Listing.shards_digest`, without which the relays do not lead to the head's root; `None`: no shards."""
 
 
 class Refused(Wire, frozen=True, tag="refused"):
@@ -75,8 +83,8 @@ class Refused(Wire, frozen=True, tag="refused"):
     reason: Annotated[str, msgspec.Meta(max_length=256, pattern=r"^[ -~]*\Z")]
 
 
-DirectoryRequest = Register | Fetch
-DirectoryAnswer = Registered | Rosters | HandedOver | Agreed | Refused
+DirectoryRequest = Register | Fetch | ShardRequest
+DirectoryAnswer = Registered | Rosters | HandedOver | Agreed | Refused | ShardAnswer
 
 decode_directory_request: Callable[[bytes], DirectoryRequest] = decoder(
     DirectoryRequest, "request", MAX_DIRECTORY_REQUEST

@@ -91,10 +91,14 @@ class Pruned(NamedTuple):
 
 
 class Roster(NamedTuple):
-    """A roster came, with so many relays; the first of them says whom it lists."""
+    """A roster came, with so many relays; the first of them says whom it lists.
+
+    On a day with shards the first relay of each says whom that one lists.
+    """
 
     relays: int
     listed: Sequence[bytes] | None
+    shard: int | None = None
 
 
 class Introduced(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import msgspec
@@ -15,11 +15,13 @@ from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH, Calendar
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.signatures import Purpose, Signed, check, sign, signature
 from hushcast_protocol.base.stamps import MAX_DIFFICULTY
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, RelayId, Wire, decoder, encode
 
 MAX_RELAYS = 2000  # threat model, row 12: beyond it a full mesh of onion links breaks, and shards are needed
+MAX_SEATED = 16_384  # relays with a seat on a day that the network is cut: a ballot of them has 1 MB
 MAX_DESCRIPTOR = 512  # bytes; a descriptor has about 300
 MAX_ROSTER = MAX_RELAYS * (MAX_DESCRIPTOR + 32)  # bytes
 _ANY_SCALAR = b"\x01" * 32
@@ -96,6 +98,9 @@ class Roster:
     digest: bytes
     """Hash of what was signed: the next names it, and who holds another one sees so."""
     relays: dict[RelayId, Relay]
+    """None where the network is cut: each shard has those of its own."""
+    shards: tuple[Sharding, ...] = field(default=(), kw_only=True)
+    """Of the days that the epoch's head tells of, where the network is cut."""
 
     @property
     def origins(self) -> list[RelayId]:
@@ -114,6 +119,11 @@ class SignedRoster(Roster):
 
 _decode_descriptor: Callable[[bytes], Descriptor] = decoder(Descriptor, "descriptor", MAX_DESCRIPTOR)
 _decode_roster: Callable[[bytes], RosterBody] = decoder(RosterBody, "roster", MAX_ROSTER)
+
+
+def read_descriptor(body: bytes) -> Descriptor:
+    """Return what a relay says of itself (`Signed.body`), whoever signed it; `DecodeError`."""
+    return _decode_descriptor(body)
 
 
 def sign_descriptor(seed: Seed, descriptor: Descriptor) -> Signed:
@@ -138,6 +148,24 @@ def check_descriptor(signed: Signed, network: Network) -> Descriptor:
     parse_address(descriptor.address)
     check(descriptor.relay, Purpose.DESCRIPTOR, signed.body, signed.signature)
     return descriptor
+
+
+def inner_digest(body: bytes) -> bytes:
+    """Return the 16 bytes that stand for a signed descriptor (`Signed.body`) beside its address."""
+    return digest(Domain.LISTING, body, size=16)
+
+
+def guide_digest(address: str, inner: bytes) -> bytes:
+    """Return the 16 bytes of `descriptor_digest`, by a descriptor's address and `inner_digest`."""
+    return digest(Domain.LISTING, address.encode(), inner, size=16)
+
+
+def descriptor_digest(body: bytes) -> bytes:
+    """Return the 16 bytes that authorities name a relay's signed descriptor by (`Signed.body`).
+
+    It is made in two steps, so that an address is authentic without the rest. `DecodeError` for what is none.
+    """
+    return guide_digest(_decode_descriptor(body).address, inner_digest(body))
 
 
 def sign_roster(seed: Seed, body: RosterBody) -> Signed:

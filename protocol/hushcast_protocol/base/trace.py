@@ -59,8 +59,9 @@ class Observation:
     children: int | None = None  # parcels passed on
     relays: int | None = None  # in the roster
     listed: tuple[str, ...] | None = (
-        None  # who they are: a roster is public, so its first relay alone writes it
+        None  # who they are: a roster is public, so its first relay alone writes it, or that of each shard
     )
+    shard: int | None = None  # that the listed are in, on a day with several
     pseudonym: str | None = None
     use: str | None = None  # of a pseudonym: publish or subscribe
     serial: int | None = None  # of a pseudonym's request for tokens

@@ -14,9 +14,11 @@ from hushcast_protocol.base.stamps import Stamp
 from hushcast_protocol.base.wire import Counter, RelayId, Wire, decoder
 from hushcast_protocol.content.messages import MAX_BODY, Message
 from hushcast_protocol.overlay.parcels import MAX_PARCEL
+from hushcast_protocol.shards.requests import MAX_SHARD_ANSWER, ShardAnswer, ShardRequest
 
 MAX_OVERLAY_FRAME = MAX_PARCEL + 4096  # bytes; the largest is a parcel, a message has at most 264 KiB
 assert MAX_BODY + 4096 <= MAX_OVERLAY_FRAME
+assert MAX_SHARD_ANSWER <= MAX_OVERLAY_FRAME
 
 Reason = Literal["form", "day", "quota", "stamp", "withdrawn"]
 
@@ -70,7 +72,8 @@ class ParcelAnswer(Wire, frozen=True, tag="parcel-answer"):
     missing: Annotated[tuple[RelayId, ...], msgspec.Meta(max_length=MAX_RELAYS)]
 
 
-OverlayFrame = Forward | Ack | Ping | Drop | Receipt | ParcelFrame | ParcelAnswer
+OverlayFrame = Forward | Ack | Ping | Drop | Receipt | ParcelFrame | ParcelAnswer | ShardRequest | ShardAnswer
+"""Requests for shards come from strangers alone: named links refuse them, and mailboxes do."""
 
 
 def handed_in(frame: Drop | ParcelFrame) -> bytes:

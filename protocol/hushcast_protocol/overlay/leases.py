@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -256,9 +256,11 @@ class LeaseBook:
         """Return where a mailbox is reached, if a lease here sends to it."""
         return next((lease.address for lease in self._by_hop.get(hop, {}).values()), None)
 
-    def next_hops(self) -> list[Hop]:
-        """Return the next hops of all leases."""
-        return list(self._by_hop)
+    def next_hops(self, days: Container[int] | None = None) -> list[Hop]:
+        """Return the next hops of all leases, or of those of some days."""
+        if days is None:
+            return list(self._by_hop)
+        return [hop for hop, held in self._by_hop.items() if any(one.day in days for one in held.values())]
 
     def followed(self, day: int, hop: Hop, trunk: bytes) -> list[Lease]:
         """Return the leases by which messages with this trunk go to `hop` on a day."""

@@ -1,26 +1,15 @@
 """Assignment: in which shard a relay is for a day, and in which a topic.
 
-Nobody foresees where: both hash under what the day brings, the beacon and the topic's key of the day. Without
-dependencies beyond the standard library, as analyses draw millions.
+Nobody foresees where: both hash under what the day brings, the beacon and the topic's trunk token, which
+those have who know the topic or are shown a message of it. Without dependencies beyond the standard library,
+as analyses draw millions.
 """
 
 from __future__ import annotations
 
 from hushcast_protocol.base.hashes import Domain, digest
 
-SHARD_SIZE = 500
-"""Relays of a shard in the mean: 250 double the tails of colluders, 1,000 break a relay's links."""
-MAX_BITS = 12  # 4,096 shards: two million relays of `SHARD_SIZE`
 MAX_WIDTH = 4  # 16 shards of one topic, for 40,000 subscribers
-
-
-def bits_for(relays: int, size: int = SHARD_SIZE) -> int:
-    """Return k for 2^k shards: log2(relays / size), rounded; 0, one shard, for up to 1.41 `size` relays."""
-    bits = 0
-    # In integers, so that everybody comes to the same: more than size times 2^(k + 1/2).
-    while bits < MAX_BITS and relays * relays > size * size * 2 ** (2 * bits + 1):
-        bits += 1
-    return bits
 
 
 def shard_of_relay(beacon: bytes, relay: bytes, bits: int) -> int:
@@ -28,14 +17,14 @@ def shard_of_relay(beacon: bytes, relay: bytes, bits: int) -> int:
     return _first_bits(digest(Domain.SHARD, relay, key=beacon, size=8), bits)
 
 
-def shard_of_topic(key: bytes, copy: int, bits: int) -> int:
-    """Return the shard of a topic, by its key of the day; `copy` counts its shards, up to 2^width."""
-    return _first_bits(digest(Domain.TOPIC_SHARD, bytes((copy,)), key=key, size=8), bits)
+def shard_of_topic(trunk: bytes, copy: int, bits: int) -> int:
+    """Return the shard of a topic, by its trunk token of the day; `copy` counts its shards, up to 2^width."""
+    return _first_bits(digest(Domain.TOPIC_SHARD, bytes((copy,)), key=trunk, size=8), bits)
 
 
-def shards_of_topic(key: bytes, width: int, bits: int) -> tuple[int, ...]:
+def shards_of_topic(trunk: bytes, width: int, bits: int) -> tuple[int, ...]:
     """Return the shards that a publisher of a topic drops at, one for each copy; some may be the same."""
-    return tuple(shard_of_topic(key, copy, bits) for copy in range(2**width))
+    return tuple(shard_of_topic(trunk, copy, bits) for copy in range(2**width))
 
 
 def _first_bits(hashed: bytes, bits: int) -> int:

@@ -30,7 +30,8 @@ class TopicDay:
 def topic_day(bits: int) -> TopicDay:
     """Return the cost with 2^`bits` shards: a slice, 24 leaves, a piece of the guide, and their paths."""
     empty = len(encode(Slice(_KEY, _TIME, 0, ()))) + EPOCHS_A_DAY * len(encode(Leaf(_TIME, 0, _KEY, b"")))
-    guides = (tuple(Guide(_KEY, onion_address(_KEY)) for _ in range(GUIDES)),) * min(2**PIECE_BITS, 2**bits)
+    guide = Guide(_KEY, onion_address(_KEY), _KEY[:16])
+    guides = ((guide,) * GUIDES,) * min(2**PIECE_BITS, 2**bits)
     piece = len(encode(Piece(_TIME, 0, guides)))
     paths = _PATH * (EPOCHS_A_DAY * bits + piece_bits(bits))
     return TopicDay(empty + piece + paths, len(encode(_entry())) + EPOCHS_A_DAY)

@@ -1,6 +1,7 @@
 """Cutting: from the relays with a seat on a day to slices, leaves, guides, and what a head says of them.
 
-Whoever has the list, the day and its beacon comes to the same bytes: authorities sign roots of them.
+Whoever has the list, the day and its beacon comes to the same roots: authorities sign them. It takes the
+digests of descriptors alone; whoever sends a slice or a piece of the guide needs the descriptors in it.
 """
 
 from __future__ import annotations
@@ -9,23 +10,26 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from hushcast_protocol.base.addresses import parse_address
-from hushcast_protocol.base.roster import Descriptor, Entry, Network, Relay
-from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.base.wire import RelayId, encode
-from hushcast_protocol.shards.assignment import SHARD_SIZE, bits_for, shard_of_relay
-from hushcast_protocol.shards.guides import PIECE_BITS, Piece, draw_guides, piece_digest
+from hushcast_protocol.base.sharding import Sharding
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.shards.assignment import shard_of_relay
+from hushcast_protocol.shards.guides import (
+    PIECE_BITS,
+    Known,
+    draw_guides,
+    make_piece,
+    piece_digest,
+)
 from hushcast_protocol.shards.merkle import MerkleTree
-from hushcast_protocol.shards.slices import AWAY, Sharding, Slice, leaf_digest, make_leaf, slice_digest
-
-
-@dataclass(frozen=True)
-class Seat:
-    """A relay with a seat: its descriptor as signed and as checked, and the epoch since when it is listed."""
-
-    signed: Signed
-    descriptor: Descriptor
-    since: int
+from hushcast_protocol.shards.slices import (
+    AWAY,
+    Find,
+    Named,
+    leaf_digest,
+    make_leaf,
+    make_slice,
+    slice_digest,
+)
 
 
 @dataclass(frozen=True)
@@ -44,60 +48,59 @@ class Leaves:
 class Cut:
     """A day's network, cut into shards."""
 
+    network: bytes
+    """`Network.id`."""
     day: int
     beacon: bytes
     bits: int
-    relays: tuple[tuple[RelayId, ...], ...]
-    """Of each shard, in ascending order."""
-    slices: tuple[bytes, ...]
-    pieces: tuple[bytes, ...]
+    shards: tuple[tuple[Named, ...], ...]
+    """The relays of each, in ascending order."""
+
+    @cached_property
+    def pieces(self) -> tuple[tuple[tuple[Known, ...], ...], ...]:
+        """Of each piece of the guide the guides of its shards."""
+        drawn = [draw_guides(self.beacon, shard) for shard in self.shards]
+        return tuple(
+            tuple(drawn[begin : begin + 2**PIECE_BITS]) for begin in range(0, len(drawn), 2**PIECE_BITS)
+        )
 
     @cached_property
     def guides(self) -> MerkleTree:
         """The tree over the pieces of the guide."""
-        return MerkleTree([piece_digest(body) for body in self.pieces])
+        return MerkleTree([piece_digest(self.day, *numbered) for numbered in enumerate(self.pieces)])
 
     @cached_property
     def _digests(self) -> tuple[bytes, ...]:
-        return tuple(slice_digest(body) for body in self.slices)
+        return tuple(slice_digest(self.network, self.day, *numbered) for numbered in enumerate(self.shards))
 
     def leaves(self, standing: Mapping[RelayId, int]) -> Leaves:
         """Return the leaves of an epoch; a relay without a standing is away."""
         return Leaves(
             tuple(
                 make_leaf(
-                    self.day, shard, self._digests[shard], (standing.get(relay, AWAY) for relay in relays)
+                    self.day, shard, self._digests[shard], (standing.get(relay, AWAY) for relay, *_ in relays)
                 )
-                for shard, relays in enumerate(self.relays)
+                for shard, relays in enumerate(self.shards)
             )
         )
 
     def sharding(self, leaves: Leaves) -> Sharding:
         """Return what a head says of this day in the epoch of these leaves."""
-        count = sum(map(len, self.relays))
+        count = sum(map(len, self.shards))
         return Sharding(self.day, self.beacon, self.bits, leaves.tree.root, self.guides.root, count)
 
+    def slice(self, shard: int, find: Find) -> bytes | None:
+        """Return the encoded slice of a shard (0 to 2^`bits` − 1); `None` where a descriptor is not held."""
+        return make_slice(self.network, self.day, shard, self.shards[shard], find)
 
-def cut(network: Network, day: int, beacon: bytes, seats: Iterable[Seat], size: int = SHARD_SIZE) -> Cut:
-    """Cut a network of relays with a seat, each once, into shards of `size` in the mean, for one day."""
-    in_order = sorted(seats, key=lambda seat: seat.descriptor.relay)
-    bits = bits_for(len(in_order), size)
-    shards: list[list[Seat]] = [[] for _ in range(2**bits)]
-    for seat in in_order:
-        shards[shard_of_relay(beacon, seat.descriptor.relay, bits)].append(seat)
-    slices = tuple(
-        encode(Slice(network.id, day, number, tuple(Entry(seat.signed, seat.since) for seat in shard)))
-        for number, shard in enumerate(shards)
-    )
-    guides = [draw_guides(beacon, map(_relay, shard)) for shard in shards]
-    pieces = tuple(
-        encode(Piece(day, number, tuple(guides[begin : begin + 2**PIECE_BITS])))
-        for number, begin in enumerate(range(0, len(guides), 2**PIECE_BITS))
-    )
-    relays = tuple(tuple(seat.descriptor.relay for seat in shard) for shard in shards)
-    return Cut(day, beacon, bits, relays, slices, pieces)
+    def piece(self, number: int, find: Find) -> bytes | None:
+        """Return an encoded piece of the guide, from 0 on; `None` where a descriptor is not held."""
+        return make_piece(self.day, number, self.pieces[number], find)
 
 
-def _relay(seat: Seat) -> Relay:
-    held = seat.descriptor
-    return Relay(held.relay, parse_address(held.address), held.parcel_key, seat.since, held.difficulty)
+def cut(network: bytes, day: int, beacon: bytes, bits: int, relays: Iterable[Named]) -> Cut:
+    """Cut a network (`Network.id`) of relays with a seat, each once, into 2^`bits` shards for one day."""
+    shards: list[list[Named]] = [[] for _ in range(2**bits)]
+    for named in sorted(relays):
+        shards[shard_of_relay(beacon, named[0], bits)].append(named)
+    return Cut(network, day, beacon, bits, tuple(map(tuple, shards)))

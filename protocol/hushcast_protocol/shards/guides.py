@@ -1,4 +1,8 @@
-"""The guide: a few relays of each shard, in pieces; who wants a shard's slice knows whom to ask."""
+"""The guide: a few relays of each shard, in pieces; who wants a shard's slice knows whom to ask.
+
+A piece is named by its relays and the digests of their descriptors, so whoever has the list of relays comes
+to the root. As sent it has their addresses, and what makes those digests with them.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +14,19 @@ import msgspec
 from hushcast_protocol.base.addresses import MAX_ADDRESS, parse_address
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.roster import Relay
-from hushcast_protocol.base.wire import Counter, RelayId, Wire, decoder
+from hushcast_protocol.base.roster import guide_digest, inner_digest, read_descriptor
+from hushcast_protocol.base.sharding import Sharding
+from hushcast_protocol.base.wire import Bytes16, Counter, RelayId, Wire, decoder, encode
 from hushcast_protocol.shards.merkle import root_by
-from hushcast_protocol.shards.slices import Sharding
+from hushcast_protocol.shards.slices import Find, Named
 
 GUIDES = 5  # relays of a shard that a guide names: all at fault in one shard of 10^5 at 10 % colluders
 PIECE_BITS = 5
 """32 shards a piece: the more, the less it says which of them is wanted."""
-MAX_PIECE = 2**PIECE_BITS * GUIDES * (MAX_ADDRESS + 48) + 64  # bytes; onion addresses take 18,000
+MAX_PIECE = 2**PIECE_BITS * GUIDES * (MAX_ADDRESS + 66) + 64  # bytes; onion addresses take 20,600
+
+Known = tuple[RelayId, bytes]
+"""A relay, and the digest of its descriptor (`descriptor_digest`)."""
 
 
 class Guide(Wire, frozen=True, tag="guide"):
@@ -26,17 +34,19 @@ class Guide(Wire, frozen=True, tag="guide"):
 
     relay: RelayId
     address: Annotated[str, msgspec.Meta(max_length=MAX_ADDRESS)]
+    inner: Bytes16
+    """`inner_digest` of its descriptor."""
 
 
-class Piece(Wire, frozen=True, tag="piece/1"):
+Guides = Annotated[tuple[Guide, ...], msgspec.Meta(max_length=GUIDES)]
+
+
+class Piece(Wire, frozen=True, tag="piece/2"):
     """Guides of shards that follow each other."""
 
     day: Counter
     number: Counter
-    guides: Annotated[
-        tuple[Annotated[tuple[Guide, ...], msgspec.Meta(max_length=GUIDES)], ...],
-        msgspec.Meta(min_length=1, max_length=2**PIECE_BITS),
-    ]
+    guides: Annotated[tuple[Guides, ...], msgspec.Meta(min_length=1, max_length=2**PIECE_BITS)]
     """For each shard from `number` times 32 on."""
 
 
@@ -53,30 +63,57 @@ def piece_of(shard: int) -> int:
     return shard >> PIECE_BITS
 
 
-def piece_digest(body: bytes) -> bytes:
-    """Return the 32 bytes that stand for an encoded piece in the tree of a head."""
-    return digest(Domain.PIECE, body)
+def piece_digest(day: int, number: int, guides: tuple[tuple[Known, ...], ...]) -> bytes:
+    """Return the 32 bytes that stand for a piece in the tree of a head; `guides` are of each shard."""
+    return digest(Domain.PIECE, encode((day, number, guides)))
 
 
-def draw_guides(beacon: bytes, relays: Iterable[Relay]) -> tuple[Guide, ...]:
+def draw_guides(beacon: bytes, relays: Iterable[Named]) -> tuple[Known, ...]:
     """Return who guides to a shard on the day of a beacon: drawn, so that nobody makes itself one."""
-    drawn = sorted(relays, key=lambda relay: digest(Domain.GUIDE, relay.id, key=beacon))[:GUIDES]
-    return tuple(Guide(relay.id, relay.address) for relay in drawn)
+    drawn = sorted(relays, key=lambda named: digest(Domain.GUIDE, named[0], key=beacon))[:GUIDES]
+    return tuple((relay, known) for relay, known, _ in drawn)
+
+
+def make_piece(day: int, number: int, guides: Iterable[tuple[Known, ...]], find: Find) -> bytes | None:
+    """Return an encoded piece with the addresses of guides; `None` where a descriptor is not held."""
+    shown = []
+    for shard in guides:
+        found = [(relay, find(known)) for relay, known in shard]
+        held = [(relay, signed.body) for relay, signed in found if signed is not None]
+        if len(held) < len(found):
+            return None
+        shown.append(
+            tuple(Guide(relay, read_descriptor(body).address, inner_digest(body)) for relay, body in held)
+        )
+    return encode(Piece(day, number, tuple(shown)))
 
 
 def read_piece(body: bytes, path: Sequence[bytes], sharding: Sharding, shard: int) -> tuple[Guide, ...]:
     """Return the guides of a shard that a head stands for; `DecodeError`, `AuthenticationError`."""
-    number = piece_of(shard)
+    return read_whole_piece(body, path, sharding, piece_of(shard))[shard % 2**PIECE_BITS]
+
+
+def read_whole_piece(
+    body: bytes, path: Sequence[bytes], sharding: Sharding, number: int
+) -> tuple[tuple[Guide, ...], ...]:
+    """Return the guides of each shard of a piece, from 0 on, that a head stands for; as `read_piece`."""
     if len(path) != piece_bits(sharding.bits):
         raise DecodeError("a path to a piece of a guide is not as long as the tree is high")
-    if root_by(piece_digest(body), number, path) != sharding.guides:
-        raise AuthenticationError("a piece of a guide is not the one that the authorities agreed on")
     piece = _decode(body)
+    if root_by(piece_digest(piece.day, piece.number, _known(piece)), number, path) != sharding.guides:
+        raise AuthenticationError("a piece of a guide is not the one that the authorities agreed on")
     if (piece.day, piece.number) != (sharding.day, number):
         raise DecodeError("a piece of a guide is of another day or place")
     if len(piece.guides) != min(2**PIECE_BITS, 2**sharding.bits):
         raise DecodeError("a piece of a guide does not name each of its shards")
-    guides = piece.guides[shard % 2**PIECE_BITS]
-    for guide in guides:
-        parse_address(guide.address)
-    return guides
+    for guides in piece.guides:
+        for guide in guides:
+            parse_address(guide.address)
+    return piece.guides
+
+
+def _known(piece: Piece) -> tuple[tuple[Known, ...], ...]:
+    return tuple(
+        tuple((guide.relay, guide_digest(guide.address, guide.inner)) for guide in guides)
+        for guides in piece.guides
+    )

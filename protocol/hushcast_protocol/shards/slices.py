@@ -2,6 +2,9 @@
 
 A slice is fixed for its day, so it is fetched once. A leaf names it, and says of each of its relays which
 stamps it asks for, or that it is away; the leaves of all shards are below one root, which a head holds.
+
+A slice is named by the digests of its descriptors: so whoever has the list of relays comes to the root, also
+without the descriptors, which are needed to send a slice, and are what a receiver makes the digests of.
 """
 
 from __future__ import annotations
@@ -16,14 +19,26 @@ import msgspec
 from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.roster import MAX_DESCRIPTOR, Entry, Network, Relay, check_descriptor
+from hushcast_protocol.base.roster import (
+    MAX_DESCRIPTOR,
+    Entry,
+    Network,
+    Relay,
+    check_descriptor,
+    descriptor_digest,
+    read_descriptor,
+)
+from hushcast_protocol.base.shard_count import MAX_BITS
+from hushcast_protocol.base.sharding import Sharding
+from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.stamps import MAX_DIFFICULTY
-from hushcast_protocol.base.wire import Bytes32, Counter, RelayId, Wire, decoder, encode
-from hushcast_protocol.shards.assignment import MAX_BITS, shard_of_relay
+from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, RelayId, Wire, decoder, encode
+from hushcast_protocol.shards.assignment import shard_of_relay
 from hushcast_protocol.shards.merkle import root_by
 
 MAX_SEATS = 1000  # relays of a shard: 707 in the mean at most, and eleven deviations of the draw
-MAX_SLICE = MAX_SEATS * (MAX_DESCRIPTOR + 96)  # bytes
+# Bytes, so that a link carries it. Relays take 309 each at most; padded as far as a descriptor may be, 604.
+MAX_SLICE = MAX_SEATS * MAX_DESCRIPTOR
 MAX_LEAF = MAX_SEATS + 128  # bytes
 AWAY = 255
 """How a relay stands that was not reached; everything below is bits of the stamps that it asks for."""
@@ -31,6 +46,10 @@ AWAY = 255
 assert MAX_DIFFICULTY < AWAY
 
 ShardNumber = Annotated[int, msgspec.Meta(ge=0, lt=2**MAX_BITS)]
+Named = tuple[RelayId, Bytes16, Counter]
+"""A relay of a cut, the digest of its descriptor (`descriptor_digest`), and since when it has a seat."""
+Find = Callable[[bytes], Signed | None]
+"""Finds a signed descriptor by its digest; `None` if it is not held."""
 
 
 class Slice(Wire, frozen=True, tag="slice/1"):
@@ -53,21 +72,6 @@ class Leaf(Wire, frozen=True, tag="leaf/1"):
     """A byte a relay, in the slice's order."""
 
 
-class Sharding(Wire, frozen=True, tag="sharding/1"):
-    """What a head says of a day's shards."""
-
-    day: Counter
-    beacon: Bytes32
-    bits: Annotated[int, msgspec.Meta(ge=0, le=MAX_BITS)]
-    """k for 2^k shards."""
-    root: Bytes32
-    """Of the leaves of all shards, in an epoch."""
-    guides: Bytes32
-    """Of the pieces of the guide, for the day."""
-    count: Counter
-    """Relays with a seat."""
-
-
 @dataclass(frozen=True)
 class Shard:
     """A shard whose slice and leaf were checked."""
@@ -83,9 +87,9 @@ decode_slice: Callable[[bytes], Slice] = decoder(Slice, "slice", MAX_SLICE)
 decode_leaf: Callable[[bytes], Leaf] = decoder(Leaf, "leaf", MAX_LEAF)
 
 
-def slice_digest(body: bytes) -> bytes:
-    """Return the 32 bytes that a leaf names an encoded slice by."""
-    return digest(Domain.SLICE, body)
+def slice_digest(network: bytes, day: int, shard: int, relays: tuple[Named, ...]) -> bytes:
+    """Return the 32 bytes that a leaf names a slice by; relays are in ascending order."""
+    return digest(Domain.SLICE, encode((network, day, shard, relays)))
 
 
 def leaf_digest(body: bytes) -> bytes:
@@ -96,6 +100,17 @@ def leaf_digest(body: bytes) -> bytes:
 def make_leaf(day: int, shard: int, named: bytes, standing: Iterable[int]) -> bytes:
     """Return the encoded leaf of the slice with a digest, and how each of its relays stands, in its order."""
     return encode(Leaf(day, shard, named, bytes(standing)))
+
+
+def make_slice(network: bytes, day: int, shard: int, relays: Iterable[Named], find: Find) -> bytes | None:
+    """Return an encoded slice with the descriptors of its relays; `None` where one is not held."""
+    entries = []
+    for _, known, since in relays:
+        signed = find(known)
+        if signed is None:
+            return None
+        entries.append(Entry(signed, since))
+    return encode(Slice(network, day, shard, tuple(entries)))
 
 
 def read_leaf(body: bytes, path: Sequence[bytes], sharding: Sharding, shard: int) -> Leaf:
@@ -116,9 +131,9 @@ def read_slice(body: bytes, leaf: Leaf, sharding: Sharding, network: Network) ->
     Every descriptor is checked, which takes some 0.1 s for 500; and that each relay belongs here by the day's
     beacon. Raises `DecodeError` or `AuthenticationError`.
     """
-    if slice_digest(body) != leaf.slice:
-        raise AuthenticationError("a slice is not the one that the authorities agreed on")
     held = decode_slice(body)
+    if slice_digest(held.network, held.day, held.shard, tuple(map(_named, held.entries))) != leaf.slice:
+        raise AuthenticationError("a slice is not the one that the authorities agreed on")
     if (held.network, held.day, held.shard) != (network.id, leaf.day, leaf.shard):
         raise DecodeError("a slice is of another network, day or shard than its leaf")
     if len(held.entries) != len(leaf.standing):
@@ -135,6 +150,11 @@ def read_slice(body: bytes, leaf: Leaf, sharding: Sharding, network: Network) ->
     if any(one >= other for one, other in pairwise(relays)) or len(relays) != len(held.entries):
         raise DecodeError("a slice does not list relays once each, in ascending order")
     return Shard(held.shard, relays, frozenset(away))
+
+
+def _named(entry: Entry) -> Named:
+    body = entry.descriptor.body
+    return read_descriptor(body).relay, descriptor_digest(body), entry.since
 
 
 def _relay(entry: Entry, network: Network, standing: int) -> Relay:

@@ -75,7 +75,8 @@ def traffic_share(view: View) -> DataFrame:
 
 
 def _total(view: View) -> DataFrame:
-    sizes = view.members.groupBy("run").agg((F.count("*") / F.lit(view.relays)).alias("share"))
+    everyone = view.relays * view.shards
+    sizes = view.members.groupBy("run").agg((F.count("*") / F.lit(everyone)).alias("share"))
     seen = about(view, view.observations.where("kind in ('received', 'drop')"))
     return (
         seen.groupBy("run", "trial")

@@ -18,8 +18,9 @@ class Asked:
     | field | meaning |
     |---|---|
     | `listed` | roots are the subscribers' own relays (paper), else mailboxes |
+    | `shards` | of equal size, under mailboxes; a topic has one, drawn anew with each tree that is fresh |
     | `shape` | of trees, see `Seating` |
-    | `trees` | of a subscription, each over all relays |
+    | `trees` | of a subscription, each over all relays of the topic's shard |
     | `renewal` | instructions come `once`, or in each epoch, down the `same` trees or `fresh` ones |
     | `messages` | for each topic and epoch, dropped at `origins` random relays each |
     | `dropping` | `silent`: watched relays confirm messages and lose them; `refusing`: they confirm none |
@@ -57,11 +58,22 @@ class Asked:
     avoiding: bool = False
     up: float = 48.0
     down: float = 0.0
+    shards: int = 1
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for shards that cannot be of one size, or whose roots are listed."""
+        if self.shards > 1 and (self.listed or self.relays % self.shards):
+            raise ValueError("shards divide the relays evenly, and their trees have mailboxes as roots")
 
     @property
     def seating(self) -> Seating:
         """Who stands where; a listed root is no seat of its own tree."""
-        return Seating(self.relays - self.listed, self.depth, self.shape)
+        return Seating(self.spanned - self.listed, self.depth, self.shape)
+
+    @property
+    def spanned(self) -> int:
+        """Relays that a tree spans: those of one shard."""
+        return self.relays // self.shards
 
     @property
     def people(self) -> int:

@@ -19,7 +19,7 @@ Columns = dict[str, Numbers]
 ROOT = -1
 
 # What a generator is for. Seeds are padded with zeros, so none is zero and all have as many numbers.
-_OWNER, _TREE, _MESSAGES, _PRESENCE, _DROPPING = 1, 2, 3, 4, 5
+_OWNER, _TREE, _MESSAGES, _PRESENCE, _DROPPING, _SHARD = 1, 2, 3, 4, 5, 6
 
 ATTEMPTS = 3  # origins that a publisher tries for one drop
 LONGEST_WAY = 32  # relays after which a message's way ends, detours and all
@@ -69,10 +69,21 @@ class Run:
             found.append(state)
         return np.stack(found, axis=1)
 
+    def _shard(self, topic: int, epoch: int) -> Numbers:
+        """The relays of a topic's shard; both are drawn anew where trees are fresh."""
+        asked = self._asked
+        everyone = np.arange(asked.relays, dtype=np.int32)
+        if asked.shards == 1:
+            return everyone
+        cut = epoch if asked.renewal == "fresh" else 0
+        number = int(self._draws(_SHARD, cut, topic + 1).integers(asked.shards))
+        dealt = self._draws(_SHARD, cut).permutation(everyone)
+        return np.sort(dealt[number * asked.spanned : (number + 1) * asked.spanned])
+
     def _seats(self, topic: int, epoch: int, tree: int) -> Numbers:
         """Who sits at each place; the last entry is the root's, so that place -1 finds it."""
         asked = self._asked
-        seated = np.arange(asked.relays, dtype=np.int32)
+        seated = self._shard(topic, epoch)
         if asked.listed:
             seated = np.delete(seated, self.owners[topic])
         drawn = self._draws(_TREE, topic, epoch if asked.renewal == "fresh" else 0, tree)
@@ -136,33 +147,35 @@ class Run:
 
     def _published(self, topic: int, epoch: int, scan: bool) -> tuple[Numbers, Numbers, Numbers]:
         """The numbers, authors (-1: the scanner) and origins (message, at which of them) of messages."""
-        asked = self._asked
+        asked, shard = self._asked, self._shard(topic, epoch)
         if scan:
-            everywhere = np.arange(asked.relays, dtype=np.int32)
-            return everywhere, np.full(asked.relays, ROOT, np.int32), everywhere[:, None]
+            numbers = np.arange(len(shard), dtype=np.int32)
+            return numbers, np.full(len(shard), ROOT, np.int32), shard[:, None]
         first, people = self._authors
         count = asked.messages
         if asked.one_author:
             authors = np.full(count, first + int(self._draws(_MESSAGES, topic).integers(people)))
         else:
             authors = first + self._draws(_MESSAGES, topic, epoch + 1, 1).integers(people, size=count)
-        origins = self._origins(authors, self._draws(_MESSAGES, topic, epoch + 1, 2))
+        origins = self._origins(authors, shard, self._draws(_MESSAGES, topic, epoch + 1, 2))
         there = self.up[authors, epoch]
         numbers = np.arange(count, dtype=np.int32)
         return numbers[there], authors[there].astype(np.int32), origins[there].astype(np.int32)
 
-    def _origins(self, authors: Numbers, draws: np.random.Generator) -> Numbers:
+    def _origins(self, authors: Numbers, shard: Numbers, draws: np.random.Generator) -> Numbers:
         asked = self._asked
-        # Whom a draw must miss, in order; nobody has a number beyond all.
-        missed = np.where(asked.avoiding & (authors < asked.relays), authors, asked.people)[:, None]
+        # Whom a draw must miss, by their places in the shard, in order; nobody has a place beyond all.
+        places = np.full(asked.people, len(shard), np.int32)
+        places[shard] = np.arange(len(shard), dtype=np.int32)
+        missed = np.where(asked.avoiding, places[authors], len(shard))[:, None]
         found: list[Numbers] = []
         for _ in range(asked.origins):
-            drawn = draws.integers(asked.relays - (missed < asked.relays).sum(axis=1))
+            drawn = draws.integers(len(shard) - (missed < len(shard)).sum(axis=1))
             for one in missed.T:
                 drawn = drawn + (drawn >= one)
             found.append(drawn)
             missed = np.sort(np.concatenate([missed, drawn[:, None]], axis=1), axis=1)
-        return np.stack(found, axis=1).astype(np.int32)
+        return shard[np.stack(found, axis=1)]
 
     def publications(self, scan: bool) -> Iterator[Columns]:
         """Yield `topic`, `epoch`, `number`, `author` (-1: the scanner), `origins` (a row each)."""
@@ -189,7 +202,7 @@ class Run:
                         climbing = self._climbing(numbers, origins, seats)
                     else:
                         draws = self._draws(_DROPPING, topic, epoch + 1, tree)
-                        climbing = self._stumbling(numbers, origins, seats, draws)
+                        climbing = self._stumbling(numbers, origins, seats, self._shard(topic, epoch), draws)
                     for rows in climbing:
                         yield _filled(rows, named)
 
@@ -221,14 +234,19 @@ class Run:
             }
 
     def _stumbling(
-        self, numbers: Numbers, origins: Numbers, seats: Numbers, draws: np.random.Generator
+        self,
+        numbers: Numbers,
+        origins: Numbers,
+        seats: Numbers,
+        shard: Numbers,
+        draws: np.random.Generator,
     ) -> Iterator[Columns]:
         """Ways that end at the first watched relay, or go around it if it is `refusing`.
 
         A publisher tries another origin, `ATTEMPTS` in all; a relay hands the message to a random one, which
         takes it up the same tree (decision 12).
         """
-        place_of, relays = self._places(seats), self._asked.relays
+        place_of = self._places(seats)
         refusing = self._asked.dropping == "refusing"
         rows: list[tuple[int, ...]] = []
         for number, chosen in zip(numbers.tolist(), origins.tolist(), strict=True):
@@ -238,7 +256,7 @@ class Run:
                     if not self._watched[node]:
                         break
                     rows.append((number, which, 0, node, ROOT, ROOT, 0))
-                    node = int(draws.integers(relays)) if refusing else node
+                    node = int(shard[draws.integers(len(shard))]) if refusing else node
                 hops = 0
                 while not self._watched[node] and hops < LONGEST_WAY:
                     above = int(seats[self._parents[place_of[node]]]) if place_of[node] >= 0 else ROOT
@@ -247,7 +265,7 @@ class Run:
                         rows.append((number, which, hops, above, node, ROOT, 0))
                         if not refusing:
                             break
-                        above = int(draws.integers(relays))
+                        above = int(shard[draws.integers(len(shard))])
                     if above == ROOT or self._watched[above]:
                         break
                     node = above

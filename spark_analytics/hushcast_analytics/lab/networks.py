@@ -129,7 +129,7 @@ class Lab(Asked):
         )
 
     def _passing(self, spark: SparkSession, watched: DataFrame | None, scan: bool) -> DataFrame:
-        count = self.relays if scan else self.messages
+        count = self.spanned if scan else self.messages
         start = F.col("epoch") * EPOCH + (F.col("number") + 1) * F.lit(EPOCH / (count + 1))
         rows = (
             self._drawn(spark, _PASSING, lambda run: run.passing(scan), watched)

@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from hushcast_analytics.errors import TracesError
-from hushcast_protocol.shards.assignment import MAX_BITS, shard_of_relay
+from hushcast_protocol.base.shard_count import MAX_BITS
+from hushcast_protocol.shards.assignment import shard_of_relay
 
 RELAYS_A_PIECE = 20_000  # some 0.05 s of hashing a day
 _COLUMNS = "day long, shard long, relays long, colluders long"

@@ -22,10 +22,11 @@ from hushcast_protocol.authorities.requests import (
 )
 from hushcast_protocol.base.roster import Network, RosterBody, sign_roster
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.shards.requests import AskPiece, NotShown, ShardAnswer, ShardRequest
 
 REMEMBERED = 6  # answers of the past that it shows again
 
-Honest = Callable[[Fetch], Agreed | Refused]
+Honest = Callable[[Fetch | ShardRequest], Agreed | Refused | ShardAnswer]
 """Returns what an honest authority answers."""
 MadeUp = Callable[[int], Certified]
 """Returns a head of an epoch that only faulty authorities signed."""
@@ -42,9 +43,12 @@ class Answer(Enum):
     NOTHING = "knows of no head"
     TAKEN = "takes a descriptor, and tells nobody"
     REFUSED = "refuses"
+    LACKING = "does not show a part of a network in shards"
+    OTHER = "shows another part than was asked for"
 
 
 FETCHED = (Answer.SILENT, Answer.OLD, Answer.MADE_UP, Answer.LESS, Answer.ALONE, Answer.NOTHING)
+ASKED = (Answer.SILENT, Answer.LACKING, Answer.OTHER)
 REGISTERED = (Answer.SILENT, Answer.TAKEN, Answer.REFUSED)
 
 
@@ -61,8 +65,14 @@ class Desk:
 
     def answer(self, seed: Seed, request: DirectoryRequest) -> DirectoryAnswer | None:
         """Return what one of them answers, `None` for silence."""
-        way = self._random.choice(REGISTERED if isinstance(request, Register) else FETCHED)
         shown: DirectoryAnswer | None = None
+        if isinstance(request, ShardRequest):
+            way = self._random.choice(ASKED)
+            if way is not Answer.SILENT:
+                shown = self._honest(_beside(request)) if way is Answer.OTHER else NotShown()
+            self.given[way] += 1
+            return shown
+        way = self._random.choice(REGISTERED if isinstance(request, Register) else FETCHED)
         if isinstance(request, Fetch):
             shown = self._shown(seed, request, way)
             if shown is None and way is not Answer.SILENT:
@@ -89,3 +99,10 @@ class Desk:
             return msgspec.structs.replace(newest, seats=newest.seats[1:])
         body = RosterBody(self._network, epoch, bytes(32), newest.seats[:1])
         return Rosters(sign_roster(seed, body), False)
+
+
+def _beside(request: ShardRequest) -> ShardRequest:
+    """Ask for another shard, or for another piece of the guide."""
+    if isinstance(request, AskPiece):
+        return msgspec.structs.replace(request, number=request.number ^ 1)
+    return msgspec.structs.replace(request, shard=request.shard ^ 1)

@@ -19,13 +19,14 @@ from hushcast_protocol.authorities.requests import Agreed, Fetch
 from hushcast_protocol.authorities.schedule import schedule
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.sharding import sharding_for
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, parse_topic
 from hushcast_testnet.authorities.place import Place
 from hushcast_testnet.authorities.scene import LOOK_EVERY, Plan, Scene, playing
 
-TOPICS = tuple(parse_topic(name) for name in ("one", "two"))
+TOPICS = tuple(parse_topic(name) for name in ("one", "two", "three", "four", "five", "six"))
 ARRIVES_WITHIN = 180.0  # seconds after the last publication
 
 
@@ -59,6 +60,10 @@ class Figures:
     twice: int
     gaps: int
     """Messages, published ones or probes, that others told of and that did not come."""
+    shards: int
+    """Shards that the last head cuts its day into; 1 where it does not."""
+    cuts: int
+    """Different cuts that heads had for their own days."""
     heads_refused: int
     """Answers of directories that daemons refused."""
     answers: dict[str, int]
@@ -74,10 +79,11 @@ class Figures:
 
 
 class Traffic:
-    """Every daemon subscribes to one of two topics, and publishes to both in turn."""
+    """Every daemon subscribes to one of the topics, and publishes to all in turn."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
+        self._topics = TOPICS[: scene.plan.topics]
         self._published: dict[bytes, int] = {}
         self._heard: dict[str, Counter[bytes]] = {name: Counter() for name in scene.nodes}
         self._gaps: dict[str, set[bytes]] = {name: set() for name in scene.nodes}
@@ -88,7 +94,7 @@ class Traffic:
         """Have all subscribe; return when messages reach all."""
         async with trio.open_nursery() as opening:
             for number, name in enumerate(self._scene.nodes):
-                opening.start_soon(self._subscribe, name, number % len(TOPICS))
+                opening.start_soon(self._subscribe, name, number % len(self._topics))
 
     async def publish(self) -> None:
         """Publish until it is over, and wait for what is under way."""
@@ -120,7 +126,7 @@ class Traffic:
             payload not in heard
             for number, heard in enumerate(self._heard.values())
             for payload, topic in self._published.items()
-            if topic == number % len(TOPICS)
+            if topic == number % len(self._topics)
         )
 
     async def _subscribe(self, name: str, topic: int) -> None:
@@ -150,7 +156,7 @@ class Traffic:
                 await self.over.wait()
 
     async def _publish(self, name: str, number: int) -> None:
-        payload, topic = f"{name} {number}".encode(), number % len(TOPICS)
+        payload, topic = f"{name} {number}".encode(), number % len(self._topics)
         try:
             await self._scene.nodes[name].service.publish(TOPICS[topic], Content(payload))
         except NotYetTaken:  # the outbox tries on, so it must come
@@ -209,6 +215,7 @@ async def _figures(scene: Scene, traffic: Traffic, watch: Watch, epochs: range) 
     accused = {key for key, _ in lies} | {key for head in agreed.values() for key in head.faults}
     guilty = {liar.public() for liar in scene.liars}
     phantoms = sum(head.count > scene.plan.relays for head in agreed.values())
+    cuts = [sharding_for(head.shards, head.epoch // EPOCHS_A_DAY) for head in agreed.values()]
     drawn = next((head for head in agreed.values() if head.draw.tomorrow is not None), None)
     return Figures(
         epochs=len(epochs),
@@ -221,6 +228,8 @@ async def _figures(scene: Scene, traffic: Traffic, watch: Watch, epochs: range) 
         named=0 if drawn is None else len(set(drawn.draw.left_out) & guilty),
         **_times(scene, watch, epochs),
         **traffic.counts(),
+        shards=2 ** cuts[-1].bits if cuts and cuts[-1] is not None else 1,
+        cuts=len({cut.day for cut in cuts if cut is not None}),
         heads_refused=scene.count("heads_refused"),
         answers={} if scene.desk is None else {way.name: count for way, count in scene.desk.given.items()},
         internal_errors=scene.count("internal_errors"),

@@ -46,7 +46,7 @@ async def lie(configurations: Sequence[DirectorySettings], random: Random) -> No
         listings = [one for member in world.faulty for one in member.published.values()]
         newest = max(listings, key=lambda listing: listing.epoch, default=None)
         seats = () if newest is None else newest.seats
-        return (*((relay, known) for relay, known, _ in seats), (PHANTOM, bytes(16)))
+        return (*(seat[:3] for seat in seats), (PHANTOM, bytes(16), 0))
 
     async with trio.open_nursery() as nursery:
         transport = await open_transport(settings, nursery, lambda tor: None)

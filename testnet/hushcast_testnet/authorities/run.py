@@ -7,14 +7,18 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from random import Random
 
+from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.chain import Chain, Followed
+from hushcast_protocol.authorities.drawing import shardings_of
 from hushcast_protocol.authorities.heads import Certified, decode_head, head_digest
-from hushcast_protocol.authorities.listing import descriptor_digest
+from hushcast_protocol.authorities.listing import Drawn, Listed, Listing
 from hushcast_protocol.authorities.members import Authorities
 from hushcast_protocol.authorities.members import Member as Named
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_testnet.authorities.adversary import PHANTOM, Fault, Faulty
 from hushcast_testnet.authorities.world import EPOCH_SECONDS, Member, World
 
@@ -35,6 +39,10 @@ class Plan:
     late: float = 0.0
     """Share of honest messages that come one to three rounds after the one that they belong to."""
     seed: int = 1
+    relays: int = RELAYS
+    """How many register."""
+    shard_size: int = SHARD_SIZE
+    """Relays of a shard; with more than 1.41 times as many the network is cut."""
 
 
 @dataclass
@@ -52,8 +60,11 @@ class Outcome:
     """Faulty authorities, epoch by epoch, that honest ones had evidence of: two ballots or two assents."""
     named: int = 0
     """Faulty authorities, head by head, that it names for two ballots."""
+    cut: int = 0
+    """Epochs whose head stands for shards."""
     wrong: int = 0
-    """Honest ones accused or named, relays listed that too few reached, heads taken without a quorum."""
+    """Honest ones accused or named, relays listed that too few reached, heads taken without a quorum, heads
+    whose shards are not those of their listings, or not what they were when their day began."""
 
     def as_dict(self) -> dict[str, int]:
         """Return it for JSON."""
@@ -87,14 +98,15 @@ class _Run:
         seeds = sorted((Seed(random.randbytes(32)) for _ in range(plan.authorities)), key=Seed.public)
         faulty = set(random.sample([seed.public() for seed in seeds], plan.faulty))
         named = tuple(Named(seed.public(), memory_address(seed.public())) for seed in seeds)
-        members = Authorities(named, plan.quorum)
+        members = Authorities(named, plan.quorum, shard_size=plan.shard_size)
         self.world = World(members, seeds, faulty, random)
         self.world.now = (epoch - 1 + HEALED) * EPOCH_SECONDS
         self._adversary = self.world.adversary = Faulty(self.world)
         for member in self.world.members.values():
             member.start()
         self._daemon = Chain(self.world.network.id, Followed(members))
-        self._relays = [random.randbytes(32) for _ in range(RELAYS)]
+        self._relays = [random.randbytes(32) for _ in range(plan.relays)]
+        self._cuts: dict[int, tuple[Drawn, ...]] = {}  # of a day, as its first head had it
 
     def epoch(self, number: int) -> None:
         """Simulate one epoch, and count what came of it."""
@@ -119,13 +131,13 @@ class _Run:
             self._begin(epoch + 1)
         self._healing = not healing and len(heads) > 1
 
-    def _reached(self, member: Member, epoch: int) -> tuple[tuple[bytes, bytes], ...]:
+    def _reached(self, member: Member, epoch: int) -> tuple[Listed, ...]:
         reached = [
-            (relay, descriptor_digest(relay + bytes([epoch % 256])))
+            (relay, _named(relay + bytes([epoch % 256])), relay[0] % 4)
             for relay in self._relays
             if self._random.random() < REACHED
         ]
-        phantom = [(PHANTOM, descriptor_digest(PHANTOM))] if member.is_faulty else []
+        phantom = [(PHANTOM, _named(PHANTOM), 0)] if member.is_faulty else []
         return tuple(sorted(reached + phantom))
 
     def _heads(self, epoch: int) -> dict[bytes, Certified]:
@@ -150,10 +162,23 @@ class _Run:
         for member in world.honest:
             listing = member.published.pop(epoch, None)
             seats = () if listing is None else listing.seats
-            outcome.wrong += sum(not self._is_reached((relay, known)) for relay, known, _ in seats)
+            outcome.wrong += sum(not self._is_reached(seat[:3]) for seat in seats)
+            if listing is not None:
+                outcome.wrong += not self._is_cut_well(listing, heads)
+        outcome.cut += any(decode_head(one.head).shards for one in heads.values())
         self._ask_as_daemon(heads)
 
-    def _is_reached(self, one: tuple[bytes, bytes]) -> bool:
+    def _is_cut_well(self, listing: Listing, heads: dict[bytes, Certified]) -> bool:
+        """Tell whether a head stands for the shards of its listing, those that its day began with."""
+        today = day_of(listing.epoch)
+        in_force = tuple(one for one in listing.shards if one.day <= today)
+        told = shardings_of(self.world.network.id, listing)
+        shown = [decode_head(one.head) for one in heads.values()]
+        return self._cuts.setdefault(today, in_force) == in_force and all(
+            head.shards == told for head in shown if head.root == listing.root
+        )
+
+    def _is_reached(self, one: Listed) -> bool:
         """Tell whether so many honest authorities list a relay that with all faulty ones it is a majority."""
         votes = sum(one in member.listed for member in self.world.honest)
         return votes > 0 and votes + self._plan.faulty >= self.world.authorities.majority
@@ -169,3 +194,8 @@ class _Run:
                 assert chain.state.newest is before
         for one in heads.values():
             chain.take(one)
+
+
+def _named(descriptor: bytes) -> bytes:
+    """Return what ballots name a descriptor by; nobody asks here for what is in it."""
+    return digest(Domain.LISTING, descriptor, size=LABEL)

@@ -1,4 +1,4 @@
-"""A scene: five directories of which two lie, and ten daemons that follow them and publish all the time."""
+"""A scene: directories of which some lie, and daemons that follow them and publish all the time."""
 
 from __future__ import annotations
 
@@ -26,9 +26,11 @@ from hushcast_protocol.authorities.requests import Agreed, Fetch, Refused
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.content.tokens import topic_key
 from hushcast_protocol.overlay.profile import HARDENED
+from hushcast_protocol.shards.requests import ShardAnswer, ShardRequest
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.own_address import open_address, until_published
 from hushcast_runtime.store import Store
@@ -38,7 +40,6 @@ from hushcast_testnet.authorities.desk import Desk
 from hushcast_testnet.authorities.live import LiveWorld
 from hushcast_testnet.authorities.place import Place
 
-DIRECTORIES, QUORUM, LIARS = 5, 3, 2
 PROBES_AN_EPOCH = 1.0
 DAY = 20_000  # of Unix time, on which scenes play
 LOOK_EVERY = 0.1  # seconds
@@ -53,7 +54,9 @@ class Plan:
     epoch: int = 60
     """Seconds."""
     epochs: int = 24
-    """Beginning with the first of a day: a day's beacon is drawn in the thirteenth."""
+    """A day's beacon is drawn in its thirteenth."""
+    phase: int = 0
+    """Which epoch of a day is the first that counts."""
     relays: int = 6
     clients: int = 4
     pause: float = 10.0
@@ -61,16 +64,26 @@ class Plan:
     before: float = 2.4
     """Epochs for everything to start in, before the first."""
     seed: int = 1
+    directories: int = 5
+    liars: int = 2
+    shard_size: int = SHARD_SIZE
+    """Relays of a shard in the mean."""
+    topics: int = 2
+
+    @property
+    def quorum(self) -> int:
+        """How many directories have to agree: more than half."""
+        return self.directories // 2 + 1
 
     @property
     def network(self) -> Network:
         """The network of the scene."""
-        return Network("two of five lie", "hardened", self.epoch)
+        return Network("authorities at work", "hardened", self.epoch)
 
     @property
     def first(self) -> int:
         """The first epoch that counts."""
-        return DAY * EPOCHS_A_DAY
+        return DAY * EPOCHS_A_DAY + self.phase
 
     @property
     def begin(self) -> float:
@@ -99,12 +112,12 @@ class Scene:
         self.env = place.environment("scene")
         self.network = plan.network
         self._random = Random(plan.seed)  # noqa: S311 - must replay
-        seeds = [Seed.draw(self._random.randbytes) for _ in range(2 * DIRECTORIES)]
+        seeds = [Seed.draw(self._random.randbytes) for _ in range(2 * plan.directories)]
         pairs = zip(seeds[::2], seeds[1::2], strict=True)
         self._services = {seed.public(): service for seed, service in pairs}
         members = (Member(key, place.address(service.public())) for key, service in self._services.items())
-        self.authorities = Authorities.of(members, QUORUM)
-        drawn = self._random.sample(seeds[::2], LIARS)
+        self.authorities = Authorities.of(members, plan.quorum, shard_size=plan.shard_size)
+        drawn = self._random.sample(seeds[::2], plan.liars)
         self.liars = sorted(drawn, key=Seed.public)
         self._honest = [seed for seed in seeds[::2] if seed not in drawn]
         self.directories: dict[PublicKey, Directory] = {}
@@ -120,7 +133,8 @@ class Scene:
         async with trio.open_nursery() as starting:
             for seed in self._honest:
                 starting.start_soon(self.nursery.start, self._directory, seed)
-            starting.start_soon(self.nursery.start, self._lie)
+            if self.liars:
+                starting.start_soon(self.nursery.start, self._lie)
         async with trio.open_nursery() as starting:
             for number in range(1, self.plan.relays + 1):
                 starting.start_soon(self.nursery.start, self._node, f"relay-{number}", True)
@@ -150,7 +164,7 @@ class Scene:
     async def _node(self, name: str, is_relay: bool, task_status: trio.TaskStatus[None]) -> None:
         env = self.place.environment(name)
         identity = draw_identity(env.randomness) if is_relay else None
-        pinned = Pinned(self.authorities.members, QUORUM)
+        pinned = Pinned(self.authorities.members, self.plan.quorum)
         parts = Parts(
             OverlayParts(self.network, HARDENED, pinned, identity),
             env,
@@ -179,8 +193,9 @@ class Scene:
         directory = self.directories.get(key)
         return None if directory is None else directory.agreeing._machine
 
-    def _true(self, asked: Fetch) -> Agreed | Refused:
-        return self._victim().agreeing.answer(asked)
+    def _true(self, asked: Fetch | ShardRequest) -> Agreed | Refused | ShardAnswer:
+        agreeing = self._victim().agreeing
+        return agreeing.answer(asked) if isinstance(asked, Fetch) else agreeing.part(asked)
 
     def _victim(self) -> Directory:
         return next(iter(self.directories.values()))
@@ -188,7 +203,7 @@ class Scene:
     def _reached(self, epoch: int) -> tuple[Listed, ...]:
         """List whom an honest one does, and a relay that nobody reached."""
         honest = self._victim().roll.ballot(epoch, self.env.now(), False) if self.directories else ()
-        return (*honest, (PHANTOM, bytes(16)))
+        return (*honest, (PHANTOM, bytes(16), 0))
 
 
 @asynccontextmanager

@@ -47,14 +47,15 @@ class Daemons:
 def state_of(pid: int | None, said: dict[str, Any] | None, silent: float) -> tuple[str, str]:
     """Return (kind, words) for a daemon that has not answered for `silent` seconds, having `said` this last.
 
-    The kind is `gone`, `slow`, `starting` or `ready`.
+    The kind is `gone`, `slow`, `starting` or `ready`; of a relay the words have its shard, if there are any.
     """
     if pid is None:
         return "gone", "not running"
     if silent >= SLOW_AFTER:
         return "slow", f"no answer for {counted(int(silent), 'second')}"
     if said is not None and said.get("ready"):
-        return "ready", "ready"
+        shard = (said.get("roster") or {}).get("shard")
+        return "ready", "ready" if shard is None else f"ready, shard {shard}"
     return "starting", "starting"
 
 

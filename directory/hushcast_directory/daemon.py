@@ -1,0 +1,92 @@
+"""A directory as a daemon: its state is read, its address opened, and its server runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import trio
+
+from hushcast_directory.agreeing import Agreeing, Sitting
+from hushcast_directory.publishing import Publishing
+from hushcast_directory.registry import Registry
+from hushcast_directory.roll import Roll
+from hushcast_directory.server import DirectoryServer
+from hushcast_directory.upgrade import MIGRATIONS
+from hushcast_protocol.base.secrets import Seed
+from hushcast_runtime.clock import DaemonClock
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.layout import migrate
+from hushcast_runtime.own_address import open_address
+from hushcast_runtime.store import Store
+from hushcast_runtime.transports.base import Listener, Transport
+
+
+@dataclass(frozen=True)
+class DirectoryParts:
+    """What a directory is made of."""
+
+    registry: Registry | Roll
+    """A roll if there is a `sitting`; not yet loaded."""
+    service: Seed
+    """The key of its address."""
+    sitting: Sitting | None
+    """The directories that agree, if it is one of these."""
+    env: Environment
+    """With the machine's clock as it is."""
+    transport: Transport
+    store: Store
+    counters: Counters
+
+
+class Directory:
+    """One directory. `run` makes it live; once that has started it has an address."""
+
+    def __init__(self, parts: DirectoryParts) -> None:
+        self._parts = parts
+        registry = parts.registry
+        self._server = DirectoryServer(
+            parts.env,
+            parts.transport,
+            registry.network.id,
+            registry.seed,
+            registry,
+            parts.counters,
+            parts.sitting,
+        )
+        self.registry = registry
+        self.listener: Listener | None = None
+
+    @property
+    def clock(self) -> DaemonClock:
+        """The trusted clock."""
+        return self._server.clock
+
+    @property
+    def publishing(self) -> Publishing | Agreeing:
+        """What makes its rosters."""
+        return self._server.publishing
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Live until cancelled. Reports started when it listens."""
+        parts, registry = self._parts, self.registry
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(parts.store.run)
+            await migrate(parts.store, MIGRATIONS)
+            await registry.load()
+            wanted = None if parts.sitting is None else parts.sitting.address_of(registry.seed.public())
+            listener = await open_address(parts.service, parts.transport, parts.store, wanted)
+            self.listener = listener
+            nursery.start_soon(self._server.run, listener)
+            task_status.started()
+
+    def status(self) -> dict[str, Any]:
+        """Describe it, by no relay and no other directory."""
+        publishing, found = self.publishing, dict[str, Any]()
+        if isinstance(publishing, Agreeing):
+            found["authorities_reached"] = publishing.peers.reached
+        if publishing.epoch is not None:
+            found["roster"] = {"epoch": publishing.epoch, "relays": publishing.relays}
+            found["epoch"] = self.registry.calendar.epoch(self._parts.env.now())
+        return found

@@ -1,0 +1,165 @@
+"""Days: the shards of each day as one authority serves them, from the cut on until the day after is over.
+
+Slices have the descriptors by which relays were listed when the network was cut, though these sign newer ones
+each epoch. So they are kept, in memory and on disk; what is missing is asked of the other authorities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+
+from hushcast_protocol.authorities.beacon import day_of
+from hushcast_protocol.authorities.drawing import cut_of, leaves_of
+from hushcast_protocol.authorities.listing import Drawn, Listing
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.roster import descriptor_digest
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.shards.cutting import Leaves
+from hushcast_protocol.shards.requests import (
+    AskPiece,
+    AskSlice,
+    NotShown,
+    ShardAnswer,
+    ShownPiece,
+    ShownSlice,
+)
+from hushcast_protocol.shards.slices import Find
+from hushcast_runtime.store import Change, Store, record_reader
+
+_CUT, _HELD = "cut", "cut-descriptors"
+
+_decode_drawn: Callable[[bytes], Drawn] = record_reader(Drawn, "cut")
+_decode_held: Callable[[bytes], tuple[Signed, ...]] = record_reader(
+    tuple[Signed, ...],  # type: ignore[arg-type]
+    "descriptors of a cut",
+)
+
+
+class _Day:
+    """One day's shards, and those descriptors of them that are here."""
+
+    def __init__(self, network: bytes, drawn: Drawn) -> None:
+        self.drawn = drawn
+        self.cut = cut_of(network, drawn)
+        self.held: dict[bytes, Signed] = {}
+        self.shard_of = {
+            known: number for number, shard in enumerate(self.cut.shards) for _, known, _ in shard
+        }
+        self.missing = set(self.shard_of)
+
+    def supply(self, find: Find) -> set[int]:
+        """Take what is missing and can be found; return the shards that have more of it now."""
+        found = {known: signed for known in self.missing if (signed := find(known)) is not None}
+        self.held |= found
+        self.missing -= found.keys()
+        return {self.shard_of[known] for known in found}
+
+    def records(self, shards: Iterable[int]) -> list[Change]:
+        """Return what is to be kept of some shards."""
+        return [
+            Change(
+                _HELD,
+                _key(self.drawn.day) + shard.to_bytes(2, "big"),
+                encode(
+                    tuple(self.held[known] for _, known, _ in self.cut.shards[shard] if known in self.held)
+                ),
+            )
+            for shard in sorted(shards)
+        ]
+
+
+class Days:
+    """The shards of some days: at most those of yesterday, of now and of tomorrow."""
+
+    def __init__(self, network: bytes, store: Store) -> None:
+        """`network` is its id."""
+        self._network = network
+        self._store = store
+        self._days: dict[int, _Day] = {}
+
+    async def load(self) -> None:
+        """Read back what was kept before a restart."""
+        for key, value in await self._store.scan(_CUT):
+            day = _Day(self._network, _decode_drawn(value))
+            self._days[day.drawn.day] = day
+            for _, held in await self._store.scan(_HELD, key):
+                day.supply(_by_digest(_decode_held(held)).get)
+
+    @property
+    def missing(self) -> set[bytes]:
+        """Digests of descriptors without which some slice cannot be served."""
+        return set[bytes]().union(*(day.missing for day in self._days.values()))
+
+    def find(self, known: bytes) -> Signed | None:
+        """Return a descriptor of a slice by its digest."""
+        return next((day.held[known] for day in self._days.values() if known in day.held), None)
+
+    def follow(self, listing: Listing, find: Find) -> list[Change]:
+        """Go on from a published listing: serve its days, and forget others; return what is to be kept.
+
+        `find` is asked for the descriptors. Another cut of the same day takes the place of one that was made
+        by a head which nobody followed.
+        """
+        named = {drawn.day: drawn for drawn in listing.shards if drawn.bits}
+        changes = []
+        for drawn in named.values():
+            held = self._days.get(drawn.day)
+            if held is not None and held.drawn == drawn:
+                continue
+            if held is not None:
+                changes += self._without(drawn.day)
+            day = self._days[drawn.day] = _Day(self._network, drawn)
+            changes += [Change(_CUT, _key(drawn.day), encode(drawn)), *day.records(day.supply(find))]
+        for over in [day for day in self._days if day not in named and day < day_of(listing.epoch) - 1]:
+            changes += self._without(over)
+        return changes
+
+    def supply(self, given: Mapping[bytes, Signed]) -> list[Change]:
+        """Take descriptors that were checked, by digest; return what is to be kept."""
+        return [
+            change
+            for day in self._days.values()
+            if not day.missing.isdisjoint(given)
+            for change in day.records(day.supply(given.get))
+        ]
+
+    def leaves(self, listing: Listing) -> dict[int, Leaves]:
+        """Return how all relays stand in the epoch of a listing that is followed, by day."""
+        return {
+            drawn.day: leaves_of(self._days[drawn.day].cut, listing.seats)
+            for drawn in listing.shards
+            if drawn.bits
+        }
+
+    def part(self, request: AskSlice | AskPiece) -> ShardAnswer:
+        """Return a slice or a piece of the guide, unless something of it is missing."""
+        day = self._days.get(request.day)
+        if day is None:
+            return NotShown()
+        made = day.cut
+        if isinstance(request, AskSlice):
+            body = made.slice(request.shard, day.held.get) if request.shard < len(made.shards) else None
+            return NotShown() if body is None else ShownSlice(body)
+        body = made.piece(request.number, day.held.get) if request.number < len(made.pieces) else None
+        return NotShown() if body is None else ShownPiece(body, made.guides.path(request.number))
+
+    def _without(self, day: int) -> list[Change]:
+        """Forget a day; return what is to be deleted."""
+        gone = self._days.pop(day)
+        keys = [_key(day) + shard.to_bytes(2, "big") for shard in range(len(gone.cut.shards))]
+        return [Change(_CUT, _key(day), None), *(Change(_HELD, key, None) for key in keys)]
+
+
+def _by_digest(descriptors: Iterable[Signed]) -> dict[bytes, Signed]:
+    """Return descriptors that were kept; one that the disk has damaged is missing, and asked for again."""
+    found = {}
+    for signed in descriptors:
+        with suppress(DecodeError):
+            found[descriptor_digest(signed.body)] = signed
+    return found
+
+
+def _key(day: int) -> bytes:
+    return day.to_bytes(8, "big")

@@ -1,0 +1,101 @@
+"""Own shards: a relay holds the shard it is in today, and tomorrow's once that is drawn, and serves both.
+
+What it serves is from authorities: its shards' slices and leaves and, where it is one of five guides, the
+whole guide. Tomorrow's is fetched at a moment of each relay's own, so that not all ask at once.
+"""
+
+from __future__ import annotations
+
+import structlog
+import trio
+
+from hushcast_overlay.kept_shard import KeptShard
+from hushcast_overlay.rosters import RosterKeeper
+from hushcast_overlay.shard_fetching import ShardFetching
+from hushcast_overlay.shard_keeper import FAILURES, FIRST_PAUSE, LONGEST_PAUSE, ShardKeeper
+from hushcast_overlay.shard_serving import ShardServing
+from hushcast_protocol.authorities.beacon import DRAWN
+from hushcast_protocol.base.backoff import Backoff
+from hushcast_protocol.base.epochs import EPOCHS_A_DAY
+from hushcast_protocol.base.sharding import Sharding
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.shards.guides import draw_guides, piece_bits
+from hushcast_protocol.shards.requests import AskPiece
+from hushcast_runtime.environment import Environment
+
+log = structlog.get_logger("shards")
+
+
+class OwnShards:
+    """The shards that one relay is in, held while `run` runs."""
+
+    def __init__(
+        self,
+        us: RelayId,
+        rosters: RosterKeeper,
+        keeper: ShardKeeper,
+        fetching: ShardFetching,
+        serving: ShardServing,
+        env: Environment,
+    ) -> None:
+        self._us = us
+        self._rosters = rosters
+        self._calendar = rosters.calendar
+        self._keeper = keeper
+        self._fetching = fetching
+        self._serving = serving
+        self._env = env
+
+    async def run(self) -> None:
+        """Take up each cut that a roster tells of, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            begun: set[int] = set()
+            while True:
+                told = {one.day: one for head in self._rosters.rosters() for one in head.shards if one.bits}
+                for day in sorted(told.keys() - begun):
+                    nursery.start_soon(self._hold, told[day])
+                begun = set(told)
+                await self._rosters.changed()
+
+    async def _hold(self, sharding: Sharding) -> None:
+        """Hold this relay's shard of one cut and, as a guide, the guide; again and again where that fails."""
+        shard = self._keeper.own_shard(sharding)
+        assert shard is not None
+        if self._keeper.held(sharding, shard) is None:
+            await self._env.sleep_until(self._moment(sharding))
+        longest = min(LONGEST_PAUSE, self._calendar.lead)
+        backoff = Backoff(min(FIRST_PAUSE, longest), longest, self._env.randomness)
+        while self._is_told_of(sharding):
+            try:
+                kept = await self._keeper.find(sharding, shard)
+                if self._is_guide(kept, sharding):
+                    await self._take_guide(sharding)
+            except FAILURES as error:
+                pause = backoff.next()
+                log.warning("no relays of this relay's shard", reason=str(error), again_in=round(pause))
+                await trio.sleep(pause)
+                continue
+            return
+
+    def _moment(self, sharding: Sharding) -> float:
+        """Draw when to fetch a shard: at once if its day has begun, else before subscriptions renew."""
+        now = self._env.now()
+        drawn = self._calendar.epoch_start((sharding.day - 1) * EPOCHS_A_DAY + DRAWN)
+        is_tomorrows = sharding.day > self._calendar.day(now)
+        last = drawn + self._calendar.grace if is_tomorrows else now
+        return self._env.uniform(now, max(last, now + self._calendar.lead / 100))
+
+    def _is_told_of(self, sharding: Sharding) -> bool:
+        return any(one.day == sharding.day for head in self._rosters.rosters() for one in head.shards)
+
+    def _is_guide(self, kept: KeptShard, sharding: Sharding) -> bool:
+        drawn = draw_guides(sharding.beacon, ((relay, b"", 0) for relay in kept.seated))
+        return any(relay == self._us for relay, _ in drawn)
+
+    async def _take_guide(self, sharding: Sharding) -> None:
+        """Fetch the pieces of the guide that are not held yet."""
+        for number in range(2 ** piece_bits(sharding.bits)):
+            if not self._serving.has_piece(sharding.day, number):
+                _, shown = await self._fetching.piece(sharding, number, ())
+                await self._serving.keep(AskPiece(sharding.day, number), shown)
+                await self._fetching.pause()

@@ -1,0 +1,70 @@
+"""The directories of an in-process overlay: one that signs alone, or several that agree."""
+
+from __future__ import annotations
+
+import trio
+
+from hushcast_directory.agreeing import Agreeing, Sitting
+from hushcast_directory.directories import Pinned
+from hushcast_directory.registry import Registry
+from hushcast_directory.roll import Roll
+from hushcast_directory.server import DirectoryServer
+from hushcast_protocol.authorities.members import Authorities, Member
+from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.roster import Network
+from hushcast_protocol.base.secrets import Seed
+from hushcast_runtime.store import MemoryStore
+from hushcast_testnet.lives import World
+
+
+class AloneDirectory:
+    """One directory that signs each roster."""
+
+    def __init__(self, world: World, network: Network, relays: int) -> None:
+        """Its first roster has so many relays."""
+        self._world = world
+        self._seed = Seed.draw(world.env.randomness)
+        self.registry = Registry(network, self._seed, MemoryStore(), relays)
+        self.pinned = Pinned.alone(memory_address(self._seed.public()), self._seed.public())
+        """What daemons know of it."""
+
+    async def open(self, nursery: trio.Nursery) -> None:
+        """Start it."""
+        world, network = self._world, self.registry.network
+        transport = world.wires.transport()
+        server = DirectoryServer(world.env, transport, network.id, self._seed, self.registry)
+        nursery.start_soon(server.run, await transport.listen(self._seed))
+
+
+class SeveralDirectories:
+    """Authorities that agree on heads; a majority signs each."""
+
+    def __init__(self, world: World, network: Network, relays: int, count: int, shard_size: int) -> None:
+        """Their first head has so many relays."""
+        self._world = world
+        self._network = network
+        self._seeds = [Seed.draw(world.env.randomness) for _ in range(count)]
+        keys = [seed.public() for seed in self._seeds]
+        members = [Member(key, memory_address(key)) for key in keys]
+        self.authorities = Authorities.of(members, count // 2 + 1, shard_size=shard_size)
+        self.pinned = Pinned(self.authorities.members, self.authorities.quorum)
+        """What daemons know of them."""
+        self._relays = relays
+        self.servers: list[DirectoryServer] = []
+
+    async def open(self, nursery: trio.Nursery) -> None:
+        """Start all."""
+        world, network = self._world, self._network
+        for number, seed in enumerate(self._seeds):
+            transport = world.wires.transport()
+            roll = Roll(network, seed, MemoryStore())
+            await roll.load()
+            sitting = Sitting(self.authorities, first=self._relays)
+            env = world.environment(f"directory-{number}")
+            server = DirectoryServer(env, transport, network.id, seed, roll, sitting=sitting)
+            self.servers.append(server)
+            nursery.start_soon(server.run, await transport.listen(seed))
+
+    def agreeing(self) -> list[Agreeing]:
+        """Return what drives each."""
+        return [server.agreeing for server in self.servers if server.agreeing is not None]

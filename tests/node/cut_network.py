@@ -1,0 +1,82 @@
+"""A small network whose directories cut it into two shards, by real heads; daemons are real."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import trio
+from several_directories import Directories
+from slow_wires import SlowWires
+from small_network import ONE, Node, SmallNetwork
+
+from hushcast_overlay.route import RouteMailbox
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.topics import Topic
+from hushcast_protocol.overlay.hops import mailbox_hop
+
+RELAYS = 10
+SHARD_SIZE = 5  # relays of a shard in the mean: seven stay uncut
+PUBLISHED_AFTER = 2.0  # virtual seconds
+
+
+class CutNetwork(SmallNetwork):
+    """A network of two shards, and what tests ask of its days."""
+
+    wires: SlowWires
+
+    @property
+    def today(self) -> int:
+        return self.calendar.day(self.now)
+
+    def midnight(self, days: int = 1) -> float:
+        """The end of today, or of a day after."""
+        return self.calendar.day_start(self.today + days)
+
+    def is_cut(self, day: int) -> bool:
+        """Tell whether a day is cut, as the first client knows."""
+        return self.clients[0].daemon.overlay.shards.is_cut(day)
+
+    def opened(self, mailbox: RouteMailbox) -> float:
+        """When a mailbox was opened last."""
+        assert mailbox.address is not None
+        return self.wires.opened[mailbox.address] + self.now - trio.current_time()
+
+    def is_open(self, address: Address | None) -> bool:
+        return address in self.wires.listeners
+
+    def linked(self, mailbox: RouteMailbox) -> set[str]:
+        """Who has a link to a mailbox."""
+        hop = mailbox_hop(mailbox.seed.public())
+        return {node.name for node in self.relays if node.daemon.overlay.relay.peers.is_linked(hop)}  # type: ignore[union-attr]
+
+    async def publish_until(self, moment: float, every: float, by: Node, topic: Topic = ONE) -> list[bytes]:
+        """Publish now and then; return what was published."""
+        sent = []
+        while self.now < moment:
+            sent.append(b"at %.1f" % self.now)
+            await by.daemon.service.publish(topic, Content(sent[-1]))
+            await trio.sleep(every)
+        return sent
+
+
+@asynccontextmanager
+async def cut_network(
+    relays: int = RELAYS, clients: int = 2, seed: int = 1, epoch: int = 60
+) -> AsyncIterator[CutNetwork]:
+    """Such a network, cut since its first head; with seven relays or fewer it is uncut.
+
+    At the end no daemon may have met an error of its own program.
+    """
+
+    def directories(network: SmallNetwork, first_roster: int) -> Directories:
+        return Directories(network, first_roster, 3, 2, shard_size=SHARD_SIZE)
+
+    async with trio.open_nursery() as nursery:
+        net = CutNetwork(nursery, relays, clients, seed, epoch, directory=directories)
+        net.wires = SlowWires(net.wires, PUBLISHED_AFTER)
+        await net.up()
+        yield net
+        assert net.count("internal_errors") == 0
+        nursery.cancel_scope.cancel()

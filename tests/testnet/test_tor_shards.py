@@ -1,0 +1,29 @@
+"""Two shards over a private Tor network, and a change of day: who publishes and subscribes loses nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hushcast_testnet.authorities.figures import play
+from hushcast_testnet.authorities.place import over_tor
+from hushcast_testnet.authorities.scene import Plan
+from hushcast_testnet.private_tor import TorNetwork
+
+TWO_SHARDS = Plan(
+    epoch=20, epochs=4, phase=22, relays=12, clients=4, pause=10.0, before=3.9,
+    directories=3, liars=0, shard_size=6, topics=4,
+)  # fmt: skip
+"""Mailboxes and trees of two days, one after the other. What a whole day shows is in docs/shards.md."""
+
+
+@pytest.mark.tor
+async def test_a_change_of_day_over_tor(tor_network: TorNetwork, tmp_path: Path) -> None:
+    figures = await play(TWO_SHARDS, over_tor(tor_network, tmp_path, TWO_SHARDS.begin))
+    assert figures.shards == 2
+    assert (figures.lost, figures.twice, figures.gaps, figures.refused) == (0, 0, 0, 0)
+    assert figures.published > 0
+    assert figures.deliveries == 4 * figures.published
+    assert figures.heads == figures.rosters == figures.epochs
+    assert figures.forks == figures.wrong == figures.internal_errors == 0
