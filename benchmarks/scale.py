@@ -124,9 +124,7 @@ def main() -> None:
     clock = trio.testing.MockClock(autojump_threshold=0)
     size = asked.shard_size
     call_at = ClockCalls(clock).call_at
-    found = trio.run(
-        _measure, asked.daemons, size, asked.subscriptions, asked.messages, call_at, clock=clock
-    )
+    found = trio.run(_measure, asked.daemons, size, asked.subscriptions, asked.messages, call_at, clock=clock)
     print(json.dumps(found))
 
 

@@ -72,9 +72,7 @@ class OverlaySide:
         self.rosters = RosterKeeper(network, self.source, self._env, store, counters, around.clock)
         self._connector = Connector(around.transport, self._env, self.rosters, self._is_listed, counters)
         fetching = ShardFetching(network, self._connector, self.source, self._env, counters, parts.reading)
-        self.shards = Shards(
-            self.relay_id, self.rosters, self.source, fetching, self._env, store, counters
-        )
+        self.shards = Shards(self.relay_id, self.rosters, self.source, fetching, self._env, store, counters)
         """Which relays serve which topics."""
         self._registration = Registration()
         self._routes: Routes | None = None

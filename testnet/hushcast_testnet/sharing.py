@@ -41,9 +41,7 @@ class _Rosters:
     def __init__(self) -> None:
         self._made: dict[object, tuple[Mapping[RelayId, Relay], Roster | None, Roster]] = {}
 
-    def make(
-        self, seated: Mapping[RelayId, Relay], leaf: Leaf, head: Roster, last: Roster | None
-    ) -> Roster:
+    def make(self, seated: Mapping[RelayId, Relay], leaf: Leaf, head: Roster, last: Roster | None) -> Roster:
         key = (id(seated), leaf, head.epoch, head.digest, id(last))
         found = self._made.get(key)
         if found is None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 import trio
-from cut_network import PUBLISHED_AFTER, CutNetwork, cut_network
+from cut_network import CutNetwork, cut_network
 from small_network import EPOCH_SECONDS, ONE, TWO, Ear, Node, until
 
 from hushcast_overlay.route import EARLIEST_RENEWAL, LATEST_RENEWAL
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.content.bodies import Content
 
 pytestmark = pytest.mark.network
 EPOCH = EPOCH_SECONDS
