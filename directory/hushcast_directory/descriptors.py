@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from hushcast_directory.succession import Succession, load_succession
+from hushcast_protocol.authorities.expulsion import Expelled, in_force, reason
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import MAX_RELAYS, Descriptor, Network, check_descriptor
@@ -36,6 +37,7 @@ class Descriptors:
         self._at: dict[str, RelayId] = {}  # by address
         self._answers_until: dict[RelayId, float] = {}
         self._allowed: frozenset[RelayId] | None = None
+        self._expelled: Sequence[Expelled] = ()
         self.succession = Succession()
         """The keys that the directory had before."""
 
@@ -70,6 +72,24 @@ class Descriptors:
     def confine(self, names: frozenset[RelayId] | None) -> None:
         """List none but these relays from now on; `None`: all that are reached."""
         self._allowed = names
+
+    def expel(self, expelled: Sequence[Expelled]) -> None:
+        """Leave out these relays from now on, within the bounds of `in_force`, each for its time."""
+        self._expelled = expelled
+
+    def expelled(self, epoch: int) -> frozenset[RelayId]:
+        """Return who is left out in an epoch."""
+        return in_force(self._expelled, epoch, self.listed()) if self._expelled else frozenset()
+
+    def refuse_expelled(self, relay: RelayId, now: float) -> None:
+        """Raise `Refusal`, which says until when, if a relay is left out.
+
+        What others hold of it is taken all the same: as long as they list it, its descriptor is needed.
+        """
+        named = [one for one in self._expelled if one.relay == relay]
+        if named and relay in self.expelled(self._calendar.epoch(now)):
+            last = max(named, key=lambda one: one.since)
+            raise Refusal(reason(last, self._calendar.epoch_start(last.until)))
 
     def examine(self, signed: Signed, now: float) -> Descriptor:
         """Check a descriptor that a relay hands in; raise a `PeerError`, or `Refusal` with the reason."""

@@ -88,9 +88,11 @@ class Registry(Descriptors):
         """Sign the roster of the epoch that follows, or, the first time, of this one; durable on return."""
         last = self.newest
         epoch = self._calendar.epoch(now) if last is None else self._coming(now, last)
+        expelled = self.expelled(epoch)
         entries = tuple(
             Entry(signed, self._since(relay, epoch, last))
             for relay, (_, signed) in sorted(self._listed(epoch, last).items())
+            if relay not in expelled
         )
         body = RosterBody(self.network, epoch, last.digest if last else GENESIS, entries)
         signed = sign_roster(self.seed, body)

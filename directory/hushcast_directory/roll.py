@@ -82,7 +82,8 @@ class Roll(Descriptors):
 
         Of a relay whose newest descriptor was issued after `agreed`, when the exchange began, the one before
         it is named if it still holds: not everybody has the newest yet. `was_away` tells that there were no
-        heads of late: relays that could not renew stay, as they do at a single directory.
+        heads of late: relays that could not renew stay, as they do at a single directory. Who is expelled is
+        not named.
         """
         start = self._calendar.epoch_start(epoch)
         chosen = self._live(start)
@@ -95,6 +96,8 @@ class Roll(Descriptors):
             chosen |= {
                 relay: carried[relay] for relay in self._seats if relay in carried and relay not in chosen
             }
+        for relay in self.expelled(epoch) & chosen.keys():
+            del chosen[relay]
         return tuple(sorted(_listed(*chosen[relay]) for relay in self._first_in_line(chosen)))
 
     async def admit(self, descriptor: Descriptor, signed: Signed) -> None:

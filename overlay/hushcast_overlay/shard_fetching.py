@@ -14,6 +14,7 @@ import trio
 
 from hushcast_directory.sources import Source
 from hushcast_overlay.connector import Connector
+from hushcast_overlay.shard_reading import READING, Reading
 from hushcast_protocol.base.addresses import Address, parse_address
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.roster import Network, Relay
@@ -31,7 +32,7 @@ from hushcast_protocol.shards.requests import (
     ShownPiece,
     ShownSlice,
 )
-from hushcast_protocol.shards.slices import Leaf, Shard, read_leaf, read_slice
+from hushcast_protocol.shards.slices import Leaf, Shard, read_leaf
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.transports.base import TransportError
@@ -76,8 +77,15 @@ class ShardFetching:
     """
 
     def __init__(
-        self, network: Network, connector: Connector, source: Source, env: Environment, counters: Counters
+        self,
+        network: Network,
+        connector: Connector,
+        source: Source,
+        env: Environment,
+        counters: Counters,
+        reading: Reading = READING,
     ) -> None:
+        self.reading = reading
         self._network = network
         self._connector = connector
         self._source = source
@@ -106,7 +114,7 @@ class ShardFetching:
         def read(answer: ShardAnswer) -> tuple[Shard, ShownSlice]:
             if not isinstance(answer, ShownSlice):
                 raise DecodeError("another part of a network was shown than the slice asked for")
-            return read_slice(answer.body, leaf, sharding, self._network), answer
+            return self.reading.slice(answer, leaf, sharding, self._network)
 
         return await self._fetch(AskSlice(sharding.day, leaf.shard), read, whom)
 
