@@ -18,8 +18,11 @@ from hushcast_directory.directories import Checks, Pinned
 from hushcast_node.daemon import Daemon, Parts
 from hushcast_node.overlay_side import OverlayParts
 from hushcast_overlay.identity import Identity, draw_identity
+from hushcast_overlay.shard_reading import READING, Reading
 from hushcast_protocol.authorities.requests import (
     MAX_DIRECTORY_REQUEST,
+    DirectoryAnswer,
+    DirectoryRequest,
     Fetch,
     Registered,
     Rosters,
@@ -35,7 +38,7 @@ from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.logs import configure_logs
 from hushcast_runtime.store import MemoryStore
-from hushcast_runtime.transports.memory import MemoryNetwork
+from hushcast_runtime.transports.memory import CallAt, MemoryNetwork
 
 DAEMONS = 10_000
 LIMIT = 100.0  # kilobytes a daemon
@@ -62,10 +65,10 @@ def figures(effort: Effort) -> Iterator[Figure]:
 class Daemons:
     """Relays over the memory transport, and a directory that lists all of them from the start."""
 
-    def __init__(self, count: int) -> None:
-        self._wires = MemoryNetwork()
+    def __init__(self, count: int, call_at: CallAt | None = None) -> None:
+        self._wires = MemoryNetwork(call_at=call_at)
         self._env = simulated_environment("directory", BEGIN)
-        self._seed = Seed.draw(self._env.randomness)
+        self.seed = Seed.draw(self._env.randomness)
         self._identities = [
             draw_identity(simulated_environment(f"identity {number}").randomness) for number in range(count)
         ]
@@ -74,9 +77,21 @@ class Daemons:
         self._roster = SignedRoster(NETWORK, epoch, GENESIS, bytes(32), relays, _SIGNED)
         self.held: list[Daemon] = []
 
+    def checks(self) -> Checks:
+        """Return how daemons check rosters: there is one, which all hold."""
+        return Checks(lambda *_: self._roster)
+
+    def reading(self) -> Reading:
+        """Return how daemons read parts of a network in shards."""
+        return READING
+
+    def store(self) -> MemoryStore:
+        """Return the disk of a daemon."""
+        return MemoryStore()
+
     async def start(self, nursery: trio.Nursery) -> None:
         """Start all, and return when they are registered and hold the roster."""
-        listener = await self._wires.transport().listen(self._seed)
+        listener = await self._wires.transport().listen(self.seed)
         nursery.start_soon(listener.serve, self._answer)
         for number, identity in enumerate(self._identities):
             daemon = Daemon(
@@ -84,13 +99,14 @@ class Daemons:
                     OverlayParts(
                         NETWORK,
                         HARDENED,
-                        Pinned.alone(listener.address, self._seed.public()),
+                        Pinned.alone(listener.address, self.seed.public()),
                         identity,
-                        Checks(lambda *_: self._roster),
+                        self.checks(),
+                        self.reading(),
                     ),
                     simulated_environment(f"daemon {number}", BEGIN),
                     self._wires.transport(),
-                    MemoryStore(),
+                    self.store(),
                 )
             )
             self.held.append(daemon)
@@ -104,11 +120,15 @@ class Daemons:
         return sum(daemon.counters[name] for daemon in self.held)
 
     async def _answer(self, stream: trio.abc.Stream) -> None:
-        link = Link.respond(NETWORK.id, self._seed, self._env.randomness, MAX_DIRECTORY_REQUEST)
+        link = Link.respond(NETWORK.id, self.seed, self._env.randomness, MAX_DIRECTORY_REQUEST)
         channel, _ = await accept_channel(stream, link, decode_directory_request)
         request = await channel.one(60)
-        await channel.send(Rosters(_SIGNED, False) if isinstance(request, Fetch) else Registered())
+        await channel.send(self.answer(request))
         await channel.finish()
+
+    def answer(self, request: DirectoryRequest) -> DirectoryAnswer:
+        """Return what the directory answers."""
+        return Rosters(_SIGNED, False) if isinstance(request, Fetch) else Registered()
 
 
 def _listed(identity: Identity) -> tuple[bytes, Relay]:

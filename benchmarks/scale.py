@@ -1,7 +1,8 @@
 """How far one process goes: real daemons by the ten thousand, with subscriptions that reach all of them.
 
-As a program: `python -m benchmarks.scale [--daemons N] [--subscriptions K] [--messages M]`. It is no figure
-of the table, for it takes minutes to an hour; what came out is in `docs/performance.md`.
+As a program: `python -m benchmarks.scale [--daemons N] [--shard-size R] [--subscriptions K] [--messages M]`.
+With a size of shards a subscription reaches the relays of its topic's shard alone. It is no figure of the
+table, for it takes minutes to an hour; what came out is in `docs/performance.md`.
 """
 
 from __future__ import annotations
@@ -13,15 +14,20 @@ import resource
 import sys
 import time
 from dataclasses import dataclass, field
+from statistics import fmean
 
 import trio
 import trio.testing
 
+from benchmarks.cut_daemons import CutDaemons
 from benchmarks.memory import Daemons
 from benchmarks.processes import resident
+from hushcast_protocol.base.shard_count import bits_for
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, parse_topic
 from hushcast_runtime.logs import configure_logs
+from hushcast_runtime.transports.memory import CallAt
+from hushcast_testnet.clock_calls import ClockCalls
 
 ARRIVE_WITHIN = 600.0  # virtual seconds
 SETTLED_AFTER = 450.0  # virtual seconds; links that nobody keeps are closed by then
@@ -47,9 +53,11 @@ def _most() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 // 10**6
 
 
-async def _measure(count: int, subscriptions: int, messages: int) -> dict[str, object]:
-    before = resident()
-    daemons = Daemons(count)
+async def _measure(
+    count: int, shard_size: int, subscriptions: int, messages: int, call_at: CallAt
+) -> dict[str, object]:
+    before, is_cut = resident(), bits_for(count, shard_size) > 0
+    daemons = CutDaemons(count, shard_size, call_at) if is_cut else Daemons(count, call_at)
     async with trio.open_nursery() as nursery:
         clock = _Clock()
         await daemons.start(nursery)
@@ -60,19 +68,20 @@ async def _measure(count: int, subscriptions: int, messages: int) -> dict[str, o
         feeds = []
         for number, topic in enumerate(topics):
             subscriber = daemons.held[number * count // subscriptions]
-            feeds.append(await subscriber.subscribe(Interest(topic)))
+            feeds.append(await subscriber.service.subscribe(Interest(topic)))
             _progress(f"subscription {number + 1} of {subscriptions} reaches {feeds[-1].nodes}")
         installing = clock.microseconds(sum(feed.nodes for feed in feeds))
         await trio.sleep(SETTLED_AFTER)
         settled = (resident() - before) / count
         _progress("links have settled")
+        held = [daemon.status()["leases"] for daemon in daemons.held]
         publisher = daemons.held[1]
         for topic, feed in zip(topics, feeds, strict=True):  # a publisher's first message derives a key
-            await publisher.publish(topic, Content(b"first"))
+            await publisher.service.publish(topic, Content(b"first"))
             await feed.next()
         clock, sent = _Clock(), daemons.counted("messages_sent")
         for number in range(messages):
-            await publisher.publish(topics[number % len(topics)], Content(bytes(1024)))
+            await publisher.service.publish(topics[number % len(topics)], Content(bytes(1024)))
         delivered = 0
         with trio.move_on_after(ARRIVE_WITHIN):
             for number in range(messages):
@@ -82,8 +91,10 @@ async def _measure(count: int, subscriptions: int, messages: int) -> dict[str, o
         figures = {
             "daemons": count,
             "subscriptions": subscriptions,
-            "nodes": min((feed.nodes for feed in feeds), default=0),
-            "leases": sum(daemon.status()["leases"] for daemon in daemons.held),
+            "shards": 2 ** bits_for(count, shard_size),
+            "nodes": fmean(feed.nodes for feed in feeds) if feeds else 0,
+            "leases": sum(held),
+            "leases a relay": {"least": min(held), "mean": fmean(held), "most": max(held)},
             "ends of links": sum(daemon.status()["links"] for daemon in daemons.held),
             "kB a daemon": round(settled / 1000, 1),
             "kB an idle daemon": round(idle / 1000, 1),
@@ -94,6 +105,7 @@ async def _measure(count: int, subscriptions: int, messages: int) -> dict[str, o
             "delivered": delivered,
             "transmissions": transmissions,
             "µs a transmission": clock.microseconds(transmissions),
+            "CPU s": round(time.process_time()),
         }
         nursery.cancel_scope.cancel()
     return figures
@@ -103,13 +115,17 @@ def main() -> None:
     """Measure and print one object."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
     parser.add_argument("--daemons", type=int, default=10_000)
+    parser.add_argument("--shard-size", type=int, default=sys.maxsize, metavar="RELAYS")
     parser.add_argument("--subscriptions", type=int, default=100)
     parser.add_argument("--messages", type=int, default=100)
     asked = parser.parse_args()
     configure_logs("error", False)
     gc.set_threshold(100_000, 50, 1000)
     clock = trio.testing.MockClock(autojump_threshold=0)
-    print(json.dumps(trio.run(_measure, asked.daemons, asked.subscriptions, asked.messages, clock=clock)))
+    size = asked.shard_size
+    call_at = ClockCalls(clock).call_at
+    found = trio.run(_measure, asked.daemons, size, asked.subscriptions, asked.messages, call_at, clock=clock)
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -129,7 +129,7 @@ class Registry(Descriptors):
         for epoch in ahead:
             del self._rosters[epoch]
         for relay in early:
-            del self._descriptors[relay]
+            self._drop(relay)
         end = self._calendar.epoch_start(latest + 1)
         self._answers_until = {relay: until for relay, until in self._answers_until.items() if until < end}
         changes = [Change(_ROSTER, _key(epoch), None) for epoch in ahead]
@@ -137,7 +137,7 @@ class Registry(Descriptors):
         for signed in listed_descriptors(self.newest) if self.newest is not None else ():
             descriptor = check_descriptor(signed, self.network)
             if descriptor.relay not in self._descriptors:
-                self._descriptors[descriptor.relay] = (descriptor, signed)
+                self._hold(descriptor, signed)
                 changes.append(Change(DESCRIPTOR, descriptor.relay, encode(signed)))
         await self.store.write(*changes)
         return ahead

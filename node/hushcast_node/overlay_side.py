@@ -21,6 +21,8 @@ from hushcast_overlay.registration import Registration, keep_registered
 from hushcast_overlay.rosters import RosterKeeper, count
 from hushcast_overlay.route_records import RouteRecords
 from hushcast_overlay.routes import Routes
+from hushcast_overlay.shard_fetching import ShardFetching
+from hushcast_overlay.shard_reading import READING, Reading
 from hushcast_overlay.shards import Shards
 from hushcast_overlay.trees import Trees
 from hushcast_overlay.upkeep import Upkeep
@@ -52,6 +54,7 @@ class OverlayParts:
     identity: Identity | None
     """A relay's keys; a client has none."""
     checks: Checks = CHECKS
+    reading: Reading = READING
 
 
 class OverlaySide:
@@ -68,9 +71,8 @@ class OverlaySide:
         """Where rosters come from."""
         self.rosters = RosterKeeper(network, self.source, self._env, store, counters, around.clock)
         self._connector = Connector(around.transport, self._env, self.rosters, self._is_listed, counters)
-        self.shards = Shards(
-            self.relay_id, self.rosters, self.source, self._connector, self._env, store, counters
-        )
+        fetching = ShardFetching(network, self._connector, self.source, self._env, counters, parts.reading)
+        self.shards = Shards(self.relay_id, self.rosters, self.source, fetching, self._env, store, counters)
         """Which relays serve which topics."""
         self._registration = Registration()
         self._routes: Routes | None = None

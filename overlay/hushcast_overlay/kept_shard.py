@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import trio
 
 from hushcast_overlay.neighbourhood import Neighbourhood
+from hushcast_overlay.shard_reading import MakeRoster
 from hushcast_protocol.base.roster import Relay, Roster
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.wire import RelayId
@@ -36,11 +37,11 @@ class KeptShard:
     """Set when it is there, or was asked for in vain."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
 
-    def take_leaf(self, leaf: Leaf, head: Roster) -> None:
+    def take_leaf(self, leaf: Leaf, head: Roster, make: MakeRoster = roster_of_shard) -> None:
         """Take who is there in the epoch of a head; raises a `PeerError`."""
         if self.leaf is not None:
             check_same_slice(self.leaf, leaf)
-        roster = roster_of_shard(self.seated, leaf, head, self.near.newest)
+        roster = make(self.seated, leaf, head, self.near.newest)
         self.near.hold(self.near.next_standing(roster))
         self.leaf = leaf
 

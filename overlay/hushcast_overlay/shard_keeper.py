@@ -25,7 +25,7 @@ from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.shards.assignment import shard_of_relay
 from hushcast_protocol.shards.requests import AskLeaf, AskSlice, ShardRequest
-from hushcast_protocol.shards.slices import Leaf, Shard, read_leaf, read_slice
+from hushcast_protocol.shards.slices import Leaf, Shard, read_leaf
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.transports.base import TransportError
@@ -147,9 +147,10 @@ class ShardKeeper:
             leaf = read_leaf(part.leaf, part.path, sharding, kept.number)
             if kept.leaf is None:
                 network = self._rosters.network
-                shard = await self._env.compute(read_slice, shown.body, leaf, sharding, network)
+                read = self._fetching.reading.slice
+                shard, _ = await self._env.compute(read, shown, leaf, sharding, network)
                 kept.seated = shard.relays
-            kept.take_leaf(leaf, head)
+            kept.take_leaf(leaf, head, self._fetching.reading.roster)
 
     async def _keep(self, kept: KeptShard) -> None:
         with kept.scope:
@@ -206,11 +207,12 @@ class ShardKeeper:
             raise TransportError(problems[0])
         kept.seated = slices[0].relays
         for taken, head in sorted(leaves, key=lambda pair: pair[1].epoch):
-            kept.take_leaf(taken, head)
+            kept.take_leaf(taken, head, self._fetching.reading.roster)
         self._counters.add("shards_taken")
 
     async def _follow(self, kept: KeptShard) -> None:
         """Take a leaf each epoch, until cancelled."""
+        await self._rosters.fresh()  # after an absence old rosters tell of days gone by
         longest = min(LONGEST_PAUSE, self._calendar.lead)
         backoff = Backoff(min(FIRST_PAUSE, longest), longest, self._env.randomness)
         while True:
@@ -233,7 +235,8 @@ class ShardKeeper:
         """Take the leaf of an epoch, from any relays of the shard: each of them has it."""
         last = kept.near.newest
         whom = [] if kept.is_own or last is None else [asked_relay(relay) for relay in last.relays.values()]
-        kept.take_leaf(await self._fetch_leaf(kept, head, sharding, whom), head)
+        leaf = await self._fetch_leaf(kept, head, sharding, whom)
+        kept.take_leaf(leaf, head, self._fetching.reading.roster)
         if kept.near.held:
             self._counters.add("rosters_held")
         if kept.near.held == 1:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import trio
 
 from hushcast_directory.sources import Source
-from hushcast_overlay.connector import Connector
 from hushcast_overlay.guide_book import GuideBook
 from hushcast_overlay.kept_shard import KeptShard
 from hushcast_overlay.neighbourhood import Neighbourhood
@@ -39,7 +38,7 @@ class Shards:
         us: RelayId | None,
         rosters: RosterKeeper,
         source: Source,
-        connector: Connector,
+        fetching: ShardFetching,
         env: Environment,
         store: Store,
         counters: Counters,
@@ -48,14 +47,16 @@ class Shards:
         self._rosters = rosters
         self._source = source
         self._env = env
-        self._fetching = ShardFetching(rosters.network, connector, source, env, counters)
+        self._fetching = fetching
         self._guides = GuideBook(self._fetching, env)
         self.serving = ShardServing(store, counters)
         """What this daemon's own relay shows to strangers."""
         self._keeper = ShardKeeper(us, rosters, self._fetching, self._guides, self.serving, env, counters)
         self._own: OwnShards | None = None
         if us is not None:
-            self._own = OwnShards(us, rosters, self._keeper, self._fetching, self.serving, env)
+            self._own = OwnShards(
+                us, rosters, self._keeper, self._fetching, self.serving, self._cuts_wanted, env
+            )
         self._us = us
 
     @property
@@ -200,21 +201,23 @@ class Shards:
                 seen.append(near)
                 yield near
 
-    def _days_wanted(self) -> set[int]:
-        """Return the days of the cuts that count now: for yesterday until it lapses, today, tomorrow."""
+    def _cuts_wanted(self) -> dict[int, Sharding]:
+        """Return the cuts that count now, by their days: for yesterday until it lapses, today, tomorrow."""
         now = self._env.now()
         days = {*self.calendar.open_days(now), self.calendar.day(now) + 1}
-        return {sharding.day for day in days if (sharding := self.sharding(day)) is not None}
+        told = [sharding for day in days if (sharding := self.sharding(day)) is not None]
+        return {sharding.day: sharding for sharding in told}
 
     async def _forget_lapsed(self) -> None:
+        await self._rosters.fresh()  # what a restart took up may have lapsed meanwhile
         while True:
-            await self._env.sleep_until(self.calendar.next_middle(self._env.now()))
             if self._env.is_certain() and self._rosters.newest is not None:
-                staying = self._days_wanted()
+                staying = self._cuts_wanted().keys()
                 self._keeper.forget(staying)
                 self._guides.forget(staying)
                 self._fetching.forget(staying)
                 await self.serving.forget(staying)
+            await self._env.sleep_until(self.calendar.next_middle(self._env.now()))
 
 
 assert DRAWN < GIVEN_UP < EPOCHS_A_DAY

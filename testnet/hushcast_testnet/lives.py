@@ -19,6 +19,7 @@ from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.tracing import FileTracer, NoTracer, Tracer
 from hushcast_runtime.transports.memory import CallAt, MemoryNetwork, MemoryTransport
+from hushcast_testnet.sharing import Pool, PooledStore
 
 SHORTEST_WAY, LONGEST_WAY = 0.05, 0.15  # virtual seconds that a stream takes one way; Tor's are of this order
 
@@ -39,6 +40,8 @@ class World:
         self._traces = traces
         self.env = self.environment("all")
         self.wires = MemoryNetwork(lambda: self.env.uniform(SHORTEST_WAY, LONGEST_WAY), call_at)
+        self.pool = Pool()
+        """The large records of all."""
         self.derive = functools.cache(topic_key)  # the same for all: done once
         self._tracers: list[FileTracer] = []
 
@@ -63,10 +66,10 @@ class World:
 class Life(ABC):
     """One daemon; its keys, store and counters outlive its lives."""
 
-    def __init__(self, name: str, counters: Counters) -> None:
+    def __init__(self, name: str, counters: Counters, store: MemoryStore | None = None) -> None:
         self.name = name
         self.counters = counters
-        self._store = MemoryStore()
+        self._store = store or MemoryStore()
         self._scope: trio.CancelScope | None = None
 
     @property
@@ -106,7 +109,7 @@ class NodeLife(Life):
     """A daemon that applications use."""
 
     def __init__(self, world: World, name: str, carrier: str) -> None:
-        super().__init__(name, Counters(COUNTED[carrier]))
+        super().__init__(name, Counters(COUNTED[carrier]), PooledStore(world.pool))
         self._world = world
         self._env = world.environment(name)
         self._tracer: Tracer

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 
 import trio
 
-from hushcast_directory.directories import Checks, Pinned
+from hushcast_directory.directories import Pinned
 from hushcast_node.overlay_side import OverlayParts
 from hushcast_overlay.identity import draw_identity
-from hushcast_protocol.authorities.answers import roster_of
-from hushcast_protocol.base.roster import Network, check_roster
+from hushcast_protocol.base.roster import Network
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.forwarding import Decision, Outcome, Router
 from hushcast_protocol.overlay.profile import Profile
@@ -19,6 +17,7 @@ from hushcast_runtime.environment import Environment
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_testnet.colluders import Colluders, Selecting
 from hushcast_testnet.lives import NodeLife, World
+from hushcast_testnet.sharing import shared_checks, shared_reading
 from hushcast_testnet.simulated_directories import AloneDirectory, SeveralDirectories
 
 
@@ -81,6 +80,7 @@ class Member(NodeLife):
             simulated.directories(),
             self._identity,
             simulated.checks,
+            simulated.reading,
         )
 
 
@@ -103,8 +103,8 @@ class SimulatedNetwork(World):
         self.probes_an_epoch = probes_an_epoch
         self.profile = profile
         self.directory: AloneDirectory | SeveralDirectories
-        # The same for all: done once.
-        self.checks = Checks(functools.cache(check_roster), functools.cache(roster_of))
+        self.checks = shared_checks()
+        self.reading = shared_reading()
 
     def directories(self) -> Pinned:
         """Return what the members know of the directories."""

@@ -84,8 +84,8 @@ class Followed:
         self.now = env.now
         source: Any = Agreed(env.now)
         self.keeper = RosterKeeper(NETWORK, source, env, store, self.counters)
-        connector: Any = None  # nothing is fetched
-        self.shards = Shards(None, self.keeper, source, connector, env, store, self.counters)
+        fetching: Any = None  # nothing is fetched
+        self.shards = Shards(None, self.keeper, source, fetching, env, store, self.counters)
 
     async def until(self, day: int, phase: float) -> None:
         await trio.sleep(CALENDAR.day_start(day) + phase * 60 - self.now())

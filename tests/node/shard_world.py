@@ -15,6 +15,7 @@ from hushcast_node.relay import make_relay
 from hushcast_overlay.connector import Connector
 from hushcast_overlay.identity import draw_identity
 from hushcast_overlay.rosters import RosterKeeper
+from hushcast_overlay.shard_fetching import ShardFetching
 from hushcast_overlay.shards import Shards
 from hushcast_protocol.authorities.admission import Admission
 from hushcast_protocol.authorities.heads import Beacon
@@ -281,7 +282,8 @@ class Member:
         source = WorldSource(world, env, self.name)
         self.rosters = RosterKeeper(NETWORK, source, env, self.store, self.counters)
         connector = Connector(self.transport, env, self.rosters, self._is_listed, self.counters)  # type: ignore[arg-type]
-        self.shards = Shards(self.relay, self.rosters, source, connector, env, self.store, self.counters)
+        fetching = ShardFetching(NETWORK, connector, source, env, self.counters)
+        self.shards = Shards(self.relay, self.rosters, source, fetching, env, self.store, self.counters)
         await self.rosters.load()
         await self.shards.load()
         self._scope, self._ended = trio.CancelScope(), trio.Event()

@@ -1,0 +1,147 @@
+"""Daemons of a network that is cut into shards, in one process, with an authority that only shows its head.
+
+The head, the cut and what daemons make of them are real. The authority reaches no relay and agrees with
+nobody. All daemons share what each would check and hold itself (`hushcast_testnet.sharing`).
+"""
+
+from __future__ import annotations
+
+import trio
+
+from benchmarks.memory import BEGIN, NETWORK, Daemons
+from hushcast_directory.directories import Checks
+from hushcast_overlay.identity import Identity
+from hushcast_overlay.shard_reading import Reading
+from hushcast_protocol.authorities.beacon import NOTHING
+from hushcast_protocol.authorities.heads import Accord, Certified, Head, Mark, assent_to, head_digest
+from hushcast_protocol.authorities.members import Authorities, Member
+from hushcast_protocol.authorities.requests import (
+    Agreed,
+    DirectoryAnswer,
+    DirectoryRequest,
+    Fetch,
+    Register,
+    Registered,
+)
+from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.roster import (
+    GENESIS,
+    Descriptor,
+    descriptor_digest,
+    sign_descriptor,
+)
+from hushcast_protocol.base.shard_count import bits_for
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.shards.cutting import Cut, cut
+from hushcast_protocol.shards.requests import (
+    AskLeaf,
+    AskSlice,
+    NotShown,
+    ShardAnswer,
+    ShownLeaf,
+    ShownPiece,
+    ShownSlice,
+)
+from hushcast_protocol.shards.slices import Named
+from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.transports.memory import CallAt
+from hushcast_testnet.sharing import Pool, PooledStore, shared_checks, shared_reading
+
+SETTLED_AFTER = 200.0  # virtual seconds in which each relay has fetched its own shard, at a moment of its own
+
+
+class CutDaemons(Daemons):
+    """Relays in shards of so many in the mean."""
+
+    def __init__(self, count: int, shard_size: int, call_at: CallAt | None = None) -> None:
+        """There are more than 1.41 times `shard_size` relays."""
+        super().__init__(count, call_at)
+        self._pool = Pool()
+        self._checks, self._reading = shared_checks(), shared_reading()
+        self._descriptors: dict[bytes, Signed] = {}
+        self._shown: dict[int, ShownSlice] = {}
+        relays = [self._describe(identity) for identity in self._identities]
+        calendar = NETWORK.calendar
+        self._epoch, day = calendar.epoch(BEGIN), calendar.day(BEGIN)
+        bits = bits_for(count, shard_size)
+        assert bits
+        self.cut: Cut = cut(NETWORK.id, day, digest(Domain.BEACON, bytes(32)), bits, relays)
+        self._leaves = self.cut.leaves({relay: 0 for relay, *_ in relays})
+        self._agreed = self._agree(shard_size, count)
+
+    def checks(self) -> Checks:
+        """Return checks that are each done once."""
+        return self._checks
+
+    def reading(self) -> Reading:
+        """Return readings that are each done once."""
+        return self._reading
+
+    def store(self) -> MemoryStore:
+        """Return a store whose large records all share."""
+        return PooledStore(self._pool)
+
+    async def start(self, nursery: trio.Nursery) -> None:
+        """Start all, and return when they hold their own shards."""
+        await super().start(nursery)
+        await trio.sleep(SETTLED_AFTER)
+
+    def _describe(self, identity: Identity) -> Named:
+        relay, service = identity.seed.public(), identity.service.public()
+        begin = int(BEGIN)
+        body = Descriptor(
+            NETWORK.id,
+            relay,
+            memory_address(service),
+            identity.parcel_key.public(),
+            begin,
+            begin + 2 * NETWORK.epoch_seconds,
+            0,
+        )
+        signed = sign_descriptor(identity.seed, body)
+        known = descriptor_digest(signed.body)
+        self._descriptors[known] = signed
+        return relay, known, 0
+
+    def _agree(self, shard_size: int, count: int) -> Agreed:
+        key = self.seed.public()
+        authorities = Authorities((Member(key, memory_address(key)),), 1, shard_size=shard_size)
+        head = Head(
+            NETWORK.id,
+            self._epoch,
+            GENESIS,
+            authorities,
+            digest(Domain.LISTING, b"nobody asks for it"),
+            count,
+            NOTHING,
+            (),
+            None,
+            (self.cut.sharding(self._leaves),),
+        )
+        body = encode(head)
+        given = assent_to(self.seed, Accord(NETWORK.id, self._epoch, head_digest(body)))
+        return Agreed((Certified(body, (Mark(0, given),)),), (), (), False)
+
+    def answer(self, request: DirectoryRequest) -> DirectoryAnswer:
+        """Return what an authority would."""
+        if isinstance(request, Register):
+            return Registered()
+        if isinstance(request, Fetch):
+            is_new = request.after is None or request.after < self._epoch
+            return self._agreed if is_new else Agreed((), (), (), False)
+        return self._part(request)
+
+    def _part(self, request: DirectoryRequest) -> ShardAnswer:
+        if isinstance(request, AskLeaf):
+            tree = self._leaves.tree
+            return ShownLeaf(self._leaves.bodies[request.shard], tree.path(request.shard))
+        if isinstance(request, AskSlice):
+            if request.shard not in self._shown:
+                body = self.cut.slice(request.shard, self._descriptors.get)
+                assert body is not None
+                self._shown[request.shard] = ShownSlice(body)
+            return self._shown[request.shard]
+        body = self.cut.piece(request.number, self._descriptors.get)
+        return NotShown() if body is None else ShownPiece(body, self.cut.guides.path(request.number))

@@ -1,0 +1,95 @@
+"""Sharing: what all daemons of a simulation make of the same bytes is made once, and held once.
+
+Real daemons check each roster and each slice themselves, and have disks of their own. In one process that is
+the same value ten thousand times.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+from hushcast_directory.directories import Checks
+from hushcast_overlay.shard_reading import Reading, read_shown
+from hushcast_protocol.authorities.answers import roster_of
+from hushcast_protocol.base.roster import Relay, Roster, check_roster
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.shards.neighbours import roster_of_shard
+from hushcast_protocol.shards.slices import Leaf
+from hushcast_runtime.store import Change, MemoryStore
+
+MAX_ROSTERS = 64  # whole rosters that are remembered: those of some epochs, each as signed by whoever did
+MAX_SLICES = 256  # slices that are remembered; who fetches one later, checks it again
+MAX_RECALLED = 4096  # rosters of shards that are remembered
+LEAST_SHARED = 1024  # bytes of a record that is held once; smaller ones are each daemon's own
+
+
+def shared_checks() -> Checks:
+    """Return checks of rosters that are each done once."""
+    remember = functools.lru_cache(MAX_ROSTERS)
+    return Checks(remember(check_roster), remember(roster_of))
+
+
+def shared_reading() -> Reading:
+    """Return readings of slices and leaves that are each done once."""
+    return Reading(functools.lru_cache(MAX_SLICES)(read_shown), _Rosters().make)
+
+
+class _Rosters:
+    """Rosters of shards by what they are made of, which is kept with them."""
+
+    def __init__(self) -> None:
+        self._made: dict[object, tuple[Mapping[RelayId, Relay], Roster | None, Roster]] = {}
+
+    def make(self, seated: Mapping[RelayId, Relay], leaf: Leaf, head: Roster, last: Roster | None) -> Roster:
+        key = (id(seated), leaf, head.epoch, head.digest, id(last))
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = seated, last, roster_of_shard(seated, leaf, head, last)
+            if len(self._made) > MAX_RECALLED:
+                del self._made[next(iter(self._made))]
+        return found[2]
+
+
+class Pool:
+    """Large records, each held once for all the stores that have it."""
+
+    def __init__(self) -> None:
+        self._held: dict[bytes, bytes] = {}
+        self._holders: dict[bytes, int] = {}
+
+    def take(self, value: bytes) -> bytes:
+        """Return the one copy of a record that another store has from now on."""
+        held = self._held.setdefault(value, value)
+        self._holders[held] = self._holders.get(held, 0) + 1
+        return held
+
+    def give(self, value: bytes) -> None:
+        """Note that a store has it no more."""
+        self._holders[value] -= 1
+        if not self._holders[value]:
+            del self._holders[value], self._held[value]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all records that are held."""
+        return sum(map(len, self._held))
+
+
+class PooledStore(MemoryStore):
+    """A store in memory whose large records are in a pool."""
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__()
+        self._pool = pool
+
+    def write_soon(self, *changes: Change) -> None:
+        """Make changes."""
+        for change in changes:
+            before = self._records.get(change.kind, {}).get(change.key)
+            value = change.value
+            if value is not None and len(value) >= LEAST_SHARED:
+                value = self._pool.take(value)
+            super().write_soon(Change(change.kind, change.key, value))
+            if before is not None and len(before) >= LEAST_SHARED:
+                self._pool.give(before)
