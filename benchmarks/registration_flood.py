@@ -338,6 +338,7 @@ class Flood:
     def _listing(self) -> Listing:
         found, _ = self.agreeing._archive.after(None)
         assert found is not None
+        assert found.listing is not None, "it is of the newest head"
         return found.listing
 
     async def _until(self, epoch: int) -> None:
