@@ -31,7 +31,6 @@ from hushcast_protocol.base.roster import (
     descriptor_digest,
     sign_descriptor,
 )
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.shard_count import bits_for
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode

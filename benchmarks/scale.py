@@ -22,9 +22,9 @@ import trio.testing
 from benchmarks.cut_daemons import CutDaemons
 from benchmarks.memory import Daemons
 from benchmarks.processes import resident
+from hushcast_protocol.base.shard_count import bits_for
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, parse_topic
-from hushcast_protocol.base.shard_count import bits_for
 from hushcast_runtime.logs import configure_logs
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_testnet.clock_calls import ClockCalls
