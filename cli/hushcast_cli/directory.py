@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from hushcast_cli.directory_audit import audit, evidence
+from hushcast_cli.directory_probe import probe
 from hushcast_cli.directory_set import init, members
 from hushcast_cli.options import Choices, config_option, json_option, pass_choices
 from hushcast_cli.places import config_of
@@ -18,7 +19,7 @@ def directory() -> None:
     """Run or examine a directory, make several that agree, or simulate them."""
 
 
-for _command in (init, members, audit, evidence, simulate_authorities):
+for _command in (init, members, probe, audit, evidence, simulate_authorities):
     directory.add_command(_command)
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-MOST = 64 * 1024  # bytes of what is to go into a configuration: `MAX_CONFIG`
 
-
-def read_given(file: Path, most: int = MOST) -> tuple[bytes, str]:
+def read_given(file: Path, most: int | None = None) -> tuple[bytes, str]:
     """Return a file's bytes (`-`: standard input's), and what to call it; raise `UsageError`.
 
-    One more than `most` of them, where there are more: who takes them apart says so.
+    One more than `most` of them (as many as a configuration may have, unless given), where there are more:
+    who takes them apart says so.
     """
     from hushcast_protocol.base.errors import UsageError
+    from hushcast_runtime.config import MAX_CONFIG
 
+    most = MAX_CONFIG if most is None else most
     if file == Path("-"):
         return sys.stdin.buffer.read(most + 1), "standard input"
     try:

@@ -11,6 +11,9 @@ from hushcast_cli.spark import master_option
 
 _positive = click.IntRange(min=1)
 _OF_TRACES = ("nodes", "subscribers", "publications", "out")
+"""Traces need them."""
+_BESIDE_RELAYS = {"relays", "shards", "days", "colluding", "up", "down", "seed", "master", "json"}
+"""All that says anything of shards that are only drawn."""
 
 
 @click.group()
@@ -22,17 +25,21 @@ def traces() -> None:
 def _check_kind(of_shards: dict[str, Any]) -> None:
     """Raise `UsageError` unless what is needed for traces, or for shards, is given, and not both."""
     context = click.get_current_context()
-    given = {name for name in _OF_TRACES if context.params.get(name) is not None}
+    given = {
+        name
+        for name in context.params
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+    }
     if of_shards["relays"] is None:
         if stray := [name for name, value in of_shards.items() if value is not None]:
             raise click.UsageError(f"--{stray[0]} is for a network of shards: give --relays, too", context)
         needed: tuple[str, ...] = _OF_TRACES
     else:
-        if given:
+        if stray := sorted(given - _BESIDE_RELAYS):
             raise click.UsageError(
-                f"--{min(given)} is for traces, and --relays only draws shards: leave one away", context
+                f"--{stray[0]} is for traces, and --relays only draws shards: leave one away", context
             )
-        needed, given = ("shards",), {name for name, value in of_shards.items() if value is not None}
+        needed = ("shards",)
     for parameter in context.command.params:
         if parameter.name in needed and parameter.name not in given:
             raise click.MissingParameter(ctx=context, param=parameter)

@@ -128,10 +128,10 @@ class BlockingDaemon:
         return self._wait(self._daemon.cancel, message_id, timeout=timeout)
 
     def coverage(
-        self, topic: str, *, where: str | None = None, timeout: float | None = None
+        self, topic: str, *, where: str | None = None, losses: bool = False, timeout: float | None = None
     ) -> list[Coverage]:
         """Return how much of the network reaches the subscriptions to a topic."""
-        return self._wait(self._daemon.coverage, topic, where=where, timeout=timeout)
+        return self._wait(self._daemon.coverage, topic, where=where, losses=losses, timeout=timeout)
 
     def status(self, *, timeout: float | None = None) -> dict[str, Any]:
         """Return the daemon's state."""

@@ -178,10 +178,14 @@ class Daemon:
         return (await self.ask(words.Cancel(message_id), words.Cancelled, timeout)).topic
 
     async def coverage(
-        self, topic: str, *, where: str | None = None, timeout: float | None = None
+        self, topic: str, *, where: str | None = None, losses: bool = False, timeout: float | None = None
     ) -> list[events.Coverage]:
-        """Return how much of the network reaches the subscriptions to a topic, or one of them."""
-        told = await self.ask(words.Coverage(topic, where), words.Covered, timeout)
+        """Return how much of the network reaches the subscriptions to a topic, or one of them.
+
+        With `losses`, `described["losses"]` has for each relay how many copies of probes it lost and passed
+        on, on an overlay.
+        """
+        told = await self.ask(words.Coverage(topic, where, losses), words.Covered, timeout)
         return [events.coverage(one) for one in told.subscriptions]
 
     async def status(self, *, timeout: float | None = None) -> dict[str, Any]:

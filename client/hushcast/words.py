@@ -161,10 +161,15 @@ class End(_Numbered, frozen=True, tag_field="op", tag="end"):
 
 
 class Coverage(_Numbered, frozen=True, tag_field="op", tag="coverage"):
-    """Tell what probes say of the subscriptions to a topic, or of the one with this condition."""
+    """Tell what probes say of the subscriptions to a topic, or of the one with this condition.
+
+    With `losses` the answer has `{"losses": {relay: [lost, passed]}}` for each, too: of the copies of probes
+    that a relay had, how many it lost and how many it passed on, as far as is known.
+    """
 
     topic: str
     where: str | None = None
+    losses: bool = False
 
 
 Request = (

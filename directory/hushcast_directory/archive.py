@@ -49,7 +49,7 @@ _Bodies = tuple[tuple[int, tuple[bytes, ...]], ...]
 """The leaves of an epoch, by day."""
 
 _decode: Callable[[bytes], Shown] = record_reader(Shown, "head")
-_decode_leaves: Callable[[bytes], _Bodies] = record_reader(_Bodies, "leaves")  # type: ignore[arg-type]
+_decode_leaves: Callable[[bytes], _Bodies] = record_reader(_Bodies, "leaves")
 
 
 class _Pending(NamedTuple):

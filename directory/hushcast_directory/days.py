@@ -31,10 +31,7 @@ from hushcast_runtime.store import Change, Store, record_reader
 _CUT, _HELD = "cut", "cut-descriptors"
 
 _decode_drawn: Callable[[bytes], Drawn] = record_reader(Drawn, "cut")
-_decode_held: Callable[[bytes], tuple[Signed, ...]] = record_reader(
-    tuple[Signed, ...],  # type: ignore[arg-type]
-    "descriptors of a cut",
-)
+_decode_held: Callable[[bytes], tuple[Signed, ...]] = record_reader(tuple[Signed, ...], "descriptors")
 
 
 class _Day:

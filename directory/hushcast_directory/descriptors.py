@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from hushcast_directory.succession import Succession, load_succession
+from hushcast_protocol.authorities.expulsion import Expelled, in_force, reason
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import MAX_RELAYS, Descriptor, Network, check_descriptor
@@ -33,8 +34,10 @@ class Descriptors:
         self.store = store
         self._calendar = network.calendar
         self._descriptors: dict[RelayId, tuple[Descriptor, Signed]] = {}
+        self._at: dict[str, RelayId] = {}  # by address
         self._answers_until: dict[RelayId, float] = {}
         self._allowed: frozenset[RelayId] | None = None
+        self._expelled: Sequence[Expelled] = ()
         self.succession = Succession()
         """The keys that the directory had before."""
 
@@ -43,8 +46,7 @@ class Descriptors:
         self.succession = await load_succession(self.store, self.network, self.seed.public())
         for _, value in await self.store.scan(DESCRIPTOR):
             signed = _decode_signed(value)
-            descriptor = check_descriptor(signed, self.network)
-            self._descriptors[descriptor.relay] = (descriptor, signed)
+            self._hold(check_descriptor(signed, self.network), signed)
 
     @property
     def calendar(self) -> Calendar:
@@ -71,6 +73,24 @@ class Descriptors:
         """List none but these relays from now on; `None`: all that are reached."""
         self._allowed = names
 
+    def expel(self, expelled: Sequence[Expelled]) -> None:
+        """Leave out these relays from now on, within the bounds of `in_force`, each for its time."""
+        self._expelled = expelled
+
+    def expelled(self, epoch: int) -> frozenset[RelayId]:
+        """Return who is left out in an epoch."""
+        return in_force(self._expelled, epoch, self.listed()) if self._expelled else frozenset()
+
+    def refuse_expelled(self, relay: RelayId, now: float) -> None:
+        """Raise `Refusal`, which says until when, if a relay is left out.
+
+        What others hold of it is taken all the same: as long as they list it, its descriptor is needed.
+        """
+        named = [one for one in self._expelled if one.relay == relay]
+        if named and relay in self.expelled(self._calendar.epoch(now)):
+            last = max(named, key=lambda one: one.since)
+            raise Refusal(reason(last, self._calendar.epoch_start(last.until)))
+
     def examine(self, signed: Signed, now: float) -> Descriptor:
         """Check a descriptor that a relay hands in; raise a `PeerError`, or `Refusal` with the reason."""
         descriptor = check_descriptor(signed, self.network)
@@ -86,14 +106,14 @@ class Descriptors:
         if known is not None and known[0].issued > descriptor.issued:
             raise Refusal("a newer descriptor of this relay is known")
         if len(self._descriptors) >= self.most:
-            live = self._live(now)
-            if descriptor.relay not in live and len(live) >= self.most:
-                self._refuse_if_full(descriptor.relay, live)
+            self._refuse_if_full(descriptor.relay, now)
         return descriptor
 
-    def _refuse_if_full(self, relay: RelayId, live: Collection[RelayId]) -> None:
+    def _refuse_if_full(self, relay: RelayId, now: float) -> None:
         """Raise `Refusal` if so many relays are held that this one has no place."""
-        raise Refusal(f"the network is full: it has {self.most} relays")
+        live = self._live(now)
+        if relay not in live and len(live) >= self.most:
+            raise Refusal(f"the network is full: it has {self.most} relays")
 
     def holds(self, relay: RelayId, signed: Signed) -> bool:
         """Tell whether a descriptor is just the one held of its relay."""
@@ -104,18 +124,13 @@ class Descriptors:
 
         Whoever was at its address before is not there any more: one address is one relay.
         """
-        gone = [
-            relay
-            for relay, (held, _) in self._descriptors.items()
-            if held.address == descriptor.address and relay != descriptor.relay
-        ]
-        for relay in gone:
-            del self._descriptors[relay]
-        self._descriptors[descriptor.relay] = (descriptor, signed)
-        await self.store.write(
-            Change(DESCRIPTOR, descriptor.relay, encode(signed)),
-            *(Change(DESCRIPTOR, relay, None) for relay in gone),
-        )
+        changes = [Change(DESCRIPTOR, descriptor.relay, encode(signed))]
+        before = self._at.get(descriptor.address, descriptor.relay)
+        if before != descriptor.relay:
+            self._drop(before)
+            changes.append(Change(DESCRIPTOR, before, None))
+        self._hold(descriptor, signed)
+        await self.store.write(*changes)
 
     def lapsing(self, now: float) -> list[Descriptor]:
         """Return the descriptors of listed relays that would be left out next as lapsed."""
@@ -126,6 +141,19 @@ class Descriptors:
     def carry(self, relay: RelayId, now: float) -> None:
         """List a relay once more: it could not renew, but answers at its address."""
         self._answers_until[relay] = self._calendar.epoch_start(self.coming(now)) + 1
+
+    def _hold(self, descriptor: Descriptor, signed: Signed) -> None:
+        """Hold a descriptor in memory, in place of the relay's one before."""
+        if descriptor.relay in self._descriptors:
+            self._drop(descriptor.relay)
+        self._descriptors[descriptor.relay] = (descriptor, signed)
+        self._at[descriptor.address] = descriptor.relay
+
+    def _drop(self, relay: RelayId) -> None:
+        """Hold a relay's descriptor in memory no more."""
+        descriptor, _ = self._descriptors.pop(relay)
+        if self._at.get(descriptor.address) == relay:
+            del self._at[descriptor.address]
 
     def _live(self, now: float) -> dict[RelayId, tuple[Descriptor, Signed]]:
         until, allowed = self._answers_until, self._allowed
@@ -140,6 +168,6 @@ class Descriptors:
         expired = self._descriptors.keys() - self._live(now).keys()
         # Whoever is listed may have to be carried on for a day.
         expired -= self._live(now - self._calendar.day_seconds).keys() & set(self.listed())
-        for relay in sorted(expired):
-            del self._descriptors[relay]
+        for relay in expired:
+            self._drop(relay)
         self.store.write_soon(*(Change(DESCRIPTOR, relay, None) for relay in sorted(expired)))

@@ -226,6 +226,14 @@ def examine_closed(names: frozenset[RelayId] | None, seated: Collection[RelayId]
     return [good("closed network", told)]
 
 
+def examine_expelled(left_out: int, named: int) -> Finding:
+    """Tell how many relays are left out for losing messages, of those that the list names."""
+    told = f"{counted(left_out, 'relay')} left out"
+    if left_out < named:
+        told += f", of {named} in the list: the others' time is over, or they are too many at once"
+    return good("expelled", told)
+
+
 def _name(key: PublicKey, keys: Sequence[PublicKey]) -> str:
     """Return what operators call a directory: as `hushcast directory audit` does."""
     return called(keys.index(key) + 1 if key in keys else None, key)

@@ -88,9 +88,11 @@ class Registry(Descriptors):
         """Sign the roster of the epoch that follows, or, the first time, of this one; durable on return."""
         last = self.newest
         epoch = self._calendar.epoch(now) if last is None else self._coming(now, last)
+        expelled = self.expelled(epoch)
         entries = tuple(
             Entry(signed, self._since(relay, epoch, last))
             for relay, (_, signed) in sorted(self._listed(epoch, last).items())
+            if relay not in expelled
         )
         body = RosterBody(self.network, epoch, last.digest if last else GENESIS, entries)
         signed = sign_roster(self.seed, body)
@@ -127,7 +129,7 @@ class Registry(Descriptors):
         for epoch in ahead:
             del self._rosters[epoch]
         for relay in early:
-            del self._descriptors[relay]
+            self._drop(relay)
         end = self._calendar.epoch_start(latest + 1)
         self._answers_until = {relay: until for relay, until in self._answers_until.items() if until < end}
         changes = [Change(_ROSTER, _key(epoch), None) for epoch in ahead]
@@ -135,7 +137,7 @@ class Registry(Descriptors):
         for signed in listed_descriptors(self.newest) if self.newest is not None else ():
             descriptor = check_descriptor(signed, self.network)
             if descriptor.relay not in self._descriptors:
-                self._descriptors[descriptor.relay] = (descriptor, signed)
+                self._hold(descriptor, signed)
                 changes.append(Change(DESCRIPTOR, descriptor.relay, encode(signed)))
         await self.store.write(*changes)
         return ahead

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import math
+from bisect import bisect_left, insort
+from collections.abc import Collection, Mapping
 
 from hushcast_directory.descriptors import DESCRIPTOR, Descriptors
 from hushcast_protocol.authorities.ballots import MAX_LISTED
@@ -14,6 +16,8 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import RelayId
 from hushcast_runtime.store import Change, Store
+
+LOOK_AGAIN = 60.0  # seconds between looks for expired ones where too many are held: each goes through all
 
 _Known = tuple[Descriptor, Signed]
 
@@ -32,7 +36,8 @@ class Roll(Descriptors):
         self._beacon: bytes | None = None
         self._replaced: dict[RelayId, _Known] = {}  # what relays signed before their newest descriptors
         self._by_digest: dict[bytes, Signed] = {}
-        self._places: dict[RelayId, bytes] = {}  # in line, by the beacon of now: a flood asks often
+        self._line: list[tuple[bytes, RelayId]] = []  # newcomers that are held, by places in line, in order
+        self._looked = -math.inf
 
     async def load(self) -> None:
         """Read back what was kept before a restart."""
@@ -43,9 +48,8 @@ class Roll(Descriptors):
         """Go on from a head: who has a seat, and by which beacon newcomers are drawn."""
         self._seats = {relay: since for relay, *_, since in listing.seats}
         self.waiting = len(listing.waiting)
-        if beacon != self._beacon:
-            self._places = {}
         self._epoch, self._beacon = listing.epoch, beacon
+        self._line = sorted(self._place(relay) for relay in self._descriptors if relay not in self._seats)
         # More than these could neither be seated nor wait by the next head.
         self.most = min(Roll.most, max(MAX_RELAYS, len(self._seats)) + MAX_WAITING)
 
@@ -78,7 +82,8 @@ class Roll(Descriptors):
 
         Of a relay whose newest descriptor was issued after `agreed`, when the exchange began, the one before
         it is named if it still holds: not everybody has the newest yet. `was_away` tells that there were no
-        heads of late: relays that could not renew stay, as they do at a single directory.
+        heads of late: relays that could not renew stay, as they do at a single directory. Who is expelled is
+        not named.
         """
         start = self._calendar.epoch_start(epoch)
         chosen = self._live(start)
@@ -91,6 +96,8 @@ class Roll(Descriptors):
             chosen |= {
                 relay: carried[relay] for relay in self._seats if relay in carried and relay not in chosen
             }
+        for relay in self.expelled(epoch) & chosen.keys():
+            del chosen[relay]
         return tuple(sorted(_listed(*chosen[relay]) for relay in self._first_in_line(chosen)))
 
     async def admit(self, descriptor: Descriptor, signed: Signed) -> None:
@@ -100,9 +107,12 @@ class Roll(Descriptors):
             self._replaced[descriptor.relay] = before
         self._by_digest[descriptor_digest(signed.body)] = signed
         await super().admit(descriptor, signed)
-        if len(self._descriptors) > self.most:
-            kept = set(self._first_in_line(self._descriptors))
-            await self._forget(relay for relay in sorted(self._descriptors) if relay not in kept)
+        gone = []
+        while len(self._descriptors) > self.most and self._line:
+            gone.append(self._line[-1][1])
+            self._drop(gone[-1])
+        if gone:
+            await self.store.write(*(Change(DESCRIPTOR, relay, None) for relay in gone))
         self._tidy()
 
     async def forget(self, now: float) -> None:
@@ -111,18 +121,30 @@ class Roll(Descriptors):
         self._replaced = {relay: known for relay, known in self._replaced.items() if known[0].expires > now}
         self._tidy()
 
-    def _refuse_if_full(self, relay: RelayId, live: Collection[RelayId]) -> None:
-        if relay in self._seats:
+    def _refuse_if_full(self, relay: RelayId, now: float) -> None:
+        """Raise `Refusal` if so many are before a newcomer; cheap, as in a flood each asks."""
+        if relay in self._seats or relay in self._descriptors:
             return
-        last = max((self._place(one) for one in live if one not in self._seats), default=b"")
-        if place_in_line(self._beacon, relay) > last:
+        if self._line and self._place(relay) < self._line[-1]:
+            return
+        if not 0 <= now - self._looked < LOOK_AGAIN:
+            self._looked = now
+            self._forget_expired(now)
+        if len(self._descriptors) >= self.most:
             raise Refusal("too many relays wait for a seat: who waits is drawn anew each day, try again then")
 
-    def _place(self, relay: RelayId) -> bytes:
-        place = self._places.get(relay)
-        if place is None:
-            place = self._places[relay] = place_in_line(self._beacon, relay)
-        return place
+    def _hold(self, descriptor: Descriptor, signed: Signed) -> None:
+        super()._hold(descriptor, signed)
+        if descriptor.relay not in self._seats:
+            insort(self._line, self._place(descriptor.relay))
+
+    def _drop(self, relay: RelayId) -> None:
+        super()._drop(relay)
+        if relay not in self._seats:
+            del self._line[bisect_left(self._line, self._place(relay))]
+
+    def _place(self, relay: RelayId) -> tuple[bytes, RelayId]:
+        return place_in_line(self._beacon, relay), relay
 
     def _first_in_line(self, relays: Collection[RelayId]) -> list[RelayId]:
         """Return those with a seat, and as many newcomers as a ballot has room for."""
@@ -133,16 +155,8 @@ class Roll(Descriptors):
         others.sort(key=self._place)
         return [*seated, *others][: self.most]
 
-    async def _forget(self, relays: Iterable[RelayId]) -> None:
-        gone = list(relays)
-        for relay in gone:
-            del self._descriptors[relay]
-        await self.store.write(*(Change(DESCRIPTOR, relay, None) for relay in gone))
-
     def _tidy(self) -> None:
-        """Forget digests and places of what is held no more, now and then."""
-        if len(self._places) > 2 * self.most:
-            self._places = {}
+        """Forget digests of what is held no more, now and then."""
         if len(self._by_digest) > 2 * (len(self._descriptors) + len(self._replaced)) + 64:
             self._replaced = {
                 relay: known for relay, known in self._replaced.items() if relay in self._descriptors

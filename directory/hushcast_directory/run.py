@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import structlog
@@ -11,12 +12,19 @@ from hushcast_directory.checks import MAX_CHECKS, MAX_RENEWALS
 from hushcast_directory.closed import read_names
 from hushcast_directory.counted import DIRECTORY_COUNTERS
 from hushcast_directory.daemon import Directory, DirectoryParts
-from hushcast_directory.doctor import examine_alone, examine_closed, examine_one_of_several
+from hushcast_directory.doctor import (
+    examine_alone,
+    examine_closed,
+    examine_expelled,
+    examine_one_of_several,
+)
+from hushcast_directory.expelled import ExpelledFile, follow
 from hushcast_directory.registry import Registry
 from hushcast_directory.roll import Roll
 from hushcast_directory.server import MAX_CONNECTIONS, MAX_FETCHES
 from hushcast_directory.settings import DirectorySettings
 from hushcast_directory.upgrade import VERSION
+from hushcast_protocol.authorities.expulsion import Expelled
 from hushcast_protocol.authorities.members import MAX_AUTHORITIES
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import UsageError
@@ -49,7 +57,8 @@ log = structlog.get_logger("directory")
 def run_directory(load: Load[DirectorySettings]) -> None:
     """Run the directory until SIGTERM or SIGINT; raises the `HushcastError` that ended it.
 
-    SIGHUP makes it list the relays that a closed network names then, and vote for whom its configuration has.
+    SIGHUP makes it list the relays that a closed network names then, and vote for whom its configuration has;
+    the list of expelled relays it follows by itself.
     """
     settings = load()
     directory = _Directory(settings)
@@ -61,12 +70,15 @@ class _Directory(Process):
         super().__init__(settings, DIRECTORY)
         self._own = settings
         self._names = _names(settings)
+        self._expelled = _expelled_file(settings)
+        self._left_out = _left_out(self._expelled)
         self._seed: Seed | None = None
         self._directory: Directory | None = None
 
     def apply(self, fresh: DirectorySettings) -> None:
-        """Take another list of relays and what is voted for; `UsageError`, which changes nothing."""
-        names = _names(fresh)
+        """Take other lists of relays and what is voted for; `UsageError`, which changes nothing."""
+        names, expelled = _names(fresh), _expelled_file(fresh)
+        left_out = _left_out(expelled)
         if self._directory is not None:
             sitting, agreeing = fresh.sitting(self._key), self._directory.publishing
             if isinstance(agreeing, Agreeing) is (sitting is None):
@@ -74,7 +86,13 @@ class _Directory(Process):
             if isinstance(agreeing, Agreeing) and sitting is not None:
                 agreeing.sit(sitting)
             self._directory.registry.confine(names)
-        self._names = names
+        self._names, self._expelled = names, expelled
+        self._expel(left_out)
+
+    def _expel(self, left_out: Sequence[Expelled]) -> None:
+        self._left_out = left_out
+        if self._directory is not None:
+            self._directory.registry.expel(left_out)
 
     @property
     def _key(self) -> PublicKey:
@@ -97,6 +115,7 @@ class _Directory(Process):
             else Roll(network, seed, around.store)
         )
         registry.confine(self._names)
+        registry.expel(self._left_out)
         service = load_seed(settings.state_path() / KEY_FILES[1], around.env.randomness)
         directory = self._directory = Directory(
             DirectoryParts(
@@ -108,6 +127,8 @@ class _Directory(Process):
     def _give_out(self) -> None:
         assert self._directory is not None
         assert self._directory.listener is not None
+        pause = self._directory.registry.calendar.lead
+        self._living.start_soon(follow, lambda: self._expelled, self._expel, pause)
         path = self._own.state_path() / NETWORK_FILE
         _write_network_file(path, self._own, self._directory.listener.address, self._key)
 
@@ -122,6 +143,8 @@ class _Directory(Process):
         registry, publishing, now = directory.registry, directory.publishing, directory.clock.now()
         known, epoch = registry.count(now), registry.calendar.epoch(now)
         found = examine_closed(self._names, registry.listed())
+        if self._expelled is not None:
+            found.append(examine_expelled(len(registry.expelled(epoch)), len(self._left_out)))
         if not isinstance(publishing, Agreeing):
             return examine_alone(publishing, known, self._own.first_roster, epoch) + found
         state, first = self._own.state_path(), self._own.first_roster
@@ -134,6 +157,14 @@ class _Directory(Process):
 
 def _names(settings: DirectorySettings) -> frozenset[RelayId] | None:
     return None if settings.relays is None else read_names(Path(settings.relays))
+
+
+def _expelled_file(settings: DirectorySettings) -> ExpelledFile | None:
+    return None if settings.expelled is None else ExpelledFile(Path(settings.expelled))
+
+
+def _left_out(file: ExpelledFile | None) -> Sequence[Expelled]:
+    return (file.changed() or ()) if file is not None else ()
 
 
 def _write_network_file(path: Path, settings: DirectorySettings, address: Address, key: PublicKey) -> None:

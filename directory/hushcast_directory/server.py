@@ -187,6 +187,7 @@ class DirectoryServer:
 
     async def _register(self, signed: Signed, work: Work | None) -> Registered:
         descriptor = self._registry.examine(signed, self._env.now())
+        self._registry.refuse_expelled(descriptor.relay, self._env.now())
         # Anybody can hand in a descriptor from a roster: a known one causes no check.
         if not self._registry.holds(descriptor.relay, signed):
             if self.agreeing is not None:

@@ -73,7 +73,7 @@ class AuthoritiesSection(SetSection, frozen=True, kw_only=True):
 class DirectorySettings(ExaminedSettings, frozen=True, kw_only=True):
     """Settings of `hushcast directory run`."""
 
-    live: ClassVar[frozenset[str]] = frozenset({"log", "relays", "authorities"})
+    live: ClassVar[frozenset[str]] = frozenset({"log", "relays", "expelled", "authorities"})
     """The keys that a running directory applies."""
 
     network: NetworkSection
@@ -81,6 +81,8 @@ class DirectorySettings(ExaminedSettings, frozen=True, kw_only=True):
     """Relays that must have registered before the first roster is published."""
     relays: PathText | None = None
     """A file with the names of the relays that may be listed: a closed network. Otherwise all may."""
+    expelled: PathText | None = None
+    """A file with relays that are left out for some days, which `hushcast directory probe` writes."""
     authorities: AuthoritiesSection | None = None
     """The directories that agree, if this is one of them, or is to be alone what they are together."""
 

@@ -185,12 +185,11 @@ class Network:
         return frozenset(way for way in found if self._may_read(way))
 
     def _publish(self, topic: str, enclosed: Enclosed, done: Done, delay: float) -> None:
-        found = self._ways.of_topic(topic)
-        source = None if found is None else self._source_of(found[0])
-        if found is None or source is None:
+        found = self._way_out(topic)
+        if found is None:
             done(Reason.TOPIC_NAME_INVALID)
             return
-        way, path = found
+        way, path, source = found
         properties = travelling(unmarked(enclosed.properties), self._settings.properties)
         try:
             content = enclose(Enclosed(enclosed.payload, path, enclosed.retain, properties))
@@ -203,13 +202,24 @@ class Network:
             # 0x95, for what is too large, has no place in a PUBACK.
             done(first if isinstance(first, Reason) else Reason.IMPLEMENTATION_SPECIFIC_ERROR)
             return
+        told = self._and_changed(done)
+        self._out.put(Leaving(source.topic, content, told, delay, self._attributes(way, path), make))
+
+    def _way_out(self, topic: str) -> tuple[Way, str, Source] | None:
+        """Return a topic's way, the path on it and its source, `None` where it does not travel any more."""
+        found = self._ways.of_topic(topic)
+        source = None if found is None else self._source_of(found[0])
+        return None if found is None or source is None else (*found, source)
+
+    def _and_changed(self, done: Done) -> Done:
+        """Return what tells the outcome, and that there is something to be kept."""
 
         def told(reason: int) -> None:
             done(reason)
             if self._state is not None:
                 self._state.changed()
 
-        self._out.put(Leaving(source.topic, content, told, delay, self._attributes(way, path), make))
+        return told
 
     def _attributes(self, way: Way, path: str) -> dict[str, str]:
         """Return what relays route a message with this path by."""
@@ -218,21 +228,16 @@ class Network:
 
     def _tell(self, one: Unsent, done: Done) -> None:
         """Tell the other gateways what was withdrawn here."""
-        found = self._ways.of_topic(one.topic)
-        source = None if found is None else self._source_of(found[0])
-        if found is None or source is None or self._keys_of(found[0]) is None:
+        found = self._way_out(one.topic)
+        if found is None or self._keys_of(found[0]) is None:
             done(Reason.TOPIC_NAME_INVALID)  # its alias is not configured any more
             return
-        way, path = found
+        way, path, source = found
 
         def make(_: bytes) -> Made | Reason:
             return self._sealed(lambda: self._keyed[way.name].withdraw(one.lock, self._env.now()))
 
-        def told(reason: int) -> None:
-            done(reason)
-            if self._state is not None:
-                self._state.changed()
-
+        told = self._and_changed(done)
         self._out.put(Leaving(source.topic, b"", told, 0.0, self._attributes(way, path), make))
 
     def _make(self, way: Way, topic: str, enclosed: Enclosed, content: bytes) -> Made | Reason:

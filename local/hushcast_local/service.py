@@ -100,10 +100,17 @@ class Service:
         for inbox in inboxes:
             await inbox.acknowledge(cursor)
 
-    def coverage(self, topic: Topic, predicate: Predicate | None = None) -> list[dict[str, Any]]:
-        """Describe how much of the network reaches the subscriptions to a topic, or one of them."""
+    def coverage(
+        self, topic: Topic, predicate: Predicate | None = None, losses: bool = False
+    ) -> list[dict[str, Any]]:
+        """Describe how much of the network reaches the subscriptions to a topic, or one of them.
+
+        With `losses` also how many copies of probes each relay lost and passed on, by its name.
+        """
         return [
-            {"topic": topic.name, "where": write_where(held.interest.predicate)} | held.route.coverage()
+            {"topic": topic.name, "where": write_where(held.interest.predicate)}
+            | held.route.coverage()
+            | ({"losses": _losses(held)} if losses else {})
             for held in self.subscriber.find(topic, predicate)
         ]
 
@@ -132,6 +139,11 @@ class Service:
     def status(self) -> dict[str, Any]:
         """Describe how much is held for applications."""
         return {"subscriptions": len(self.subscriber.subscriptions), "outbox": len(self._outbox)}
+
+
+def _losses(held: Subscription) -> dict[str, list[float]]:
+    counts = sorted(held.route.losses().items())
+    return {relay.hex(): [round(lost, 3), round(passed, 3)] for relay, (lost, passed) in counts}
 
 
 class InboxFeed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import trio
@@ -92,6 +92,10 @@ class KeptRoute:
     def coverage(self) -> dict[str, Any]:
         """Return the share of origins that reach it, by its probes, and who seems to lose messages."""
         return self._route.coverage.describe()
+
+    def losses(self) -> Mapping[bytes, tuple[float, float]]:
+        """Return how many copies of its probes each relay lost and passed on."""
+        return self._route.coverage.losses()
 
     async def probe(self, message: Message) -> bool:
         """Drop a probe; return whether an origin took it."""

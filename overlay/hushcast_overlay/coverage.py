@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from hushcast_protocol.base.wire import RelayId
-from hushcast_protocol.overlay.coverage import Probe, Way, judged, share, suspects, weight
+from hushcast_protocol.overlay.coverage import Losses, Probe, Way, judged, losses, share, suspects, weight
 
 MAX_PROBES = 8192  # outcomes remembered for one route: four for each relay of a full roster; 2 MB
 MAX_SHUNNED = 0.25  # share of the relays; no network with more bad ones would work anyway
@@ -125,6 +125,10 @@ class Coverage:
         """
         found = [relay for relay in self.suspects() if relay in relays]
         return found if len(found) <= MAX_SHUNNED * len(relays) else []
+
+    def losses(self) -> dict[RelayId, Losses]:
+        """Return how many copies of probes each relay lost and passed on, by all outcomes remembered."""
+        return losses(self._outcomes)
 
     def describe(self) -> dict[str, Any]:
         """Return the share of origins that reach the subscription, its 95 % interval, and the suspects.

@@ -6,6 +6,8 @@ whole guide. Tomorrow's is fetched at a moment of each relay's own, so that not 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import structlog
 import trio
 
@@ -14,9 +16,7 @@ from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.shard_fetching import ShardFetching
 from hushcast_overlay.shard_keeper import FAILURES, FIRST_PAUSE, LONGEST_PAUSE, ShardKeeper
 from hushcast_overlay.shard_serving import ShardServing
-from hushcast_protocol.authorities.beacon import DRAWN
 from hushcast_protocol.base.backoff import Backoff
-from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.shards.guides import draw_guides, piece_bits
@@ -36,25 +36,29 @@ class OwnShards:
         keeper: ShardKeeper,
         fetching: ShardFetching,
         serving: ShardServing,
+        wanted: Callable[[], dict[int, Sharding]],
         env: Environment,
     ) -> None:
+        """`wanted` returns the cuts that count now, by their days."""
         self._us = us
         self._rosters = rosters
         self._calendar = rosters.calendar
         self._keeper = keeper
         self._fetching = fetching
         self._serving = serving
+        self._wanted = wanted
         self._env = env
 
     async def run(self) -> None:
         """Take up each cut that a roster tells of, until cancelled."""
+        await self._rosters.fresh()  # after an absence old rosters tell of days gone by
         async with trio.open_nursery() as nursery:
             begun: set[int] = set()
             while True:
-                told = {one.day: one for head in self._rosters.rosters() for one in head.shards if one.bits}
-                for day in sorted(told.keys() - begun):
-                    nursery.start_soon(self._hold, told[day])
-                begun = set(told)
+                wanted = self._wanted()
+                for day in sorted(wanted.keys() - begun):
+                    nursery.start_soon(self._hold, wanted[day])
+                begun = set(wanted)
                 await self._rosters.changed()
 
     async def _hold(self, sharding: Sharding) -> None:
@@ -65,7 +69,7 @@ class OwnShards:
             await self._env.sleep_until(self._moment(sharding))
         longest = min(LONGEST_PAUSE, self._calendar.lead)
         backoff = Backoff(min(FIRST_PAUSE, longest), longest, self._env.randomness)
-        while self._is_told_of(sharding):
+        while sharding.day in self._wanted():
             try:
                 kept = await self._keeper.find(sharding, shard)
                 if self._is_guide(kept, sharding):
@@ -78,15 +82,11 @@ class OwnShards:
             return
 
     def _moment(self, sharding: Sharding) -> float:
-        """Draw when to fetch a shard: at once if its day has begun, else before subscriptions renew."""
+        """Draw when to fetch a shard: at once if its day has begun, else in half an epoch from now."""
         now = self._env.now()
-        drawn = self._calendar.epoch_start((sharding.day - 1) * EPOCHS_A_DAY + DRAWN)
-        is_tomorrows = sharding.day > self._calendar.day(now)
-        last = drawn + self._calendar.grace if is_tomorrows else now
+        begins = self._calendar.day_start(sharding.day)
+        last = min(now + self._calendar.grace, begins - self._calendar.lead)
         return self._env.uniform(now, max(last, now + self._calendar.lead / 100))
-
-    def _is_told_of(self, sharding: Sharding) -> bool:
-        return any(one.day == sharding.day for head in self._rosters.rosters() for one in head.shards)
 
     def _is_guide(self, kept: KeptShard, sharding: Sharding) -> bool:
         drawn = draw_guides(sharding.beacon, ((relay, b"", 0) for relay in kept.seated))

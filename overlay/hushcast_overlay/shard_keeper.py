@@ -212,6 +212,7 @@ class ShardKeeper:
 
     async def _follow(self, kept: KeptShard) -> None:
         """Take a leaf each epoch, until cancelled."""
+        await self._rosters.fresh()  # after an absence old rosters tell of days gone by
         longest = min(LONGEST_PAUSE, self._calendar.lead)
         backoff = Backoff(min(FIRST_PAUSE, longest), longest, self._env.randomness)
         while True:

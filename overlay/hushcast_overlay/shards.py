@@ -54,7 +54,9 @@ class Shards:
         self._keeper = ShardKeeper(us, rosters, self._fetching, self._guides, self.serving, env, counters)
         self._own: OwnShards | None = None
         if us is not None:
-            self._own = OwnShards(us, rosters, self._keeper, self._fetching, self.serving, env)
+            self._own = OwnShards(
+                us, rosters, self._keeper, self._fetching, self.serving, self._cuts_wanted, env
+            )
         self._us = us
 
     @property
@@ -199,21 +201,23 @@ class Shards:
                 seen.append(near)
                 yield near
 
-    def _days_wanted(self) -> set[int]:
-        """Return the days of the cuts that count now: for yesterday until it lapses, today, tomorrow."""
+    def _cuts_wanted(self) -> dict[int, Sharding]:
+        """Return the cuts that count now, by their days: for yesterday until it lapses, today, tomorrow."""
         now = self._env.now()
         days = {*self.calendar.open_days(now), self.calendar.day(now) + 1}
-        return {sharding.day for day in days if (sharding := self.sharding(day)) is not None}
+        told = [sharding for day in days if (sharding := self.sharding(day)) is not None]
+        return {sharding.day: sharding for sharding in told}
 
     async def _forget_lapsed(self) -> None:
+        await self._rosters.fresh()  # what a restart took up may have lapsed meanwhile
         while True:
-            await self._env.sleep_until(self.calendar.next_middle(self._env.now()))
             if self._env.is_certain() and self._rosters.newest is not None:
-                staying = self._days_wanted()
+                staying = self._cuts_wanted().keys()
                 self._keeper.forget(staying)
                 self._guides.forget(staying)
                 self._fetching.forget(staying)
                 await self.serving.forget(staying)
+            await self._env.sleep_until(self.calendar.next_middle(self._env.now()))
 
 
 assert DRAWN < GIVEN_UP < EPOCHS_A_DAY

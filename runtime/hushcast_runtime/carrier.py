@@ -86,6 +86,9 @@ class Route(Protocol):
     def coverage(self) -> dict[str, Any]:
         """Describe how much of the network reaches it, by its probes."""
 
+    def losses(self) -> Mapping[bytes, tuple[float, float]]:
+        """Return how many copies of its probes each relay lost and passed on; empty where nobody can tell."""
+
     async def probe(self, message: Message) -> bool:
         """Hand over a message of this interest as publications are, and watch for its arrival.
 

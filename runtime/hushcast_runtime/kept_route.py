@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import trio
@@ -54,6 +54,10 @@ class KeptRoute:
     def coverage(self) -> dict[str, Any]:
         """Return the share of its probes that came back."""
         return self._route.coverage.describe()
+
+    def losses(self) -> Mapping[bytes, tuple[float, float]]:
+        """Return nothing: whoever loses its messages is not told apart."""
+        return {}
 
     async def probe(self, message: Message) -> bool:
         """Hand over a probe; return whether it was taken. Raises `Refusal` as `Carrier.hand_over`."""

@@ -13,6 +13,7 @@ from hushcast_protocol.base.roster import Network
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.forwarding import Decision, Outcome, Router
 from hushcast_protocol.overlay.profile import Profile
+from hushcast_runtime.environment import Environment
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_testnet.colluders import Colluders, Selecting
 from hushcast_testnet.lives import NodeLife, World
@@ -21,16 +22,18 @@ from hushcast_testnet.simulated_directories import AloneDirectory, SeveralDirect
 
 
 class _Loss(Router):
-    """A hostile relay's decision: it takes every message, confirms it and sends it nowhere."""
+    """A hostile relay's decisions: it takes every message, confirms it, and sends some of them nowhere."""
 
-    def __init__(self) -> None:
-        pass
+    def __init__(self, honest: Router, share: float, env: Environment) -> None:
+        """Take the place of a router, and lose a share of what it would pass on."""
+        vars(self).update(vars(honest))
+        self._share = share
+        self._env = env
 
     def route(self, message: Message, previous: bytes, now: float) -> Decision:
-        return Decision(Outcome.DUPLICATE)
-
-    def use_label(self, label: bytes) -> None:
-        pass
+        if self._share >= 1.0 or self._env.uniform(0.0, 1.0) < self._share:
+            return Decision(Outcome.DUPLICATE)
+        return super().route(message, previous, now)
 
 
 class Member(NodeLife):
@@ -41,6 +44,7 @@ class Member(NodeLife):
         self.drops = False
         """Whether it silently loses what it should forward."""
         self._together: Colluders | None = None
+        self._share = 1.0
         self._simulated = simulated
         self._identity = draw_identity(self._env.randomness) if is_relay else None
         node = self._identity.seed.public().hex() if self._identity else name
@@ -55,14 +59,18 @@ class Member(NodeLife):
         """Start the daemon on what is on its disk."""
         await super().start(nursery)
         if self.drops:
-            self.lose_messages(self._together)
+            self.lose_messages(self._together, self._share)
 
-    def lose_messages(self, together: Colluders | None = None) -> None:
-        """Confirm and lose all messages from now on, or those that it chooses `together` with others."""
-        self.drops, self._together = True, together
+    def lose_messages(self, together: Colluders | None = None, share: float = 1.0) -> None:
+        """Confirm and lose a share of all messages from now on, or those chosen `together` with others."""
+        self.drops, self._together, self._share = True, together, share
         relay = self.daemon.overlay.relay
         assert relay is not None
-        relay.forwarding._router = Selecting(relay, together) if together is not None else _Loss()
+        forwarding = relay.forwarding
+        if together is not None:
+            forwarding._router = Selecting(relay, together)
+        else:
+            forwarding._router = _Loss(forwarding._router, share, self._env)
 
     def _carrier(self) -> OverlayParts:
         simulated = self._simulated

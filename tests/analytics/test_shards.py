@@ -10,7 +10,7 @@ import pytest
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.generator.asked import Asked as Traced
 from hushcast_analytics.generator.presence import presence
-from hushcast_analytics.shards import drawing, naming
+from hushcast_analytics.shards import drawing
 from hushcast_analytics.shards.drawing import Asked, shard_days
 from hushcast_analytics.shards.figures import figures
 from hushcast_analytics.shards.naming import ComingAndGoing, named
@@ -84,7 +84,7 @@ def by_hand(asked: Asked, moving: ComingAndGoing) -> list[list[bool]]:
 @pytest.mark.spark
 def test_who_is_there_like_nobody_else_is_named(spark, monkeypatch):
     asked, moving = Asked(relays=300, shards=1, days=3, seed=5), ComingAndGoing(up=20, down=8)
-    monkeypatch.setattr(naming, "RELAYS_A_PIECE", 77)
+    monkeypatch.setattr(drawing, "RELAYS_A_PIECE", 77)
     there = by_hand(asked, moving)
     days = [[tuple(row[24 * day : 24 * day + 24]) for row in there] for day in range(asked.days)]
     counts = [Counter(patterns) for patterns in days]

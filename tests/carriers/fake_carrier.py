@@ -210,6 +210,9 @@ class FakeRoute:
     def coverage(self) -> dict[str, Any]:
         return {"probes": self._probes}
 
+    def losses(self) -> dict[bytes, tuple[float, float]]:
+        return {}
+
     async def probe(self, message: Message) -> bool:
         heard = _Heard()
         await self._carrier.hand_over(message, heard)

@@ -119,7 +119,7 @@ def warm_spark(spark, monkeypatch):
 @pytest.mark.spark
 def test_the_helps_example_of_shards_tells_its_figures(warm_spark, capfd):
     (example,) = (line for line in _examples() if "--relays" in line)
-    assert run([*example, "--down", "6", "--json"]) == 0
+    assert run([*example, "--up", "48", "--down", "6", "--seed", "1", "--json"]) == 0
     found = json.loads(capfd.readouterr().out)
     assert found["shard_days"] == 16
     assert 400 < found["smallest"] <= 500 <= found["largest"] < 600
@@ -136,6 +136,14 @@ def test_the_helps_example_of_shards_tells_its_figures(warm_spark, capfd):
         ("--relays 5", "--shards is missing"),
         ("--relays 5 --shards 3", "a power of two"),
         ("--relays 5 --shards 2 --out x", "--out is for traces"),
+        ("--relays 5 --shards 2 --topics 1", "--topics is for traces"),
+        ("--relays 5 --shards 2 --epochs 3", "--epochs is for traces"),
+        ("--relays 5 --shards 2 --profile paper", "--profile is for traces"),
+        ("--relays 5 --shards 2 --run x", "--run is for traces"),
+        ("--relays 5 --shards 2 --clients 0", "--clients is for traces"),
+        ("--relays 5 --shards 2 --authors 0", "--authors is for traces"),
+        ("--relays 5 --shards 2 --origins 2", "--origins is for traces"),
+        ("--relays 5 --shards 2 --depth 2", "--depth is for traces"),
         ("--days 5", "give --relays, too"),
     ],
 )

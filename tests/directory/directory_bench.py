@@ -19,7 +19,7 @@ from hushcast_node.counted import COUNTERS
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.authorities.members import Member
 from hushcast_protocol.base.addresses import Address, memory_address
-from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import Descriptor, Network, SignedRoster, sign_descriptor
 from hushcast_protocol.base.secrets import ParcelKey, Seed
@@ -143,13 +143,15 @@ class Bench:
             await self.client().register(self.descriptor(number))
 
     async def keep_registered(self, number: int) -> None:
-        """What a relay does: register every half epoch, whether the directory answers or not."""
+        """What a relay does: register every half epoch, whatever the directory answers."""
         while True:
             try:
                 await self.register(number)
             except TransportError:
                 await trio.sleep(2)
                 continue
+            except Refusal:
+                pass
             await trio.sleep(EPOCH / 2)
 
     # Daemons

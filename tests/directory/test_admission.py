@@ -107,7 +107,7 @@ async def test_a_flood_of_names_stays_under_its_cap_and_moves_no_seat(
         assert len(roll._descriptors) <= 200
     assert refused > 2000
     assert len(await store.scan("descriptor")) == 200
-    assert len(roll._by_digest) + len(roll._places) < 1500
+    assert len(roll._by_digest) + len(roll._line) < 1500
     listed = {relay for relay, *_ in roll.ballot(now // 60 + 1, now + 1, False)}
     keys = sorted((seed.public() for seed in names), key=lambda key: place_in_line(beacon, key))
     assert listed == {seed.public() for seed in seated} | set(keys[:150])

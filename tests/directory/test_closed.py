@@ -79,7 +79,7 @@ async def test_a_file_that_says_something_else_is_refused(tmp_path: Path, text: 
 async def test_a_list_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "relays"
     file.write_text("".join(f"{name(number).hex()}\n" for number in range(3)))
-    monkeypatch.setattr(closed, "MAX_RELAYS", 2)
+    monkeypatch.setattr(closed, "MAX_SEATED", 2)
     with pytest.raises(UsageError, match="lists 3 relays"):
         read_names(file)
     monkeypatch.setattr(closed, "MAX_NAMES_FILE", 100)

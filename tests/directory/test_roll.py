@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from random import Random
 
 import pytest
 import trio
 from directory_bench import BEGIN, CALENDAR, EPOCH, NETWORK, parcel_key, relay_seed
 
-from hushcast_directory.roll import Roll
+from hushcast_directory.roll import LOOK_AGAIN, Roll
 from hushcast_protocol.authorities.listing import MAX_WAITING, Listed, Listing, place_in_line
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import Refusal
@@ -127,3 +128,65 @@ async def test_a_flood_takes_nobodys_seat_and_the_line_is_drawn(monkeypatch: pyt
     await again.load()
     assert {relay for relay, *_ in again.ballot(NEXT, math.inf, False)} == listed
     await trio.lowlevel.checkpoint()
+
+
+async def test_who_has_expired_makes_room_and_is_looked_for_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Roll, "most", 12)
+    roll = Roll(NETWORK, OWN, MemoryStore())
+    roll.follow(seats(), DRAWN)
+    line = sorted(range(60), key=lambda number: place_in_line(DRAWN, name(number)))
+    for number in line[:12]:
+        await admit(roll, number, BEGIN)
+    with pytest.raises(Refusal, match="drawn anew"):
+        await admit(roll, line[40], BEGIN + 1)
+    late = BEGIN + 3 * EPOCH + 1  # all have expired
+    assert late > BEGIN + LOOK_AGAIN
+    await admit(roll, line[40], late)
+    assert [relay for relay, *_ in roll.held(late)] == [name(line[40])]
+    assert len(await roll.store.scan("descriptor")) == 1
+    for number in line[20:31]:
+        await admit(roll, number, late)
+    # Too many again, and too soon to look: who is earlier in line takes the place of the last.
+    with pytest.raises(Refusal, match="drawn anew"):
+        await admit(roll, line[50], late + 1)
+    await admit(roll, line[5], late + 1)
+    assert name(line[40]) not in {relay for relay, *_ in roll.held(late + 1)}
+
+
+async def test_however_they_come_and_go_the_first_in_line_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At random: names come, renew, move to an address of another one, get seats, lapse; days begin."""
+    monkeypatch.setattr(Roll, "most", 15)
+    random, now = Random(3), BEGIN
+    roll = Roll(NETWORK, OWN, MemoryStore())
+    beacon, seated = DRAWN, list[int]()
+    roll.follow(seats(), beacon)
+    for step in range(600):
+        now += random.random() * 5
+        if step % 40 == 39:
+            held = [number for number in range(40) if roll.issued(name(number)) is not None]
+            seated = random.sample(held, min(3, len(held)))
+            beacon = random.randbytes(32)
+            roll.follow(seats(*seated), beacon)
+            await roll.forget(now)
+        number, at = random.randrange(40), random.randrange(40)
+        address = memory_address(name(number if random.random() < 0.7 else at))
+        body = Descriptor(
+            NETWORK.id, name(number), address, parcel_key(number).public(), int(now), int(now) + 100, 5
+        )
+        signed = sign_descriptor(relay_seed(number), body)
+        try:
+            await roll.admit(roll.examine(signed, now), signed)
+        except Refusal:
+            assert len(roll._descriptors) == roll.most
+            assert all(
+                place_in_line(beacon, relay) < place_in_line(beacon, name(number))
+                for relay in roll._descriptors.keys() - {name(one) for one in seated}
+            )
+        waiting = roll._descriptors.keys() - {name(one) for one in seated}
+        assert roll._line == sorted((place_in_line(beacon, relay), relay) for relay in waiting)
+        assert roll._at == {known.address: relay for relay, (known, _) in roll._descriptors.items()}
+        assert len(roll._descriptors) <= roll.most
+        stored = {relay for relay, _ in await roll.store.scan("descriptor")}
+        assert stored == set(roll._descriptors)

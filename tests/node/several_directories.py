@@ -7,6 +7,7 @@ from small_network import Process, SmallNetwork, until
 
 from hushcast_directory.agreeing import Agreeing, Sitting
 from hushcast_directory.directories import Pinned
+from hushcast_directory.expelled import ExpelledFile, follow
 from hushcast_directory.registry import Registry
 from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
@@ -39,6 +40,7 @@ class Authority(Process):
         self.sitting: Sitting | None = None
         self.server: DirectoryServer | None = None
         self.registry: Registry | None = None
+        self.expelled: ExpelledFile | None = None
         self._store = MemoryStore()
         self._first_roster = first_roster
 
@@ -53,7 +55,9 @@ class Authority(Process):
         listener = await transport.listen(self.seed)
         self.server = DirectoryServer(env, transport, net.id, self.seed, held, sitting=self.sitting)
         task_status.started()
-        await self.server.run(listener)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(follow, lambda: self.expelled, held.expel, net.calendar.lead)
+            await self.server.run(listener)
 
     @property
     def head(self) -> Head | None:

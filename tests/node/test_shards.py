@@ -272,6 +272,22 @@ async def test_what_has_lapsed_is_dropped_from_memory_and_disk():
         assert len(kept) == len(member.shards.serving._parts)
 
 
+async def test_a_relay_that_was_away_asks_for_what_counts_now():
+    async with network(relays=8, bits=1) as world:
+        member = world.member("relay", world.ids[0])
+        await member.start()
+        await until_epoch(world, world.epoch + 1)
+        await member.stop()
+        await world.env.sleep_until(CALENDAR.day_start(DAY + 1) + 2.6 * EPOCH)
+        again = world.member("again", world.ids[0], member.store)
+        await again.start()
+        await trio.sleep(35)  # a second for each head
+        assert again.shards.is_seated(world.ids[0], DAY + 1)
+        assert {request.day for request in again.asked} == {DAY + 1}
+        await world.env.sleep_until(CALENDAR.day_start(DAY + 1) + 4.6 * EPOCH)
+        assert again.shards.serving.slice(DAY, world.shard_of(world.ids[0], DAY)) is None
+
+
 async def test_without_a_beacon_the_shards_of_before_stay():
     async with network(relays=8, bits=1) as world:
         world.without.add(DAY + 1)

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 import trio
 from shard_world import DAY, EPOCH, NETWORK, Member, ShardWorld, client, network
+from small_network import until
 
 from hushcast_overlay import strangers
 from hushcast_protocol.base.links import Link
@@ -253,7 +254,7 @@ async def test_a_second_frame_and_what_only_relays_say_get_no_answer():
             channel = await ask(world, member, said)  # type: ignore[arg-type]
             with pytest.raises(TransportError):
                 await channel.one(5.0)
-        assert member.counters["refused_form"] == 3
+        await until(lambda: member.counters["refused_form"] == 3, 5.0)
         channel = await ask(world, member, AskSlice(DAY, shard))
         await channel.send(AskSlice(DAY, shard))
         assert isinstance(await channel.one(5.0), ShownSlice)

@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from hushcast_protocol.authorities.heads import Certified
+from hushcast_protocol.base.roster import Network
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.shards.requests import (
+    AskLeaf,
+    AskPiece,
+    AskSlice,
+    NotShown,
+    ShardAnswer,
+    ShownLeaf,
+    ShownPiece,
+    ShownSlice,
+)
+from hushcast_testnet.authorities.desk import Answer, Desk
 from hushcast_testnet.authorities.liars import main
 from hushcast_testnet.authorities.run import Outcome, Plan, simulate
 
@@ -59,3 +74,19 @@ def test_liars_need_a_directory_that_is_one_of_several_and_stands_still(tmp_path
         main([str(config)])
     with pytest.raises(SystemExit, match="give the configurations"):
         main([])
+
+
+def test_liars_show_no_part_of_shards_that_was_asked_for() -> None:
+    """They are silent, show nothing, or another part than was asked for."""
+    asked = (AskLeaf(7, 1, 2), AskSlice(1, 2), AskPiece(1, 0))
+    honest: dict[object, ShardAnswer] = {
+        AskLeaf(7, 1, 3): ShownLeaf(b"leaf 3", ()),
+        AskSlice(1, 3): ShownSlice(b"slice 3"),
+        AskPiece(1, 1): ShownPiece(b"piece 1", ()),
+    }
+    network = Network("liars", "hardened", 60)
+    desk = Desk(network, honest.__getitem__, lambda epoch: Certified(b"", ()), Random(1))
+    given = [desk.answer(Seed(bytes(32)), request) for request in asked * 20]
+    assert {None, NotShown(), *honest.values()} == set(given)
+    assert sum(desk.given.values()) == 60
+    assert desk.given.keys() == {Answer.SILENT, Answer.LACKING, Answer.OTHER}

@@ -114,6 +114,25 @@ def share(probes: Iterable[Probe]) -> tuple[float, float, float]:
     return (arrived, *wilson(arrived, size))
 
 
+class Losses(NamedTuple):
+    """How many copies that one relay had it lost, and passed on; estimates, so no whole numbers."""
+
+    lost: float
+    passed: float
+
+
+def losses(probes: Iterable[Probe]) -> dict[RelayId, Losses]:
+    """Return what became of copies at each relay that any path led through, by the most likely loss rates.
+
+    A relay under another one that loses everything counts as one that passed on what it was given.
+    """
+    held = list(probes)
+    sure = Counter(relay for probe in held if probe.arrived for relay in probe.way)
+    found = {relay: Losses(0.0, float(count)) for relay, count in sure.items()}
+    lost, passed = _losses(held)
+    return found | {relay: Losses(count, passed[relay]) for relay, count in lost.items()}
+
+
 def suspects(probes: Iterable[Probe]) -> list[RelayId]:
     """Return the relays that probably lose messages, the surest first.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import count, islice
 
 import numpy as np
 import numpy.typing as npt
@@ -27,15 +29,22 @@ def presence(asked: Asked) -> Presence:
     there = np.ones((asked.daemons, asked.epochs), dtype=np.bool_)
     if not asked.down:
         return there
-    daemons = np.arange(asked.daemons)
-    now = uniform(asked.seed, "begins up", daemons) < asked.up / (asked.up + asked.down)
-    leaves, returns = 1 / asked.up, min(1.0, 1 / asked.down)
-    for epoch in range(asked.epochs):
-        if epoch:
-            chance = uniform(asked.seed, "comes or goes", daemons, epoch)
-            now = np.where(now, chance >= leaves, chance < returns)
+    rows = there_by_epoch(asked.seed, np.arange(asked.daemons), asked.up, asked.down)
+    for epoch, now in enumerate(islice(rows, asked.epochs)):
         there[:, epoch] = now
     return there
+
+
+def there_by_epoch(seed: int, daemons: npt.NDArray[np.int64], up: float, down: float) -> Iterator[Presence]:
+    """Yield, epoch by epoch without end, which of the daemons with these numbers are there.
+
+    `up` and `down` are the mean epochs that one is there, and away; `down` is above 0.
+    """
+    now = uniform(seed, "begins up", daemons) < up / (up + down)
+    for epoch in count(1):
+        yield now
+        chance = uniform(seed, "comes or goes", daemons, epoch)
+        now = np.where(now, chance >= 1 / up, chance < min(1.0, 1 / down))
 
 
 @lru_cache(maxsize=2)

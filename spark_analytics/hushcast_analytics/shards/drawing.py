@@ -68,26 +68,30 @@ class Asked:
 
 def shard_days(spark: SparkSession, asked: Asked) -> DataFrame:
     """Return, for each day and shard, how many relays it has and how many of them collude."""
-    pieces = -(-asked.relays // RELAYS_A_PIECE)
-    counted = spark.range(0, pieces, 1, pieces).mapInArrow(_worker(asked), _COLUMNS)
+    counted = piece_by_piece(spark, asked.relays, lambda relays: _counted(asked, relays), _COLUMNS)
     sums = (F.sum(name).alias(name) for name in ("relays", "colluders"))
     return counted.groupBy("day", "shard").agg(*sums)
 
 
-def _worker(asked: Asked) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def work(numbered: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def piece_by_piece(
+    spark: SparkSession, relays: int, work: Callable[[range], Iterator[pa.RecordBatch]], columns: str
+) -> DataFrame:
+    """Return what `work` makes of all relays, given the numbers of some of them at a time."""
+
+    def of_pieces(numbered: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbered:
             for piece in batch.column(0).to_pylist():
-                yield from _counted(asked, piece)
+                first = piece * RELAYS_A_PIECE
+                yield from work(range(first, min(first + RELAYS_A_PIECE, relays)))
 
-    return work
+    pieces = -(-relays // RELAYS_A_PIECE)
+    return spark.range(0, pieces, 1, pieces).mapInArrow(of_pieces, columns)
 
 
-def _counted(asked: Asked, piece: int) -> Iterator[pa.RecordBatch]:
-    """Count one piece of the relays, day after day."""
-    first = piece * RELAYS_A_PIECE
-    relays = [asked.relay(number) for number in range(first, min(first + RELAYS_A_PIECE, asked.relays))]
-    colluding = max(0, asked.colluders - first)
+def _counted(asked: Asked, numbers: range) -> Iterator[pa.RecordBatch]:
+    """Count some of the relays, day after day."""
+    relays = [asked.relay(number) for number in numbers]
+    colluding = max(0, asked.colluders - numbers.start)
     number = np.arange(asked.shards)
     for day in range(asked.days):
         beacon, bits = asked.beacon(day), asked.bits

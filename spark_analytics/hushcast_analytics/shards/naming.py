@@ -7,9 +7,10 @@ and under another address, shows one day, and nothing ties it to the one before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +20,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from hushcast_analytics.errors import TracesError
-from hushcast_analytics.generator.draws import uniform
-from hushcast_analytics.shards.drawing import RELAYS_A_PIECE, Asked
+from hushcast_analytics.generator.presence import there_by_epoch
+from hushcast_analytics.shards.drawing import Asked, piece_by_piece
 from hushcast_analytics.tables import EPOCHS_A_DAY
 
 _COLUMNS = "relay long, day long, fresh long, staying long"
@@ -63,32 +64,16 @@ def patterns(spark: SparkSession, asked: Asked, moving: ComingAndGoing) -> DataF
 
     `fresh` for those of the day; `staying` for all from the first day on.
     """
-    pieces = -(-asked.relays // RELAYS_A_PIECE)
-    return spark.range(0, pieces, 1, pieces).mapInArrow(_worker(asked, moving), _COLUMNS)
+    return piece_by_piece(spark, asked.relays, lambda relays: _seen(asked, moving, relays), _COLUMNS)
 
 
-def _worker(
-    asked: Asked, moving: ComingAndGoing
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def work(numbered: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in numbered:
-            for piece in batch.column(0).to_pylist():
-                yield from _seen(asked, moving, piece)
-
-    return work
-
-
-def _seen(asked: Asked, moving: ComingAndGoing, piece: int) -> Iterator[pa.RecordBatch]:
-    first = piece * RELAYS_A_PIECE
-    relays = np.arange(first, min(first + RELAYS_A_PIECE, asked.relays))
-    now = uniform(asked.seed, "begins up", relays) < moving.up / (moving.up + moving.down)
+def _seen(asked: Asked, moving: ComingAndGoing, numbers: range) -> Iterator[pa.RecordBatch]:
+    relays = np.asarray(numbers)
+    there = there_by_epoch(asked.seed, relays, moving.up, moving.down)
     staying = np.zeros(len(relays), np.int64)
     for day in range(asked.days):
         fresh = np.zeros(len(relays), np.int64)
-        for epoch in range(day * EPOCHS_A_DAY, (day + 1) * EPOCHS_A_DAY):
-            if epoch:
-                chance = uniform(asked.seed, "comes or goes", relays, epoch)
-                now = np.where(now, chance >= 1 / moving.up, chance < 1 / moving.down)
+        for now in islice(there, EPOCHS_A_DAY):
             fresh = fresh << 1 | now
         staying = _joined(staying, fresh)
         columns = (relays, np.full(len(relays), day), fresh, staying)
