@@ -14,9 +14,12 @@ from hushcast_cli.options import (
     json_option,
     pass_choices,
     profile_option,
+    shard_size_option,
 )
+from hushcast_cli.simulated_authorities import AUTHORITIES
 from hushcast_cli.simulated_brokers import OfBrokers, brokers_options, counts_of
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.brokers.conditions import Condition
 from hushcast_protocol.overlay.profile import MAX_TREES, PROFILES, Root
 
@@ -53,6 +56,13 @@ _share = click.FloatRange(0, 0.9)
     help="With --carrier brokers: edge brokers, below two inner ones.",
 )
 @brokers_options
+@click.option(
+    "--authorities",
+    type=click.IntRange(1, AUTHORITIES),
+    metavar="N",
+    help="Directories that agree on rosters; unless given one signs them alone.",
+)
+@shard_size_option()
 @click.option("--subscribers", type=_positive, metavar="K", help="Subscribers on each topic.")
 @click.option("--publications", type=_positive, metavar="P", help="Messages published.")
 @click.option("--topics", type=_positive, metavar="T", help="Topics; one unless given.")
@@ -152,6 +162,8 @@ def simulate(
     delay_rosters: float,
     read_probes: float,
     minutes: float | None,
+    authorities: int | None,
+    shard_size: int | None,
     **others: Any,
 ) -> None:
     """Simulate a network in this process, faster than time.
@@ -164,6 +176,7 @@ def simulate(
     \b
     Example:
       hushcast testnet simulate --nodes 100 --subscribers 10 --publications 50
+      hushcast testnet simulate --nodes 60 --authorities 3 --shard-size 10 --subscribers 2 --publications 50
       hushcast testnet simulate --carrier central --nodes 40 --subscribers 10 --publications 50 --kill 0.2
       hushcast testnet simulate --carrier brokers --nodes 40 --subscribers 30 --publications 50 --k 3
       hushcast testnet simulate --carrier brokers --clients 64 --privacy full --layers 2 --traces /tmp/traces
@@ -171,7 +184,7 @@ def simulate(
     of_brokers = OfBrokers(**{name: others.pop(name) for name in OfBrokers.__annotations__})
     nodes, subscribers, publications, topics = counts_of(of_brokers.clients, others)
     if carrier == "overlay":
-        check_nodes(nodes)
+        check_nodes(nodes, is_cut=authorities is not None and shard_size != 0)
     from hushcast_testnet.faults import Faults
     from hushcast_testnet.scenario import Scenario
 
@@ -194,9 +207,21 @@ def simulate(
         proxies,
         edges,
         _terms(**others),
+        authorities=authorities or 0,
+        shard_size=_size(authorities, shard_size, profile),
     )
     of_brokers.check(scenario)
     _run(choices, of_brokers.added_to(scenario))
+
+
+def _size(authorities: int | None, shard_size: int | None, profile: str) -> int:
+    if shard_size is not None and authorities is None:
+        raise UsageError("--shard-size: a directory that signs alone cuts nothing; give --authorities")
+    if PROFILES[profile].root is Root.LISTED:
+        if shard_size:
+            raise UsageError(f"--shard-size: a network of profile {profile} has no shards")
+        return 0
+    return SHARD_SIZE if shard_size is None else shard_size
 
 
 def _terms(
@@ -259,6 +284,7 @@ def check_served(scenario: Scenario) -> None:
     from hushcast_protocol.central.network import MAX_PROXIES
 
     overlays = {
+        "--authorities": scenario.authorities,
         "--depth": scenario.depth is not None,
         "--origins": scenario.origins != 1,
         "--trees": scenario.trees != 1,
@@ -286,6 +312,8 @@ def check_served(scenario: Scenario) -> None:
 
 def check_learning(scenario: Scenario) -> None:
     """Raise `UsageError` if those who want to learn cannot in this scenario."""
+    if scenario.authorities:
+        raise UsageError("--authorities: who wants to learn does so by one directory that signs alone")
     if scenario.delay_rosters and scenario.read_probes:
         raise UsageError("--delay-rosters and --read-probes are two simulations: give one of them")
     name = "--delay-rosters" if scenario.delay_rosters else "--read-probes"
@@ -312,9 +340,11 @@ def check_learning(scenario: Scenario) -> None:
             )
 
 
-def check_nodes(nodes: int) -> None:
-    """Raise `UsageError` if there are more relays than a roster lists."""
-    from hushcast_protocol.base.roster import MAX_RELAYS
+def check_nodes(nodes: int, is_cut: bool = False) -> None:
+    """Raise `UsageError` if there are more relays than a roster lists, or than directories cut."""
+    from hushcast_protocol.base.roster import MAX_RELAYS, MAX_SEATED
 
-    if nodes > MAX_RELAYS:
+    if is_cut and nodes > MAX_SEATED:
+        raise UsageError(f"--nodes {nodes}: a network in shards has at most {MAX_SEATED} relays")
+    if not is_cut and nodes > MAX_RELAYS:
         raise UsageError(f"--nodes {nodes}: a roster lists at most {MAX_RELAYS} relays")

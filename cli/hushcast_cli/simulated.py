@@ -25,6 +25,16 @@ def rows(result: Mapping[str, Any], nodes: str = "relays") -> Iterator[tuple[str
     yield "receipts", f"{result['receipts']:,}; {lost} {why}"
     yield "transmissions", f"{sent:,}; the paths add up to {ideal:,}{ratio}"
     yield "time", f"{result['virtual_seconds']:,.0f} s in the network, {result['seconds']:,.1f} s here"
+    costs = result["costs"]
+    if costs.get("shards", 1) > 1:
+        yield "machine", f"{result['cpu_seconds']:,.1f} s of CPU, {result['megabytes']:,.0f} MB at most"
+        yield "shards", f"{costs['shards']:,}"
+        for name in ("leases", "links"):
+            yield f"{name} a relay", _spread(costs[name])
+        yield "installed", f"{counted(costs['installed'], 'parcel')} opened by relays"
+        for role, spread in costs["bytes_fetched"].items():
+            if spread:
+                yield f"bytes a {role} fetched", _spread(spread)
     if result["gaps_reported"]:
         yield "gaps", f"{counted(result['gaps_reported'], 'message')} reported missing"
     if repaired["pairs"]:
@@ -32,6 +42,10 @@ def rows(result: Mapping[str, Any], nodes: str = "relays") -> Iterator[tuple[str
     for name, label in _FOUND.items():
         for key, value in result[name].items():
             yield f"{label}: {key.replace('_', ' ')}", _shown(value)
+
+
+def _spread(spread: Mapping[str, float]) -> str:
+    return f"{spread['mean']:,.0f} in the mean, {spread['least']:,} to {spread['most']:,}" if spread else "-"
 
 
 def _shown(value: Any) -> str:

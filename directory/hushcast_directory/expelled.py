@@ -11,10 +11,10 @@ import trio
 
 from hushcast_protocol.authorities.expulsion import Expelled
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.roster import MAX_RELAYS
+from hushcast_protocol.base.roster import MAX_SEATED
 from hushcast_runtime.files import write_private
 
-MAX_EXPELLED_FILE = MAX_RELAYS * 256  # bytes: a relay on each line, and room for why
+MAX_EXPELLED_FILE = MAX_SEATED * 256  # bytes: a relay on each line, and room for why
 LOOK_WITHIN = 60.0  # seconds after which a changed list is read; before an epoch's ballots in any case
 
 _HEADER = "# Relays that this directory leaves out: a name, the epoch since when, and why.\n"

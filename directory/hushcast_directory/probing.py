@@ -126,7 +126,7 @@ class Probing:
         after = extended(before, found, self._calendar.epoch(now), met)
         if after != before:
             expelled.write(self._file, after)
-        log.info("judged", trials=len(trials), relays=len(met), losers=len(found), expelled=len(after))
+        log.info("relays judged", relays=len(met), count=len(after))
 
     async def _trouble(self, error: HushcastError) -> None:
         self.problem = str(error)

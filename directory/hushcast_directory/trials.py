@@ -10,7 +10,7 @@ import msgspec
 
 from hushcast_protocol.authorities.expulsion import Trial
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.roster import MAX_RELAYS
+from hushcast_protocol.base.roster import MAX_SEATED
 from hushcast_runtime.config import KeyText
 from hushcast_runtime.files import write_private
 
@@ -18,7 +18,7 @@ MAX_TRIALS = 512  # 64 subscriptions of 8 epochs each, for two days; more say no
 MAX_HIDDEN = 64  # subscriptions of one authority: each is a mailbox, and a lease at every relay
 
 _Counts = tuple[Annotated[float, msgspec.Meta(ge=0)], Annotated[float, msgspec.Meta(ge=0)]]
-_Relays = Annotated[dict[KeyText, _Counts], msgspec.Meta(max_length=MAX_RELAYS)]
+_Relays = Annotated[dict[KeyText, _Counts], msgspec.Meta(max_length=MAX_SEATED)]
 
 
 class Hidden(msgspec.Struct, frozen=True):

@@ -29,7 +29,17 @@ async def examine_overlay(
     listener = side.listener if side is not None else None
     if side is not None and newest is not None and (seat := _seat(side, newest, env)) is not None:
         found.append(seat)
+    if side is not None and side.registration_problem is not None and side.search is None:
+        found.append(_not_registered(side.registration_problem))
     return [*found, await examine_descriptor(listener), await examine_reach(listener, transport, env)]
+
+
+def _not_registered(problem: str) -> Finding:
+    return warning(
+        "registration",
+        f"not taken: {problem}",
+        "it is tried again; if that lasts, ask whoever runs the directory, and mend what is said here",
+    )
 
 
 def _neighbours(side: OverlaySide, env: Environment) -> set[RelayId]:

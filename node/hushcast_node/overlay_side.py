@@ -211,6 +211,11 @@ class OverlaySide:
         return "waiting for the directory to reach the onion service"
 
     @property
+    def registration_problem(self) -> str | None:
+        """Why a relay's last descriptor was not taken, in the directory's words; `None`: it was."""
+        return self._registration.problem
+
+    @property
     def search(self) -> Search | None:
         """The search for a relay's work, if one goes on."""
         working = self._registration.working

@@ -33,6 +33,7 @@ OVERLAY_COUNTERS = {
     "views_passed_over": "rosters shown by peers that no roster lists, which prove nothing",
     "rosters_held": "rosters, or those of a shard, not acted on because they lack too many relays at once",
     "rosters_late": "rosters that came when others had acted on them for long",
+    "bytes_fetched": "bytes of rosters, and of parts of a network in shards, that were taken",
     "shards_taken": "shards whose relays were fetched, and found to be what the authorities agreed on",
     "shard_fetches_failed": "attempts to get the relays of a shard, or who is there in an epoch, that failed",
     "shard_relays_failed": "parts of shards for which relays were asked in vain, and then authorities",

@@ -189,6 +189,7 @@ class RosterKeeper:
         await self._keep(standing, record)
         self._hold(standing)
         self._counters.add("rosters_taken")
+        self._counters.add("bytes_fetched", len(record))
         log.info("roster taken", epoch=roster.epoch, relays=count(roster))
         self._tell(standing)
         self._changed.unpark_all()

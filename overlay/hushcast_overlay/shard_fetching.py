@@ -19,7 +19,7 @@ from hushcast_protocol.base.addresses import Address, parse_address
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.roster import Network, Relay
 from hushcast_protocol.base.sharding import Sharding
-from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.base.wire import RelayId, encode
 from hushcast_protocol.shards.guides import Guide, read_whole_piece
 from hushcast_protocol.shards.requests import (
     AskLeaf,
@@ -49,6 +49,7 @@ LONGEST_DELAY = (
 Parts = tuple[tuple[Guide, ...], ...]
 """The guides of each shard of a piece."""
 T = TypeVar("T")
+ShownT = TypeVar("ShownT", ShownLeaf, ShownSlice, ShownPiece)
 
 log = structlog.get_logger("shards")
 
@@ -106,7 +107,7 @@ class ShardFetching:
                 raise DecodeError("another part of a network was shown than the leaf asked for")
             return read_leaf(answer.leaf, answer.path, sharding, shard), answer
 
-        return await self._fetch(AskLeaf(epoch, sharding.day, shard), read, whom)
+        return self._counted(await self._fetch(AskLeaf(epoch, sharding.day, shard), read, whom))
 
     async def slice(self, sharding: Sharding, leaf: Leaf, whom: Iterable[Asked]) -> tuple[Shard, ShownSlice]:
         """Return the relays of a shard by a checked leaf of it."""
@@ -116,7 +117,7 @@ class ShardFetching:
                 raise DecodeError("another part of a network was shown than the slice asked for")
             return self.reading.slice(answer, leaf, sharding, self._network)
 
-        return await self._fetch(AskSlice(sharding.day, leaf.shard), read, whom)
+        return self._counted(await self._fetch(AskSlice(sharding.day, leaf.shard), read, whom))
 
     async def piece(self, sharding: Sharding, number: int, whom: Iterable[Asked]) -> tuple[Parts, ShownPiece]:
         """Return the guides of each shard of a piece."""
@@ -126,7 +127,11 @@ class ShardFetching:
                 raise DecodeError("another part of a network was shown than the piece of the guide asked for")
             return read_whole_piece(answer.body, answer.path, sharding, number), answer
 
-        return await self._fetch(AskPiece(sharding.day, number), read, whom)
+        return self._counted(await self._fetch(AskPiece(sharding.day, number), read, whom))
+
+    def _counted(self, taken: tuple[T, ShownT]) -> tuple[T, ShownT]:
+        self._counters.add("bytes_fetched", len(encode(taken[1])))
+        return taken
 
     async def pause(self) -> None:
         """Wait some seconds at random between two steps that follow each other."""

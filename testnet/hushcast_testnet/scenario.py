@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,10 @@ CLEAR = Privacy()
 EPOCH_SECONDS = 3600
 BEGIN = 10_000 * EPOCHS_A_DAY * EPOCH_SECONDS + 2.5 * EPOCH_SECONDS
 REPAIRED_AFTER = 2  # epochs after a fault, from which publications count as repaired
+
+
+THIS_MACHINE = ("seconds", "cpu_seconds", "megabytes")
+"""Fields of a result that depend on where it was made."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Result:
-    """The result; the same scenario gives the same result except for `seconds`."""
+    """The result; the same scenario gives the same result except for what `THIS_MACHINE` lists."""
 
     nodes: int
     pairs: int
@@ -95,6 +99,13 @@ class Result:
     hidden: dict[str, int]
     """With `terms`: how many `subscriptions` there are in the end, how many are shown `wider`, and for how
     many `nothing` is shown."""
+
+    costs: dict[str, Any] = field(default_factory=dict)
+    """On the overlay what daemons hold and fetched in the end (`costs_of`)."""
+    cpu_seconds: float = 0.0
+    """Of this process in the run."""
+    megabytes: float = 0.0
+    """The most that this process ever had resident."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields for JSON."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import random
+import resource
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,11 +21,13 @@ from hushcast_overlay.route import Route
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.content.topics import Interest, Topic
 from hushcast_protocol.overlay.profile import PROFILES, Root
+from hushcast_protocol.overlay.tree import Tree
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_runtime.wording import counted
 from hushcast_testnet.broker_simulation import BrokersSimulation
 from hushcast_testnet.central_simulation import CentralSimulation
 from hushcast_testnet.clock_calls import ClockCalls
+from hushcast_testnet.costs import costs_of
 from hushcast_testnet.faults import keep_churning, kill_at_once, make_droppers
 from hushcast_testnet.inventory import CarrierName
 from hushcast_testnet.members import Member, SimulatedNetwork
@@ -43,13 +46,18 @@ def simulate(scenario: Scenario, progress: Callable[[str], None] = lambda text: 
     internals: Any = trio._core._run
     internals._r = random.Random(scenario.seed)  # noqa: S311
     internals._ALLOW_DETERMINISTIC_SCHEDULING = True
-    began = time.perf_counter()
+    began, worked = time.perf_counter(), time.process_time()
     clock = trio.testing.MockClock(autojump_threshold=0)
     with rare_collections():
         result = trio.run(
             _MADE[scenario.carrier](scenario, progress, ClockCalls(clock).call_at).run, clock=clock
         )
-    return replace(result, seconds=round(time.perf_counter() - began, 3))
+    return replace(
+        result,
+        seconds=round(time.perf_counter() - began, 3),
+        cpu_seconds=round(time.process_time() - worked, 3),
+        megabytes=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6, 1),
+    )
 
 
 @contextmanager
@@ -82,6 +90,7 @@ class _Simulation(SimulatedRun):
         self._relays: list[Member] = []
         self._clients: list[Member] = []
         self._routes: list[tuple[Topic, Route]] = []
+        self._trees: dict[tuple[Topic, int], list[Tree]] = {}
         self._delays: RosterDelays | None = None
         self._readers: ProbeReaders | None = None
 
@@ -119,6 +128,7 @@ class _Simulation(SimulatedRun):
     async def _subscribe(self, interests: list[Interest], nursery: trio.Nursery) -> None:
         """Subscribe, and have those who only want to learn begin."""
         await super()._subscribe(interests, nursery)
+        nursery.start_soon(self._note_trees)
         scenario, simulated = self._scenario, self._simulated
         if scenario.delay_rosters:
             spy, delay = self._relays[-1], scenario.delay_rosters
@@ -136,6 +146,7 @@ class _Simulation(SimulatedRun):
         nursery.start_soon(keep_churning, faults, self._relays, self._env, nursery)
 
     def _figures(self) -> dict[str, Any]:
+        self._look_at_trees()
         return {
             "transmissions": sum(member.counters["messages_sent"] for member in self._relays),
             "ideal": sum(self._ideal(sent, publication) for sent, publication in self._accepted()),
@@ -143,14 +154,27 @@ class _Simulation(SimulatedRun):
             "companions": self._delays.found() if self._delays is not None else {},
             "conditions": self._readers.found() if self._readers is not None else {},
             "hidden": {},
+            "costs": costs_of(self._relays, self._clients),
         }
 
     def _ideal(self, sent: Sent, publication: Publication) -> int:
         """Return the sum of the ways from a publication's origins to the mailboxes."""
-        day = publication.message.day
-        routes = [held for topic, held in self._routes if topic == sent.topic]
-        trees = [planned.installation.tree for held in routes for planned in held.on(day)]
+        trees = self._trees.get((sent.topic, publication.message.day), [])
         return sum(tree.path_length(o) for tree in trees for o in publication.origins if o in tree.parents)
+
+    async def _note_trees(self) -> None:
+        """Note the trees of each day before it is over, until cancelled."""
+        while True:
+            self._look_at_trees()
+            await trio.sleep(EPOCH_SECONDS)
+
+    def _look_at_trees(self) -> None:
+        calendar, now = self._simulated.network.calendar, self._env.now()
+        for day in {calendar.day(now), *calendar.open_days(now)}:
+            for topic in {topic for topic, _ in self._routes}:
+                held = [planned for one, route in self._routes if one == topic for planned in route.on(day)]
+                if held:  # else it is over
+                    self._trees[topic, day] = [planned.installation.tree for planned in held]
 
     def _told(self, routes: list[Route]) -> dict[str, Any]:
         bad = {relay.key for relay in self._relays if relay.drops}

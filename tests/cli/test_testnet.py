@@ -13,7 +13,8 @@ from hushcast_cli.simulated import rows
 COUNTS = ["pairs", "delivered", "duplicates", "transmissions", "ideal"]
 FAULTS = ["receipts", "lost_with_receipt", "gaps_reported", "repaired", "told"]
 FOUND = ["companions", "conditions", "hidden"]
-FIELDS = ["nodes", *COUNTS, "virtual_seconds", "seconds", *FAULTS, *FOUND]
+MACHINE = ("seconds", "cpu_seconds", "megabytes")
+FIELDS = ["nodes", *COUNTS, "virtual_seconds", "seconds", *FAULTS, *FOUND, "costs", *MACHINE[1:]]
 SIMULATE = ("testnet", "simulate", "--nodes", "8", "--subscribers", "2", "--publications", "3")
 
 
@@ -29,7 +30,8 @@ async def test_simulate_prints_the_line_of_the_contract(tmp_path: Path) -> None:
 
 async def test_simulate_replays_from_its_seed() -> None:
     first, second = [await hushcast(*SIMULATE, "--seed", "7", "--profile", "paper", "--json") for _ in "ab"]
-    assert first.objects[0] | {"seconds": 0} == second.objects[0] | {"seconds": 0}
+    elsewhere = dict.fromkeys(MACHINE, 0)
+    assert first.objects[0] | elsewhere == second.objects[0] | elsewhere
 
 
 async def test_simulate_for_people() -> None:
@@ -53,6 +55,7 @@ def test_what_a_simulation_was_asked_for_is_shown_without_python_words() -> None
         "companions": {},
         "conditions": conditions,
         "hidden": {},
+        "costs": {},
     }
     lines = dict(rows(result | {"gaps_reported": 1} | found))
     assert lines["relays"] == "1,000"
@@ -67,9 +70,34 @@ def test_what_a_simulation_was_asked_for_is_shown_without_python_words() -> None
     assert "companions" not in " ".join(lines)
 
 
+def test_what_a_network_in_shards_costs_is_shown() -> None:
+    spread = {"least": 1, "mean": 2.4, "most": 1_500}
+    costs = {"shards": 4, "leases": spread, "links": spread, "installed": 48}
+    costs["bytes_fetched"] = {"relay": spread, "client": {}}
+    result = {"nodes": 9, "pairs": 1, "delivered": 1, "duplicates": 0, "transmissions": 1, "ideal": 1}
+    result |= {"virtual_seconds": 1.0, "seconds": 1.0, "receipts": 1, "lost_with_receipt": 0}
+    found = dict.fromkeys(("told", "companions", "conditions", "hidden"), {})
+    machine = {"cpu_seconds": 12.34, "megabytes": 445.4, "repaired": {"pairs": 0}, "gaps_reported": 0}
+    lines = dict(rows(result | found | machine | {"costs": costs}))
+    assert lines["machine"] == "12.3 s of CPU, 445 MB at most"
+    assert lines["shards"] == "4"
+    assert lines["leases a relay"] == "2 in the mean, 1 to 1,500"
+    assert lines["installed"] == "48 parcels opened by relays"
+    assert lines["bytes a relay fetched"] == "2 in the mean, 1 to 1,500"
+    assert "bytes a client fetched" not in lines
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
+        (["--shard-size", "10"], "give --authorities"),
+        (["--shard-size", "3", "--authorities", "3"], "--shard-size"),
+        (["--authorities", "10"], "--authorities"),
+        (["--authorities", "3", "--shard-size", "10", "--profile", "paper"], "has no shards"),
+        (["--authorities", "3", "--carrier", "central"], "--authorities is about relays"),
+        (["--authorities", "3", "--delay-rosters", "1", "--minutes", "60", "--topics", "2"], "--authorities"),
+        (["--nodes", "2001", "--authorities", "3", "--shard-size", "0"], "at most 2000 relays"),
+        (["--nodes", "16385", "--authorities", "3"], "at most 16384 relays"),
         (["--nodes", "0"], "--nodes"),
         (["--nodes", "2001"], "2000"),
         (["--subscribers", "9", "--profile", "paper"], "--subscribers"),

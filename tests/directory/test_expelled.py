@@ -63,10 +63,10 @@ async def test_an_authority_names_them_on_no_ballot_and_knows_them_all_the_same(
     seats = Listing(NOW, tuple(sorted((name(number), bytes(16), NOW) for number in range(8))), ())
     roll.follow(seats, None)
     roll.expel([Expelled(name(3), NOW)])
-    assert {relay for relay, _ in roll.ballot(NOW + 1, math.inf, False)} == {
+    assert {relay for relay, *_ in roll.ballot(NOW + 1, math.inf, False)} == {
         name(number) for number in range(8) if number != 3
     }
-    assert {relay for relay, _ in roll.ballot(NOW + 4, math.inf, True)} == {
+    assert {relay for relay, *_ in roll.ballot(NOW + 4, math.inf, True)} == {
         name(number) for number in range(8) if number != 3
     }
     assert {held[0] for held in roll.held(BEGIN)} == {name(number) for number in range(8)}
@@ -100,7 +100,7 @@ async def test_a_list_is_written_and_read(tmp_path: Path) -> None:
         (name(1).hex().encode() + b" -7", "line 1: not the name"),
         (name(1).hex().encode() + b"7", "line 1: not the name"),
         (b"\xff\xfe", "not a text"),
-        (b"#" * (expelled.MAX_EXPELLED_FILE + 1), "over 512,000 bytes"),
+        (b"#" * (expelled.MAX_EXPELLED_FILE + 1), "over 4,194,304 bytes"),
     ],
 )
 async def test_a_list_that_says_something_else_is_refused(tmp_path: Path, text: bytes, why: str) -> None:

@@ -444,7 +444,8 @@ class SmallNetwork:
         await self.directory.start()
         for node in self.nodes:
             await node.start()
-        await until(lambda: all(node.daemon.ready for node in self.nodes), READY_WITHIN, "all are ready")
+        within = max(READY_WITHIN, 2 * self.epoch)  # directories that are several agree once an epoch
+        await until(lambda: all(node.daemon.ready for node in self.nodes), within, "all are ready")
         self.waits = True
 
     @property

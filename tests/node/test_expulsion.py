@@ -15,6 +15,7 @@ from small_network import EPOCH_SECONDS, Node, SmallNetwork, small_network, unti
 
 from hushcast_directory.expelled import ExpelledFile, read, write
 from hushcast_directory.probing import Probing
+from hushcast_node.overlay_doctor import examine_overlay
 from hushcast_protocol.authorities.expulsion import Expelled, Trial
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, parse_topic
@@ -88,6 +89,9 @@ async def test_two_of_three_expel_who_loses_messages_and_it_loses_its_seat(tmp_p
             lambda: problem in (bad.daemon.status()["registration"] or ""), 2 * EPOCH_SECONDS, "it is told"
         )
         assert "1 of 3 directories took it" in bad.daemon.status()["registration"]
+        found = await examine_overlay(bad.daemon.overlay, None, True, net.env)
+        told = next(finding for finding in found if finding.check == "registration")
+        assert "leaves the relay out until" in told.found
 
 
 async def test_one_of_three_alone_expels_nobody(tmp_path: Path) -> None:

@@ -28,10 +28,10 @@ def settings(unit: Path) -> list[tuple[str, str]]:
     return [(name, value) for name, _, value in (line.partition("=") for line in lines)]
 
 
-def test_there_are_nine() -> None:
+def test_there_are_ten() -> None:
     names = ["hushcast-broker.service"]
     names += ["hushcast-central-proxy.service", "hushcast-central-server.service"]
-    names += ["hushcast-directory.service", "hushcast-gateway.service"]
+    names += ["hushcast-directory-probe.service", "hushcast-directory.service", "hushcast-gateway.service"]
     names += ["hushcast-located.service"]
     names += ["hushcast-node.service", "hushcast-node@.service", "hushcast-tomography.service"]
     assert [unit.name for unit in UNITS] == names
@@ -64,7 +64,9 @@ def test_all_stand_in_the_same_sandbox() -> None:
     own = {"Description", "Documentation", "ExecStart", "ExecStartPre", "ExecReload", "User", "Group"}
     own |= {"StateDirectory", "RuntimeDirectory"}
     alike = {unit.name: [setting for setting in settings(unit) if setting[0] not in own] for unit in UNITS}
-    gateway, provider = (alike.pop(f"hushcast-{name}.service") for name in ("gateway", "located"))
+    gateway, provider, probe = (
+        alike.pop(f"hushcast-{name}.service") for name in ("gateway", "located", "directory-probe")
+    )
     first, *rest = alike.values()
     assert all(other == first for other in rest)
     # A gateway needs no tor; of the daemons it reaches the control socket alone, and it may listen on IPv6.
@@ -74,9 +76,10 @@ def test_all_stand_in_the_same_sandbox() -> None:
     ]
     # Nor does a provider, and it has no network.
     its_own |= {"IPAddressDeny", "IPAddressAllow", "PrivateNetwork"}
-    assert [setting for setting in provider if setting[0] not in its_own] == [
-        setting for setting in first if setting[0] not in its_own
-    ]
+    for other in (provider, probe):
+        assert [setting for setting in other if setting[0] not in its_own] == [
+            setting for setting in first if setting[0] not in its_own
+        ]
 
 
 def test_a_gateway_reaches_the_daemons_socket_and_nothing_else_of_it() -> None:
@@ -95,7 +98,7 @@ def test_a_gateway_reaches_the_daemons_socket_and_nothing_else_of_it() -> None:
 @each
 def test_only_loopback_is_reached(unit: Path) -> None:
     found = dict(settings(unit))
-    if unit.name == "hushcast-located.service":  # not even that
+    if unit.name in ("hushcast-located.service", "hushcast-directory-probe.service"):  # not even that
         assert (found["PrivateNetwork"], found["RestrictAddressFamilies"]) == ("yes", "AF_UNIX")
         assert found.get("IPAddressAllow") is None
     else:
@@ -108,6 +111,16 @@ def test_a_provider_reaches_the_daemons_socket_and_nothing_else_of_it() -> None:
     assert provider["SupplementaryGroups"] == node["Group"]
     assert provider["User"] != node["User"]
     assert "/etc/hushcast" in provider["InaccessiblePaths"]
+
+
+def test_what_probes_reaches_the_list_and_no_key() -> None:
+    """It is the directory's user, so that the directory reads the list; its keys are hidden from it."""
+    probe, directory = (
+        dict(settings(FOLDER / f"hushcast-directory{name}.service")) for name in ("-probe", "")
+    )
+    assert probe["User"] == directory["User"]
+    assert probe["StateDirectory"] != directory["StateDirectory"]
+    assert f"/var/lib/{directory['StateDirectory']}" in probe["InaccessiblePaths"]
 
 
 @each
