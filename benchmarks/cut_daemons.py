@@ -40,6 +40,7 @@ from hushcast_protocol.shards.requests import (
     AskSlice,
     NotShown,
     ShardAnswer,
+    ShardRequest,
     ShownLeaf,
     ShownPiece,
     ShownSlice,
@@ -133,7 +134,7 @@ class CutDaemons(Daemons):
             return self._agreed if is_new else Agreed((), (), (), False)
         return self._part(request)
 
-    def _part(self, request: DirectoryRequest) -> ShardAnswer:
+    def _part(self, request: ShardRequest) -> ShardAnswer:
         if isinstance(request, AskLeaf):
             tree = self._leaves.tree
             return ShownLeaf(self._leaves.bodies[request.shard], tree.path(request.shard))

@@ -94,26 +94,37 @@ class Daemons:
         listener = await self._wires.transport().listen(self.seed)
         nursery.start_soon(listener.serve, self._answer)
         for number, identity in enumerate(self._identities):
-            daemon = Daemon(
-                Parts(
-                    OverlayParts(
-                        NETWORK,
-                        HARDENED,
-                        Pinned.alone(listener.address, self.seed.public()),
-                        identity,
-                        self.checks(),
-                        self.reading(),
-                    ),
-                    simulated_environment(f"daemon {number}", BEGIN),
-                    self._wires.transport(),
-                    self.store(),
-                )
-            )
-            self.held.append(daemon)
-            await nursery.start(daemon.run)
+            self.held.append(self._daemon(f"daemon {number}", identity))
+            await nursery.start(self.held[-1].run)
         while not all(daemon.ready for daemon in self.held):  # noqa: ASYNC110 - a mock clock: waiting is free
             await trio.sleep(1)
         await trio.sleep(60)
+
+    async def join(self, nursery: trio.Nursery) -> Daemon:
+        """Return a client that has just come, and holds a roster."""
+        client = self._daemon("client", None)
+        await nursery.start(client.run)
+        while not client.ready:  # noqa: ASYNC110 - as above
+            await trio.sleep(1)
+        return client
+
+    def _daemon(self, name: str, identity: Identity | None) -> Daemon:
+        key = self.seed.public()
+        return Daemon(
+            Parts(
+                OverlayParts(
+                    NETWORK,
+                    HARDENED,
+                    Pinned.alone(memory_address(key), key),
+                    identity,
+                    self.checks(),
+                    self.reading(),
+                ),
+                simulated_environment(name, BEGIN),
+                self._wires.transport(),
+                self.store(),
+            )
+        )
 
     def counted(self, name: str) -> int:
         """Return what a counter says at all daemons together."""

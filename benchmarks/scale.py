@@ -63,6 +63,7 @@ async def _measure(
         await daemons.start(nursery)
         starting, idle = clock.microseconds(count), (resident() - before) / count
         _progress(f"{count} daemons run")
+        joined = await _join(daemons, nursery)
         topics = [parse_topic(f"topic {number}") for number in range(subscriptions)]
         clock = _Clock()
         feeds = []
@@ -105,10 +106,26 @@ async def _measure(
             "delivered": delivered,
             "transmissions": transmissions,
             "µs a transmission": clock.microseconds(transmissions),
+            "a client joins": joined,
             "CPU s": round(time.process_time()),
         }
         nursery.cancel_scope.cancel()
     return figures
+
+
+async def _join(daemons: Daemons, nursery: trio.Nursery) -> dict[str, float]:
+    """Return what the first subscription of a client that has just come takes."""
+    clock, began = time.process_time(), trio.current_time()
+    client = await daemons.join(nursery)
+    feed = await client.service.subscribe(Interest(parse_topic("joined")))
+    found = {
+        "bytes fetched": client.counters["bytes_fetched"],
+        "seals": feed.nodes,
+        "virtual s": round(trio.current_time() - began, 1),
+        "CPU s": round(time.process_time() - clock, 2),
+    }
+    feed.close()
+    return found
 
 
 def main() -> None:

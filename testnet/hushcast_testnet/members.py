@@ -7,9 +7,11 @@ from pathlib import Path
 import trio
 
 from hushcast_directory.directories import Pinned
+from hushcast_directory.registry import Registry
 from hushcast_node.overlay_side import OverlayParts
 from hushcast_overlay.identity import draw_identity
 from hushcast_protocol.base.roster import Network
+from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.forwarding import Decision, Outcome, Router
 from hushcast_protocol.overlay.profile import Profile
@@ -110,8 +112,14 @@ class SimulatedNetwork(World):
         """Return what the members know of the directories."""
         return self.directory.pinned
 
+    @property
+    def registry(self) -> Registry:
+        """The registry of a directory that signs alone."""
+        assert isinstance(self.directory, AloneDirectory)
+        return self.directory.registry
+
     async def open_directory(
-        self, relays: int, authorities: int, shard_size: int, nursery: trio.Nursery
+        self, relays: int, nursery: trio.Nursery, authorities: int = 0, shard_size: int = SHARD_SIZE
     ) -> None:
         """Start so many directories that agree, or one (0) that signs alone; they wait for so many relays."""
         if authorities:

@@ -18,21 +18,21 @@ from hushcast_protocol.shards.neighbours import roster_of_shard
 from hushcast_protocol.shards.slices import Leaf
 from hushcast_runtime.store import Change, MemoryStore
 
-MAX_ROSTERS = 64  # whole rosters that are remembered: those of some epochs, each as signed by whoever did
-MAX_SLICES = 256  # slices that are remembered; who fetches one later, checks it again
-MAX_RECALLED = 4096  # rosters of shards that are remembered
-LEAST_SHARED = 1024  # bytes of a record that is held once; smaller ones are each daemon's own
+_ROSTERS_HELD = 64  # whole rosters that are remembered: those of some epochs, each as signed by whoever did
+_SLICES_HELD = 256  # slices that are remembered; who fetches one later, checks it again
+_RECALLED = 4096  # rosters of shards that are remembered
+_LEAST_SHARED = 1024  # bytes of a record that is held once; smaller ones are each daemon's own
 
 
 def shared_checks() -> Checks:
     """Return checks of rosters that are each done once."""
-    remember = functools.lru_cache(MAX_ROSTERS)
+    remember = functools.lru_cache(_ROSTERS_HELD)
     return Checks(remember(check_roster), remember(roster_of))
 
 
 def shared_reading() -> Reading:
     """Return readings of slices and leaves that are each done once."""
-    return Reading(functools.lru_cache(MAX_SLICES)(read_shown), _Rosters().make)
+    return Reading(functools.lru_cache(_SLICES_HELD)(read_shown), _Rosters().make)
 
 
 class _Rosters:
@@ -46,7 +46,7 @@ class _Rosters:
         found = self._made.get(key)
         if found is None:
             found = self._made[key] = seated, last, roster_of_shard(seated, leaf, head, last)
-            if len(self._made) > MAX_RECALLED:
+            if len(self._made) > _RECALLED:
                 del self._made[next(iter(self._made))]
         return found[2]
 
@@ -88,8 +88,8 @@ class PooledStore(MemoryStore):
         for change in changes:
             before = self._records.get(change.kind, {}).get(change.key)
             value = change.value
-            if value is not None and len(value) >= LEAST_SHARED:
+            if value is not None and len(value) >= _LEAST_SHARED:
                 value = self._pool.take(value)
             super().write_soon(Change(change.kind, change.key, value))
-            if before is not None and len(before) >= LEAST_SHARED:
+            if before is not None and len(before) >= _LEAST_SHARED:
                 self._pool.give(before)

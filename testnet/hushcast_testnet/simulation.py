@@ -34,7 +34,6 @@ from hushcast_testnet.members import Member, SimulatedNetwork
 from hushcast_testnet.probe_readers import ProbeReaders
 from hushcast_testnet.roster_delays import RosterDelays
 from hushcast_testnet.scenario import BEGIN, EPOCH_SECONDS, Result, Scenario
-from hushcast_testnet.simulated_directories import AloneDirectory
 from hushcast_testnet.simulated_run import Listening, Sent, SimulatedRun
 
 PROBES_A_RELAY = 1  # an epoch of each subscription for each relay, two drops each, where some lose messages
@@ -104,7 +103,7 @@ class _Simulation(SimulatedRun):
     async def _start(self, nursery: trio.Nursery) -> None:
         scenario, simulated = self._scenario, self._simulated
         self._progress(f"starting {counted(scenario.nodes, 'relay')}")
-        await simulated.open_directory(scenario.nodes, scenario.authorities, scenario.shard_size, nursery)
+        await simulated.open_directory(scenario.nodes, nursery, scenario.authorities, scenario.shard_size)
         clients = scenario.subscribers if simulated.profile.root is Root.MAILBOX else 0
         self._relays = [
             Member(simulated, f"relay-{number}", is_relay=True) for number in range(scenario.nodes)
@@ -132,8 +131,7 @@ class _Simulation(SimulatedRun):
         scenario, simulated = self._scenario, self._simulated
         if scenario.delay_rosters:
             spy, delay = self._relays[-1], scenario.delay_rosters
-            assert isinstance(simulated.directory, AloneDirectory)
-            self._delays = RosterDelays(simulated.directory.registry, self._env, spy, self._clients, delay)
+            self._delays = RosterDelays(simulated.registry, self._env, spy, self._clients, delay)
         if scenario.read_probes:
             self._readers = ProbeReaders(simulated, interests)
             count = max(1, round(scenario.read_probes * len(self._relays)))
