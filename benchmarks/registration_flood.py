@@ -103,7 +103,8 @@ class Outcome:
     in_line: int = 0
     """How often honest newcomers were told that others are before them in line."""
     names_seated: int = 0
-    most_seated_a_day: int = 0
+    most_new_seats: int = 0
+    """That were not there when the day began: who goes gives its place back."""
     out_of_turn: int = 0
     """Newcomers that were seated though others on the ballot are before them in line."""
     newcomers_seated: int = 0
@@ -301,7 +302,7 @@ class Flood:
 
     async def _watch(self, relays: set[RelayId], first: int) -> None:
         """Look at memory and disk all the time, and at each head."""
-        out, seen, a_day = self.outcome, first - 1, Tally[int]()
+        out, seen = self.outcome, first - 1
         held = {relay for relay, *_ in self._listing().seats}
         while True:
             out.most_held = max(out.most_held, self.roll.count(0))
@@ -317,8 +318,8 @@ class Flood:
                 out.heads_missed += listing.epoch < now
                 seated = {relay for relay, *_ in listing.seats}
                 out.seats_lost += len(relays - seated)
-                a_day[now // EPOCHS_A_DAY] += len(seated - held)
-                out.most_seated_a_day = max(a_day.values())
+                fresh = sum(since >= now - now % EPOCHS_A_DAY for *_, since in listing.seats)
+                out.most_new_seats = max(out.most_new_seats, fresh)
                 out.names_seated += len((seated - held) & self._of_flood)
                 out.out_of_turn += self._out_of_turn(listing.epoch, seated - held, seated)
                 held, seen = seated, now

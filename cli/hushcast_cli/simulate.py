@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _positive = click.IntRange(min=1)
 _PROXIES, _EDGES = 2, 3
 _share = click.FloatRange(0, 0.9)
+_FAULTS = ("kill", "churn", "droppers", "select")
+_AS_GIVEN = ("depth", "origins", "seed", "traces", "trees", "minutes", "delay_rosters", "read_probes")
 
 
 @click.command()
@@ -153,15 +155,7 @@ def simulate(
     carrier: CarrierName,
     proxies: int,
     edges: int,
-    depth: int | None,
     profile: str,
-    origins: int,
-    trees: int,
-    seed: int,
-    traces: Path | None,
-    delay_rosters: float,
-    read_probes: float,
-    minutes: float | None,
     authorities: int | None,
     shard_size: int | None,
     **others: Any,
@@ -193,22 +187,15 @@ def simulate(
         subscribers,
         publications,
         topics,
-        depth,
-        profile,
-        origins,
-        seed,
-        traces,
-        Faults(**{name: others.pop(name) for name in ("kill", "churn", "droppers", "select")}),
-        trees,
-        minutes,
-        delay_rosters,
-        read_probes,
-        carrier,
-        proxies,
-        edges,
-        _terms(**others),
+        profile=profile,
+        faults=Faults(**{name: others.pop(name) for name in _FAULTS}),
+        carrier=carrier,
+        proxies=proxies,
+        edges=edges,
         authorities=authorities or 0,
         shard_size=_size(authorities, shard_size, profile),
+        **{name: others.pop(name) for name in _AS_GIVEN},
+        terms=_terms(**others),
     )
     of_brokers.check(scenario)
     _run(choices, of_brokers.added_to(scenario))

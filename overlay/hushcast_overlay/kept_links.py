@@ -20,7 +20,7 @@ SIGN_OF_LIFE = 120.0  # seconds between two looks at a link; idle ones end after
 PREPARE = 2.0  # seconds after an install until its next hop is dialled, if nobody else has opened the link
 CONNECT_WITHIN = 30.0  # seconds in which a link opens, or is left for a while
 LEFT_FOR = 300.0  # seconds of that while
-DIAL_AHEAD = 0.25, 1.0  # epochs before a day between which its links are opened: in time for all of them
+EARLIEST_AHEAD, LATEST_AHEAD = 1.0, 0.25  # epochs before a day at which its links are opened
 
 
 class KeptLinks:
@@ -34,7 +34,7 @@ class KeptLinks:
         self._spawn = context.spawn
         self._left: dict[Hop, float] = {}  # next hops that did not answer, and when
         self._prepares = False
-        self._ahead = context.env.uniform(*DIAL_AHEAD)
+        self._ahead = context.env.uniform(LATEST_AHEAD, EARLIEST_AHEAD)
         """Epochs before each day at which this relay opens its links: all relays at once would be a burst."""
 
     async def run(self) -> None:

@@ -76,7 +76,7 @@ def test_what_a_network_in_shards_costs_is_shown() -> None:
     costs["bytes_fetched"] = {"relay": spread, "client": {}}
     result = {"nodes": 9, "pairs": 1, "delivered": 1, "duplicates": 0, "transmissions": 1, "ideal": 1}
     result |= {"virtual_seconds": 1.0, "seconds": 1.0, "receipts": 1, "lost_with_receipt": 0}
-    found = dict.fromkeys(("told", "companions", "conditions", "hidden"), {})
+    found = {"told": {}, "companions": {}, "conditions": {}, "hidden": {}}
     machine = {"cpu_seconds": 12.34, "megabytes": 445.4, "repaired": {"pairs": 0}, "gaps_reported": 0}
     lines = dict(rows(result | found | machine | {"costs": costs}))
     assert lines["machine"] == "12.3 s of CPU, 445 MB at most"

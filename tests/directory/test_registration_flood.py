@@ -37,7 +37,7 @@ async def test_of_a_flood_over_links_a_directory_is_neither_full_nor_slow(
     assert out.renewals > 40 * PLAN.relays
     assert out.slowest_renewal < REACH_WITHIN
     # Who comes is reached within a few tries, and is drawn as all who wait are.
-    assert (out.most_seated_a_day, out.out_of_turn) == (PLAN.seats, 0)
+    assert (out.most_new_seats, out.out_of_turn) == (PLAN.seats, 0)
     assert out.names_seated > 0
     assert max(out.reached_after, default=0) < 5 * WAIT_WITHIN
     assert out.newcomers_seated == PLAN.newcomers, "the day after, when the names have lapsed"

@@ -9,6 +9,7 @@ from small_network import EPOCH_SECONDS, ONE, TWO, Ear, Node, until
 
 from hushcast_overlay.route import EARLIEST_RENEWAL, LATEST_RENEWAL, Route
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.content.bodies import Content
 
 pytestmark = pytest.mark.network
 EPOCH = EPOCH_SECONDS

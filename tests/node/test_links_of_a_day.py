@@ -6,7 +6,7 @@ import pytest
 from cut_network import CutNetwork, cut_network
 from small_network import Node, until
 
-from hushcast_overlay import kept_links
+from hushcast_overlay.kept_links import CONNECT_WITHIN, EARLIEST_AHEAD, LATEST_AHEAD, PREPARE
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.overlay.hops import relay_hop
 
@@ -40,8 +40,7 @@ async def test_none_is_there_before_the_last_epoch_and_all_are_when_the_day_begi
         (subscriber,) = net.clients
         await subscriber.listen()
         tomorrow, midnight = net.today + 1, net.midnight()
-        low, high = kept_links.DIAL_AHEAD
-        await net.sleep_until(midnight - high * EPOCH - 1)
+        await net.sleep_until(midnight - EARLIEST_AHEAD * EPOCH - 1)
         installed = [node for node in net.relays if next_hops(node, tomorrow)]
         assert len(installed) == len(subscriber.route().on(tomorrow)[0].installation.tree.parents)
         mailbox = subscriber.route().daily[tomorrow]
@@ -52,7 +51,7 @@ async def test_none_is_there_before_the_last_epoch_and_all_are_when_the_day_begi
         # Today's are there all the while.
         assert net.linked(subscriber.route().daily[tomorrow - 1])
         moments: dict[str, float] = {}
-        while net.now < midnight - low * EPOCH + kept_links.CONNECT_WITHIN:
+        while net.now < midnight - LATEST_AHEAD * EPOCH + CONNECT_WITHIN:
             for node in installed:
                 if linked(node, fresh[node.name]):
                     moments.setdefault(node.name, net.now)
@@ -69,11 +68,11 @@ async def test_none_is_there_before_the_last_epoch_and_all_are_when_the_day_begi
 async def test_a_lease_that_comes_in_the_last_epoch_is_prepared_for_and_an_earlier_one_is_not() -> None:
     async with cut_network(clients=1, epoch=EPOCH) as net:
         (subscriber,) = net.clients
-        await net.sleep_until(net.midnight() - 0.9 * kept_links.DIAL_AHEAD[0] * EPOCH)
+        await net.sleep_until(net.midnight() - 0.9 * LATEST_AHEAD * EPOCH)
         tomorrow = net.today + 1
         await subscriber.listen()
         route = subscriber.route()
         await until(lambda: bool(route.on(tomorrow)), net.midnight() - net.now)
         mailbox = route.daily[tomorrow]
-        await until(lambda: bool(net.linked(mailbox)), 4 * kept_links.PREPARE + 10)
+        await until(lambda: bool(net.linked(mailbox)), 4 * PREPARE + 10)
         assert net.now < net.midnight()

@@ -147,6 +147,16 @@ def test_leases_are_for_today_or_tomorrow(day, taken):
     assert len(held) == taken
 
 
+def test_next_hops_are_told_by_day():
+    held = book()
+    for word, hop, day in ((WORD, OTHER, DAY), (b"v" * 16, THIRD, DAY + 1), (b"u" * 16, OTHER, DAY + 1)):
+        carry_out(held, to_relay(1, word=word, hop=hop, day=day))
+    assert set(held.next_hops()) == {TO_OTHER, TO_THIRD}
+    assert held.next_hops((DAY,)) == [TO_OTHER]
+    assert set(held.next_hops((DAY + 1,))) == {TO_OTHER, TO_THIRD}
+    assert held.next_hops((DAY + 2,)) == []
+
+
 def test_a_relay_is_not_its_own_next_hop():
     held = book()
     with pytest.raises(DecodeError):

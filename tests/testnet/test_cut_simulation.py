@@ -1,4 +1,4 @@
-"""Simulated networks that several directories cut into shards: what is published arrives, whatever the day."""
+"""Simulated networks that directories cut into shards: what is published arrives, whatever the day."""
 
 from __future__ import annotations
 
