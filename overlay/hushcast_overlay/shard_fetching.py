@@ -39,12 +39,8 @@ from hushcast_runtime.transports.base import TransportError
 
 MOST_ASKED = 5  # relays for one part; after these an authority is asked
 PATIENCE = 20.0  # seconds after which another one is asked as well; a first contact takes one to five
-ANSWER_TIMEOUT = (
-    60.0  # seconds in which a part comes once the link is open: a slice has 150 kB, half a MiB at most
-)
-LONGEST_DELAY = (
-    3.0  # seconds at random before each next step, so that requests of one daemon do not show as its own
-)
+ANSWER_TIMEOUT = 60.0  # seconds in which a part comes once the link is open: a slice has 150 kB
+LONGEST_DELAY = 3.0  # seconds at random before each next step, so that they do not show as one daemon's
 
 Parts = tuple[tuple[Guide, ...], ...]
 """The guides of each shard of a piece."""

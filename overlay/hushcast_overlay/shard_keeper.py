@@ -33,9 +33,8 @@ from hushcast_runtime.transports.base import TransportError
 MAX_SHARDS = 544
 """Neighbourhoods held: 256 subscriptions of today and tomorrow, 32 for publications; 0.5 MB each."""
 MAX_FETCHING = 16  # fetches of one daemon at once, those for its own relay apart
-FETCHED_WITHIN = (
-    0.5  # epochs from an epoch's beginning in which its leaves are fetched: all have it when it is settled
-)
+FETCHED_WITHIN = 0.5
+"""Epochs from an epoch's beginning in which its leaves are fetched: all have them when it is settled."""
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds before the next attempt to get a leaf
 
 log = structlog.get_logger("shards")
