@@ -176,13 +176,20 @@ class Shards:
 
     def check_relays(self) -> None:
         """Raise `Refusal` while no relay is known of, so that nothing can be subscribed to."""
-        if not self.is_cut(self.calendar.day(self._env.now())):
+        if not self._has_cut():
             self._rosters.whole.current()
 
     def check_origins(self) -> None:
         """Raise `Refusal` while no relay that takes messages is known of, so that nothing is published."""
-        if not self.is_cut(self.calendar.day(self._env.now())):
+        if not self._has_cut():
             self._rosters.whole.origins()
+
+    def _has_cut(self) -> bool:
+        """Tell whether today is cut, or the day of the newest roster: the first may be of tomorrow."""
+        newest = self._rosters.newest
+        days = {self.calendar.day(self._env.now())}
+        days |= set() if newest is None else {newest.epoch // EPOCHS_A_DAY}
+        return any(map(self.is_cut, days))
 
     def _whole(self) -> Neighbourhood | None:
         return self._rosters.whole if self._rosters.whole.standings else None

@@ -148,6 +148,23 @@ async def test_of_a_day_that_is_whole_again_nothing_is_known_before_its_first_ro
         made.shards.check_origins()
 
 
+async def test_the_first_roster_may_be_of_a_cut_day_that_has_not_begun() -> None:
+    made = Followed(MemoryStore())
+    await made.until(CUT, -0.1)
+    with pytest.raises(Refusal, match="no roster"):
+        made.shards.check_relays()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(made.keeper.run)
+        await made.keeper.changed()
+        assert made.keeper.newest is not None
+        assert made.keeper.newest.epoch == CUT * EPOCHS_A_DAY
+        made.shards.check_relays()
+        made.shards.check_origins()
+        with pytest.raises(Refusal, match="no roster"):
+            await made.shards.find(WHOLE, TRUNK)
+        nursery.cancel_scope.cancel()
+
+
 async def test_before_noon_it_is_not_known_whether_tomorrow_is_cut() -> None:
     async with following() as made:
         await made.until(CUT, 11.5)

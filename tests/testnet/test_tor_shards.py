@@ -12,7 +12,7 @@ from hushcast_testnet.authorities.scene import Plan
 from hushcast_testnet.private_tor import TorNetwork
 
 TWO_SHARDS = Plan(
-    epoch=20, epochs=1, phase=2, relays=12, clients=2, pause=10.0, before=2.9,
+    epoch=20, epochs=1, phase=5, relays=12, clients=2, pause=10.0, before=2.9,
     directories=3, liars=0, shard_size=6,
 )  # fmt: skip
 """Without a change of day, which `make soak` has: a message of the day before would have 10 s to arrive."""
