@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ from soak.authorities import watch_authorities
 from soak.memory import watch_memory
 
 EPOCH = 60  # seconds: a day ends every 24 minutes, so most runs see one epoch after another, some a day's end
+SHARDS = partial(
+    Plan, epochs=26, relays=12, pause=20.0, directories=3, liars=0, shard_size=6, topics=4
+)  # a network with nobody who lies, cut anew after a day
 Progress = Callable[[str], None]
 
 
@@ -58,7 +62,12 @@ def authorities(directory: Path, minutes: float, seed: int, progress: Progress) 
     return watch_authorities(directory, Plan(EPOCH, seed=seed), progress)
 
 
-RUNS = {run.__name__: run for run in (chaos, central, brokers, kills, memory, authorities)}
+def shards(directory: Path, minutes: float, seed: int, progress: Progress) -> dict[str, Any]:
+    """Two shards over Tor, for a day of 24 epochs and two of the next, in any case."""
+    return watch_authorities(directory, SHARDS(EPOCH, seed=seed), progress)
+
+
+RUNS = {run.__name__: run for run in (chaos, central, brokers, kills, memory, authorities, shards)}
 
 
 def soak(names: list[str], minutes: float, seed: int, progress: Progress) -> bool:

