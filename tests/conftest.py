@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 import structlog
 import trio
+from hypothesis import settings
 
 from hushcast_testnet import private_tor, processes
 from hushcast_testnet.private_tor import TorNetwork
@@ -27,6 +28,10 @@ T = TypeVar("T")
 
 TOR_READY_WITHIN = 240.0  # seconds; measured 14, and 90 where three others computed, too
 MARKS = ("tor", "processes", "containers", "network", "spark")
+
+# Four lanes share the machine: how long one example takes says nothing.
+settings.register_profile("hushcast", deadline=None)
+settings.load_profile("hushcast")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
