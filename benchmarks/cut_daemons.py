@@ -123,7 +123,7 @@ class CutDaemons(Daemons):
         )
         body = encode(head)
         given = assent_to(self.seed, Accord(NETWORK.id, self._epoch, head_digest(body)))
-        return Agreed((Certified(body, (Mark(0, given),)),), (), (), False)
+        return Agreed((Certified(body, (Mark(0, given),)),), (), (), False, None)
 
     def answer(self, request: DirectoryRequest) -> DirectoryAnswer:
         """Return what an authority would."""
@@ -131,7 +131,7 @@ class CutDaemons(Daemons):
             return Registered()
         if isinstance(request, Fetch):
             is_new = request.after is None or request.after < self._epoch
-            return self._agreed if is_new else Agreed((), (), (), False)
+            return self._agreed if is_new else Agreed((), (), (), False, None)
         return self._part(request)
 
     def _part(self, request: ShardRequest) -> ShardAnswer:

@@ -190,15 +190,15 @@ class Agreeing:
         if state.fork is not None:
             before = [one for one in state.turns if epoch_of(one) > after]
             heads = (*before, state.fork.first, state.fork.second)
-            return Agreed(heads, (), (), False)
+            return Agreed(heads, (), (), False, None)
         found, more = self._archive.after(request.after)
         if found is None:
-            return Agreed((), (), (), False)
+            return Agreed((), (), (), False, None)
         listing = found.listing
         turns = [one for one in state.turns if after < epoch_of(one) < epoch_of(found.certified)]
         heads = (*turns, found.certified)
         if listing is None:
-            return Agreed(heads, (), (), more)
+            return Agreed(heads, (), (), more, None)
         shards = listing.shards_digest if listing.shards else None
         return Agreed(heads, found.entries, listing.waiting, more, shards)
 

@@ -93,7 +93,7 @@ def agreed(
     places = range(authorities.quorum if signers is None else signers)
     heads = (signed_by(authorities, head, places),)
     if is_cut(head):
-        return Agreed(heads, (), (), False)
+        return Agreed(heads, (), (), False, None)
     return Agreed(heads, entries, (), False, listing.shards_digest if shards else None)
 
 
@@ -140,7 +140,7 @@ class Truth:
         """What an honest one answers."""
         later = [one for one in self.held if after is None or epoch_of(one) > after]
         if not later:
-            return Agreed((), (), (), False)
+            return Agreed((), (), (), False, None)
         given = later[-1] if after is None else later[0]
         known = -1 if after is None else after
         turns = [one for one in self.turns if known < epoch_of(one) < epoch_of(given)]

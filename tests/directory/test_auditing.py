@@ -45,7 +45,7 @@ async def test_all_is_well() -> None:
 async def test_one_that_is_away_one_that_lags_and_one_that_has_none() -> None:
     truth = honest()
     newest, old = truth.answer(None), truth.answer(FIRST)
-    made, found = examined([newest], "nobody there", [old], [Agreed((), (), (), False)])
+    made, found = examined([newest], "nobody there", [old], [Agreed((), (), (), False, None)])
     assert [found[name].verdict for name in "0123"] == ["good", "warning", "warning", "warning"]
     assert "not reached: nobody there" in found["1"].found
     assert "1 behind" in found["2"].found
@@ -68,7 +68,7 @@ async def test_what_does_not_hold() -> None:
 async def test_two_heads_of_one_epoch_are_proven() -> None:
     """Shown by two who agree with themselves, or by one."""
     one, other = agreed(FIVE, FIRST, numbers=(0, 1)), agreed(FIVE, FIRST, numbers=(0, 2))
-    both = Agreed((one.heads[0], other.heads[0]), (), (), False)
+    both = Agreed((one.heads[0], other.heads[0]), (), (), False, None)
     for shown in (([one], [other]), ([both],)):
         made, found = examined(*shown)
         assert found["agreement"].verdict == "bad"

@@ -90,7 +90,7 @@ def of_the_beginning(truth: Truth, after: int | None) -> Agreed:
 
 
 def nothing(truth: Truth, after: int | None) -> Agreed:
-    return Agreed((), (), (), False)
+    return Agreed((), (), (), False, None)
 
 
 def alone(truth: Truth, after: int | None) -> Rosters:
@@ -227,7 +227,7 @@ def two_heads(truth: Truth, epoch: int) -> Agreed:
     """Two heads of one epoch that a quorum signed each: who signed both has given itself away."""
     authorities, last = truth.authorities, newest(truth)
     other = agreed(authorities, epoch, (4, 5), decode_head(last.heads[-1].head).previous)
-    return Agreed((last.heads[-1], other.heads[-1]), (), (), False)
+    return Agreed((last.heads[-1], other.heads[-1]), (), (), False, None)
 
 
 async def test_a_fork_is_kept_and_ends_it_while_the_daemon_goes_on() -> None:

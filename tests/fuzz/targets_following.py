@@ -41,7 +41,7 @@ def _other() -> Agreed:
 def _answers() -> dict[str, Agreed]:
     """What an honest authority answers, also after a fork."""
     newest = _truth().answer(None)
-    forked = Agreed((*newest.heads, _other().heads[-1]), (), (), False)
+    forked = Agreed((*newest.heads, _other().heads[-1]), (), (), False, None)
     return {
         "newest": newest,
         "next": _truth().answer(FIRST),

@@ -160,7 +160,7 @@ def test_the_largest_descriptors_and_rosters_fit_their_limits():
     members = tuple(Member(key, onion_address(key)) for key in (bytes([n]) * 32 for n in range(1, 10)))
     authorities = Authorities(members, 9, Admission(MAX_RELAYS, 1000, True, MAX_WORK))
     assert len(encode(authorities)) <= MAX_SET
-    agreed = Agreed(heads, full.entries, ((relay_id(0), 2**48 - 1),) * MAX_WAITING, False)
+    agreed = Agreed(heads, full.entries, ((relay_id(0), 2**48 - 1),) * MAX_WAITING, False, None)
     assert len(encode(agreed)) <= MAX_DIRECTORY_ANSWER
 
 

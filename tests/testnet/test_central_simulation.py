@@ -9,16 +9,14 @@ from pathlib import Path
 import pytest
 
 from hushcast_testnet.faults import Faults
-from hushcast_testnet.scenario import Result, Scenario
+from hushcast_testnet.scenario import THIS_MACHINE, Result, Scenario
 from hushcast_testnet.simulation import simulate
 
 SMALL = Scenario(nodes=8, subscribers=4, publications=12, topics=2, carrier="central")
 
 
 def line(result: Result) -> dict[str, float]:
-    fields = result.as_dict()
-    del fields["seconds"]
-    return fields
+    return {name: value for name, value in result.as_dict().items() if name not in THIS_MACHINE}
 
 
 @pytest.mark.parametrize("profile", ["hardened", "paper"])

@@ -89,7 +89,7 @@ def test_containers_want_tor_and_no_more_daemons_than_their_network_has_room_for
 def test_a_directory_too_deep_for_sockets_is_refused_before_anything_starts(
     transport: Transport, backend: BackendName, tmp_path: Path
 ) -> None:
-    deep = tmp_path / ("d" * (MAX_PATH - len(bytes(tmp_path)) - len("/nodes/relay-1/control.sock")))
+    deep = tmp_path / ("d" * (MAX_PATH - len(bytes(tmp_path)) - len("/directory/state/doctor.sock")))
     with pytest.raises(UsageError, match="1 byte too long" if backend == "processes" else "too long"):
         testnet.up(deep, 1, 0, transport, backend=backend)
     assert list(deep.iterdir()) == []

@@ -73,7 +73,7 @@ class Agreed(Wire, frozen=True, tag="agreed/2"):
     """Relays without a seat, as in that listing; none on a day of shards."""
     more: bool
     """Later heads exist."""
-    shards: Bytes32 | None = None
+    shards: Bytes32 | None
     """`Listing.shards_digest`, without which the relays do not lead to the head's root; `None`: no shards."""
 
 

@@ -76,7 +76,7 @@ class Desk:
         if isinstance(request, Fetch):
             shown = self._shown(seed, request, way)
             if shown is None and way is not Answer.SILENT:
-                way, shown = Answer.NOTHING, Agreed((), (), (), False)
+                way, shown = Answer.NOTHING, Agreed((), (), (), False, None)
         elif way is not Answer.SILENT:
             shown = Registered() if way is Answer.TAKEN else Refused("not today")
         self.given[way] += 1

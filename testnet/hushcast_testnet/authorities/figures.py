@@ -61,9 +61,9 @@ class Figures:
     gaps: int
     """Messages, published ones or probes, that others told of and that did not come."""
     shards: int
-    """Shards that the last head cuts its day into; 1 where it does not."""
+    """Shards that the last head at any directory cuts its day into; 1 where it does not."""
     cuts: int
-    """Different cuts that heads had for their own days."""
+    """Days for which heads at any directory had a cut."""
     heads_refused: int
     """Answers of directories that daemons refused."""
     answers: dict[str, int]
@@ -215,7 +215,9 @@ async def _figures(scene: Scene, traffic: Traffic, watch: Watch, epochs: range) 
     accused = {key for key, _ in lies} | {key for head in agreed.values() for key in head.faults}
     guilty = {liar.public() for liar in scene.liars}
     phantoms = sum(head.count > scene.plan.relays for head in agreed.values())
-    cuts = [sharding_for(head.shards, head.epoch // EPOCHS_A_DAY) for head in agreed.values()]
+    cuts = [
+        sharding_for(head.shards, head.epoch // EPOCHS_A_DAY) for found in heads.values() for head in found
+    ]
     drawn = next((head for head in agreed.values() if head.draw.tomorrow is not None), None)
     return Figures(
         epochs=len(epochs),
