@@ -22,11 +22,11 @@ pytestmark = pytest.mark.network
 
 GENERATED = 12
 CASES = {
-    "hardened": Asked(200, 10, publications=150),
-    "paper": Asked(200, 4, publications=60, profile="paper"),
+    "hardened": Asked(120, 8, publications=120),
+    "paper": Asked(80, 4, publications=60, profile="paper"),
     # Into a second day: trees stay, or as published are new.
-    "hardened-days": Asked(30, 3, publications=60, epochs=25),
-    "paper-days": Asked(30, 2, publications=60, epochs=25, profile="paper"),
+    "hardened-days": Asked(16, 2, publications=40, epochs=25),
+    "paper-days": Asked(16, 2, publications=40, epochs=25, profile="paper"),
 }
 FIRST_HOURS = 2.5  # of the day, over when a simulation begins
 

@@ -38,7 +38,7 @@ def test_directories_that_never_cut_list_all_relays() -> None:
 def test_over_a_change_of_day_with_relays_that_come_and_go_nothing_is_lost_or_twice() -> None:
     result = simulate(
         Scenario(
-            nodes=24,
+            nodes=18,
             subscribers=2,
             publications=150,
             topics=3,

@@ -61,7 +61,7 @@ class Figures:
     gaps: int
     """Messages, published ones or probes, that others told of and that did not come."""
     shards: int
-    """Shards that the last head at any directory cuts its day into; 1 where it does not."""
+    """Shards that the running day has at the end, as all daemons see it; 0 if they do not agree."""
     cuts: int
     """Days for which heads at any directory had a cut."""
     heads_refused: int
@@ -230,7 +230,7 @@ async def _figures(scene: Scene, traffic: Traffic, watch: Watch, epochs: range) 
         named=0 if drawn is None else len(set(drawn.draw.left_out) & guilty),
         **_times(scene, watch, epochs),
         **traffic.counts(),
-        shards=2 ** cuts[-1].bits if cuts and cuts[-1] is not None else 1,
+        shards=_shards(scene),
         cuts=len({cut.day for cut in cuts if cut is not None}),
         heads_refused=scene.count("heads_refused"),
         answers={} if scene.desk is None else {way.name: count for way, count in scene.desk.given.items()},
@@ -249,6 +249,16 @@ def _times(scene: Scene, watch: Watch, epochs: range) -> dict[str, Any]:
         "late": sum(moment > calendar.epoch_start(epoch) for epoch, moment in last.items()),
         "taken": (round(statistics.median(times), 1), round(max(times), 1)) if times else (0.0, 0.0),
     }
+
+
+def _shards(scene: Scene) -> int:
+    """Return into how many shards the running day is cut, as all daemons see it; 0 if they do not agree."""
+    day = scene.network.calendar.day(scene.env.now())
+    seen = {node.overlay.shards.sharding(day) for node in scene.nodes.values()}
+    if len(seen) != 1:
+        return 0
+    (sharding,) = seen
+    return 1 if sharding is None else 2**sharding.bits
 
 
 def heads_of(scene: Scene, epoch: int) -> list[Head]:
