@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TOR_READY_WITHIN = 240.0  # seconds; measured 14, and 90 where three others computed, too
+TESTNETS = {"tor_testnet", "tcp_testnet"}  # fixtures that run for a whole session, once asked for
 MARKS = ("tor", "processes", "containers", "network", "spark")
 
 # Four lanes share the machine: how long one example takes says nothing.
@@ -46,6 +47,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Check marks against their files, and have each worker begin with its share of what takes longest."""
     check_marks(items)
+    # What these run takes its share of the machine until the end: nobody else waits beside it.
+    items.sort(key=lambda item: not TESTNETS.isdisjoint(getattr(item, "fixturenames", ())))
     yield  # those that are not chosen are dropped
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if workers > 1:

@@ -24,7 +24,7 @@ def package() -> Path:
     return package
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def machine(package: Path) -> Iterator[Machine]:
     """Boot a machine with the package installed and a private Tor network that its tor has joined."""
     with boot() as machine:
