@@ -55,7 +55,7 @@ async def test_an_interval_that_the_provider_leaves_out_is_caught(
         numbers = [one["number"] for one in found]
         assert numbers == [number for number in range(1, INTERVALS + 1) if number != LEFT_OUT]
         assert all(one["messages"] == [str(one["number"])] for one in found)
-        # On a slow machine the interval is told to be silent, before the next answer shows that it is missing.
+        # A slow machine tells that it is silent, before the next answer shows that it is missing.
         troubles = [one for one in told if one["event"] == "Trouble" and one["problem"] != "silent"]
         assert len(troubles) == 1, told
         trouble = troubles[0]
