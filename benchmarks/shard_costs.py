@@ -16,16 +16,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
-from hushcast_protocol.base.shard_count import SHARD_SIZE, bits_for
+from hushcast_protocol.base.shard_count import MAX_BITS, SHARD_SIZE, bits_for
 from hushcast_protocol.shards.cost import topic_day
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 ROWS = Path(__file__).with_name("shard_costs.csv")
 SUBSCRIPTIONS = 0.01  # for each relay: a hundred at 10,000 relays, as in `docs/performance.md`
 FEWEST, MOST = 100, 1_000_000  # relays
-_POINTS = 241
+_STEPS = 24  # of the lines, beside the two ends of each jump
 _MARKS = {"measured": "o", "simulated": "^"}
 _COLOURS = ("#00798c", "#d1495b", "#edae49")
 
@@ -49,13 +50,13 @@ class Row:
 def _bytes(relays: float, bits: int) -> float:
     cost = topic_day(bits)
     if bits:
-        return cost.bytes(relays / 2**bits)
+        return cost.bytes(_reached(relays, bits))
     # A network that is not cut has a roster of all relays each epoch, whatever is subscribed to.
     return EPOCHS_A_DAY * (cost.a_relay - EPOCHS_A_DAY) * relays
 
 
 def _reached(relays: float, bits: int) -> float:
-    return relays / 2**bits
+    return relays / (1 << bits)
 
 
 def _leases(relays: float, bits: int) -> float:
@@ -97,12 +98,17 @@ def read(file: Path = ROWS) -> list[Row]:
     return rows
 
 
-def curve(figure: str, shard_size: int) -> tuple[list[float], list[float]]:
+def curve(figure: str, shard_size: int) -> tuple[list[int], list[float]]:
     """Return numbers of relays, and what the figure is for each; a size of 0 is without shards."""
-    step = (MOST / FEWEST) ** (1 / (_POINTS - 1))
-    relays = [FEWEST * step**number for number in range(_POINTS)]
+    evenly = {round(FEWEST * (MOST / FEWEST) ** (step / _STEPS)) for step in range(_STEPS + 1)}
+    # Where one relay more doubles the shards.
+    jumps = (
+        {math.isqrt(shard_size**2 * 2 ** (2 * bits + 1)) for bits in range(MAX_BITS)} if shard_size else set()
+    )
+    jumps = {last for last in jumps if FEWEST <= last < MOST}
+    relays = sorted(evenly | jumps | {last + 1 for last in jumps})
     value = FIGURES[figure][1]
-    return relays, [value(n, bits_for(round(n), shard_size) if shard_size else 0) for n in relays]
+    return relays, [value(n, bits_for(n, shard_size) if shard_size else 0) for n in relays]
 
 
 def draw(rows: Sequence[Row], file: Path) -> None:
@@ -119,11 +125,11 @@ def draw(rows: Sequence[Row], file: Path) -> None:
     for axes, name in zip(figure.subplots(2, 2, sharex=True).flat, FIGURES, strict=True):
         _panel(axes, name, [row for row in rows if row.figure == name], colours)
     figure.supxlabel("relays of the network", fontsize=9)
-    told = {}
+    told: dict[str, Artist] = {}
     for axes in figure.axes:
         handles, labels = axes.get_legend_handles_labels()
         told |= dict(zip(labels, handles, strict=True))
-    figure.legend(told.values(), told.keys(), fontsize=7, loc="outside upper center", ncols=3)
+    figure.legend(list(told.values()), list(told), fontsize=7, loc="outside upper center", ncols=3)
     figure.savefig(file, format="svg", metadata={"Date": None})
 
 
@@ -144,6 +150,7 @@ def _panel(axes: Axes, name: str, rows: Sequence[Row], colours: dict[int, str]) 
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_title(FIGURES[name][0], fontsize=9)
+    axes.minorticks_off()
     axes.tick_params(labelsize=8)
     axes.grid(visible=True, color="0.9", linewidth=0.6)
 

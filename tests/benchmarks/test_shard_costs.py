@@ -47,13 +47,15 @@ def test_a_row_that_no_panel_can_show_is_an_error(tmp_path, change):
 
 @pytest.mark.parametrize("figure", FIGURES)
 def test_with_shards_no_figure_grows_with_the_network_and_without_each_does(figure):
-    relays, cut = curve(figure, SHARD_SIZE)
-    _, whole = curve(figure, 0)
-    assert (relays[0], round(relays[-1])) == (100, 1_000_000)
-    uncut = [number for number, n in enumerate(relays) if not bits_for(round(n))]
-    assert [cut[number] for number in uncut] == [whole[number] for number in uncut]
-    assert max(cut) <= 1.3 * max(cut[number] for number in uncut)
-    assert whole[-1] > 1000 * cut[-1]
+    cut = dict(zip(*curve(figure, SHARD_SIZE), strict=True))
+    whole = dict(zip(*curve(figure, 0), strict=True))
+    assert (min(cut), max(cut)) == (min(whole), max(whole)) == (100, 1_000_000)
+    uncut = [relays for relays in cut if not bits_for(relays)]
+    assert max(uncut) == 707
+    assert all(cut[relays] == whole[relays] for relays in uncut if relays in whole)
+    assert max(cut.values()) <= 1.3 * cut[707]
+    assert cut[708] < 0.6 * cut[707]
+    assert whole[1_000_000] > 1000 * cut[1_000_000]
 
 
 def test_what_ran_is_near_what_is_calculated():
