@@ -34,7 +34,9 @@ class BrokersCarrier:
                 "the root of the brokers has not answered yet: `hushcast doctor` says what is missing"
             )
 
-    async def hand_over(self, message: Message, handover: Handover, taken: Collection[bytes] = ()) -> None:
+    async def hand_over(
+        self, message: Message, handover: Handover, taken: Collection[bytes] = (), width: int = 0
+    ) -> None:
         """Hand a message to the root unless it has `taken` it; raise `Refusal` as `check_open`."""
         self.check_open()
         await self._publications.hand_over(message, handover, taken)

@@ -36,7 +36,9 @@ class CentralCarrier:
         """Raise `Refusal` where no proxy of some role has ever answered."""
         self._heard.check()
 
-    async def hand_over(self, message: Message, handover: Handover, taken: Collection[bytes] = ()) -> None:
+    async def hand_over(
+        self, message: Message, handover: Handover, taken: Collection[bytes] = (), width: int = 0
+    ) -> None:
         """Hand a message to the server unless it has `taken` it; raise `Refusal` as `check_open`."""
         await self._publications.hand_over(message, handover, taken)
 

@@ -32,6 +32,14 @@ def topic() -> None:
 )
 @click.option("--private", is_flag=True, help="Only who has the link can find or read the topic.")
 @click.option(
+    "--width",
+    type=click.IntRange(0, 4),
+    default=0,
+    metavar="W",
+    help="0 to 4; for topics of more than 10,000 subscribers, in networks of shards: each of these draws one "
+    "of 2^W shards, and each message is dropped in all of them. With another width it is another topic.",
+)
+@click.option(
     "--output",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -39,7 +47,9 @@ def topic() -> None:
 )
 @json_option
 @pass_choices
-def new(choices: Choices, name: str, attributes: tuple[str, ...], private: bool, output: Path | None) -> None:
+def new(
+    choices: Choices, name: str, attributes: tuple[str, ...], private: bool, width: int, output: Path | None
+) -> None:
     """Make a link to the topic NAME.
 
     Whoever is to publish or subscribe needs the same link. A private topic's holds a random secret: made
@@ -61,14 +71,14 @@ def new(choices: Choices, name: str, attributes: tuple[str, ...], private: bool,
 
     if is_link(name):
         raise UsageError("NAME is a link already: `hushcast topic show` explains it")
-    made = make_topic(name, attributes, TopicSecret.draw(os.urandom) if private else None)
+    made = make_topic(name, attributes, TopicSecret.draw(os.urandom) if private else None, width)
     link = write_link(made)
     if output is not None:
         write_new(output, link.encode() + b"\n", "link")
     if choices.json:
         told = {"topic": made.name}
         told |= {"link": link} if output is None else {"output": str(output)}
-        write(json_line(told | {"private": private, "attributes": _described(made)}))
+        write(json_line(told | {"private": private, "width": width, "attributes": _described(made)}))
     elif output is None:
         write(link.encode() + b"\n")
 
@@ -101,14 +111,16 @@ def show(choices: Choices, link: str | None, link_file: Path | None) -> None:
     private = shown.secret is not None
     tokens = _tokens(shown)
     if choices.json:
-        told = {"topic": shown.name, "private": private, "attributes": _described(shown), "tokens": tokens}
-        write(json_line(told))
+        told = {"topic": shown.name, "private": private, "width": shown.width}
+        write(json_line(told | {"attributes": _described(shown), "tokens": tokens}))
         return
     kind = (
         "private: only who has the link can find or read it" if private else "open: its name can be guessed"
     )
     write(text_line(f"topic       {shown.name}"))
     write(text_line(f"kind        {kind}"))
+    if shown.width:
+        write(text_line(f"width       {shown.width}: up to {2**shown.width} shards on days that have shards"))
     for attribute in shown.attributes:
         write(text_line(f"attribute   {_readable(attribute)}"))
     write(text_line(f"a message   carries {tokens} tokens with all attributes set, padding included"))

@@ -47,14 +47,19 @@ def read_author(path: str | os.PathLike[str]) -> Author:
 
 
 def new_link(
-    name: str, attributes: Iterable[str] = (), private: bool = False, randomness: Randomness = os.urandom
+    name: str,
+    attributes: Iterable[str] = (),
+    private: bool = False,
+    randomness: Randomness = os.urandom,
+    width: int = 0,
 ) -> str:
     """Return a link to a topic with this name, which publishers and subscribers need alike.
 
     An attribute is `kind` for a label, `lat:-90..90:0.001` for a number with its range and resolution. A
-    `private` topic's link holds a random secret: made twice, it is two topics. Raises `UsageError`.
+    `private` topic's link holds a random secret: made twice, it is two topics. A `width` w from 1 to 4 is for
+    topics of more than 10,000 subscribers: in a network of shards they have up to 2^w. Raises `UsageError`.
     """
-    return write_link(make_topic(name, attributes, TopicSecret.draw(randomness) if private else None))
+    return write_link(make_topic(name, attributes, TopicSecret.draw(randomness) if private else None, width))
 
 
 def read_link(path: str | os.PathLike[str]) -> str:

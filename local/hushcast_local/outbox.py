@@ -35,6 +35,7 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
     reason: str | None
     given_up: bool
     token: bytes | None = None
+    width: int = 0
 
 
 _decode_state = record_reader(_State, "publication")
@@ -63,6 +64,8 @@ class Publication:
     attempts: int = 0
     reason: str | None = None
     """Why the last drop got no receipt."""
+    width: int = 0
+    """The topic's."""
     next_attempt: float | None = None
     """Unix time; `None` while it is being dropped."""
     token: bytes | None = field(default=None, repr=False)
@@ -129,12 +132,13 @@ class Outbox:
                         list(state.origins),
                         state.attempts,
                         state.reason,
+                        state.width,
                         token=state.token,
                     )
                 )
         return list(self._waiting.values())
 
-    def put(self, topic: str, message: Message, token: bytes | None = None) -> Publication:
+    def put(self, topic: str, message: Message, token: bytes | None = None, width: int = 0) -> Publication:
         """Take a publication; `durable` tells when it is on disk. Raises `Refusal` where there is no room."""
         full = len(self._waiting) >= MAX_PUBLICATIONS or self._size + len(message.body) > MAX_OUTBOX
         if full:
@@ -142,7 +146,7 @@ class Outbox:
                 f"the outbox is full: {len(self._waiting)} messages with {self._size} bytes wait for a "
                 "relay's receipt; `hushcast outbox` shows why, and --cancel takes one back"
             )
-        publication = Publication(message, topic, self._env.now(), token=token)
+        publication = Publication(message, topic, self._env.now(), width=width, token=token)
         self._hold(publication)
         self._store.write_soon(Change(_MESSAGE, message.id, encode(message)), _state_of(publication))
         return publication
@@ -246,6 +250,7 @@ def _state_of(publication: Publication, given_up: bool = False) -> Change:
         publication.reason,
         given_up,
         publication.token,
+        publication.width,
     )
     return Change(_STATE, publication.id, encode(state))
 

@@ -29,7 +29,8 @@ class Publisher:
     """Publishes for the local applications.
 
     A publication leaves the outbox when an origin has given its receipt and the other drops of the same round
-    have ended, with a receipt or without: one receipt suffices, the others are redundancy.
+    have ended, with a receipt or without: one receipt suffices, the others are redundancy. One of a wide
+    topic stays until there is a receipt from each of the topic's shards.
     """
 
     def __init__(self, carrier: Carrier, keys: TopicKeys, outbox: Outbox, context: Context) -> None:
@@ -93,7 +94,7 @@ class Publisher:
         tokens = await self._keys.published(topic, day, content.values, tags)
         body_key = await self._keys.of_bodies(topic, day)
         message = compose(body_key, day, tokens, content, self._env.randomness, author)
-        publication = self._outbox.put(topic.name, message, token)
+        publication = self._outbox.put(topic.name, message, token, topic.width)
         # Before anything is waited for: the application may leave, and must not leave it half published.
         self._spawn(self._keep, publication)
         await self._outbox.durable()
@@ -109,10 +110,11 @@ class Publisher:
                 if publication.next_attempt is not None:
                     await trio.sleep(max(0.0, publication.next_attempt - self._env.now()))
                     publication.next_attempt = None
+                is_everywhere = False
                 if self._env.now() < lapse:
                     async with self._turns:
-                        await self._drop_all(publication)
-                if publication.origins:
+                        is_everywhere = await self._drop_all(publication)
+                if publication.origins and (is_everywhere or not publication.width):
                     self._outbox.leave(publication)
                     break
                 if self._env.now() >= lapse and self._env.is_certain():
@@ -137,12 +139,16 @@ class Publisher:
                 )
             )
 
-    async def _drop_all(self, publication: Publication) -> None:
+    async def _drop_all(self, publication: Publication) -> bool:
+        """Drop it; return whether nothing was left out."""
         try:
             handover = _Handover(publication, self._outbox)
-            await self._carrier.hand_over(publication.message, handover, publication.origins)
+            message, taken = publication.message, publication.origins
+            await self._carrier.hand_over(message, handover, taken, publication.width)
         except Refusal as refusal:
             publication.reason = refusal.reason
+            return False
+        return True
 
 
 class _Handover:

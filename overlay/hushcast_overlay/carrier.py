@@ -48,9 +48,14 @@ class OverlayCarrier:
         """Raise `Refusal` where there is no relay to drop at."""
         self._shards.check_origins()
 
-    async def hand_over(self, message: Message, handover: Handover, taken: Collection[bytes] = ()) -> None:
-        """Drop a message at random origins that have not `taken` it; raise `Refusal` where there is none."""
-        await self._dropper.drop(message, handover, taken)
+    async def hand_over(
+        self, message: Message, handover: Handover, taken: Collection[bytes] = (), width: int = 0
+    ) -> None:
+        """Drop a message at random origins that have not `taken` it; raise `Refusal` where there is none.
+
+        Of a wide topic in each of its shards; where one has nobody who took it, that is a `Refusal`, too.
+        """
+        await self._dropper.drop(message, handover, taken, width)
 
     async def resume(self, wanted: Collection[Wanted]) -> dict[bytes, KeptRoute]:
         """Take up, after a restart, the routes of what is still wanted; withdraw all others."""

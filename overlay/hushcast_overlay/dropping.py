@@ -26,6 +26,10 @@ RECEIPT_TIMEOUT = 30.0  # seconds from the drop to its receipt
 log = structlog.get_logger("dropping")
 
 
+class NotEverywhere(Refusal):
+    """In some shard of a wide topic nobody gave a receipt; in others somebody may have."""
+
+
 class Handed(Protocol):
     """What hears how the drops of a message go."""
 
@@ -48,20 +52,51 @@ class Dropper:
         self._connector = connector
         self._env = env
 
-    async def origins(self, message: Message) -> list[Relay]:
-        """Return the relays to drop a message at; raise `Refusal` where there is none, or none is known."""
+    async def origins(self, message: Message, copy: int = 0) -> list[Relay]:
+        """Return the relays to drop a message at; raise `Refusal` where there is none, or none is known.
+
+        `copy` says in which of the shards of a wide topic.
+        """
         try:
-            near = await self._shards.find(message.day, message.tokens[0])
+            near = await self._shards.find(message.day, message.tokens[0], copy)
         except (TransportError, PeerError) as error:
             raise Refusal(f"which relays take the message could not be fetched: {error}") from error
         return near.origins()
 
-    async def drop(self, message: Message, handed: Handed, taken: Collection[RelayId] = ()) -> None:
+    async def drop(
+        self, message: Message, handed: Handed, taken: Collection[RelayId] = (), width: int = 0
+    ) -> None:
         """Drop it once for each origin wanted that has not `taken` it yet, all at the same time.
 
-        Raises `Refusal` where there is nobody to drop at.
+        A message of a wide topic is dropped so in each of its shards of its day. Raises `Refusal` where there
+        is nobody to drop at; `NotEverywhere` if after all drops a shard of several has nobody who took it.
         """
-        origins = [origin for origin in await self.origins(message) if origin.id not in taken]
+        copies = self._shards.copies(message.day, message.tokens[0], width)
+        if len(copies) == 1:
+            await self._drop_in(copies[0], message, handed, taken)
+            return
+        shards = [_Shard(handed) for _ in copies]
+        async with trio.open_nursery() as nursery:
+            for copy, shard in zip(copies, shards, strict=True):
+                nursery.start_soon(self._drop_in_one, copy, message, shard, taken)
+        missing = [shard for shard in shards if not shard.has_taken]
+        if missing:
+            why = missing[0].reason
+            raise NotEverywhere(f"in {len(missing)} of {len(shards)} shards nobody took the message: {why}")
+
+    async def _drop_in_one(
+        self, copy: int, message: Message, shard: _Shard, taken: Collection[RelayId]
+    ) -> None:
+        """Drop it in one shard of several; the others go on where that fails."""
+        try:
+            own = {origin.id for origin in await self.origins(message, copy)} & set(taken)
+            shard.has_taken = bool(own)
+            await self._drop_in(copy, message, shard, own)
+        except Refusal as refusal:
+            shard.reason = refusal.reason
+
+    async def _drop_in(self, copy: int, message: Message, handed: Handed, taken: Collection[RelayId]) -> None:
+        origins = [origin for origin in await self.origins(message, copy) if origin.id not in taken]
         # Uniform over all relays: to leave out the publisher's own would name it in time, and to leave out
         # those that it suspects of losing messages would tell what it subscribes to.
         pool = self._env.sample(origins, len(origins))
@@ -89,3 +124,24 @@ class Dropper:
                 return
             verdict = answer.verdict if isinstance(answer, Receipt) else "form"
             handed.note_failure(f"relays refuse the message: {verdict}")
+
+
+class _Shard:
+    """What hears how the drops of a message go in one shard of several; passes it on."""
+
+    def __init__(self, handed: Handed) -> None:
+        self._handed = handed
+        self.has_taken = False
+        """Whether one of its relays has the message."""
+        self.reason = "no relay gave a receipt"
+
+    def note_try(self, origin: RelayId) -> None:
+        self._handed.note_try(origin)
+
+    def note_receipt(self, origin: RelayId) -> None:
+        self.has_taken = True
+        self._handed.note_receipt(origin)
+
+    def note_failure(self, reason: str) -> None:
+        self.reason = reason
+        self._handed.note_failure(reason)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hushcast_overlay.dropping import Dropper
+from hushcast_overlay.dropping import Dropper, NotEverywhere
 from hushcast_overlay.route import Route
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.coverage import ways
@@ -29,10 +29,13 @@ class Probes:
         root = installations[0].root
         listed = root.relay if isinstance(root, ListedRoot) else None
         trees = [installation.tree for installation in installations]
-        origins = [origin.id for origin in await self._dropper.origins(message)]
+        # As far as this subscription goes: its tree spans one shard, and the probe is dropped in all.
+        origins = [origin.id for origin in await self._dropper.origins(message, installations[0].copy)]
         probe = route.coverage.begin(message.id, now)
         try:
-            await self._dropper.drop(message, probe)
+            await self._dropper.drop(message, probe, width=route.wanted.interest.topic.width)
+        except NotEverywhere:
+            pass  # what was taken somewhere is a probe all the same
         finally:
             if probe.taken:
                 route.coverage.settle(message.id, ways(trees, origins, listed))

@@ -133,6 +133,11 @@ class Route:
         return self.wanted.interest.topic.name
 
     @property
+    def copy(self) -> int:
+        """Which of its topic's 2^width shards it is in: drawn with the name of what is wanted, it stays."""
+        return self.wanted.name[0] % (1 << self.wanted.interest.topic.width)
+
+    @property
     def mailboxes(self) -> list[RouteMailbox]:
         """All its mailboxes."""
         return [*([self.lasting] if self.lasting is not None else []), *self.daily.values()]

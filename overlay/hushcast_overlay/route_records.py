@@ -40,6 +40,7 @@ class _StoredInstallation(msgspec.Struct, frozen=True, array_like=True):
     secret: bytes
     missing: list[bytes]
     withdrawing: bool
+    copy: int = 0
 
 
 _decode_mailbox = record_reader(_StoredMailbox, "mailbox")
@@ -114,6 +115,7 @@ class RouteRecords:
                 stored.trunk,
                 stored.entries,
                 LeaseSecret(stored.secret),
+                stored.copy,
             )
             name, number, left = key[:_NAME], key[-1], set(stored.missing)
             if stored.withdrawing:
@@ -163,6 +165,7 @@ def _change(planned: Planned | Withdrawal, missing: set[RelayId]) -> Change:
         installation.secret.reveal(),
         sorted(missing),
         isinstance(planned, Withdrawal),
+        installation.copy,
     )
     return Change(_INSTALLATION, _key(planned), encode(stored))
 

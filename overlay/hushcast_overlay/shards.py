@@ -21,7 +21,7 @@ from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Network, Relay
 from hushcast_protocol.base.sharding import Sharding, sharding_for
 from hushcast_protocol.base.wire import RelayId
-from hushcast_protocol.shards.assignment import shard_of_topic
+from hushcast_protocol.shards.assignment import copies_of_topic, shard_of_topic
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Store
@@ -115,29 +115,35 @@ class Shards:
             return True
         return self.calendar.epoch(self._env.now()) >= (day - 1) * EPOCHS_A_DAY + GIVEN_UP
 
-    def of(self, day: int, trunk: bytes) -> Neighbourhood | None:
+    def copies(self, day: int, trunk: bytes, width: int) -> tuple[int, ...]:
+        """Return the copies of a topic of some width that have shards of their own on a day: 1 to 2^width."""
+        sharding = self.sharding(day)
+        return (0,) if sharding is None else copies_of_topic(trunk, width, sharding.bits)
+
+    def of(self, day: int, trunk: bytes, copy: int = 0) -> Neighbourhood | None:
         """Return the relays of a topic on a day by its trunk token, if they are held; fetches nothing.
 
-        What is returned has a roster at least.
+        `copy` says which of the 2^width shards of a wide topic; all are one on a day that is not cut. What is
+        returned has a roster at least.
         """
         sharding = self.sharding(day)
         if sharding is None:
             return self._whole()
-        kept = self._keeper.held(sharding, shard_of_topic(trunk, 0, sharding.bits))
+        kept = self._keeper.held(sharding, shard_of_topic(trunk, copy, sharding.bits))
         return kept.near if kept is not None else None
 
-    async def find(self, day: int, trunk: bytes) -> Neighbourhood:
+    async def find(self, day: int, trunk: bytes, copy: int = 0) -> Neighbourhood:
         """Return the relays of a topic on a day by its trunk token; fetch what is not held.
 
-        What is returned has a roster at least. Raises `Refusal`, `TransportError` or a `PeerError` where none
-        can be had now.
+        `copy` is as with `of`. What is returned has a roster at least. Raises `Refusal`, `TransportError` or
+        a `PeerError` where none can be had now.
         """
         sharding = self.sharding(day)
         if sharding is None:
             if (whole := self._whole()) is None:
                 raise Refusal("no roster yet: the directory was not reached, or waits for relays to register")
             return whole
-        return (await self._keeper.find(sharding, shard_of_topic(trunk, 0, sharding.bits))).near
+        return (await self._keeper.find(sharding, shard_of_topic(trunk, copy, sharding.bits))).near
 
     def own(self, day: int) -> Neighbourhood | None:
         """Return the relays that this daemon's own relay is among on a day, if they are held.

@@ -42,7 +42,7 @@ class Trees:
         a mailbox of one day. Raises what `Shards.find` does.
         """
         tokens = await route.wanted.tokens(day)
-        seating = (await self._shards.find(day, tokens.trunk)).seating()
+        seating = (await self._shards.find(day, tokens.trunk, route.copy)).seating()
         root = self._root(route, day)
         before = [
             planned
@@ -57,7 +57,7 @@ class Trees:
             suspects = route.coverage.shunned(seating.listed)
             tree = await self._mended(last, seating, seating.listed.keys(), suspects, STRAINED)
         secret = LeaseSecret.draw(self._env.randomness)
-        installation = Installation(day, root, tree, tokens.trunk, tokens.entries, secret)
+        installation = Installation(day, root, tree, tokens.trunk, tokens.entries, secret, route.copy)
         return Planned(route.wanted.name, number, installation, set(tree.parents))
 
     async def mend(self, route: Route, planned: Planned) -> bool:
@@ -66,7 +66,8 @@ class Trees:
         Whose seat changed has to confirm. Returns whether any did; none does where the relays are not held.
         """
         tree, root = planned.installation.tree, planned.installation.root
-        near = self._shards.of(planned.installation.day, planned.installation.trunk)
+        installation = planned.installation
+        near = self._shards.of(installation.day, installation.trunk, installation.copy)
         if near is None or isinstance(root, ListedRoot):
             return False
         seating = near.seating()

@@ -184,7 +184,7 @@ class Upkeep:
         installation = planned.installation
         await self._installer.deliver(
             installation.tree,
-            await self._shards.find(installation.day, installation.trunk),
+            await self._shards.find(installation.day, installation.trunk, installation.copy),
             sorted(planned.unconfirmed),
             lambda relay: installation.install(self._profile, relay),
             planned.confirm,

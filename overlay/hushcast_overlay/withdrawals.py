@@ -76,7 +76,7 @@ class Withdrawals:
     async def _deliver(self, withdrawal: Withdrawal) -> None:
         installation = withdrawal.installation
         try:
-            near = await self._shards.find(installation.day, installation.trunk)
+            near = await self._shards.find(installation.day, installation.trunk, installation.copy)
         except (TransportError, PeerError, Refusal) as error:
             log.info("who is to forget an installation is not known now", reason=str(error))
             return

@@ -115,10 +115,14 @@ class Carrier(Protocol):
     def check_open(self) -> None:
         """Raise `Refusal` where nobody could take a message now."""
 
-    async def hand_over(self, message: Message, handover: Handover, taken: Collection[bytes] = ()) -> None:
+    async def hand_over(
+        self, message: Message, handover: Handover, taken: Collection[bytes] = (), width: int = 0
+    ) -> None:
         """Hand a message to as many takers as the network wants that have not `taken` it, some tries each.
 
-        Raises `Refusal` where there is nobody to hand it to.
+        `width` is that of its topic: carriers whose network is not cut have no use for it. Raises `Refusal`
+        where there is nobody to hand it to; of a wide topic also where a part of its subscribers would not
+        get it, which is to be tried again.
         """
 
     async def resume(self, wanted: Collection[Wanted]) -> Mapping[bytes, Route]:

@@ -139,7 +139,9 @@ class FakeCarrier:
         if self._network.closed is not None:
             raise Refusal(self._network.closed)
 
-    async def hand_over(self, message: Message, handover: Handover, taken: Collection[bytes] = ()) -> None:
+    async def hand_over(
+        self, message: Message, handover: Handover, taken: Collection[bytes] = (), width: int = 0
+    ) -> None:
         """One taker is enough: what it has, all have."""
         self.check_open()
         if taken:

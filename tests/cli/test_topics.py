@@ -79,8 +79,19 @@ async def test_a_link_as_json() -> None:
     specs = [word for spec in SPECS for word in ("--attribute", spec)]
     outcome = await hushcast("topic", "new", "fires", *specs, "--json")
     assert outcome.objects == [
-        {"topic": "fires", "link": write_link(FIRES), "private": False, "attributes": ATTRIBUTES}
+        {"topic": "fires", "link": write_link(FIRES), "private": False, "width": 0, "attributes": ATTRIBUTES}
     ]
+
+
+async def test_a_width_stands_in_the_link_and_is_explained() -> None:
+    made = await hushcast("topic", "new", "crowd", "--width", "3")
+    link = made.stdout.decode().strip()
+    assert parse_topic(link).width == 3
+    shown, told = await side_by_side(["topic", "show", link], ["topic", "show", link, "--json"])
+    assert "up to 8 shards" in shown.stdout.decode()
+    assert told.objects[0]["width"] == 3
+    plain = await hushcast("topic", "show", write_link(FIRES))
+    assert "width" not in plain.stdout.decode()
 
 
 async def test_private_topics_are_made_anew_each_time() -> None:
@@ -103,7 +114,9 @@ async def test_a_link_written_to_a_file_is_for_its_owner_and_not_on_the_screen(t
     assert file.read_text() == before, "the only copy of a secret is not overwritten"
     other = tmp_path / "other.link"
     told = await hushcast("topic", "new", "family", "--private", "--output", other, "--json")
-    assert told.objects == [{"topic": "family", "output": str(other), "private": True, "attributes": []}]
+    assert told.objects == [
+        {"topic": "family", "output": str(other), "private": True, "width": 0, "attributes": []}
+    ]
 
 
 IMPOSSIBLE_TOPICS = {
@@ -119,6 +132,7 @@ IMPOSSIBLE_TOPICS = {
     "at most 8": ["t", *(word for n in range(9) for word in ("--attribute", f"a{n}"))],
     "100 tokens": ["t", *(word for n in range(3) for word in ("--attribute", f"a{n}:0..4294967295"))],
     "at most 256": ["x" * 257],
+    "from 0 to 4": ["t", "--width", "5"],
     "NAME is a link": [write_link(FAMILY)],
 }
 
@@ -140,7 +154,7 @@ async def test_the_process_ends_as_the_command_does() -> None:
 async def test_a_link_is_explained(fires: Path) -> None:
     outcome = await hushcast("topic", "show", "--link-file", fires, "--json")
     (shown,) = outcome.objects
-    assert shown == {"topic": "fires", "private": False, "attributes": ATTRIBUTES, "tokens": 48}
+    assert shown == {"topic": "fires", "private": False, "width": 0, "attributes": ATTRIBUTES, "tokens": 48}
     people = await hushcast("topic", "show", write_link(FIRES))
     assert people.code == 0
     for told in ("fires", "open", "-90 to 90", "0.001", "180,000 steps", "48 tokens"):

@@ -63,10 +63,11 @@ class CutNetwork(SmallNetwork):
 
 @asynccontextmanager
 async def cut_network(
-    relays: int = RELAYS, clients: int = 2, seed: int = 1, epoch: int = 60
+    relays: int = RELAYS, clients: int = 2, seed: int = 1, epoch: int = 60, probes: float = 0.0
 ) -> AsyncIterator[CutNetwork]:
     """Such a network, cut since its first head; with seven relays or fewer it is uncut.
 
+    Each subscription sends so many `probes` an epoch.
     At the end no daemon may have met an error of its own program.
     """
 
@@ -74,7 +75,7 @@ async def cut_network(
         return Directories(network, first_roster, 3, 2, shard_size=SHARD_SIZE)
 
     async with trio.open_nursery() as nursery:
-        net = CutNetwork(nursery, relays, clients, seed, epoch, directory=directories)
+        net = CutNetwork(nursery, relays, clients, seed, epoch, probes_an_epoch=probes, directory=directories)
         net.wires = SlowWires(net.wires, PUBLISHED_AFTER)
         await net.up()
         yield net

@@ -35,11 +35,11 @@ class Outage:
         self.asked = 0
         found = Shards.find
 
-        async def find(shards: Shards, day: int, trunk: bytes) -> Neighbourhood:
+        async def find(shards: Shards, day: int, trunk: bytes, copy: int = 0) -> Neighbourhood:
             if self.lasts:
                 self.asked += 1
                 raise error
-            return await found(shards, day, trunk)
+            return await found(shards, day, trunk, copy)
 
         monkeypatch.setattr(Shards, "find", find)
 
@@ -145,11 +145,11 @@ async def test_what_fails_of_tomorrow_keeps_nothing_of_today_waiting(
         found = Shards.find
         asked: list[float] = []
 
-        async def find(shards: Shards, day: int, trunk: bytes) -> Neighbourhood:
+        async def find(shards: Shards, day: int, trunk: bytes, copy: int = 0) -> Neighbourhood:
             if day > today:
                 asked.append(net.now)
                 raise TransportError("nobody has heard of tomorrow")
-            return await found(shards, day, trunk)
+            return await found(shards, day, trunk, copy)
 
         monkeypatch.setattr(Shards, "find", find)
         await net.sleep_until(net.calendar.day_start(today + 1) - 0.2 * DAY_SECONDS)

@@ -26,7 +26,8 @@ from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.stamps import MAX_DIFFICULTY
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.shards.assignment import MAX_WIDTH, shard_of_relay, shard_of_topic, shards_of_topic
+from hushcast_protocol.content.topics import MAX_WIDTH
+from hushcast_protocol.shards.assignment import copies_of_topic, shard_of_relay, shard_of_topic
 from hushcast_protocol.shards.cost import topic_day
 from hushcast_protocol.shards.cutting import Cut, cut
 from hushcast_protocol.shards.guides import (
@@ -121,11 +122,19 @@ def test_relays_spread_evenly_and_anew_each_day():
 
 
 def test_a_topic_has_a_shard_for_each_copy():
-    wide = [shards_of_topic(bytes([number]) * 32, MAX_WIDTH, 11) for number in range(50)]
-    assert all(len(shards) == 16 for shards in wide)
-    assert len({shard for shards in wide for shard in shards}) > 600  # of 2,048, with 800 draws
-    assert shards_of_topic(BEACON, 0, 11) == (shard_of_topic(BEACON, 0, 11),)
-    assert shards_of_topic(BEACON, 2, 0) == (0, 0, 0, 0)
+    trunks = [bytes([number]) * 32 for number in range(50)]
+    wide = [{shard_of_topic(trunk, copy, 11) for copy in range(2**MAX_WIDTH)} for trunk in trunks]
+    assert len(set().union(*wide)) > 600  # of 2,048, with 800 draws
+
+
+@given(st.binary(min_size=16, max_size=16), st.integers(0, MAX_WIDTH), st.integers(0, 6))
+def test_a_publisher_drops_once_at_each_shard_that_a_subscriber_may_draw(trunk, width, bits):
+    copies = copies_of_topic(trunk, width, bits)
+    shards = [shard_of_topic(trunk, copy, bits) for copy in copies]
+    assert len(set(shards)) == len(shards)
+    assert set(shards) == {shard_of_topic(trunk, copy, bits) for copy in range(2**width)}
+    assert copies[0] == 0
+    assert width or copies == (0,)
 
 
 @given(st.integers(0, 6), st.data())

@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import dataclasses
 import pickle
 import re
 import unicodedata
@@ -21,6 +22,7 @@ from hushcast_protocol.content.topics import (
     LINK_SCHEME,
     MAX_LINK,
     MAX_TOPIC,
+    MAX_WIDTH,
     Interest,
     Topic,
     make_topic,
@@ -83,7 +85,12 @@ def test_equal_topics_hash_the_same_also_after_they_went_to_another_process():
     assert hash(topic) == hash(make_topic("events", ["kind", "lat:-90..90:0.01"]))
     copied = pickle.loads(pickle.dumps(topic))
     assert copied == topic
-    assert set(vars(copied)) == {"name", "attributes", "secret"}  # each process hashes texts in its own way
+    assert set(vars(copied)) == {
+        "name",
+        "attributes",
+        "secret",
+        "width",
+    }  # each process hashes texts in its own way
     assert hash(copied) == hash(topic)
     # Filters of topics that differ in their attributes alone do not meet in one place of a table.
     others = [make_topic("events", [f"a{number}"]) for number in range(100)]
@@ -176,6 +183,27 @@ def shows_nothing(error, link):
 
 
 @pytest.mark.parametrize("topic", [EVENTS, PRIVATE, Topic("events")], ids=["open", "private", "plain"])
+@pytest.mark.parametrize("width", range(1, MAX_WIDTH + 1))
+def test_a_width_stands_in_the_link_and_makes_another_topic(topic, width):
+    wide = dataclasses.replace(topic, width=width)
+    assert parse_topic(write_link(wide)) == wide
+    assert len({wide, topic}) == 2
+    assert len({write_link(wide), write_link(topic)}) == 2
+    assert len({wide.schema, topic.schema}) == 2
+    assert parse_topic(write_link(topic)).width == 0
+
+
+def test_the_link_of_a_wide_topic_does_not_change():
+    assert write_link(Topic("events", width=2)) == "hushcast:lad0b3BpYy8ypmV2ZW50c5DAAitCTfuWYhK8"
+
+
+@pytest.mark.parametrize("width", [-1, MAX_WIDTH + 1])
+def test_other_widths_are_refused(width):
+    with pytest.raises(UsageError, match=f"0 to {MAX_WIDTH}"):
+        make_topic("events", width=width)
+
+
+@pytest.mark.parametrize("topic", [EVENTS, PRIVATE, Topic("events")], ids=["open", "private", "plain"])
 def test_every_flipped_bit_of_a_link_is_a_usage_error_that_shows_nothing(topic):
     link = write_link(topic)
     for damaged in bit_flips(link.encode()):
@@ -219,7 +247,11 @@ def link_of(body: bytes) -> str:
 
 HOSTILE = {
     "empty": b"",
-    "another version": encode(["topic/2", "events", [], None]),
+    "another version": encode(["topic/3", "events", [], None]),
+    "no width": encode(["topic/2", "events", [], None]),
+    "width of none": encode(["topic/2", "events", [], None, 0]),
+    "too wide": encode(["topic/2", "events", [], None, MAX_WIDTH + 1]),
+    "a width that is none": encode(["topic/2", "events", [], None, "1"]),
     "more fields": encode(["topic/1", "events", [], None, 1]),
     "fewer fields": encode(["topic/1", "events", []]),
     "short secret": encode(["topic/1", "events", [], bytes(31)]),

@@ -11,7 +11,7 @@ from hushcast_protocol.base.secrets import Randomness, TopicSecret
 from hushcast_protocol.content.attributes import Label, Number, Values
 from hushcast_protocol.content.predicates import Predicate, parse_where
 from hushcast_protocol.content.tokens import entry_tokens, published_tokens
-from hushcast_protocol.content.topics import Topic, make_topic, parse_values
+from hushcast_protocol.content.topics import MAX_WIDTH, Topic, make_topic, parse_values
 
 SECRET = TopicSecret(bytes(range(32)))
 PLACES = ("kind", "lat:-90..90:0.001", "lon:-180..180:0.001")
@@ -35,13 +35,13 @@ def numbers(draw: st.DrawFn, name: str | None = None) -> Number:
 
 @st.composite
 def topics(draw: st.DrawFn) -> Topic:
-    """Any topic of up to three attributes, open or private."""
+    """Any topic of up to three attributes, open or private, of any width."""
     chosen = sorted(draw(st.lists(names, max_size=3, unique=True)))
     attributes = tuple(Label(name) if draw(st.booleans()) else draw(numbers(name)) for name in chosen)
     while sum(one.bits + 1 if isinstance(one, Number) else 1 for one in attributes) > 79:
         attributes = attributes[1:]
     secret = TopicSecret(draw(st.binary(min_size=32, max_size=32))) if draw(st.booleans()) else None
-    return Topic(draw(names), attributes, secret)
+    return Topic(draw(names), attributes, secret, draw(st.integers(0, MAX_WIDTH)))
 
 
 def where(topic: Topic, text: str) -> Predicate:

@@ -1,7 +1,8 @@
 """Topics, which people subscribe to and publish on: a name, optional attributes, an optional secret.
 
 A plain text is an open topic without attributes. A link carries a whole topic in one line:
-`hushcast:` and, in URL-safe base64, a msgpack array followed by eight bytes of its hash.
+`hushcast:` and, in URL-safe base64, a msgpack array followed by eight bytes of its hash. A *wide* topic, for
+more subscribers than one shard bears, has 2^width shards on days that are cut.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ from hushcast_protocol.content.predicates import Predicate
 MAX_TOPIC = 256  # bytes of UTF-8 of a name, after normalisation
 MAX_LINK = 2048  # characters; the largest topic takes about 1,600
 LINK_SCHEME = "hushcast:"
+MAX_WIDTH = 4
+"""16 shards of one topic: publishers fetch the relays of all of them each day, and drop in each."""
 _CHECK = 8  # bytes
 
 
@@ -47,6 +50,8 @@ class Topic:
     name: str = field(repr=False)
     attributes: tuple[Attribute, ...] = field(default=(), repr=False)
     secret: TopicSecret | None = field(default=None, repr=False)
+    width: int = field(default=0, repr=False)
+    """w of the 2^w shards that it has on days that are cut, 0 to `MAX_WIDTH`."""
 
     def __hash__(self) -> int:
         return self._hash
@@ -58,14 +63,18 @@ class Topic:
     @cached_property
     def _hash(self) -> int:
         # Numbers take microseconds to hash, and tables of filters ask for it again and again.
-        return hash((self.name, self.attributes, self.secret))
+        return hash((self.name, self.attributes, self.secret, self.width))
 
     @property
     def schema(self) -> bytes:
-        """The bytes that identify this topic: its name and attributes."""
-        if not self.attributes:
+        """The bytes that identify this topic: its name and attributes, and its width if it has one.
+
+        With another width it is another topic: who publishes drops in just the shards that subscribers draw.
+        """
+        if not self.attributes and not self.width:
             return self.name.encode()
-        return encode([self.name, [write_attribute(attribute) for attribute in self.attributes]])
+        named = [self.name, [write_attribute(attribute) for attribute in self.attributes]]
+        return encode([*named, self.width] if self.width else named)
 
 
 @dataclass(frozen=True)
@@ -84,11 +93,24 @@ class _Link(Wire, frozen=True, tag="topic/1"):
     secret: Bytes32 | None
 
 
-_decode_link: Callable[[bytes], _Link] = decoder(_Link, "link", MAX_LINK)
+class _WideLink(Wire, frozen=True, tag="topic/2"):
+    """What the link of a wide topic encodes; one without a width has `_Link`, as ever."""
+
+    name: Annotated[str, msgspec.Meta(max_length=MAX_TOPIC)]
+    attributes: Annotated[tuple[str, ...], msgspec.Meta(max_length=MAX_ATTRIBUTES)]
+    secret: Bytes32 | None
+    width: Annotated[int, msgspec.Meta(ge=1, le=MAX_WIDTH)]
 
 
-def make_topic(name: str, specs: Iterable[str] = (), secret: TopicSecret | None = None) -> Topic:
+_decode_link: Callable[[bytes], _Link | _WideLink] = decoder(_Link | _WideLink, "link", MAX_LINK)
+
+
+def make_topic(
+    name: str, specs: Iterable[str] = (), secret: TopicSecret | None = None, width: int = 0
+) -> Topic:
     """Return a topic from what a person wrote; raises `UsageError`."""
+    if not 0 <= width <= MAX_WIDTH:
+        raise UsageError(f"the width of a topic is 0 to {MAX_WIDTH}, not {width}")
     # Sorted, so that the order in which they were given does not matter.
     attributes = tuple(sorted(map(parse_attribute, specs), key=lambda attribute: attribute.name))
     if len(attributes) > MAX_ATTRIBUTES:
@@ -102,7 +124,7 @@ def make_topic(name: str, specs: Iterable[str] = (), secret: TopicSecret | None 
             f"a message on this topic would carry {tokens} tokens, and {MAX_TOKENS} are possible:"
             " take fewer attributes, or coarser resolutions"
         )
-    return Topic(_parse_name(name), attributes, secret)
+    return Topic(_parse_name(name), attributes, secret, width)
 
 
 def parse_topic(text: str) -> Topic:
@@ -118,7 +140,9 @@ def parse_topic(text: str) -> Topic:
 def write_link(topic: Topic) -> str:
     """Return a topic as a link, on one line; a private topic's gives away everything about it."""
     specs = tuple(write_attribute(attribute) for attribute in topic.attributes)
-    body = encode(_Link(topic.name, specs, topic.secret.reveal() if topic.secret else None))
+    secret = topic.secret.reveal() if topic.secret else None
+    link = _WideLink(topic.name, specs, secret, topic.width) if topic.width else None
+    body = encode(link or _Link(topic.name, specs, secret))
     packed = base64.urlsafe_b64encode(body + digest(Domain.LINK, body, size=_CHECK)).decode()
     return LINK_SCHEME + packed.rstrip("=")
 
@@ -174,7 +198,8 @@ def _read_link(text: str) -> Topic:
         link = _decode_link(body)
     except DecodeError:
         raise UsageError("the link is of another version of this program") from None
-    return make_topic(link.name, link.attributes, TopicSecret(link.secret) if link.secret else None)
+    width = link.width if isinstance(link, _WideLink) else 0
+    return make_topic(link.name, link.attributes, TopicSecret(link.secret) if link.secret else None, width)
 
 
 def _unpack(packed: str) -> bytes | None:

@@ -59,6 +59,8 @@ class Installation:
     trunk: bytes
     entries: tuple[bytes, ...]
     secret: LeaseSecret
+    copy: int = 0
+    """Which of its topic's shards the tree spans."""
 
     def install(self, profile: Profile, relay: RelayId) -> Install:
         """Return the instruction for `relay`: take from its children and from publishers, send upwards."""

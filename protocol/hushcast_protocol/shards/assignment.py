@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from hushcast_protocol.base.hashes import Domain, digest
 
-MAX_WIDTH = 4  # 16 shards of one topic, for 40,000 subscribers
-
 
 def shard_of_relay(beacon: bytes, relay: bytes, bits: int) -> int:
     """Return in which of 2^`bits` shards a relay is, on the day of a beacon (32 bytes)."""
@@ -22,9 +20,12 @@ def shard_of_topic(trunk: bytes, copy: int, bits: int) -> int:
     return _first_bits(digest(Domain.TOPIC_SHARD, bytes((copy,)), key=trunk, size=8), bits)
 
 
-def shards_of_topic(trunk: bytes, width: int, bits: int) -> tuple[int, ...]:
-    """Return the shards that a publisher of a topic drops at, one for each copy; some may be the same."""
-    return tuple(shard_of_topic(trunk, copy, bits) for copy in range(2**width))
+def copies_of_topic(trunk: bytes, width: int, bits: int) -> tuple[int, ...]:
+    """Return the copies of a topic whose shards all differ, the first of each: a publisher drops at these."""
+    first: dict[int, int] = {}
+    for copy in range(2**width):
+        first.setdefault(shard_of_topic(trunk, copy, bits), copy)
+    return tuple(first.values())
 
 
 def _first_bits(hashed: bytes, bits: int) -> int:
