@@ -49,17 +49,16 @@ class OwnShards:
         self._wanted = wanted
         self._env = env
 
-    async def run(self) -> None:
-        """Take up each cut that a roster tells of, until cancelled."""
+    async def run(self, spawn: Callable[..., None]) -> None:
+        """Take up each cut that a roster tells of, until cancelled, by tasks that `spawn` starts."""
         await self._rosters.fresh()  # after an absence old rosters tell of days gone by
-        async with trio.open_nursery() as nursery:
-            begun: set[int] = set()
-            while True:
-                wanted = self._wanted()
-                for day in sorted(wanted.keys() - begun):
-                    nursery.start_soon(self._hold, wanted[day])
-                begun = set(wanted)
-                await self._rosters.changed()
+        begun: set[int] = set()
+        while True:
+            wanted = self._wanted()
+            for day in sorted(wanted.keys() - begun):
+                spawn(self._hold, wanted[day])
+            begun = set(wanted)
+            await self._rosters.changed()
 
     async def _hold(self, sharding: Sharding) -> None:
         """Hold this relay's shard of one cut and, as a guide, the guide; again and again where that fails."""
