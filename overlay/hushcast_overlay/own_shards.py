@@ -19,7 +19,7 @@ from hushcast_overlay.shard_serving import ShardServing
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.wire import RelayId
-from hushcast_protocol.shards.guides import draw_guides, piece_bits
+from hushcast_protocol.shards.guides import piece_bits
 from hushcast_protocol.shards.requests import AskPiece
 from hushcast_runtime.environment import Environment
 
@@ -88,8 +88,7 @@ class OwnShards:
         return self._env.uniform(now, max(last, now + self._calendar.lead / 100))
 
     def _is_guide(self, kept: KeptShard, sharding: Sharding) -> bool:
-        drawn = draw_guides(sharding.beacon, ((relay, b"", 0) for relay in kept.seated))
-        return any(relay == self._us for relay, _ in drawn)
+        return self._us in self._fetching.reading.guides(sharding.beacon, kept.seated)
 
     async def _take_guide(self, sharding: Sharding) -> None:
         """Fetch the pieces of the guide that are not held yet."""
