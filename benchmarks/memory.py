@@ -86,7 +86,7 @@ class Daemons:
         relays = dict(map(_listed, self._identities))
         epoch = NETWORK.calendar.epoch(BEGIN)
         self._roster = SignedRoster(NETWORK, epoch, GENESIS, bytes(32), relays, _SIGNED)
-        self._shown = self._signed = _SIGNED  # what they are shown is not looked at
+        self._answered = self._signed = _SIGNED  # what they are shown is not looked at
         self.held: list[Daemon] = []
 
     def checks(self) -> Checks:
@@ -123,7 +123,7 @@ class Daemons:
 
         A directory alone has signed one: `sign`.
         """
-        self._shown = self._signed
+        self._answered = self._signed
         client = self._daemon("client", None, CHECKS, READING)
         await nursery.start(client.run)
         if not client.ready:
@@ -167,7 +167,7 @@ class Daemons:
 
     def answer(self, request: DirectoryRequest) -> DirectoryAnswer:
         """Return what the directory answers."""
-        return Rosters(self._shown, False) if isinstance(request, Fetch) else Registered()
+        return Rosters(self._answered, False) if isinstance(request, Fetch) else Registered()
 
 
 def _listed(identity: Identity) -> tuple[bytes, Relay]:
