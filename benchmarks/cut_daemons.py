@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import trio
 
-from benchmarks.memory import BEGIN, NETWORK, Daemons
+from benchmarks.memory import BEGIN, NETWORK, Daemons, described
 from hushcast_directory.directories import Checks
 from hushcast_overlay.identity import Identity
 from hushcast_overlay.shard_reading import Reading
@@ -25,12 +25,7 @@ from hushcast_protocol.authorities.requests import (
 )
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.roster import (
-    GENESIS,
-    Descriptor,
-    descriptor_digest,
-    sign_descriptor,
-)
+from hushcast_protocol.base.roster import GENESIS, descriptor_digest
 from hushcast_protocol.base.shard_count import bits_for
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
@@ -90,21 +85,13 @@ class CutDaemons(Daemons):
         await trio.sleep(SETTLED_AFTER)
 
     def _describe(self, identity: Identity) -> Named:
-        relay, service = identity.seed.public(), identity.service.public()
-        begin = int(BEGIN)
-        body = Descriptor(
-            NETWORK.id,
-            relay,
-            memory_address(service),
-            identity.parcel_key.public(),
-            begin,
-            begin + 2 * NETWORK.epoch_seconds,
-            0,
-        )
-        signed = sign_descriptor(identity.seed, body)
+        descriptor, signed = described(identity)
         known = descriptor_digest(signed.body)
         self._descriptors[known] = signed
-        return relay, known, 0
+        return descriptor.relay, known, 0
+
+    def sign(self) -> None:
+        """There is nothing to be signed: it shows what an authority would from the start."""
 
     def _agree(self, shard_size: int, count: int) -> Agreed:
         key = self.seed.public()

@@ -14,7 +14,7 @@ import trio.testing
 
 from benchmarks.figures import Effort, Figure, alternate, at_most
 from benchmarks.processes import printed_by, resident
-from hushcast_directory.directories import Checks, Pinned
+from hushcast_directory.directories import CHECKS, Checks, Pinned
 from hushcast_node.daemon import Daemon, Parts
 from hushcast_node.overlay_side import OverlayParts
 from hushcast_overlay.identity import Identity, draw_identity
@@ -30,7 +30,18 @@ from hushcast_protocol.authorities.requests import (
 )
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.roster import GENESIS, Network, Relay, SignedRoster
+from hushcast_protocol.base.roster import (
+    GENESIS,
+    Descriptor,
+    Entry,
+    Network,
+    Relay,
+    RosterBody,
+    SignedRoster,
+    check_roster,
+    sign_descriptor,
+    sign_roster,
+)
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.overlay.profile import HARDENED
@@ -75,6 +86,7 @@ class Daemons:
         relays = dict(map(_listed, self._identities))
         epoch = NETWORK.calendar.epoch(BEGIN)
         self._roster = SignedRoster(NETWORK, epoch, GENESIS, bytes(32), relays, _SIGNED)
+        self._answered = self._signed = _SIGNED  # what they are shown is not looked at
         self.held: list[Daemon] = []
 
     def checks(self) -> Checks:
@@ -100,15 +112,31 @@ class Daemons:
             await trio.sleep(1)
         await trio.sleep(60)
 
+    def sign(self) -> None:
+        """Have the directory sign the roster that whoever joins is shown; before any is started."""
+        entries = tuple(Entry(described(identity)[1], 0) for identity in self._identities)
+        self._signed = sign_roster(self.seed, RosterBody(NETWORK, self._roster.epoch, GENESIS, entries))
+        self._roster = check_roster(self._signed, self.seed.public(), NETWORK)
+
     async def join(self, nursery: trio.Nursery) -> Daemon:
-        """Return a client that has just come, and holds a roster."""
-        client = self._daemon("client", None)
+        """Return a client that has just come, and holds a roster; it fetches and checks what any does.
+
+        A directory alone has signed one: `sign`.
+        """
+        self._answered = self._signed
+        client = self._daemon("client", None, CHECKS, READING)
         await nursery.start(client.run)
-        while not client.ready:  # noqa: ASYNC110 - as above
-            await trio.sleep(1)
+        if not client.ready:
+            await client.overlay.rosters.changed()
         return client
 
-    def _daemon(self, name: str, identity: Identity | None) -> Daemon:
+    def _daemon(
+        self,
+        name: str,
+        identity: Identity | None,
+        checks: Checks | None = None,
+        reading: Reading | None = None,
+    ) -> Daemon:
         key = self.seed.public()
         return Daemon(
             Parts(
@@ -117,8 +145,8 @@ class Daemons:
                     HARDENED,
                     Pinned.alone(memory_address(key), key),
                     identity,
-                    self.checks(),
-                    self.reading(),
+                    checks or self.checks(),
+                    reading or self.reading(),
                 ),
                 simulated_environment(name, BEGIN),
                 self._wires.transport(),
@@ -139,13 +167,28 @@ class Daemons:
 
     def answer(self, request: DirectoryRequest) -> DirectoryAnswer:
         """Return what the directory answers."""
-        return Rosters(_SIGNED, False) if isinstance(request, Fetch) else Registered()
+        return Rosters(self._answered, False) if isinstance(request, Fetch) else Registered()
 
 
 def _listed(identity: Identity) -> tuple[bytes, Relay]:
     relay = identity.seed.public()
     address = memory_address(identity.service.public())
     return relay, Relay(relay, address, identity.parcel_key.public(), 0)
+
+
+def described(identity: Identity) -> tuple[Descriptor, Signed]:
+    """Return what a relay says of itself, and as it signs that."""
+    begin, service = int(BEGIN), identity.service.public()
+    body = Descriptor(
+        NETWORK.id,
+        identity.seed.public(),
+        memory_address(service),
+        identity.parcel_key.public(),
+        begin,
+        begin + 2 * NETWORK.epoch_seconds,
+        0,
+    )
+    return body, sign_descriptor(identity.seed, body)
 
 
 async def _measure(count: int) -> float:

@@ -221,7 +221,8 @@ class SeveralDirectories:
             async def ask_one(member: Member, asked: trio.Event) -> None:
                 try:
                     found.append(await self._part(member, request, check))
-                    nursery.cancel_scope.cancel()
+                    if len(nursery.child_tasks) > 1:  # as a rule nobody else was asked
+                        nursery.cancel_scope.cancel()
                 except (TransportError, PeerError, Refusal) as error:
                     problems.append(error)
                 asked.set()
@@ -232,6 +233,8 @@ class SeveralDirectories:
                 nursery.start_soon(ask_one, member, asked)
                 with trio.move_on_after(self._patience):
                     await asked.wait()
+                if found:
+                    break
         if not found:
             raise problems[-1]
         return found[0]

@@ -119,7 +119,7 @@ class OverlaySide:
         if self._parts.identity is not None:
             await self._start_relay(self._parts.identity, context)
         context.spawn(self.rosters.run)
-        context.spawn(self.shards.run)
+        self.shards.begin(context.spawn)
         if context.tracer.is_on:  # it looks through each roster
             context.spawn(self._trace_rosters, context)
         return carrier
@@ -159,7 +159,7 @@ class OverlaySide:
         working = Working(parts.network.id, relay.id, self._env, around.store, terms, changed)
         await working.load()
         self._registration.working = working
-        context.spawn(working.run)
+        self.rosters.once(working.is_needed, lambda: context.spawn(working.run))
         guard = ConnectionGuard(
             relay.incoming.accept, relay.incoming.serve, MAX_CONNECTIONS, self._env, around.counters
         )

@@ -19,7 +19,7 @@ from hushcast_overlay.shard_serving import ShardServing
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.wire import RelayId
-from hushcast_protocol.shards.guides import draw_guides, piece_bits
+from hushcast_protocol.shards.guides import piece_bits
 from hushcast_protocol.shards.requests import AskPiece
 from hushcast_runtime.environment import Environment
 
@@ -49,17 +49,16 @@ class OwnShards:
         self._wanted = wanted
         self._env = env
 
-    async def run(self) -> None:
-        """Take up each cut that a roster tells of, until cancelled."""
+    async def run(self, spawn: Callable[..., None]) -> None:
+        """Take up each cut that a roster tells of, until cancelled, by tasks that `spawn` starts."""
         await self._rosters.fresh()  # after an absence old rosters tell of days gone by
-        async with trio.open_nursery() as nursery:
-            begun: set[int] = set()
-            while True:
-                wanted = self._wanted()
-                for day in sorted(wanted.keys() - begun):
-                    nursery.start_soon(self._hold, wanted[day])
-                begun = set(wanted)
-                await self._rosters.changed()
+        begun: set[int] = set()
+        while True:
+            wanted = self._wanted()
+            for day in sorted(wanted.keys() - begun):
+                spawn(self._hold, wanted[day])
+            begun = set(wanted)
+            await self._rosters.changed()
 
     async def _hold(self, sharding: Sharding) -> None:
         """Hold this relay's shard of one cut and, as a guide, the guide; again and again where that fails."""
@@ -89,8 +88,7 @@ class OwnShards:
         return self._env.uniform(now, max(last, now + self._calendar.lead / 100))
 
     def _is_guide(self, kept: KeptShard, sharding: Sharding) -> bool:
-        drawn = draw_guides(sharding.beacon, ((relay, b"", 0) for relay in kept.seated))
-        return any(relay == self._us for relay, _ in drawn)
+        return self._us in self._fetching.reading.guides(sharding.beacon, kept.seated)
 
     async def _take_guide(self, sharding: Sharding) -> None:
         """Fetch the pieces of the guide that are not held yet."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import structlog
 import trio
@@ -66,6 +68,7 @@ class RosterKeeper:
         self._doubted: int | None = None
         """An epoch for which a peer showed another roster."""
         self._changed = trio.lowlevel.ParkingLot()
+        self._awaited: list[tuple[Callable[[], bool], Callable[[], None]]] = []
         self._began = env.now()
         self._asked = trio.Event()
 
@@ -135,6 +138,11 @@ class RosterKeeper:
         """Wait for the next roster."""
         await self._changed.park()
 
+    def once(self, is_so: Callable[[], bool], begin: Callable[[], None]) -> None:
+        """Call `begin` when `is_so`: now, or once a roster was taken; what may never come costs no task."""
+        self._awaited.append((is_so, begin))
+        self._look()
+
     async def run(self) -> None:
         """Fetch rosters as they are published, until cancelled."""
         pause = FIRST_PAUSE
@@ -193,6 +201,13 @@ class RosterKeeper:
         log.info("roster taken", epoch=roster.epoch, relays=count(roster))
         self._tell(standing)
         self._changed.unpark_all()
+        self._look()
+
+    def _look(self) -> None:
+        due = [(is_so, begin) for is_so, begin in self._awaited if is_so()]
+        self._awaited = [awaited for awaited in self._awaited if awaited not in due]
+        for _, begin in due:
+            begin()
 
     def _next_standing(self, roster: Roster) -> Standing:
         if is_cut(roster):

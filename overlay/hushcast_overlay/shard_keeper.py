@@ -6,7 +6,7 @@ nothing shows that two of them are wanted by one daemon. What fails is tried aga
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 
 import structlog
@@ -65,18 +65,14 @@ class ShardKeeper:
         self._env = env
         self._counters = counters
         self._kept: dict[tuple[int, int], KeptShard] = {}
-        self._fetches = trio.CapacityLimiter(MAX_FETCHING)
-        self._nursery: trio.Nursery | None = None
-        self._runs = trio.Event()
+        self._fetches: trio.CapacityLimiter | None = None  # until something is fetched that is not its own
+        self._spawn: Callable[..., None] | None = None
 
-    async def run(self) -> None:
-        """Fetch what is asked for, and keep it fresh, until cancelled."""
-        async with trio.open_nursery() as nursery:
-            self._nursery = nursery
-            for kept in self._kept.values():
-                nursery.start_soon(self._keep, kept)
-            self._runs.set()
-            await trio.sleep_forever()
+    def begin(self, spawn: Callable[..., None]) -> None:
+        """Fetch what is asked for from now on, and keep it fresh, by tasks that `spawn` starts."""
+        self._spawn = spawn
+        for kept in self._kept.values():
+            spawn(self._keep, kept)
 
     async def load(self) -> None:
         """Take up the shards of this daemon's own relay as they were before a restart."""
@@ -103,7 +99,6 @@ class ShardKeeper:
 
     async def find(self, sharding: Sharding, shard: int) -> KeptShard:
         """Return a shard, fetched if it is not held; raise `TransportError` where it cannot be had now."""
-        await self._runs.wait()
         kept = self._kept.get((sharding.day, shard)) or self._begin(sharding, shard)
         kept.used = self._env.elapsed()
         await kept.tried.wait()
@@ -127,8 +122,8 @@ class ShardKeeper:
         if len(others) >= MAX_SHARDS:
             self._drop(min(others, key=lambda kept: kept.used))
         kept = self._kept[sharding.day, shard] = self._new(sharding, shard)
-        assert self._nursery is not None
-        self._nursery.start_soon(self._keep, kept)
+        assert self._spawn is not None, "a cut is known: `begin` was called"
+        self._spawn(self._keep, kept)
         return kept
 
     def _drop(self, kept: KeptShard) -> None:
@@ -254,7 +249,11 @@ class ShardKeeper:
             await self._serving.keep(request, shown)
 
     def _turn(self, kept: KeptShard) -> AbstractAsyncContextManager[object]:
-        return nullcontext() if kept.is_own else self._fetches
+        if kept.is_own:
+            return nullcontext()
+        if self._fetches is None:
+            self._fetches = trio.CapacityLimiter(MAX_FETCHING)
+        return self._fetches
 
     def _epoch(self) -> int:
         return self._calendar.epoch(self._env.now())

@@ -61,6 +61,10 @@ class ShardServing:
         self._counters.add("shard_parts_shown" if part is not None else "shard_parts_not_shown")
         return part if part is not None else NotShown()
 
+    def has_parts(self) -> bool:
+        """Tell whether anything is held."""
+        return bool(self._parts)
+
     def leaf(self, epoch: int, day: int, shard: int) -> ShownLeaf | None:
         """Return the leaf of an epoch, if it is held."""
         part = self._parts.get(AskLeaf(epoch, day, shard))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import trio
 
@@ -75,13 +75,22 @@ class Shards:
             await self.serving.load()
             await self._keeper.load()
 
-    async def run(self) -> None:
-        """Fetch and keep fresh what is wanted, until cancelled."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._keeper.run)
+    def begin(self, spawn: Callable[..., None]) -> None:
+        """Fetch and keep fresh what is wanted, from the first cut on, by tasks that `spawn` starts."""
+
+        def start() -> None:
+            self._keeper.begin(spawn)
             if self._own is not None:
-                nursery.start_soon(self._own.run)
-            nursery.start_soon(self._forget_lapsed)
+                spawn(self._own.run, spawn)
+            spawn(self._forget_lapsed)
+
+        self._rosters.once(self._has_anything, start)
+
+    def _has_anything(self) -> bool:
+        """Tell whether a roster told of a cut, or something is left of one before a restart."""
+        return self.serving.has_parts() or any(
+            one.bits for roster in self._rosters.rosters() for one in roster.shards
+        )
 
     async def fresh(self, patience: float) -> None:
         """Wait for the roster of this epoch, so many seconds at most, and for any where there is none."""

@@ -88,6 +88,12 @@ class Working:
             return False
         return found is None or found.bits < bits or has_ended(found.work, self._epoch())
 
+    def is_needed(self) -> bool:
+        """Tell whether there is something to be found now."""
+        if self._bits() == 0:
+            return False
+        return self.lacks() or (self.work is not None and is_to_be_renewed(self.work.beacon, self._epoch()))
+
     async def done(self) -> None:
         """Wait until there is work that is worth what they ask for."""
         while self.lacks():
@@ -97,7 +103,7 @@ class Working:
         """Look for work whenever it is needed, until cancelled."""
         while True:
             bits = self._bits()
-            if not self._is_needed():
+            if not self.is_needed():
                 await self._changed()
                 continue
             log.info("looking for work", bits=bits)
@@ -122,11 +128,6 @@ class Working:
         terms = self._terms()
         assert terms is not None
         return terms.epoch
-
-    def _is_needed(self) -> bool:
-        if self._bits() == 0:
-            return False
-        return self.lacks() or (self.work is not None and is_to_be_renewed(self.work.beacon, self._epoch()))
 
     async def _look(self, bits: int) -> Work | None:
         """Try until something is found, or something else is asked for."""

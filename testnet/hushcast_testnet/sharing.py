@@ -10,7 +10,7 @@ import functools
 from collections.abc import Mapping
 
 from hushcast_directory.directories import Checks
-from hushcast_overlay.shard_reading import Reading, read_shown
+from hushcast_overlay.shard_reading import Reading, guides_of, read_shown
 from hushcast_protocol.authorities.answers import roster_of
 from hushcast_protocol.base.roster import Relay, Roster, check_roster
 from hushcast_protocol.base.wire import RelayId
@@ -32,7 +32,7 @@ def shared_checks() -> Checks:
 
 def shared_reading() -> Reading:
     """Return readings of slices and leaves that are each done once."""
-    return Reading(functools.lru_cache(_SLICES_HELD)(read_shown), _Rosters().make)
+    return Reading(functools.lru_cache(_SLICES_HELD)(read_shown), _Rosters().make, _Guides().drawn)
 
 
 class _Rosters:
@@ -49,6 +49,22 @@ class _Rosters:
             if len(self._made) > _RECALLED:
                 del self._made[next(iter(self._made))]
         return found[2]
+
+
+class _Guides:
+    """Who guides to shards, by their slices, each of which is kept with them."""
+
+    def __init__(self) -> None:
+        self._drawn: dict[object, tuple[Mapping[RelayId, Relay], frozenset[RelayId]]] = {}
+
+    def drawn(self, beacon: bytes, seated: Mapping[RelayId, Relay]) -> frozenset[RelayId]:
+        key = (beacon, id(seated))
+        found = self._drawn.get(key)
+        if found is None:
+            found = self._drawn[key] = seated, guides_of(beacon, seated)
+            if len(self._drawn) > _SLICES_HELD:
+                del self._drawn[next(iter(self._drawn))]
+        return found[1]
 
 
 class Pool:

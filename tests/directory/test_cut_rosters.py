@@ -19,6 +19,7 @@ from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Network, Relay, Roster
 from hushcast_protocol.base.sharding import Sharding
+from hushcast_protocol.shards.requests import AskPiece, ShownPiece
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.store import Change, MemoryStore
@@ -112,6 +113,30 @@ async def test_a_roster_without_relays_is_no_loss_and_neither_is_the_next_with_a
             assert made.keeper.held == 0
         assert made.counters["rosters_held"] == 0
         assert made.counters["rosters_taken"] == 6 + EPOCHS_A_DAY + 1
+
+
+async def test_what_only_shards_need_begins_once_with_the_first_roster_that_tells_of_a_cut() -> None:
+    begun: list[object] = []
+    later: list[object] = []
+    async with following() as made:
+        made.shards.begin(lambda function, *_: begun.append(function))
+        assert begun == []
+        await made.until(WHOLE, 18.7)
+        assert made.shards.is_cut(CUT)
+        assert len(begun) == 1, "a client has nothing of its own to hold, but to forget"
+        await made.until(AGAIN, ROSTERS_HELD + 0.5)
+        assert len(begun) == 1
+        made.shards.begin(lambda function, *_: later.append(function))
+        await made.until(AGAIN, ROSTERS_HELD + 3.5)
+        assert later == [], "all rosters held tell that the network is whole"
+
+
+async def test_what_is_left_of_a_cut_before_a_restart_is_looked_after_at_once() -> None:
+    begun: list[object] = []
+    async with following() as made:
+        await made.shards.serving.keep(AskPiece(WHOLE - 1, 0), ShownPiece(b"piece", ()))
+        made.shards.begin(lambda function, *_: begun.append(function))
+        assert len(begun) == 1
 
 
 async def test_messages_of_the_whole_day_find_its_relays_until_that_day_has_lapsed() -> None:

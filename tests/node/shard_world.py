@@ -299,7 +299,7 @@ class Member:
                 async with trio.open_nursery() as nursery:
                     if runs:
                         nursery.start_soon(self.rosters.run)
-                        nursery.start_soon(self.shards.run)
+                        self.shards.begin(nursery.start_soon)
                     if self.relay is not None:
                         await self._listen(connector, nursery)
         finally:
