@@ -72,7 +72,7 @@ async def cut_network(
     """
 
     def directories(network: SmallNetwork, first_roster: int) -> Directories:
-        return Directories(network, first_roster, 3, 2, shard_size=SHARD_SIZE)
+        return Directories(network, first_roster, 1, 1, shard_size=SHARD_SIZE)
 
     async with trio.open_nursery() as nursery:
         net = CutNetwork(nursery, relays, clients, seed, epoch, probes_an_epoch=probes, directory=directories)
