@@ -1,4 +1,4 @@
-"""A small network whose directories cut it into two shards, by real heads; daemons are real."""
+"""A small network that its authority cuts into two shards, by real heads; daemons are real."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ async def test_none_is_there_before_the_last_epoch_and_all_are_when_the_day_begi
             for node in installed:
                 if linked(node, fresh[node.name]):
                     moments.setdefault(node.name, net.now)
-            await net.sleep_until(net.now + 5)
+            await net.sleep_until(net.now + 1)
         tops = subscriber.route().on(tomorrow)[0].installation.tree.children[None]
         assert net.linked(mailbox) == {net.relay(top).name for top in tops}
         assert all(linked(node, next_hops(node, tomorrow)) == next_hops(node, tomorrow) for node in installed)
