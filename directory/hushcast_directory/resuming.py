@@ -1,7 +1,7 @@
 """Resuming: what an authority goes on from after a restart, or once its clock is set right.
 
-That is what its machine kept, or the last roster of a single directory. Where one authority is alone, heads
-for a time to come can be taken back: nobody whose clock is right has taken one.
+That is what its machine kept, perhaps under a former key, or the last roster of a single directory. Where one
+authority is alone, heads for a time to come can be taken back: nobody whose clock is right has taken one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hushcast_directory.kept_evidence import AUTHORITY, read_kept
 from hushcast_directory.registry import Registry
 from hushcast_directory.roll import Roll
 from hushcast_protocol.authorities.actions import Kept
-from hushcast_protocol.authorities.chain import Followed
+from hushcast_protocol.authorities.chain import Followed, handed_over
 from hushcast_protocol.authorities.heads import decode_head
 from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.authorities.members import Authorities
@@ -40,6 +40,9 @@ async def resume(roll: Roll, authorities: Authorities) -> tuple[Kept, Listing | 
     """
     stored = [read_kept(value) for _, value in await roll.store.scan(AUTHORITY)]
     kept = stored[0] if stored else Kept(Followed(authorities))
+    for handover in roll.succession.past:
+        if kept.chain.authorities.keys == (handover.old,):
+            kept = Kept(handed_over(kept.chain, handover), kept.voted, kept.assented)
     own = (roll.seed.public(),)
     if kept.chain.newest is not None or kept.chain.authorities.keys != own:
         return kept, None
