@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
+import msgspec
 import structlog
 import trio
 
@@ -17,6 +17,7 @@ from hushcast_directory.peers import Peers
 from hushcast_directory.registry import CATCH_UP
 from hushcast_directory.resuming import LISTING, Ahead, read_listing, resume
 from hushcast_directory.roll import Roll
+from hushcast_directory.sitting import Alone, Sitting
 from hushcast_directory.works import Works
 from hushcast_protocol.authorities.actions import Accuse, Actions, Do, Keep, Publish, Send
 from hushcast_protocol.authorities.evidence import Evidence
@@ -27,7 +28,7 @@ from hushcast_protocol.authorities.machine import MAX_LISTINGS, Authority
 from hushcast_protocol.authorities.members import Authorities
 from hushcast_protocol.authorities.requests import Agreed, Fetch, Refused
 from hushcast_protocol.authorities.schedule import schedule
-from hushcast_protocol.base.addresses import Address, parse_address
+from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.clocks import FOLLOWED_AFTER
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.hashes import LABEL, Domain, digest
@@ -49,24 +50,6 @@ _ANY_TIME = -math.inf, math.inf
 log = structlog.get_logger("authorities")
 
 
-@dataclass(frozen=True)
-class Sitting:
-    """What the operator of an authority says of the others."""
-
-    authorities: Authorities
-    """Those of now; once heads were agreed on, what they say counts."""
-    following: Authorities | None = None
-    """Whom this one votes for instead."""
-    first: int = 1
-    """Relays that must be known before a first head is voted for."""
-
-    def address_of(self, key: PublicKey) -> Address | None:
-        """Return where the others look for the authority with this key."""
-        sets = (self.authorities, self.following)
-        members = (member for one in sets if one is not None for member in one.members)
-        return next((parse_address(member.address) for member in members if member.key == key), None)
-
-
 class Agreeing:
     """One authority; `run` serves it."""
 
@@ -75,7 +58,7 @@ class Agreeing:
         clock: DaemonClock,
         transport: Transport,
         roll: Roll,
-        sitting: Sitting,
+        sitting: Sitting | Alone,
         check: Check,
         counters: Counters,
         prepare: Callable[[], Awaitable[None]],
@@ -146,7 +129,7 @@ class Agreeing:
             problem = "the other authorities look for this one at another address: see authorities.next"
         return problem
 
-    def sit(self, sitting: Sitting) -> None:
+    def sit(self, sitting: Sitting | Alone) -> None:
         """Take what the operator says of the others now: vote for another set from the next ballot on."""
         self._sitting = sitting
 
@@ -232,7 +215,7 @@ class Agreeing:
     async def _load(self) -> Authority:
         await self._archive.load()
         await self.works.load()
-        kept, beginning = await resume(self._roll, self._sitting.authorities)
+        kept, beginning = await resume(self._roll, self._set_of_now())
         machine = Authority(self._roll.network, self._roll.seed, kept, self._clock.now(), beginning)
         if beginning is not None:
             self._roll.follow(beginning, None)
@@ -240,6 +223,11 @@ class Agreeing:
         for _, value in (await self._store.scan(LISTING))[-MAX_LISTINGS:]:
             await self._do(machine, machine.know(read_listing(value)))
         return machine
+
+    def _set_of_now(self) -> Authorities:
+        """Return the authorities of now as the operator says."""
+        assert self.address is not None
+        return self._sitting.at(self._roll.seed.public(), self.address)
 
     def _begin(self, machine: Authority) -> None:
         """Compare the clock with the newest head: it tells until when this authority was at work."""
@@ -286,7 +274,7 @@ class Agreeing:
         authorities = machine.chain.in_charge(epoch)
         assert authorities is not None
         agreed = schedule(self._roll.calendar, epoch, authorities).gathered
-        actions = machine.cast(self._ballot(epoch, agreed), self._sitting.following, now)
+        actions = machine.cast(self._ballot(epoch, agreed), self._following(machine), now)
         if actions:
             self._counters.add("ballots_cast")
         return actions
@@ -302,7 +290,14 @@ class Agreeing:
         epoch = machine.due_alone(now)
         if epoch is None or (self._roll.count(now) < self._sitting.first and machine.chain.head is None):
             return []
-        return machine.alone(self._ballot(epoch, math.inf), self._sitting.following, now)
+        return machine.alone(self._ballot(epoch, math.inf), self._following(machine), now)
+
+    def _following(self, machine: Authority) -> Authorities | None:
+        """Return whom to vote for: alone, the same set with its address of now."""
+        now, own = machine.chain.state.authorities, self._set_of_now().members
+        if isinstance(self._sitting, Alone) and now.keys == (machine.key,) and now.members != own:
+            return msgspec.structs.replace(now, members=own)
+        return self._sitting.following
 
     def _ballot(self, epoch: int, agreed: float) -> tuple[Listed, ...]:
         listed = self._roll.ballot(epoch, agreed, self._was_away(epoch))

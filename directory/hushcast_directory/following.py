@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 
 import msgspec
@@ -97,9 +98,15 @@ class Following:
             else:
                 log.warning("other directories are configured than were followed: beginning with those")
 
-    def after(self, agreed: Agreed) -> Followed:
-        """Return where an answer leads; raise a `PeerError` if it is not of those that are believed."""
+    def after(self, agreed: Agreed, latest: float = math.inf) -> Followed:
+        """Return where an answer leads; raise a `PeerError` if it is not of those that are believed.
+
+        What one authority alone said of epochs after `latest` it may have taken back: it does not count.
+        """
         state = self._state
+        if state is not None and state.newest is not None and len(state.authorities.members) == 1:
+            is_ahead = state.fork is None and decode_head(state.newest.head).epoch > latest
+            state = msgspec.structs.replace(state, newest=None) if is_ahead else state
         if state is None:
             state = Followed(Authorities.of(self._members, self._pin[1]))
         return follow(state, agreed, self._network.id)

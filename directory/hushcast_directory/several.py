@@ -172,7 +172,9 @@ class SeveralDirectories:
         if not agreed.heads:
             return None
         try:
-            state = self._following.after(agreed)
+            calendar = self._network.calendar
+            latest = calendar.epoch(self._env.now() + calendar.lead) + 1
+            state = self._following.after(agreed, latest)
             if state.fork is not None:
                 await self._stop(state)
             last = agreed.heads[-1]

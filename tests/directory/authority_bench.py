@@ -11,12 +11,13 @@ from random import Random
 import trio
 from directory_bench import BEGIN, CALENDAR, EPOCH, NETWORK, parcel_key, relay_seed
 
-from hushcast_directory.agreeing import Agreeing, Sitting
+from hushcast_directory.agreeing import Agreeing
 from hushcast_directory.client import DirectoryClient
 from hushcast_directory.kept_evidence import EVIDENCE, read_evidence
 from hushcast_directory.registry import Registry
 from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
+from hushcast_directory.sitting import Sitting
 from hushcast_directory.trust import Trust
 from hushcast_protocol.authorities.admission import OPEN, Admission
 from hushcast_protocol.authorities.evidence import check_evidence

@@ -6,9 +6,9 @@ import pytest
 from authority_bench import SEEDS, AuthorityBench, Directory, authority_bench, sets
 from directory_bench import BEGIN, EPOCH, NETWORK
 
-from hushcast_directory.agreeing import Sitting
 from hushcast_directory.directories import Pinned, open_source
 from hushcast_directory.rotate import _next_epoch
+from hushcast_directory.sitting import Sitting
 from hushcast_directory.succession import hand_over
 from hushcast_node.counted import COUNTERS
 from hushcast_overlay.rosters import RosterKeeper

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import pytest
 from authority_bench import AuthorityBench, Directory, authority_bench
-from directory_bench import CALENDAR, EPOCH
+from directory_bench import CALENDAR, EPOCH, NETWORK
 
 from hushcast_directory.descriptors import DESCRIPTOR
+from hushcast_directory.directories import Pinned, open_source
+from hushcast_node.counted import COUNTERS
+from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.authorities.heads import decode_head, head_digest
+from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.clocks import FOLLOWED_AFTER
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.store import MemoryStore
 
 AHEAD = 100  # epochs
 
@@ -19,12 +25,12 @@ class Wrong:
     def __init__(self, made: AuthorityBench, directory: Directory) -> None:
         self.seconds = 0.0
         right = made.env.now
-        self._env = made.env_at(lambda: right() + self.seconds)
+        self.env = made.env_at(lambda: right() + self.seconds)
         self._directory = directory
 
     async def restart(self) -> None:
         await self._directory.kill()
-        self._directory.env = self._env
+        self._directory.env = self.env
         await self._directory.start()
 
 
@@ -66,6 +72,36 @@ async def test_alone_it_goes_on_from_the_last_true_head(restarts: bool) -> None:
             shown, _ = directory.agreeing._archive.after(after)
             assert shown is not None
         assert directory.head.epoch in (made.epoch, made.epoch + 1)
+
+
+async def test_a_daemon_that_followed_it_with_the_same_wrong_clock_comes_back() -> None:
+    async with authority_bench(1, 1) as made:
+        (directory,) = made.directories
+        await made.until(made.epoch + 2)
+        clock = Wrong(made, directory)
+        await clock.restart()
+        store, counters = MemoryStore(), Counters(COUNTERS)
+        pins = Pinned.alone(memory_address(directory.seed.public()), directory.seed.public())
+        env = clock.env
+
+        def keeper() -> RosterKeeper:
+            source = open_source(env, made.wires.transport(), store, NETWORK, pins, counters)
+            return RosterKeeper(NETWORK, source, env, store, counters)
+
+        clock.seconds = AHEAD * EPOCH
+        await made.until(made.epoch + FOLLOWED_AFTER + 3)
+        daemon = keeper()
+        await daemon._catch_up()
+        assert daemon.newest is not None
+        assert daemon.newest.epoch > made.epoch + AHEAD / 2
+        clock.seconds = 0.0
+        await made.until(made.epoch + FOLLOWED_AFTER + 3)
+        daemon = keeper()
+        await daemon.load()
+        for _ in range(2):
+            await daemon._catch_up()
+        assert daemon.newest is not None
+        assert daemon.newest.epoch in (made.epoch, made.epoch + 1)
 
 
 async def test_descriptors_from_then_do_not_outlast_it() -> None:
