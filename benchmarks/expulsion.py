@@ -91,7 +91,7 @@ async def measure(asked: Asked, folder: Path, clock: trio.testing.MockClock) -> 
         ClockCalls(clock).call_at,
     )
     async with trio.open_nursery() as nursery:
-        await world.open_directory(asked.relays, 0, 0, nursery)
+        await world.open_directory(asked.relays, nursery, signs=True)
         assert isinstance(world.directory, AloneDirectory)
         registry, calendar = world.directory.registry, world.network.calendar
         relays = [Member(world, f"relay-{number}", is_relay=True) for number in range(asked.relays)]

@@ -24,11 +24,12 @@ from typing import Any
 import trio
 import trio.testing
 
-from hushcast_directory.agreeing import Agreeing, Sitting
+from hushcast_directory.agreeing import Agreeing
 from hushcast_directory.client import DirectoryClient
 from hushcast_directory.counted import DIRECTORY_COUNTERS
 from hushcast_directory.daemon import Directory, DirectoryParts
 from hushcast_directory.roll import Roll
+from hushcast_directory.sitting import Sitting
 from hushcast_protocol.authorities.admission import Admission
 from hushcast_protocol.authorities.listing import Listing, place_in_line
 from hushcast_protocol.authorities.members import Authorities, Member

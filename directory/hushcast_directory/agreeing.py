@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
+import msgspec
 import structlog
 import trio
 
 from hushcast_directory.archive import Archive, epoch_key, epoch_of
 from hushcast_directory.exchange import Check, Exchange
-from hushcast_directory.kept_evidence import AUTHORITY, EVIDENCE, read_kept
+from hushcast_directory.kept_evidence import AUTHORITY, EVIDENCE
 from hushcast_directory.peers import Peers
-from hushcast_directory.registry import CATCH_UP, Registry
+from hushcast_directory.registry import CATCH_UP
+from hushcast_directory.resuming import LISTING, Ahead, read_listing, resume
 from hushcast_directory.roll import Roll
+from hushcast_directory.sitting import Alone, Sitting
 from hushcast_directory.works import Works
-from hushcast_protocol.authorities.actions import Accuse, Actions, Do, Keep, Kept, Publish, Send
-from hushcast_protocol.authorities.chain import Followed
+from hushcast_protocol.authorities.actions import Accuse, Actions, Do, Keep, Publish, Send
 from hushcast_protocol.authorities.evidence import Evidence
 from hushcast_protocol.authorities.gathering import Gathered, PeerFrame
 from hushcast_protocol.authorities.heads import decode_head
@@ -27,50 +28,26 @@ from hushcast_protocol.authorities.machine import MAX_LISTINGS, Authority
 from hushcast_protocol.authorities.members import Authorities
 from hushcast_protocol.authorities.requests import Agreed, Fetch, Refused
 from hushcast_protocol.authorities.schedule import schedule
-from hushcast_protocol.base.addresses import Address, parse_address
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.clocks import FOLLOWED_AFTER
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.roster import (
     Descriptor,
-    SignedRoster,
-    check_descriptor,
-    descriptor_digest,
-    listed_descriptors,
 )
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_protocol.shards.requests import ShardAnswer, ShardRequest
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import LOOK_EVERY
-from hushcast_runtime.store import Change, Store, record_reader
+from hushcast_runtime.store import Change, Store
 from hushcast_runtime.transports.base import Transport
 
 MAX_EVIDENCE = 256  # pieces that are kept, some 400 bytes each; more say nothing new of so few authorities
 TELLS = 24  # times an epoch that descriptors which came since are told: four times while others wait for them
 _ANY_TIME = -math.inf, math.inf
-_LISTING = "listing"
-
-_decode_listing: Callable[[bytes], Listing] = record_reader(Listing, "listing")
 
 log = structlog.get_logger("authorities")
-
-
-@dataclass(frozen=True)
-class Sitting:
-    """What the operator of an authority says of the others."""
-
-    authorities: Authorities
-    """Those of now; once heads were agreed on, what they say counts."""
-    following: Authorities | None = None
-    """Whom this one votes for instead."""
-    first: int = 1
-    """Relays that must be known before a first head is voted for."""
-
-    def address_of(self, key: PublicKey) -> Address | None:
-        """Return where the others look for the authority with this key."""
-        sets = (self.authorities, self.following)
-        members = (member for one in sets if one is not None for member in one.members)
-        return next((parse_address(member.address) for member in members if member.key == key), None)
 
 
 class Agreeing:
@@ -81,7 +58,7 @@ class Agreeing:
         clock: DaemonClock,
         transport: Transport,
         roll: Roll,
-        sitting: Sitting,
+        sitting: Sitting | Alone,
         check: Check,
         counters: Counters,
         prepare: Callable[[], Awaitable[None]],
@@ -108,6 +85,7 @@ class Agreeing:
             await check(descriptor, listed)
 
         self._exchange = Exchange(env, roll, self._archive, check_both, self.peers.send)
+        self._ahead = Ahead(roll.seed.public(), roll, self._archive)
         self._moves = trio.Lock()
         self._woken = trio.Event()
         self._waits: str | None = None
@@ -151,7 +129,7 @@ class Agreeing:
             problem = "the other authorities look for this one at another address: see authorities.next"
         return problem
 
-    def sit(self, sitting: Sitting) -> None:
+    def sit(self, sitting: Sitting | Alone) -> None:
         """Take what the operator says of the others now: vote for another set from the next ballot on."""
         self._sitting = sitting
 
@@ -161,25 +139,39 @@ class Agreeing:
 
     async def run(self) -> None:
         """Agree with the others until cancelled."""
-        machine = await self._load()
-        self._begin(machine)
+        self._begin(await self._load())
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.peers.run)
             nursery.start_soon(self._exchange.run)
             nursery.start_soon(self._keep_telling)
             while True:
                 self._woken = trio.Event()
-                now = self._clock.now()
-                self._wait_because(self._doubt(machine))
-                if self._waits is None:
-                    async with self._moves:
-                        await self._do(machine, self._alone(machine, now))
-                        await self._do(machine, machine.tick(now))
+                async with self._moves:
+                    deadline = await self._move()
                 pause = min(LOOK_EVERY, self._roll.calendar.lead)
                 if self._waits is None:
-                    pause = min(pause, max(0.0, machine.deadline - self._clock.now()))
+                    pause = min(pause, max(0.0, deadline - self._clock.now()))
                 with trio.move_on_after(pause):
                     await self._woken.wait()
+
+    async def _move(self) -> float:
+        """Do what is due; return when something is next."""
+        machine, now = self._machine, self._clock.now()
+        assert machine is not None
+        if self._is_certain(now) and (ahead := await self._ahead.take_back(machine.kept, now)) is not None:
+            log.error("heads for a time to come are taken back", count=len(ahead))
+            machine = await self._load()
+        self._wait_because(self._doubt(machine))
+        if self._waits is None:
+            await self._do(machine, self._alone(machine, now))
+            if not self._is_alone(machine, now):
+                await self._do(machine, machine.tick(now))
+        if not self._is_alone(machine, now):
+            return machine.deadline
+        calendar = self._roll.calendar
+        coming = calendar.epoch_start(calendar.epoch(now + calendar.lead) + 1)
+        # When others would exchange descriptors it is seen whether there are any; then it is published.
+        return min(at for at in (coming - calendar.grace, coming - calendar.lead) if at > now)
 
     def answer(self, request: Fetch) -> Agreed | Refused:
         """Return the first head after an epoch that is kept, or the newest, with its relays; or a fork."""
@@ -223,22 +215,19 @@ class Agreeing:
     async def _load(self) -> Authority:
         await self._archive.load()
         await self.works.load()
-        stored = [read_kept(value) for _, value in await self._store.scan(AUTHORITY)]
-        kept, beginning = stored[0] if stored else Kept(Followed(self._sitting.authorities)), None
-        if kept.chain.newest is None:
-            registry = Registry(self._roll.network, self._roll.seed, self._store, first_roster=1)
-            await registry.load()
-            if registry.newest is not None and kept.chain.authorities.keys == (self._roll.seed.public(),):
-                beginning = _listing_of(registry.newest, self._roll)
-                chain = Followed(kept.chain.authorities, beginning=registry.newest.digest)
-                kept = Kept(chain, kept.voted, kept.assented)
+        kept, beginning = await resume(self._roll, self._set_of_now())
         machine = Authority(self._roll.network, self._roll.seed, kept, self._clock.now(), beginning)
         if beginning is not None:
             self._roll.follow(beginning, None)
         self._machine = machine
-        for _, value in (await self._store.scan(_LISTING))[-MAX_LISTINGS:]:
-            await self._do(machine, machine.know(_decode_listing(value)))
+        for _, value in (await self._store.scan(LISTING))[-MAX_LISTINGS:]:
+            await self._do(machine, machine.know(read_listing(value)))
         return machine
+
+    def _set_of_now(self) -> Authorities:
+        """Return the authorities of now as the operator says."""
+        assert self.address is not None
+        return self._sitting.at(self._roll.seed.public(), self.address)
 
     def _begin(self, machine: Authority) -> None:
         """Compare the clock with the newest head: it tells until when this authority was at work."""
@@ -285,17 +274,30 @@ class Agreeing:
         authorities = machine.chain.in_charge(epoch)
         assert authorities is not None
         agreed = schedule(self._roll.calendar, epoch, authorities).gathered
-        actions = machine.cast(self._ballot(epoch, agreed), self._sitting.following, now)
+        actions = machine.cast(self._ballot(epoch, agreed), self._following(machine), now)
         if actions:
             self._counters.add("ballots_cast")
         return actions
+
+    def _is_alone(self, machine: Authority, now: float) -> bool:
+        """Tell whether nobody else has a part in the head that is agreed on now: it waits for its moment."""
+        calendar = self._roll.calendar
+        authorities = machine.chain.in_charge(calendar.epoch(now + calendar.epoch_seconds / 2))
+        return authorities is not None and authorities.keys == (machine.key,)
 
     def _alone(self, machine: Authority, now: float) -> Actions:
         """Publish what is missing where there is no other authority."""
         epoch = machine.due_alone(now)
         if epoch is None or (self._roll.count(now) < self._sitting.first and machine.chain.head is None):
             return []
-        return machine.alone(self._ballot(epoch, math.inf), self._sitting.following, now)
+        return machine.alone(self._ballot(epoch, math.inf), self._following(machine), now)
+
+    def _following(self, machine: Authority) -> Authorities | None:
+        """Return whom to vote for: alone, the same set with its address of now."""
+        now, own = machine.chain.state.authorities, self._set_of_now().members
+        if isinstance(self._sitting, Alone) and now.keys == (machine.key,) and now.members != own:
+            return msgspec.structs.replace(now, members=own)
+        return self._sitting.following
 
     def _ballot(self, epoch: int, agreed: float) -> tuple[Listed, ...]:
         listed = self._roll.ballot(epoch, agreed, self._was_away(epoch))
@@ -310,13 +312,13 @@ class Agreeing:
 
     async def _listing_changes(self, listing: Listing) -> list[Change]:
         key, record = epoch_key(listing.epoch), encode(listing)
-        held = dict(await self._store.scan(_LISTING))
+        held = dict(await self._store.scan(LISTING))
         if held.get(key) == record:
             return []  # as a rule: it was kept before it was assented to
         stay = sorted({*held, key})[-MAX_LISTINGS:]
         return [
-            Change(_LISTING, key, record),
-            *(Change(_LISTING, old, None) for old in held if old not in stay),
+            Change(LISTING, key, record),
+            *(Change(LISTING, old, None) for old in held if old not in stay),
         ]
 
     async def _publish(self, machine: Authority, action: Publish) -> None:
@@ -355,6 +357,14 @@ class Agreeing:
             return "nothing is voted for yet: the clock has moved far since the last head, check it"
         return None
 
+    def _is_certain(self, now: float) -> bool:
+        """Tell whether heads for a time to come were agreed on by a wrong clock: this one is right."""
+        if self._clock.is_certain():
+            return True
+        # A clock that is wrong now is unlikely to show a time for which there is no head.
+        followed_after = FOLLOWED_AFTER * self._roll.calendar.epoch_seconds
+        return self._ahead.has_leapt(now) and self._clock.steady_for() >= followed_after
+
     def _wait_because(self, doubt: str | None) -> None:
         if doubt is not None and doubt != self._waits:
             log.warning("nothing is voted for", reason=doubt)
@@ -381,13 +391,3 @@ class Agreeing:
             await self._prepare()
             if self._machine is not None:
                 self._exchange.tell(self._others(self._machine))
-
-
-def _listing_of(roster: SignedRoster, roll: Roll) -> Listing:
-    """Return a single directory's last roster as the listing that a first head goes on from."""
-    seats = []
-    for signed in listed_descriptors(roster):
-        held = check_descriptor(signed, roll.network)
-        since = roster.relays[held.relay].since
-        seats.append((held.relay, descriptor_digest(signed.body), held.difficulty, since))
-    return Listing(roster.epoch, tuple(sorted(seats)), ())

@@ -6,6 +6,7 @@ an epoch, which is kept with its head, and the shards themselves, which are thos
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ import msgspec
 
 from hushcast_directory.days import Days
 from hushcast_protocol.authorities.answers import is_cut
-from hushcast_protocol.authorities.heads import Certified, decode_head
+from hushcast_protocol.authorities.heads import Certified, Head, decode_head
 from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.base.roster import Entry
 from hushcast_protocol.base.signatures import Signed
@@ -89,9 +90,25 @@ class Archive:
         missing = self._days.missing
         return missing if self._pending is None else missing | self._pending.missing
 
-    def after(self, epoch: int | None) -> tuple[Shown | None, bool]:
-        """Return the first head after an epoch, or the newest; and whether there are later ones."""
-        later = [known for known in self.epochs if epoch is None or known > epoch]
+    def heads(self, epochs: Iterable[int]) -> list[Head]:
+        """Return the heads of epochs that are kept."""
+        return [decode_head(_decode(self._shown[epoch]).certified.head) for epoch in epochs]
+
+    def forget(self, epochs: Iterable[int]) -> list[Change]:
+        """Serve these heads no more, nor one that waits for descriptors; return what is to be written."""
+        self._pending = None
+        gone = list(epochs)
+        for epoch in gone:
+            del self._shown[epoch]
+            self._leaves.pop(epoch, None)
+        return [Change(kind, epoch_key(known), None) for known in gone for kind in (_SHOWN, _LEAVES)]
+
+    def after(self, epoch: int | None, latest: float = math.inf) -> tuple[Shown | None, bool]:
+        """Return the first head after an epoch, or the newest; and whether there are later ones.
+
+        Those after `latest` are passed over.
+        """
+        later = [known for known in self.epochs if (epoch is None or known > epoch) and known <= latest]
         if not later:
             return None, False
         chosen = later[-1] if epoch is None else later[0]

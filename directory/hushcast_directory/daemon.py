@@ -7,11 +7,10 @@ from typing import Any
 
 import trio
 
-from hushcast_directory.agreeing import Agreeing, Sitting
-from hushcast_directory.publishing import Publishing
-from hushcast_directory.registry import Registry
+from hushcast_directory.agreeing import Agreeing
 from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
+from hushcast_directory.sitting import Alone, Sitting
 from hushcast_directory.upgrade import MIGRATIONS
 from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.clock import DaemonClock
@@ -27,12 +26,12 @@ from hushcast_runtime.transports.base import Listener, Transport
 class DirectoryParts:
     """What a directory is made of."""
 
-    registry: Registry | Roll
-    """A roll if there is a `sitting`; not yet loaded."""
+    roll: Roll
+    """Not yet loaded."""
     service: Seed
     """The key of its address."""
-    sitting: Sitting | None
-    """The directories that agree, if it is one of these."""
+    sitting: Sitting | Alone
+    """The directories that agree, or that it is alone."""
     env: Environment
     """With the machine's clock as it is."""
     transport: Transport
@@ -45,7 +44,7 @@ class Directory:
 
     def __init__(self, parts: DirectoryParts) -> None:
         self._parts = parts
-        registry = parts.registry
+        registry = parts.roll
         self._server = DirectoryServer(
             parts.env,
             parts.transport,
@@ -64,9 +63,10 @@ class Directory:
         return self._server.clock
 
     @property
-    def publishing(self) -> Publishing | Agreeing:
+    def publishing(self) -> Agreeing:
         """What makes its rosters."""
-        return self._server.publishing
+        assert self._server.agreeing is not None
+        return self._server.agreeing
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Live until cancelled. Reports started when it listens."""
@@ -75,7 +75,7 @@ class Directory:
             nursery.start_soon(parts.store.run)
             await migrate(parts.store, MIGRATIONS)
             await registry.load()
-            wanted = None if parts.sitting is None else parts.sitting.address_of(registry.seed.public())
+            wanted = parts.sitting.address_of(registry.seed.public())
             listener = await open_address(parts.service, parts.transport, parts.store, wanted)
             self.listener = listener
             nursery.start_soon(self._server.run, listener)
@@ -84,7 +84,7 @@ class Directory:
     def status(self) -> dict[str, Any]:
         """Describe it, by no relay and no other directory."""
         publishing, found = self.publishing, dict[str, Any]()
-        if isinstance(publishing, Agreeing):
+        if not isinstance(self._parts.sitting, Alone):
             found["authorities_reached"] = publishing.peers.reached
         if publishing.epoch is not None:
             found["roster"] = {"epoch": publishing.epoch, "relays": publishing.relays}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from hushcast_directory.succession import Succession, load_succession
 from hushcast_protocol.authorities.expulsion import Expelled, in_force, reason
@@ -141,6 +141,28 @@ class Descriptors:
     def carry(self, relay: RelayId, now: float) -> None:
         """List a relay once more: it could not renew, but answers at its address."""
         self._answers_until[relay] = self._calendar.epoch_start(self.coming(now)) + 1
+
+    def has_early(self, now: float) -> bool:
+        """Tell whether a descriptor is held from a time to come: its relay could not renew until then."""
+        return any(held.issued > now + MAX_AHEAD for held, _ in self._descriptors.values())
+
+    def _forget_early(self, now: float, latest: int, known: Iterable[Signed]) -> list[Change]:
+        """Forget descriptors from a time to come, hold `known` ones of the others; return what to write.
+
+        Who was carried on for an epoch after `latest` is not any more.
+        """
+        early = [relay for relay, (held, _) in self._descriptors.items() if held.issued > now + MAX_AHEAD]
+        for relay in early:
+            self._drop(relay)
+        end = self._calendar.epoch_start(latest + 1)
+        self._answers_until = {relay: until for relay, until in self._answers_until.items() if until < end}
+        changes = [Change(DESCRIPTOR, relay, None) for relay in early]
+        for signed in known:
+            descriptor = check_descriptor(signed, self.network)
+            if descriptor.relay not in self._descriptors:
+                self._hold(descriptor, signed)
+                changes.append(Change(DESCRIPTOR, descriptor.relay, encode(signed)))
+        return changes
 
     def _hold(self, descriptor: Descriptor, signed: Signed) -> None:
         """Hold a descriptor in memory, in place of the relay's one before."""

@@ -25,7 +25,7 @@ from hushcast_runtime.wording import counted, listed
 _WAIT = "wait: it goes on by itself"
 
 
-def examine_alone(publishing: Publishing, known: int, first: int, epoch: int) -> list[Finding]:
+def examine_alone(publishing: Publishing | Agreeing, known: int, first: int, epoch: int) -> list[Finding]:
     """Look, as the one directory of a network, at the time and the newest roster.
 
     `known` relays have registered, `first` must have before the first roster; it is `epoch` now.

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Sequence
 
 import msgspec
 import structlog
 
 from hushcast_protocol.authorities.answers import follow
-from hushcast_protocol.authorities.chain import MAX_TURNS, Chain, Followed
+from hushcast_protocol.authorities.chain import MAX_TURNS, Chain, Followed, handed_over
 from hushcast_protocol.authorities.evidence import Fork
 from hushcast_protocol.authorities.heads import Certified, decode_head
 from hushcast_protocol.authorities.members import Authorities, Member
 from hushcast_protocol.authorities.requests import Agreed
 from hushcast_protocol.base.errors import AuthenticationError, PeerError
+from hushcast_protocol.base.handovers import Handover
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_runtime.store import Change, Store, record_reader
@@ -95,12 +98,23 @@ class Following:
             else:
                 log.warning("other directories are configured than were followed: beginning with those")
 
-    def after(self, agreed: Agreed) -> Followed:
-        """Return where an answer leads; raise a `PeerError` if it is not of those that are believed."""
+    def after(self, agreed: Agreed, latest: float = math.inf) -> Followed:
+        """Return where an answer leads; raise a `PeerError` if it is not of those that are believed.
+
+        What one authority alone said of epochs after `latest` it may have taken back: it does not count.
+        """
         state = self._state
+        if state is not None and state.newest is not None and len(state.authorities.members) == 1:
+            is_ahead = state.fork is None and decode_head(state.newest.head).epoch > latest
+            state = msgspec.structs.replace(state, newest=None) if is_ahead else state
         if state is None:
             state = Followed(Authorities.of(self._members, self._pin[1]))
         return follow(state, agreed, self._network.id)
+
+    def hand_over(self, handovers: Sequence[Handover]) -> Change:
+        """Follow one authority alone to another key; return what is to be kept. Raises as `handed_over`."""
+        assert self._state is not None
+        return self.move(functools.reduce(handed_over, handovers, self._state))
 
     def forked_by(self, shown: Sequence[Certified]) -> Followed | None:
         """Return where two heads of one epoch lead that a quorum signed each, `None` if there are none.

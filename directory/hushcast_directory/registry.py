@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection
 
-from hushcast_directory.descriptors import DESCRIPTOR, MAX_AHEAD, Descriptors
+from hushcast_directory.descriptors import Descriptors
 from hushcast_protocol.base.handovers import check_roster_by
 from hushcast_protocol.base.roster import (
     GENESIS,
@@ -15,7 +15,6 @@ from hushcast_protocol.base.roster import (
     Network,
     RosterBody,
     SignedRoster,
-    check_descriptor,
     check_roster,
     listed_descriptors,
     sign_again,
@@ -123,23 +122,13 @@ class Registry(Descriptors):
         """
         latest = self._calendar.epoch(now + self._calendar.lead) + 1
         ahead = [epoch for epoch in self._rosters if epoch > latest]
-        early = [relay for relay, (held, _) in self._descriptors.items() if held.issued > now + MAX_AHEAD]
-        if not ahead and not early:
+        if not ahead and not self.has_early(now):
             return []
         for epoch in ahead:
             del self._rosters[epoch]
-        for relay in early:
-            self._drop(relay)
-        end = self._calendar.epoch_start(latest + 1)
-        self._answers_until = {relay: until for relay, until in self._answers_until.items() if until < end}
         changes = [Change(_ROSTER, _key(epoch), None) for epoch in ahead]
-        changes += [Change(DESCRIPTOR, relay, None) for relay in early]
-        for signed in listed_descriptors(self.newest) if self.newest is not None else ():
-            descriptor = check_descriptor(signed, self.network)
-            if descriptor.relay not in self._descriptors:
-                self._hold(descriptor, signed)
-                changes.append(Change(DESCRIPTOR, descriptor.relay, encode(signed)))
-        await self.store.write(*changes)
+        known = () if self.newest is None else listed_descriptors(self.newest)
+        await self.store.write(*changes, *self._forget_early(now, latest, known))
         return ahead
 
     @staticmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from hushcast_directory.descriptors import DESCRIPTOR, Descriptors
 from hushcast_protocol.authorities.ballots import MAX_LISTED
@@ -120,6 +120,14 @@ class Roll(Descriptors):
         self._forget_expired(now)
         self._replaced = {relay: known for relay, known in self._replaced.items() if known[0].expires > now}
         self._tidy()
+
+    def take_back(self, now: float, latest: int, known: Iterable[Signed]) -> list[Change]:
+        """Forget descriptors from a time to come; return what is to be written (`_forget_early`)."""
+        self._replaced.clear()
+        kept = list(known)
+        changes = self._forget_early(now, latest, kept)
+        self._by_digest |= {descriptor_digest(signed.body): signed for signed in kept}
+        return changes
 
     def _refuse_if_full(self, relay: RelayId, now: float) -> None:
         """Raise `Refusal` if so many are before a newcomer; cheap, as in a flood each asks."""

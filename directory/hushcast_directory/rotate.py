@@ -6,10 +6,12 @@ from pathlib import Path
 
 import trio
 
+from hushcast_directory.kept_evidence import AUTHORITY, read_kept
 from hushcast_directory.registry import Registry
 from hushcast_directory.run import KEY_FILES
 from hushcast_directory.succession import hand_over
 from hushcast_directory.upgrade import MIGRATIONS
+from hushcast_protocol.authorities.chain import Chain
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.secrets import Seed
@@ -17,7 +19,7 @@ from hushcast_runtime.environment import Environment
 from hushcast_runtime.files import load_seed, write_private
 from hushcast_runtime.layout import DATABASE, migrate
 from hushcast_runtime.state_directory import folder_aside
-from hushcast_runtime.store import SqliteStore
+from hushcast_runtime.store import SqliteStore, Store
 
 
 def replace_signing_key(state: Path, network: Network, env: Environment, signs: bool) -> tuple[Seed, Path]:
@@ -43,10 +45,22 @@ async def _note(state: Path, network: Network, old: Seed, new: Seed, signs: bool
         async with trio.open_nursery() as nursery:
             nursery.start_soon(store.run)
             await migrate(store, MIGRATIONS)
-            registry = Registry(network, old, store, first_roster=1)
-            await registry.load()
-            epoch = registry.newest.epoch + 1 if registry.newest is not None else 0
-            await hand_over(store, network, old, new, epoch, signs)
+            await hand_over(store, network, old, new, await _next_epoch(store, network, old), signs)
             nursery.cancel_scope.cancel()
     finally:
         store.close()
+
+
+async def _next_epoch(store: Store, network: Network, old: Seed) -> int:
+    """Return the first epoch for which the old key has signed nothing; `UsageError` where it is not alone."""
+    registry = Registry(network, old, store, first_roster=1)
+    await registry.load()
+    last = -1 if registry.newest is None else registry.newest.epoch
+    for _, value in await store.scan(AUTHORITY):
+        kept = read_kept(value)
+        chain = Chain(network.id, kept.chain)
+        coming = None if chain.head is None else chain.head.change
+        if kept.chain.authorities.keys != (old.public(),) or coming is not None:
+            raise UsageError("one of several directories is known by its key: have a quorum vote for another")
+        last = max(last, chain.epoch, kept.voted, kept.assented)
+    return last + 1

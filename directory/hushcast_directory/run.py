@@ -7,7 +7,6 @@ from pathlib import Path
 
 import structlog
 
-from hushcast_directory.agreeing import Agreeing
 from hushcast_directory.checks import MAX_CHECKS, MAX_RENEWALS
 from hushcast_directory.closed import read_names
 from hushcast_directory.counted import DIRECTORY_COUNTERS
@@ -19,15 +18,14 @@ from hushcast_directory.doctor import (
     examine_one_of_several,
 )
 from hushcast_directory.expelled import ExpelledFile, follow
-from hushcast_directory.registry import Registry
 from hushcast_directory.roll import Roll
 from hushcast_directory.server import MAX_CONNECTIONS, MAX_FETCHES
 from hushcast_directory.settings import DirectorySettings
+from hushcast_directory.sitting import Alone, Sitting
 from hushcast_directory.upgrade import VERSION
 from hushcast_protocol.authorities.expulsion import Expelled
 from hushcast_protocol.authorities.members import MAX_AUTHORITIES
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import Finding
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey, RelayId
@@ -80,11 +78,7 @@ class _Directory(Process):
         names, expelled = _names(fresh), _expelled_file(fresh)
         left_out = _left_out(expelled)
         if self._directory is not None:
-            sitting, agreeing = fresh.sitting(self._key), self._directory.publishing
-            if isinstance(agreeing, Agreeing) is (sitting is None):
-                raise UsageError("authorities: a directory becomes one of several, or alone, at a restart")
-            if isinstance(agreeing, Agreeing) and sitting is not None:
-                agreeing.sit(sitting)
+            self._directory.publishing.sit(_sitting(fresh, self._key))
             self._directory.registry.confine(names)
         self._names, self._expelled = names, expelled
         self._expel(left_out)
@@ -108,18 +102,14 @@ class _Directory(Process):
     def _make(self, around: Around) -> Directory:
         settings, seed = self._own, self._seed
         assert seed is not None
-        network, sitting = settings.network.network(), settings.sitting(self._key)
-        registry: Registry | Roll = (
-            Registry(network, seed, around.store, settings.first_roster)
-            if sitting is None
-            else Roll(network, seed, around.store)
-        )
-        registry.confine(self._names)
-        registry.expel(self._left_out)
+        network, sitting = settings.network.network(), _sitting(settings, self._key)
+        roll = Roll(network, seed, around.store)
+        roll.confine(self._names)
+        roll.expel(self._left_out)
         service = load_seed(settings.state_path() / KEY_FILES[1], around.env.randomness)
         directory = self._directory = Directory(
             DirectoryParts(
-                registry, service, sitting, around.env, around.transport, around.store, around.counters
+                roll, service, sitting, around.env, around.transport, around.store, around.counters
             )
         )
         return directory
@@ -145,7 +135,7 @@ class _Directory(Process):
         found = examine_closed(self._names, registry.listed())
         if self._expelled is not None:
             found.append(examine_expelled(len(registry.expelled(epoch)), len(self._left_out)))
-        if not isinstance(publishing, Agreeing):
+        if self._own.authorities is None and not publishing.peers.count:
             return examine_alone(publishing, known, self._own.first_roster, epoch) + found
         state, first = self._own.state_path(), self._own.first_roster
         return examine_one_of_several(publishing, state, known, first, epoch) + found
@@ -153,6 +143,10 @@ class _Directory(Process):
     def _doing(self) -> str:
         relays = 0 if self._directory is None else self._directory.publishing.relays
         return f"working, {relays} relays in the roster"
+
+
+def _sitting(settings: DirectorySettings, key: PublicKey) -> Sitting | Alone:
+    return settings.sitting(key) or Alone(settings.first_roster)
 
 
 def _names(settings: DirectorySettings) -> frozenset[RelayId] | None:

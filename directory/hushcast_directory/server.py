@@ -7,12 +7,13 @@ from contextlib import suppress
 import structlog
 import trio
 
-from hushcast_directory.agreeing import Agreeing, Sitting
+from hushcast_directory.agreeing import Agreeing
 from hushcast_directory.checks import Checks
 from hushcast_directory.counted import DIRECTORY_COUNTERS
 from hushcast_directory.publishing import Publishing
 from hushcast_directory.registry import Registry
 from hushcast_directory.roll import Roll
+from hushcast_directory.sitting import Alone, Sitting
 from hushcast_protocol.authorities.requests import (
     MAX_DIRECTORY_REQUEST,
     DirectoryAnswer,
@@ -61,9 +62,9 @@ class DirectoryServer:
         seed: Seed,
         registry: Registry | Roll,
         counters: Counters | None = None,
-        sitting: Sitting | None = None,
+        sitting: Sitting | Alone | None = None,
     ) -> None:
-        """With a `sitting` and a roll it is one of several directories, or an authority of one."""
+        """With a `sitting` and a roll it agrees on heads, with others or alone."""
         self.clock = DaemonClock(env, registry.calendar)
         self._env = self.clock.environment()
         self._transport = transport

@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from hushcast_directory.agreeing import Sitting
 from hushcast_directory.listed import check_set, members_of
+from hushcast_directory.sitting import Sitting
 from hushcast_protocol.authorities.admission import MAX_WORK, Admission
 from hushcast_protocol.authorities.members import MAX_AUTHORITIES, Authorities
 from hushcast_protocol.base.errors import UsageError

@@ -21,9 +21,10 @@ from hushcast_protocol.authorities.answers import roster_of
 from hushcast_protocol.authorities.chain import Followed
 from hushcast_protocol.authorities.heads import Certified, decode_head, head_digest
 from hushcast_protocol.authorities.members import Member
-from hushcast_protocol.authorities.requests import Agreed
+from hushcast_protocol.authorities.requests import Agreed, HandedOver
 from hushcast_protocol.authorities.work import Work, beacon_for
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
+from hushcast_protocol.base.handovers import Handover
 from hushcast_protocol.base.roster import Network, Roster
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, RelayId, encode
@@ -42,6 +43,14 @@ log = structlog.get_logger("authorities")
 ReadAgreed = Callable[[Agreed, Network], Roster]
 Reach = Callable[[Member], DirectoryClient]
 """Makes what asks one directory."""
+
+
+class HasMoved(PeerError):
+    """The one directory that is known has another key by now."""
+
+    def __init__(self, handovers: Sequence[Signed]) -> None:
+        super().__init__("the directory has another key")
+        self.handovers = handovers
 
 
 class SeveralDirectories:
@@ -89,6 +98,15 @@ class SeveralDirectories:
     def pin(self, key: PublicKey) -> None:
         """Pin another key of a directory alone."""
         self._following.pin(key)
+
+    def hand_over(self, handovers: Sequence[Handover]) -> Change:
+        """Follow the one directory that is known to another key; return what is to be kept."""
+        return self._following.hand_over(handovers)
+
+    @property
+    def since(self) -> int:
+        """The first epoch of the authorities of now, as far as it is known."""
+        return 0 if self._following.state is None else self._following.state.since
 
     async def load(self) -> None:
         """Read back which heads were followed."""
@@ -154,7 +172,9 @@ class SeveralDirectories:
         if not agreed.heads:
             return None
         try:
-            state = self._following.after(agreed)
+            calendar = self._network.calendar
+            latest = calendar.epoch(self._env.now() + calendar.lead) + 1
+            state = self._following.after(agreed, latest)
             if state.fork is not None:
                 await self._stop(state)
             last = agreed.heads[-1]
@@ -290,6 +310,8 @@ class SeveralDirectories:
 
     async def _ask(self, member: Member, after: int | None) -> Agreed:
         answer = await self._heard(member, self._reach(member).roster(after))
+        if isinstance(answer, HandedOver) and len({one.key for one in self._following.members()}) == 1:
+            raise HasMoved(answer.handovers)
         if not isinstance(answer, Agreed):
             self._counters.add("heads_refused")
             raise DecodeError("a directory answers alone, but is one of several")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hushcast_directory.client import DirectoryClient
-from hushcast_directory.several import SeveralDirectories
+from hushcast_directory.several import HasMoved, SeveralDirectories
 from hushcast_directory.sources import NOTHING, CheckPart, Fetched, Reached, Terms
 from hushcast_directory.trust import Trust
 from hushcast_protocol.authorities.requests import Agreed, HandedOver, Rosters
@@ -68,7 +68,7 @@ class SingleDirectory:
     async def fetch(self, after: int | None, held: Roster | None) -> Fetched:
         """Return the first roster after an epoch, or the newest; follow the directory to another key."""
         if self._several.has_begun:
-            return await self._several.fetch(after, held)
+            return await self._agreed(after, held)
         answer = await self._ask(after)
         if isinstance(answer, HandedOver):
             await self._trust.take(answer.handovers, self._store)
@@ -87,6 +87,20 @@ class SingleDirectory:
         if held is not None and after == held.epoch:
             check_successor(roster, held)
         return Fetched(roster, encode(signed), answer.more)
+
+    async def _agreed(self, after: int | None, held: Roster | None) -> Fetched:
+        """Return what it agreed on as an authority; follow it to another key while it is alone."""
+        try:
+            return await self._several.fetch(self._asked_after(after), held)
+        except HasMoved as moved:
+            await self._trust.take(
+                moved.handovers, self._store, lambda handovers: [self._several.hand_over(handovers)]
+            )
+        return await self._several.fetch(self._asked_after(after), held)
+
+    def _asked_after(self, after: int | None) -> int | None:
+        """Return what to ask for: the newest where heads before it are of a key that may be known no more."""
+        return None if after is not None and after + 1 < self._several.since else after
 
     def following(self, roster: Roster) -> Sequence[Change]:
         """Follow the heads that led to it, if there are any; hand-overs are kept as they come."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import structlog
 
@@ -21,6 +21,8 @@ from hushcast_runtime.store import Change, Store, record_reader
 
 _KIND = "handover"
 _decode_signed = record_reader(Signed, "hand-over")
+Also = Callable[[Sequence[Handover]], Sequence[Change]]
+"""What is to be written with hand-overs that are followed."""
 log = structlog.get_logger("directory-key")
 
 
@@ -44,9 +46,13 @@ class Trust:
         if self._pinned in {past[0].old, *(handover.new for handover in past)}:
             self._signed, self._past, self.key = signed, past, past[-1].new
 
-    async def take(self, signed: Sequence[Signed], store: Store) -> None:
-        """Follow hand-overs from the key of now, durably on return; raise a `PeerError` if any is not one."""
+    async def take(self, signed: Sequence[Signed], store: Store, also: Also = lambda _: ()) -> None:
+        """Follow hand-overs from the key of now, durably on return; raise a `PeerError` if any is not one.
+
+        What `also` makes of them is written with them.
+        """
         handovers = following(self.key, signed, self._network)
+        others = also(handovers)
         stored = await store.scan(_KIND)
         self._signed = [*self._signed, *signed][-MAX_HANDOVERS:]
         self._past = [*self._past, *handovers][-MAX_HANDOVERS:]
@@ -54,6 +60,7 @@ class Trust:
         await store.write(
             *(Change(_KIND, key, None) for key, _ in stored if key not in fresh),
             *(Change(_KIND, key, value) for key, value in fresh.items()),
+            *others,
         )
         self.key = handovers[-1].new
         log.info("the directory handed over to a new key", count=len(self._past))

@@ -119,11 +119,21 @@ class SimulatedNetwork(World):
         return self.directory.registry
 
     async def open_directory(
-        self, relays: int, nursery: trio.Nursery, authorities: int = 0, shard_size: int = SHARD_SIZE
+        self,
+        relays: int,
+        nursery: trio.Nursery,
+        authorities: int = 0,
+        shard_size: int = SHARD_SIZE,
+        signs: bool = False,
     ) -> None:
-        """Start so many directories that agree, or one (0) that signs alone; they wait for so many relays."""
-        if authorities:
+        """Start so many directories that agree, or one (0) alone; they wait for so many relays.
+
+        One that `signs` rosters instead can be made to lie by its `registry`.
+        """
+        if signs:
+            self.directory = AloneDirectory(self, self.network, relays)
+        elif authorities:
             self.directory = SeveralDirectories(self, self.network, relays, authorities, shard_size)
         else:
-            self.directory = AloneDirectory(self, self.network, relays)
+            self.directory = SeveralDirectories(self, self.network, relays, 1, shard_size=0)
         await self.directory.open(nursery)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import trio
 
-from hushcast_directory.agreeing import Agreeing, Sitting
+from hushcast_directory.agreeing import Agreeing
 from hushcast_directory.directories import Pinned
 from hushcast_directory.registry import Registry
 from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
+from hushcast_directory.sitting import Sitting
 from hushcast_protocol.authorities.members import Authorities, Member
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.roster import Network

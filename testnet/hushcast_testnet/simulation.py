@@ -103,7 +103,10 @@ class _Simulation(SimulatedRun):
     async def _start(self, nursery: trio.Nursery) -> None:
         scenario, simulated = self._scenario, self._simulated
         self._progress(f"starting {counted(scenario.nodes, 'relay')}")
-        await simulated.open_directory(scenario.nodes, nursery, scenario.authorities, scenario.shard_size)
+        lies = bool(scenario.delay_rosters)
+        await simulated.open_directory(
+            scenario.nodes, nursery, scenario.authorities, scenario.shard_size, lies
+        )
         clients = scenario.subscribers if simulated.profile.root is Root.MAILBOX else 0
         self._relays = [
             Member(simulated, f"relay-{number}", is_relay=True) for number in range(scenario.nodes)

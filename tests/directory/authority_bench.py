@@ -11,12 +11,13 @@ from random import Random
 import trio
 from directory_bench import BEGIN, CALENDAR, EPOCH, NETWORK, parcel_key, relay_seed
 
-from hushcast_directory.agreeing import Agreeing, Sitting
+from hushcast_directory.agreeing import Agreeing
 from hushcast_directory.client import DirectoryClient
 from hushcast_directory.kept_evidence import EVIDENCE, read_evidence
 from hushcast_directory.registry import Registry
 from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
+from hushcast_directory.sitting import Sitting
 from hushcast_directory.trust import Trust
 from hushcast_protocol.authorities.admission import OPEN, Admission
 from hushcast_protocol.authorities.evidence import check_evidence
@@ -54,6 +55,7 @@ class Directory:
 
     def __init__(self, bench: AuthorityBench, seed: Seed, sitting: Sitting) -> None:
         self.bench, self.seed, self.sitting = bench, seed, sitting
+        self.home = seed  # its address stays when it takes another key
         self.store = MemoryStore()
         self.env = bench.env
         self.server: DirectoryServer | None = None
@@ -74,7 +76,7 @@ class Directory:
         transport = bench.wires.transport()
         roll = Roll(NETWORK, self.seed, self.store)
         await roll.load()
-        listener = await transport.listen(self.seed)
+        listener = await transport.listen(self.home)
         env = self.env
         self.server = DirectoryServer(env, transport, NETWORK.id, self.seed, roll, sitting=self.sitting)
         try:
@@ -113,7 +115,8 @@ class Directory:
     def client(self) -> DirectoryClient:
         key = self.seed.public()
         env, transport = self.bench.env, self.bench.wires.transport()
-        return DirectoryClient(env, transport, NETWORK.id, memory_address(key), Trust(NETWORK, key))
+        address = memory_address(self.home.public())
+        return DirectoryClient(env, transport, NETWORK.id, address, Trust(NETWORK, key))
 
 
 class AuthorityBench:

@@ -10,8 +10,8 @@ from directory_bench import EPOCH, NETWORK
 from test_peers import linked
 
 from hushcast_directory import agreeing, archive
-from hushcast_directory.agreeing import Sitting
 from hushcast_directory.settings import DirectorySettings
+from hushcast_directory.sitting import Sitting
 from hushcast_protocol.authorities.evidence import Fork, check_fork
 from hushcast_protocol.authorities.frames import Heads
 from hushcast_protocol.authorities.heads import Accord, Certified, Mark, assent_to, decode_head, head_digest

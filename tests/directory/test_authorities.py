@@ -6,7 +6,7 @@ import itertools
 
 import trio
 from authority_bench import authority_bench, sets
-from directory_bench import EPOCH, relay_seed
+from directory_bench import CALENDAR, EPOCH, relay_seed
 
 from hushcast_protocol.authorities.heads import decode_head
 from hushcast_testnet.authorities.adversary import Fault
@@ -40,6 +40,20 @@ async def test_one_alone_publishes_at_once_as_a_single_directory_does() -> None:
         await trio.sleep(EPOCH / 2)  # it watches its clock first
         assert directory.head.epoch in (made.epoch, made.epoch + 1)
         assert directory.head.count == 3
+
+
+async def test_one_alone_lists_who_comes_until_a_roster_is_published() -> None:
+    async with authority_bench(1, 1) as made:
+        (directory,) = made.directories
+        coming = made.epoch + 2
+        await made.until(coming - CALENDAR.lead / EPOCH - 0.04)
+        assert directory.head is not None
+        assert directory.head.epoch == coming - 1
+        await made.relay(7)
+        await made.register(7)
+        await made.until(coming - CALENDAR.lead / EPOCH + 0.02)
+        assert directory.head.epoch == coming
+        assert directory.head.count == 4
 
 
 async def test_what_one_lacks_the_others_give_and_it_reaches_the_relay_itself() -> None:

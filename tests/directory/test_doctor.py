@@ -13,7 +13,6 @@ from authority_bench import SEEDS, AuthorityBench, Directory, authority_bench, s
 from directory_bench import CALENDAR, EPOCH, NETWORK, bench
 from test_peers import linked
 
-from hushcast_directory.agreeing import Sitting
 from hushcast_directory.doctor import (
     examine_address,
     examine_alone,
@@ -25,6 +24,7 @@ from hushcast_directory.doctor import (
 )
 from hushcast_directory.kept_evidence import EVIDENCE
 from hushcast_directory.publishing import Publishing
+from hushcast_directory.sitting import Sitting
 from hushcast_protocol.authorities.auditing import called
 from hushcast_protocol.authorities.ballots import Cast
 from hushcast_protocol.authorities.beacon import DRAWN

@@ -5,12 +5,13 @@ from __future__ import annotations
 import trio
 from small_network import Process, SmallNetwork, until
 
-from hushcast_directory.agreeing import Agreeing, Sitting
+from hushcast_directory.agreeing import Agreeing
 from hushcast_directory.directories import Pinned
 from hushcast_directory.expelled import ExpelledFile, follow
 from hushcast_directory.registry import Registry
 from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
+from hushcast_directory.sitting import Sitting
 from hushcast_protocol.authorities.admission import OPEN, Admission
 from hushcast_protocol.authorities.heads import Head, decode_head
 from hushcast_protocol.authorities.members import Authorities, Member

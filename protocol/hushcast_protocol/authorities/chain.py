@@ -18,6 +18,7 @@ from hushcast_protocol.authorities.evidence import Fork
 from hushcast_protocol.authorities.heads import Certified, Head, check_certified, decode_head
 from hushcast_protocol.authorities.members import Authorities, Member
 from hushcast_protocol.base.errors import AuthenticationError
+from hushcast_protocol.base.handovers import Handover
 from hushcast_protocol.base.roster import GENESIS
 from hushcast_protocol.base.wire import PublicKey
 
@@ -40,6 +41,19 @@ class Followed(msgspec.Struct, frozen=True, array_like=True):
     fork: Fork | None = None
     beginning: bytes = GENESIS
     """What the first head names as the one before: a single directory's last roster, if there was one."""
+
+
+def handed_over(state: Followed, handover: Handover) -> Followed:
+    """Return where a follower stands once one authority alone took another key, which its old one signed.
+
+    Raises `AuthenticationError` if the old key is not that of the one authority in charge.
+    """
+    before = state.authorities
+    if before.keys != (handover.old,):
+        raise AuthenticationError("a hand-over is not from the one authority that is known")
+    fresh = Member(handover.new, before.members[0].address)
+    authorities = msgspec.structs.replace(before, members=(fresh,))
+    return msgspec.structs.replace(state, authorities=authorities, since=handover.epoch, before=before)
 
 
 @dataclass

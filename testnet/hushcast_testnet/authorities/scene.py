@@ -10,11 +10,12 @@ from random import Random
 
 import trio
 
-from hushcast_directory.agreeing import Agreeing, Sitting
+from hushcast_directory.agreeing import Agreeing
 from hushcast_directory.counted import DIRECTORY_COUNTERS
 from hushcast_directory.directories import Pinned
 from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
+from hushcast_directory.sitting import Sitting
 from hushcast_node.counted import COUNTERS
 from hushcast_node.daemon import Daemon, Parts
 from hushcast_node.overlay_side import OverlayParts

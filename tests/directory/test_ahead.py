@@ -1,0 +1,138 @@
+"""An authority alone takes back what it agreed on while its clock was wrong; one of several never does."""
+
+from __future__ import annotations
+
+import pytest
+from authority_bench import AuthorityBench, Directory, authority_bench
+from directory_bench import CALENDAR, EPOCH, NETWORK
+
+from hushcast_directory.descriptors import DESCRIPTOR
+from hushcast_directory.directories import Pinned, open_source
+from hushcast_node.counted import COUNTERS
+from hushcast_overlay.rosters import RosterKeeper
+from hushcast_protocol.authorities.heads import decode_head, head_digest
+from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.clocks import FOLLOWED_AFTER
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.store import MemoryStore
+
+AHEAD = 100  # epochs
+
+
+class Wrong:
+    """The clock of one directory's machine."""
+
+    def __init__(self, made: AuthorityBench, directory: Directory) -> None:
+        self.seconds = 0.0
+        right = made.env.now
+        self.env = made.env_at(lambda: right() + self.seconds)
+        self._directory = directory
+
+    async def restart(self) -> None:
+        await self._directory.kill()
+        self._directory.env = self.env
+        await self._directory.start()
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_alone_it_goes_on_from_the_last_true_head(restarts: bool) -> None:
+    async with authority_bench(1, 1) as made:
+        (directory,) = made.directories
+        await made.until(made.epoch + 2)
+        clock = Wrong(made, directory)
+        await clock.restart()
+        await made.until(made.epoch + 1)
+        begun = made.epoch
+        clock.seconds = AHEAD * EPOCH
+        await made.until(begun + FOLLOWED_AFTER + 3)
+        assert directory.machine.chain.epoch >= begun + AHEAD
+        known = [epoch for epoch in directory.agreeing._archive.epochs if epoch < begun + AHEAD]
+        clock.seconds = 0.0
+        if restarts:
+            await clock.restart()
+        await made.until(made.epoch + FOLLOWED_AFTER + 3)
+        archive = directory.agreeing._archive
+        assert archive.epochs[: len(known)] == known
+        assert archive.epochs[-1] in (made.epoch, made.epoch + 1)
+        assert directory.machine.chain.epoch == archive.epochs[-1]
+        last, _ = archive.after(known[-2])
+        then, _ = archive.after(known[-1])
+        assert last is not None
+        assert then is not None
+        assert decode_head(then.certified.head).previous == head_digest(last.certified.head)
+        assert then.listing is not None
+        assert {since for *_, since in then.listing.seats} == {known[0]}, "nobody's seat is younger for it"
+        assert directory.head is not None
+        assert directory.head.count == 3
+        assert restarts or directory.agreeing.problem is None
+        for after in (known[0] - 1, None):  # and it outlasts a restart
+            await directory.kill()
+            await directory.start()
+            await made.until(made.epoch + 1.5)
+            shown, _ = directory.agreeing._archive.after(after)
+            assert shown is not None
+        assert directory.head.epoch in (made.epoch, made.epoch + 1)
+
+
+async def test_a_daemon_that_followed_it_with_the_same_wrong_clock_comes_back() -> None:
+    async with authority_bench(1, 1) as made:
+        (directory,) = made.directories
+        await made.until(made.epoch + 2)
+        clock = Wrong(made, directory)
+        await clock.restart()
+        store, counters = MemoryStore(), Counters(COUNTERS)
+        pins = Pinned.alone(memory_address(directory.seed.public()), directory.seed.public())
+        env = clock.env
+
+        def keeper() -> RosterKeeper:
+            source = open_source(env, made.wires.transport(), store, NETWORK, pins, counters)
+            return RosterKeeper(NETWORK, source, env, store, counters)
+
+        clock.seconds = AHEAD * EPOCH
+        await made.until(made.epoch + FOLLOWED_AFTER + 3)
+        daemon = keeper()
+        await daemon._catch_up()
+        assert daemon.newest is not None
+        assert daemon.newest.epoch > made.epoch + AHEAD / 2
+        clock.seconds = 0.0
+        await made.until(made.epoch + FOLLOWED_AFTER + 3)
+        daemon = keeper()
+        await daemon.load()
+        for _ in range(2):
+            await daemon._catch_up()
+        assert daemon.newest is not None
+        assert daemon.newest.epoch in (made.epoch, made.epoch + 1)
+
+
+async def test_descriptors_from_then_do_not_outlast_it() -> None:
+    """A relay had the same wrong time: it could not renew until then."""
+    async with authority_bench(1, 1) as made:
+        (directory,) = made.directories
+        await made.until(made.epoch + 1)
+        roll = directory.agreeing._roll
+        right = made.env.now
+        made.env = made.env_at(lambda: right() + AHEAD * EPOCH)
+        early = made.descriptor(0)
+        made.env = made.env_at(right)
+        await roll.admit(roll.examine(early, made.now + AHEAD * EPOCH), early)
+        assert roll.has_early(made.now)
+        await made.until(made.epoch + FOLLOWED_AFTER + 1)
+        assert not roll.has_early(made.now)
+        assert len(await directory.store.scan(DESCRIPTOR)) == 3
+        assert directory.head is not None
+        assert directory.head.count == 3
+
+
+async def test_one_of_several_takes_nothing_back() -> None:
+    """Others may hold what it signed: it waits until that time has come."""
+    async with authority_bench(3, 2) as made:
+        one = made.directories[0]
+        await made.until(made.epoch + 2)
+        clock = Wrong(made, one)
+        await clock.restart()
+        await made.until(made.epoch + 1)
+        held = one.agreeing._archive.epochs
+        kept = one.machine.kept
+        assert await one.agreeing._ahead.take_back(kept, made.now - AHEAD * EPOCH) is None
+        assert one.agreeing._archive.epochs == held
+        assert CALENDAR.epoch(made.now) in held

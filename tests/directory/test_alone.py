@@ -1,0 +1,72 @@
+"""A directory that agrees with nobody is a set of one, which nobody has to configure."""
+
+from __future__ import annotations
+
+import trio
+from authority_bench import SEEDS, AuthorityBench, Directory, authority_bench
+from directory_bench import EPOCH
+
+from hushcast_directory.sitting import Alone
+from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.epochs import EPOCHS_A_DAY
+from hushcast_runtime.store import MemoryStore
+
+
+async def alone(made: AuthorityBench) -> Directory:
+    """Have the one directory begin anew, alone."""
+    (directory,) = made.directories
+    await directory.kill()
+    directory.store = MemoryStore()
+    directory.sitting = Alone(3)  # type: ignore[assignment]
+    return directory
+
+
+async def test_its_first_head_comes_at_once_and_names_it_where_it_is() -> None:
+    async with authority_bench(1, 1, relays=0) as made:
+        directory = await alone(made)
+        await directory.start()
+        for number in range(3):
+            await made.relay(number)
+        await made.register(0)
+        await made.register(1)
+        await trio.sleep(0.5)
+        assert directory.head is None, "it waits for three relays"
+        await made.register(2)
+        await trio.sleep(0.5)
+        head = directory.head
+        assert head is not None
+        assert (head.epoch, head.count) == (made.epoch, 3)
+        assert head.authorities.shard_size == 0
+        (member,) = head.authorities.members
+        assert (member.key, member.address) == (SEEDS[0].public(), memory_address(SEEDS[0].public()))
+        await made.until(made.epoch + 2)
+        assert directory.head.epoch == made.epoch
+        assert directory.agreeing.problem is None
+
+
+async def test_a_directory_that_signed_rosters_goes_on_from_the_last() -> None:
+    async with authority_bench(1, 1) as made:
+        directory = await alone(made)
+        roster = await made.single_directory(directory)
+        await directory.start()
+        await made.until(roster.epoch + 2)
+        assert directory.machine.chain.state.beginning == roster.digest
+        assert {since for *_, since in directory.listing.seats} == {roster.epoch}
+
+
+async def test_at_another_address_it_says_so_from_the_next_day_but_one() -> None:
+    async with authority_bench(1, 1) as made:
+        directory = await alone(made)
+        await directory.start()
+        await made.until(made.epoch + 2)
+        await directory.kill()
+        directory.home = SEEDS[1]
+        await directory.start()
+        await made.until(made.epoch + 2)
+        assert directory.head is not None
+        assert directory.head.change is not None
+        await made.until(made.epoch + 2 * EPOCHS_A_DAY)
+        (member,) = directory.head.authorities.members
+        assert member.address == memory_address(SEEDS[1].public())
+        assert directory.head.change is None
+        assert directory.head.epoch * EPOCH >= made.now - EPOCH
