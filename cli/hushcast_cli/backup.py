@@ -39,8 +39,9 @@ _WHAT_FOLLOWS = {
     "since are back.",
     "relay": "It is as it was then: leases given since are missing until subscribers repeat them, within an "
     "epoch; those withdrawn since are back until their day ends.",
-    "directory": "It is as it was then: daemons that hold a roster signed since refuse what this directory "
-    "signs until theirs is 40 epochs old.",
+    "directory": "It is as it was then: relays that registered since do so again. It signs nothing for the "
+    "epoch that runs and, from its middle on, for the next: it may have done so already. Daemons go on with "
+    "the roster that they have.",
 }
 
 

@@ -37,14 +37,16 @@ def load_daemon(file: Path) -> tuple[DaemonSettings, StateKind]:
 
 
 def _load_directory(file: Path) -> tuple[DaemonSettings, StateKind]:
-    from hushcast_directory import upgrade
+    from hushcast_directory.restored import note_restored
     from hushcast_directory.run import KEY_FILES
     from hushcast_directory.settings import DirectorySettings
+    from hushcast_directory.upgrade import VERSION
     from hushcast_runtime.config import load_settings
     from hushcast_runtime.state_directory import StateKind
 
     directory = load_settings(file, DirectorySettings)
-    return directory, StateKind("directory", directory.network.network(), KEY_FILES, upgrade.VERSION)
+    network = directory.network.network()
+    return directory, StateKind("directory", network, KEY_FILES, VERSION, note_restored)
 
 
 def _load_node(file: Path) -> tuple[DaemonSettings, StateKind]:

@@ -15,6 +15,7 @@ from hushcast_directory.exchange import Check, Exchange
 from hushcast_directory.kept_evidence import AUTHORITY, EVIDENCE
 from hushcast_directory.peers import Peers
 from hushcast_directory.registry import CATCH_UP
+from hushcast_directory.restored import last_restored, silence
 from hushcast_directory.resuming import LISTING, Ahead, read_listing, resume
 from hushcast_directory.roll import Roll
 from hushcast_directory.sitting import Alone, Sitting
@@ -32,9 +33,7 @@ from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.clocks import FOLLOWED_AFTER
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.hashes import LABEL, Domain, digest
-from hushcast_protocol.base.roster import (
-    Descriptor,
-)
+from hushcast_protocol.base.roster import Descriptor
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_protocol.shards.requests import ShardAnswer, ShardRequest
 from hushcast_runtime.clock import DaemonClock
@@ -89,6 +88,7 @@ class Agreeing:
         self._moves = trio.Lock()
         self._woken = trio.Event()
         self._waits: str | None = None
+        self._restored = -1
         self.address: Address | None = None
         """Where this authority is, once that is known."""
 
@@ -118,11 +118,16 @@ class Agreeing:
         return self._clock.problem() if self._waits is None else self._waits
 
     @property
+    def silence(self) -> str | None:
+        """One line of why nothing is signed after a backup was restored, and until when; `None`: it is."""
+        return silence(self._roll.calendar, self._restored, self._clock.now())
+
+    @property
     def problem(self) -> str | None:
         """One line for the operator of what is wrong; `None`: nothing."""
         if self._machine is not None and self._machine.chain.state.fork is not None:
             return "the authorities forked: this one votes no more, see `hushcast directory evidence`"
-        problem = self.doubt
+        problem = self.silence or self.doubt
         if problem is None and self.peers.is_cut_off:
             problem = "no other authority is reached"
         if problem is None and self._is_elsewhere():
@@ -215,7 +220,8 @@ class Agreeing:
     async def _load(self) -> Authority:
         await self._archive.load()
         await self.works.load()
-        kept, beginning = await resume(self._roll, self._set_of_now())
+        self._restored = await last_restored(self._store)
+        kept, beginning = await resume(self._roll, self._set_of_now(), self._restored)
         machine = Authority(self._roll.network, self._roll.seed, kept, self._clock.now(), beginning)
         if beginning is not None:
             self._roll.follow(beginning, None)

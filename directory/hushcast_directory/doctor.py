@@ -30,7 +30,7 @@ def examine_alone(publishing: Publishing | Agreeing, known: int, first: int, epo
 
     `known` relays have registered, `first` must have before the first roster; it is `epoch` now.
     """
-    found = _time(publishing.problem)
+    found = _time(publishing.doubt) + examine_restored(publishing.silence)
     if publishing.epoch is None:
         return [*found, _no_roster(known, first, "")]
     return [*found, _roster(publishing.epoch, epoch), _relays(publishing.relays, "listed")]
@@ -43,7 +43,8 @@ def examine_one_of_several(
 
     `state` is the directory in which evidence is.
     """
-    machine, found = agreeing.machine, _time(agreeing.doubt)
+    silence = agreeing.silence
+    machine, found = agreeing.machine, _time(agreeing.doubt) + examine_restored(silence)
     if machine is None:
         return found
     chain, head = machine.chain, machine.chain.head
@@ -53,7 +54,7 @@ def examine_one_of_several(
     else:
         found.append(_roster(agreeing.epoch, epoch, chain.epoch - agreeing.epoch))
         found.append(_relays(agreeing.relays, "with a seat", agreeing.waiting))
-    found += examine_votes(machine)
+    found += examine_votes(machine) if silence is None else []
     found += examine_others(agreeing.peers.reach(), chain, machine.key)
     if head is not None:
         found += [examine_faults(head, machine.key), examine_beacon(head, machine.key)]
@@ -68,6 +69,11 @@ def _time(problem: str | None) -> list[Finding]:
     if problem is None:
         return []
     return [bad("time", problem, "compare the clock with another (timedatectl); rosters go on by themselves")]
+
+
+def examine_restored(silence: str | None) -> list[Finding]:
+    """Look whether nothing is signed because a backup was restored."""
+    return [] if silence is None else [warning("restored", silence, _WAIT)]
 
 
 def _no_roster(known: int, first: int, where: str) -> Finding:

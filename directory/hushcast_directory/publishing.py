@@ -37,6 +37,16 @@ class Publishing:
         return self._waits or self._clock.problem()
 
     @property
+    def doubt(self) -> str | None:
+        """The same."""
+        return self.problem
+
+    @property
+    def silence(self) -> str | None:
+        """Nothing: it knows of no backup."""
+        return None
+
+    @property
     def epoch(self) -> int | None:
         """The epoch of the newest roster, `None` before the first."""
         return None if self._registry.newest is None else self._registry.newest.epoch

@@ -13,6 +13,7 @@ import msgspec
 from hushcast_directory.archive import Archive, Shown, epoch_key, epoch_of
 from hushcast_directory.kept_evidence import AUTHORITY, read_kept
 from hushcast_directory.registry import Registry
+from hushcast_directory.restored import last_restored, signs_after
 from hushcast_directory.roll import Roll
 from hushcast_protocol.authorities.actions import Kept
 from hushcast_protocol.authorities.chain import Followed, handed_over
@@ -33,16 +34,18 @@ LISTING = "listing"
 read_listing: Callable[[bytes], Listing] = record_reader(Listing, "listing")
 
 
-async def resume(roll: Roll, authorities: Authorities) -> tuple[Kept, Listing | None]:
+async def resume(roll: Roll, authorities: Authorities, restored: int = -1) -> tuple[Kept, Listing | None]:
     """Return what a machine begins with, and the listing of a single directory's last roster if it follows.
 
-    `authorities` are those of the configuration, which count where nothing was kept.
+    `authorities` are those of the configuration, which count where nothing was kept. Up to an epoch
+    `restored` it may have voted (`restored.py`).
     """
     stored = [read_kept(value) for _, value in await roll.store.scan(AUTHORITY)]
     kept = stored[0] if stored else Kept(Followed(authorities))
     for handover in roll.succession.past:
         if kept.chain.authorities.keys == (handover.old,):
             kept = Kept(handed_over(kept.chain, handover), kept.voted, kept.assented)
+    kept = Kept(kept.chain, max(kept.voted, restored), max(kept.assented, restored))
     own = (roll.seed.public(),)
     if kept.chain.newest is not None or kept.chain.authorities.keys != own:
         return kept, None
@@ -101,6 +104,8 @@ class Ahead:
         if ahead or has_voted:
             changes += self._archive.forget(ahead)
             changes += await self._chain_back_to(shown, kept)
+        if await last_restored(roll.store) > latest:
+            changes.append(signs_after(latest))
         await roll.store.write(*changes)
         return ahead
 

@@ -8,6 +8,7 @@ import trio
 
 from hushcast_directory.kept_evidence import AUTHORITY, read_kept
 from hushcast_directory.registry import Registry
+from hushcast_directory.restored import last_restored
 from hushcast_directory.run import KEY_FILES
 from hushcast_directory.succession import hand_over
 from hushcast_directory.upgrade import MIGRATIONS
@@ -55,7 +56,7 @@ async def _next_epoch(store: Store, network: Network, old: Seed) -> int:
     """Return the first epoch for which the old key has signed nothing; `UsageError` where it is not alone."""
     registry = Registry(network, old, store, first_roster=1)
     await registry.load()
-    last = -1 if registry.newest is None else registry.newest.epoch
+    last = max(await last_restored(store), -1 if registry.newest is None else registry.newest.epoch)
     for _, value in await store.scan(AUTHORITY):
         kept = read_kept(value)
         chain = Chain(network.id, kept.chain)

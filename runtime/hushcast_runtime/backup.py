@@ -89,6 +89,8 @@ def restore_backup(
             try:
                 part.mkdir(mode=0o700)
                 reader.copy(lambda name: _private_file(part / name))
+                if kind.note_restored is not None:
+                    kind.note_restored(part / DATABASE, kind.network, now)
                 held = kind.held_in(state)
                 aside = move_aside(state, held, now) if held else None
                 for name in (DATABASE, *kind.keys):

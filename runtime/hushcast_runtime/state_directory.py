@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,6 +30,8 @@ class StateKind:
     """Its key files."""
     known: int
     """The version of the state that this program writes."""
+    note_restored: Callable[[Path, Network, float], None] | None = None
+    """Notes in its database, before that is put in place, that it is restored at a moment."""
 
     def held_in(self, state: Path) -> list[str]:
         """Return the names of the files of this kind that a directory holds."""

@@ -33,6 +33,10 @@ MAX_CONVERTED = 64 * 1024 * 1024  # bytes in use of a file of before that is rew
 _SHRINK_STEP = 1024  # pages given back at once; commits wait meanwhile
 _CHANGE = 100  # bytes that a change counts beside its value
 _AT_ONCE = 1024  # records read at once, where they are small
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS records"
+    " (kind TEXT NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, PRIMARY KEY (kind, key))"
+)
 
 
 class StoreError(HushcastError):
@@ -193,10 +197,7 @@ class SqliteStore:
             self._connection.execute(f"PRAGMA journal_size_limit={MAX_WRITE_AHEAD}")
             self._connection.execute("PRAGMA synchronous=FULL")
             self._connection.execute("PRAGMA secure_delete=ON")
-            self._connection.execute(
-                "CREATE TABLE IF NOT EXISTS records"
-                " (kind TEXT NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, PRIMARY KEY (kind, key))"
-            )
+            self._connection.execute(_TABLE)
             self._page = self._ask("page_size")
             self._version = self._ask("user_version")
             self._convert()
@@ -328,22 +329,33 @@ class SqliteStore:
     def _commit(self, changes: Iterable[Change], version: int | None = None) -> None:
         try:
             self._connection.execute("BEGIN")
-            for change in changes:
-                if change.value is None:
-                    self._connection.execute(
-                        "DELETE FROM records WHERE kind = ? AND key = ?", (change.kind, change.key)
-                    )
-                else:
-                    self._connection.execute(
-                        "INSERT OR REPLACE INTO records VALUES (?, ?, ?)",
-                        (change.kind, change.key, change.value),
-                    )
+            _apply(self._connection, changes)
             if version is not None:
                 self._connection.execute(f"PRAGMA user_version={version:d}")
             self._connection.execute("COMMIT")
             self._version = self._version if version is None else version
         except FAILURES as error:
             raise StoreError(f"the database cannot be written: {error}") from error
+
+
+def change_records(path: Path, *changes: Change) -> None:
+    """Make changes to the database of a daemon that does not run, in one commit; raise `StoreError`."""
+    try:
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(_TABLE)
+            _apply(connection, changes)
+    except FAILURES as error:
+        raise StoreError(f"the database {path} cannot be written: {error}") from error
+
+
+def _apply(connection: sqlite3.Connection, changes: Iterable[Change]) -> None:
+    for change in changes:
+        if change.value is None:
+            connection.execute("DELETE FROM records WHERE kind = ? AND key = ?", (change.kind, change.key))
+        else:
+            connection.execute(
+                "INSERT OR REPLACE INTO records VALUES (?, ?, ?)", (change.kind, change.key, change.value)
+            )
 
 
 def forget_kinds(path: Path, kinds: Sequence[str]) -> None:

@@ -46,8 +46,12 @@ async def test_a_running_directory_is_backed_up_and_restored(tmp_path: Path) -> 
     assert str(aside) in done.stdout.decode()
     assert (state / "directory.key").read_bytes() == (aside / "directory.key").read_bytes() == key
     assert b"Never start two daemons" in done.stdout
+    assert b"It signs nothing" in done.stdout
     running = await Running.start("directory", "run", "--config", file)
     await logged(running, b"running")
+    doctor = await hushcast("directory", "doctor", "--json", "--config", file)
+    (restored,) = [found for found in doctor.objects if found["check"] == "restored"]
+    assert "a backup was restored" in restored["found"]
     running.process.terminate()
     assert (await running.outcome()).code == 0
 
