@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import trio
 from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
 
+from hushcast_protocol.authorities.actions import Kept
 from hushcast_protocol.base.clocks import FOLLOWED_AFTER
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay.leases import Lease
@@ -33,6 +36,19 @@ async def works(net: SmallNetwork) -> None:
     assert net.count("roster_mismatches") == 0
 
 
+async def publish(net: SmallNetwork, later: float) -> int:
+    """Have the directory publish what is due at another time, for one look; return the epoch."""
+    agreeing = net.directory.agreeing
+    machine = agreeing.machine
+    assert machine is not None
+    epoch = machine.due_alone(later)
+    assert epoch is not None
+    async with agreeing._moves:
+        await agreeing._do(machine, machine.alone(agreeing._ballot(epoch, math.inf), None, later))
+        assert max(agreeing._archive.epochs) == epoch
+    return epoch
+
+
 def leases_of(relay: Node) -> list[Lease]:
     assert relay.daemon.overlay.relay is not None
     return list(relay.daemon.overlay.relay.leases.book._leases.values())
@@ -42,11 +58,8 @@ def leases_of(relay: Node) -> list[Lease]:
 async def test_a_roster_signed_for_a_time_to_come_is_taken_by_nobody_and_taken_back(ahead: int) -> None:
     async with small_network(relays=6) as net:
         ear = await net.clients[0].listen()
-        registry = net.directory.registry
-        assert registry is not None
         held = net.clients[0].daemon.overlay.rosters.newest
-        wrong = await registry.publish(net.now + ahead * EPOCH_SECONDS)
-        assert wrong.epoch >= net.calendar.epoch(net.now) + ahead
+        assert await publish(net, net.now + ahead * EPOCH_SECONDS) >= net.calendar.epoch(net.now) + ahead
         joining = net.add("late", False)  # whoever joins at this moment knows no other roster
         await joining.start()
         for number in range(12):
@@ -64,14 +77,12 @@ async def test_daemons_live_on_while_only_rosters_for_a_time_to_come_are_there()
     """The directory is not mended: it never takes back what it signed."""
     async with small_network(relays=6) as net:
         ear = await net.clients[0].listen()
-        registry = net.directory.registry
-        assert registry is not None
 
-        async def nothing(now: float) -> list[int]:
-            return []
+        async def nothing(kept: Kept, now: float) -> None:
+            return None
 
-        registry.take_back = nothing  # type: ignore[method-assign]
-        await registry.publish(net.now + 30 * EPOCH_SECONDS)
+        net.directory.agreeing._ahead.take_back = nothing  # type: ignore[method-assign]
+        await publish(net, net.now + 30 * EPOCH_SECONDS)
         held = net.clients[0].daemon.overlay.rosters.newest
         for number in range(20):
             await net.clients[1].daemon.service.publish(ONE, Content(b"%d" % number))
@@ -87,14 +98,10 @@ async def test_daemons_live_on_while_only_rosters_for_a_time_to_come_are_there()
 async def test_a_clock_that_jumps_signs_nothing_wrong(ahead: int) -> None:
     async with small_network(relays=6) as net:
         await net.clients[0].listen()
-        registry = net.directory.registry
-        assert registry is not None
         net.directory.set_clock(float(ahead * EPOCH_SECONDS))
         for _ in range(8):  # longer than a jump takes that nobody speaks against
             await trio.sleep(FOLLOWED_AFTER * EPOCH_SECONDS / 8 - 1)
-            newest = registry.newest
-            assert newest is not None
-            assert newest.epoch <= net.calendar.epoch(net.now) + 1
+            assert net.directory.epoch <= net.calendar.epoch(net.now) + 1
         net.directory.set_clock(0.0)
         await trio.sleep(2 * EPOCH_SECONDS)
         await works(net)
@@ -105,12 +112,9 @@ async def test_a_clock_that_stays_wrong_and_is_set_right_costs_some_rosters(ahea
     """Without a Tor, which would have told; the daemons work on by the rosters that they hold."""
     async with small_network(relays=6) as net:
         ear = await net.clients[0].listen()
-        registry = net.directory.registry
-        assert registry is not None
         net.directory.set_clock(float(ahead * EPOCH_SECONDS))
         await trio.sleep((FOLLOWED_AFTER + 4) * EPOCH_SECONDS)
-        assert registry.newest is not None
-        assert registry.newest.epoch > net.calendar.epoch(net.now) + ahead / 2
+        assert net.directory.epoch > net.calendar.epoch(net.now) + ahead / 2
         net.directory.set_clock(0.0)
         for number in range(8):
             await net.clients[1].daemon.service.publish(ONE, Content(b"%d" % number))
@@ -138,8 +142,6 @@ async def test_a_directory_that_starts_with_a_wrong_clock_forks_nothing(wrong: i
         await trio.sleep(net.calendar.lead / 2)
         net.directory.set_clock(0.0)
         await trio.sleep((FOLLOWED_AFTER + 2) * EPOCH_SECONDS)
-        registry = net.directory.registry
-        assert registry is not None
-        await until(lambda: registry.newest.epoch >= net.calendar.epoch(net.now), 2 * EPOCH_SECONDS)
+        await until(lambda: net.directory.epoch >= net.calendar.epoch(net.now), 2 * EPOCH_SECONDS)
         await trio.sleep(EPOCH_SECONDS)
         await works(net)

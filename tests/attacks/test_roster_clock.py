@@ -6,6 +6,7 @@ epoch later: a bit of each daemon. The relay notes when each of the trees gives 
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,8 @@ import pytest
 import trio
 from small_network import Node, SmallNetwork, small_network
 
+from hushcast_directory.archive import Shown, epoch_of
+from hushcast_protocol.authorities.listing import Listed
 from hushcast_protocol.base.epochs import MENDING
 from hushcast_protocol.base.standing import UNSEAT_AFTER
 from hushcast_protocol.content.topics import parse_topic
@@ -30,27 +33,25 @@ Seated = dict[tuple[int, str], dict[int, float]]
 @contextmanager
 def bribed(net: SmallNetwork, relay: Node) -> Iterator[None]:
     """Have the directory list a relay in one roster of a period, and give those rosters late to some."""
-    registry = net.directory.registry
-    assert registry is not None
-    honest_list, honest_after = registry._listed, registry.after
+    agreeing = net.directory.agreeing
+    archive = agreeing._archive
+    honest_list, honest_after = agreeing._ballot, archive.after
 
-    def listed(epoch, last):  # type: ignore[no-untyped-def]
-        everybody = honest_list(epoch, last)
-        if epoch % PERIOD == 0:
-            return everybody
-        return {key: value for key, value in everybody.items() if key != relay.id}
+    def listed(epoch: int, agreed: float) -> tuple[Listed, ...]:
+        everybody = honest_list(epoch, agreed)
+        return everybody if epoch % PERIOD == 0 else tuple(one for one in everybody if one[0] != relay.id)
 
-    def after(epoch):  # type: ignore[no-untyped-def]
-        roster, more = honest_after(epoch)
-        if roster is None:
-            return roster, more
-        since = net.now - (net.calendar.epoch_start(roster.epoch) - net.calendar.lead)
+    def after(epoch: int | None, latest: float = math.inf) -> tuple[Shown | None, bool]:
+        shown, more = honest_after(epoch, latest)
+        if shown is None:
+            return shown, more
+        since = net.now - (net.calendar.epoch_start(epoch_of(shown.certified)) - net.calendar.lead)
         is_early = since < net.calendar.lead / 4
-        return (roster, more) if is_early or since > KEPT_BACK * EPOCH else (None, False)
+        return (shown, more) if is_early or since > KEPT_BACK * EPOCH else (None, False)
 
-    registry._listed, registry.after = listed, after  # type: ignore[method-assign]
+    agreeing._ballot, archive.after = listed, after  # type: ignore[method-assign]
     yield
-    registry._listed, registry.after = honest_list, honest_after  # type: ignore[method-assign]
+    agreeing._ballot, archive.after = honest_list, honest_after  # type: ignore[method-assign]
 
 
 async def watch(net: SmallNetwork, relay: Node, rounds: int) -> Seated:

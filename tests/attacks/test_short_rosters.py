@@ -9,6 +9,7 @@ import pytest
 import trio
 from small_network import EPOCH_SECONDS, Node, SmallNetwork, small_network, until
 
+from hushcast_protocol.authorities.listing import Listed
 from hushcast_protocol.base.standing import MAX_HELD, UNSEAT_AFTER
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import parse_topic
@@ -32,16 +33,15 @@ class Directory:
 
     def __init__(self, net: SmallNetwork, mole: Node) -> None:
         self.short = 0
-        registry = net.directory.registry
-        assert registry is not None
-        honest = registry._listed
+        agreeing = net.directory.agreeing
+        honest = agreeing._ballot
 
-        def listed(epoch, last):  # type: ignore[no-untyped-def]
-            everybody = honest(epoch, last)
+        def listed(epoch: int, agreed: float) -> tuple[Listed, ...]:
+            everybody = honest(epoch, agreed)
             self.short -= 1
-            return {mole.id: everybody[mole.id]} if self.short >= 0 else everybody
+            return tuple(one for one in everybody if one[0] == mole.id) if self.short >= 0 else everybody
 
-        registry._listed = listed  # type: ignore[method-assign]
+        agreeing._ballot = listed  # type: ignore[method-assign]
 
 
 def trees(net: SmallNetwork) -> list[Tree]:

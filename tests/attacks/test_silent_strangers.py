@@ -16,6 +16,7 @@ from small_network import ONE, SmallNetwork, small_network
 from hushcast_directory import server
 from hushcast_node import overlay_side
 from hushcast_overlay import mailbox
+from hushcast_protocol.authorities.heads import head_digest
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.hop import MAX_LINKS_A_PEER
 from hushcast_protocol.base.links import Link
@@ -53,19 +54,21 @@ async def test_honest_relays_stay_in_the_roster(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(server, "MAX_CONNECTIONS", PLACES)
     async with small_network(relays=4, clients=1) as net:
         await besiege(net, net.directory.address)
-        registry = net.directory.registry
-        assert registry is not None
-        newest = registry.newest
-        assert newest is not None
-        for epoch in range(newest.epoch + 1, newest.epoch + 6):
+        directory = net.directory
+        newest = directory.epoch
+        for epoch in range(newest + 1, newest + 6):
             await net.sleep_until(net.calendar.epoch_start(epoch) + 1)
-            assert registry.newest is not None
+            assert directory.epoch == epoch
             ours = {node.id for node in net.relays}
-            assert registry.newest.relays.keys() == ours
+            assert set(directory.roll.listed()) == ours
             # None is only carried on: each could renew what it handed in before the flood.
-            held = registry._descriptors
+            held = directory.roll._descriptors
             assert all(held[relay][0].expires > net.calendar.epoch_start(epoch) for relay in ours)
-        followed = [node for node in net.nodes if node.daemon.overlay.rosters.newest == registry.newest]
+        shown, _ = directory.agreeing._archive.after(None)
+        assert shown is not None
+        last = head_digest(shown.certified.head)
+        held_rosters = [node.daemon.overlay.rosters.newest for node in net.nodes]
+        followed = [roster for roster in held_rosters if roster is not None and roster.digest == last]
         assert len(followed) >= len(net.nodes) - 1  # one may be about to ask again
 
 
@@ -74,15 +77,12 @@ async def test_relays_that_a_flood_shuts_out_are_reached_and_stay(monkeypatch: p
     """Where nobody honest comes through at all; a relay that is gone falls out as ever."""
     monkeypatch.setattr(server, "MAX_CONNECTIONS", 1)
     async with small_network(relays=4, clients=1) as net:
-        registry = net.directory.registry
-        assert registry is not None
-        assert registry.newest is not None
-        begun = registry.newest.epoch
+        begun = net.directory.epoch
         await besiege(net, net.directory.address)
         await net.relays[0].stop()
         await net.sleep_until(net.calendar.epoch_start(begun + 6))
-        assert registry.newest.relays.keys() == {node.id for node in net.relays[1:]}
-        assert registry.newest.epoch >= begun + 6
+        assert set(net.directory.roll.listed()) == {node.id for node in net.relays[1:]}
+        assert net.directory.epoch >= begun + 6
 
 
 async def test_a_relay_still_lets_others_in(monkeypatch: pytest.MonkeyPatch) -> None:

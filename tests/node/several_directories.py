@@ -5,13 +5,11 @@ from __future__ import annotations
 import trio
 from small_network import Process, SmallNetwork, until
 
-from hushcast_directory.agreeing import Agreeing
 from hushcast_directory.directories import Pinned
 from hushcast_directory.expelled import ExpelledFile, follow
-from hushcast_directory.registry import Registry
 from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
-from hushcast_directory.sitting import Sitting
+from hushcast_directory.sitting import Alone, Sitting
 from hushcast_protocol.authorities.admission import OPEN, Admission
 from hushcast_protocol.authorities.heads import Head, decode_head
 from hushcast_protocol.authorities.members import Authorities, Member
@@ -38,20 +36,14 @@ class Authority(Process):
     def __init__(self, network: SmallNetwork, number: int, first_roster: int) -> None:
         super().__init__(network, f"directory-{number}")
         self.seed = SEEDS[number]
-        self.sitting: Sitting | None = None
+        self.sitting: Sitting | Alone = Alone(first_roster)
         self.server: DirectoryServer | None = None
-        self.registry: Registry | None = None
         self.expelled: ExpelledFile | None = None
         self._store = MemoryStore()
-        self._first_roster = first_roster
 
     async def _run(self, transport: Transport, env: Environment, task_status: trio.TaskStatus[None]) -> None:
         net = self.network.net
-        if self.sitting is None:
-            held: Registry | Roll = Registry(net, self.seed, self._store, self._first_roster)
-        else:
-            held = Roll(net, self.seed, self._store)
-        self.registry = held if isinstance(held, Registry) else None
+        held = Roll(net, self.seed, self._store)
         await held.load()
         listener = await transport.listen(self.seed)
         self.server = DirectoryServer(env, transport, net.id, self.seed, held, sitting=self.sitting)
@@ -63,9 +55,9 @@ class Authority(Process):
     @property
     def head(self) -> Head | None:
         """The newest head that it serves."""
-        if not self.is_up or self.server is None or not isinstance(self.server.publishing, Agreeing):
+        if not self.is_up or self.server is None or self.server.agreeing is None:
             return None
-        found, _ = self.server.publishing._archive.after(None)
+        found, _ = self.server.agreeing._archive.after(None)
         return None if found is None else decode_head(found.certified.head)
 
 
@@ -97,7 +89,8 @@ class Directories:
     def sit(self, now: Authorities | None, following: Authorities | None) -> None:
         """Configure all, which takes effect when they start."""
         for one in self.all:
-            one.sitting = None if now is None else Sitting(now, following, self._first_roster)
+            first = self._first_roster
+            one.sitting = Alone(first) if now is None else Sitting(now, following, first)
 
     def directories(self) -> Pinned:
         """What daemons pin: those of the beginning."""

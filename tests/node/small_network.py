@@ -13,9 +13,11 @@ from typing import Any, Protocol, TypeVar
 import trio
 import trio.testing
 
+from hushcast_directory.agreeing import Agreeing
 from hushcast_directory.directories import Checks, Pinned
-from hushcast_directory.registry import Registry
+from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
+from hushcast_directory.sitting import Alone
 from hushcast_local.inbox import Gap, Received
 from hushcast_local.service import InboxFeed
 from hushcast_node.counted import COUNTERS
@@ -264,8 +266,26 @@ class DirectoryProcess(Process):
         self.seed = Seed.draw(network.environment("directory key").randomness)
         self.store = MemoryStore()
         self._first_roster = first_roster
-        self.registry: Registry | None = None
+        self._server: DirectoryServer | None = None
         self.address = Address("")
+
+    @property
+    def agreeing(self) -> Agreeing:
+        """What makes the heads of the life that runs."""
+        assert self._server is not None
+        assert self._server.agreeing is not None
+        return self._server.agreeing
+
+    @property
+    def roll(self) -> Roll:
+        """The relays that it knows in the life that runs."""
+        return self.agreeing._roll
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of its newest head."""
+        assert self.agreeing.epoch is not None
+        return self.agreeing.epoch
 
     def directories(self) -> Pinned:
         """What daemons pin."""
@@ -273,13 +293,13 @@ class DirectoryProcess(Process):
 
     async def _run(self, transport: Transport, env: Environment, task_status: trio.TaskStatus[None]) -> None:
         net = self.network.net
-        self.registry = Registry(net, self.seed, self.store, self._first_roster)
-        await self.registry.load()
+        roll, sitting = Roll(net, self.seed, self.store), Alone(self._first_roster)
+        await roll.load()
         listener = await transport.listen(self.seed)
         self.address = listener.address
-        server = DirectoryServer(env, transport, net.id, self.seed, self.registry)
+        self._server = DirectoryServer(env, transport, net.id, self.seed, roll, sitting=sitting)
         task_status.started()
-        await server.run(listener)
+        await self._server.run(listener)
 
 
 class Node(Process):

@@ -94,8 +94,9 @@ async def test_a_network_of_one_directory_becomes_one_of_three_and_five_and_lose
     async with small_network(relays=3, directory=partial(Directories, count=0, quorum=0)) as net:
         directories, traffic = await several(net)
         await traffic.publish()
-        alone = directories.all[0].registry
+        alone = directories.all[0].head
         assert alone is not None
+        assert alone.authorities.shard_size == 0
 
         async def talk() -> None:
             while True:
@@ -107,7 +108,11 @@ async def test_a_network_of_one_directory_becomes_one_of_three_and_five_and_lose
             directories.now = a_set(1, 1)
             directories.sit(directories.now, None)
             await directories.restart()
-            await until(lambda: directories.all[0].head is not None, 3 * EPOCH_SECONDS, "a first head")
+            await until(
+                lambda: (head := directories.all[0].head) is not None and head.epoch > alone.epoch + 1,
+                4 * EPOCH_SECONDS,
+                "its heads go on",
+            )
             for count, quorum in ((3, 2), (5, 3)):
                 await directories.become(count, quorum)
                 await trio.sleep(2 * EPOCH_SECONDS)
