@@ -22,7 +22,7 @@ import trio.testing
 
 from hushcast_directory import expelled
 from hushcast_directory.probing import Probing
-from hushcast_directory.registry import Registry
+from hushcast_directory.roll import Roll
 from hushcast_protocol.authorities.expulsion import Expelled, Trial
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Network
@@ -34,7 +34,6 @@ from hushcast_testnet.colluders import Colluders
 from hushcast_testnet.faults import Faults, keep_churning
 from hushcast_testnet.members import Member, SimulatedNetwork
 from hushcast_testnet.scenario import BEGIN, EPOCH_SECONDS
-from hushcast_testnet.simulated_directories import AloneDirectory
 from hushcast_testnet.simulation import rare_collections
 
 
@@ -91,9 +90,8 @@ async def measure(asked: Asked, folder: Path, clock: trio.testing.MockClock) -> 
         ClockCalls(clock).call_at,
     )
     async with trio.open_nursery() as nursery:
-        await world.open_directory(asked.relays, nursery, signs=True)
-        assert isinstance(world.directory, AloneDirectory)
-        registry, calendar = world.directory.registry, world.network.calendar
+        await world.open_directory(asked.relays, nursery)
+        (roll,), calendar = world.directory.rolls, world.network.calendar
         relays = [Member(world, f"relay-{number}", is_relay=True) for number in range(asked.relays)]
         clients = [Member(world, f"client-{number}", is_relay=False) for number in range(asked.authorities)]
         for member in (*relays, *clients):
@@ -117,27 +115,26 @@ async def measure(asked: Asked, folder: Path, clock: trio.testing.MockClock) -> 
         for epoch in range(1, asked.epochs + 1):
             await trio.sleep(EPOCH_SECONDS)
             told = [expelled.read(file) for file in lists]
-            _vote(registry, calendar.epoch(world.env.now()), told)
-            _tell(epoch, told, names, registry)
+            _vote(roll, calendar.epoch(world.env.now()), told)
+            _tell(epoch, told, names, roll)
         nursery.cancel_scope.cancel()
 
 
-def _vote(registry: Registry, now: int, told: Sequence[Sequence[Expelled]]) -> None:
+def _vote(roll: Roll, now: int, told: Sequence[Sequence[Expelled]]) -> None:
     """Leave out whom more than half of the authorities leave out, in an epoch."""
     votes: Counter[bytes] = Counter()
     for one in told:
-        registry.expel(one)
-        votes.update(registry.expelled(now))
+        roll.expel(one)
+        votes.update(roll.expelled(now))
     entries = {one.relay: one for each in told for one in each}
-    registry.expel([entries[relay] for relay, count in votes.items() if 2 * count > len(told)])
+    roll.expel([entries[relay] for relay, count in votes.items() if 2 * count > len(told)])
 
 
-def _tell(epoch: int, told: Sequence[Sequence[Expelled]], bad: set[Any], registry: Registry) -> None:
+def _tell(epoch: int, told: Sequence[Sequence[Expelled]], bad: set[Any], roll: Roll) -> None:
     votes = Counter(relay.relay for one in told for relay in one)
     most = {relay for relay, count in votes.items() if 2 * count > len(told)}
     sets = [{one.relay for one in each} for each in told]
-    newest = registry.newest
-    left = len(bad & set(newest.relays)) if newest is not None else 0
+    left = len(bad & set(roll.listed()))
     print(
         f"epoch {epoch}: listed {' '.join(f'{len(each & bad)}+{len(each - bad)}' for each in sets)},"
         f" by most {len(most & bad)}+{len(most - bad)}; bad with a seat: {left}",

@@ -16,11 +16,13 @@ from typing import TypeVar
 import trio
 
 from benchmarks.processes import START_WITHIN, last_line, running
-from hushcast_directory.registry import Registry
+from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
+from hushcast_directory.sitting import Alone
+from hushcast_protocol.authorities.requests import Agreed, Fetch
 from hushcast_protocol.base.addresses import Address, parse_address
 from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.roster import Descriptor, Network, Relay, sign_descriptor
+from hushcast_protocol.base.roster import Descriptor, Network, check_descriptor, sign_descriptor
 from hushcast_protocol.base.secrets import ParcelKey, Seed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.messages import HEADER, SEAL, Message, message_id
@@ -87,8 +89,11 @@ class Overlay:
     async def start(self, store: Path | None, nursery: trio.Nursery) -> list[str]:
         """Open directory and next hops; return the command that starts the daemon."""
         env, seed = system_environment(), Seed.draw(os.urandom)
-        self._registry = Registry(NETWORK, seed, MemoryStore(), len(self.receivers) + 2)
-        server = DirectoryServer(env, self._transport, NETWORK.id, seed, self._registry)
+        self._roll = Roll(NETWORK, seed, MemoryStore())
+        sitting = Alone(len(self.receivers) + 2)
+        server = DirectoryServer(env, self._transport, NETWORK.id, seed, self._roll, sitting=sitting)
+        assert server.agreeing is not None
+        self._agreeing = server.agreeing
         directory = await self._transport.listen(seed)
         nursery.start_soon(server.run, directory)
         ends = [await self._transport.listen(end.seed) for end in (self.sender, *self.receivers)]
@@ -113,22 +118,24 @@ class Overlay:
         self.process = process
         ours = {self.sender.id, *(receiver.id for receiver in self.receivers)}
         with trio.move_on_after(START_WITHIN):
-            # The registry is the directory's own, which tells nobody when it publishes.
-            while self._registry.newest is None and process.poll() is None:  # noqa: ASYNC110
+            # It is the directory's own, which tells nobody when it publishes.
+            while self._agreeing.epoch is None and process.poll() is None:  # noqa: ASYNC110
                 await trio.sleep(0.05)
-        if self._registry.newest is None:
+        answer = self._agreeing.answer(Fetch(None))
+        if not isinstance(answer, Agreed) or not answer.seats:
             raise RuntimeError(f"the daemon did not register: {last_line(log)}")
-        daemon = next(relay for id, relay in self._registry.newest.relays.items() if id not in ours)
+        listed = (check_descriptor(entry.descriptor, NETWORK) for entry in answer.seats)
+        daemon = next(one for one in listed if one.relay not in ours)
         await self._dial(daemon, nursery)
         await self._install(daemon)
 
     async def _list(self, end: End, address: Address) -> None:
         descriptor = end.descriptor(address)
-        await self._registry.admit(descriptor, sign_descriptor(end.seed, descriptor))
+        await self._roll.admit(descriptor, sign_descriptor(end.seed, descriptor))
 
-    async def _dial(self, daemon: Relay, nursery: trio.Nursery) -> None:
+    async def _dial(self, daemon: Descriptor, nursery: trio.Nursery) -> None:
         for _ in range(100):  # the daemon refuses relays until it has fetched the roster
-            link = Link.initiate(NETWORK.id, daemon.id, os.urandom, MAX_OVERLAY_FRAME, self.sender.seed)
+            link = Link.initiate(NETWORK.id, daemon.relay, os.urandom, MAX_OVERLAY_FRAME, self.sender.seed)
             stream = await self._transport.connect(parse_address(daemon.address), "sender")
             channel, _ = await accept_channel(stream, link, decode_overlay)
             self.stream, self.link = stream, link
@@ -156,18 +163,18 @@ class Overlay:
                 else:
                     await self.hear(answer)
 
-    async def _install(self, daemon: Relay) -> None:
+    async def _install(self, daemon: Descriptor) -> None:
         now = time.time()
         calendar = NETWORK.calendar
         assert self.stream is not None
         assert self.link is not None
         routes = self.routes()
         for number, (source, sink) in enumerate(routes):
-            routed = (element(HARDENED, self.trunk, daemon.id, source.id),)
+            routed = (element(HARDENED, self.trunk, daemon.relay, source.id),)
             install = Install(
                 os.urandom(16), calendar.day(now), ToRelay(sink.id), routed, bytes(16), bytes(16)
             )
-            parcel = Parcel(NETWORK.id, daemon.id, calendar.epoch(now), install, 0, ())
+            parcel = Parcel(NETWORK.id, daemon.relay, calendar.epoch(now), install, 0, ())
             sealed = seal_parcel(parcel, daemon.parcel_key, os.urandom)
             self.link.send(encode(ParcelFrame(number + 1, sealed, None)))
         await self.stream.send_all(self.link.data_to_send())

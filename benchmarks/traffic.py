@@ -15,8 +15,9 @@ import trio.testing
 
 from benchmarks.figures import Effort, Figure, at_most
 from hushcast_directory.directories import Checks, Pinned
-from hushcast_directory.registry import Registry
+from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
+from hushcast_directory.sitting import Alone
 from hushcast_local.service import InboxFeed
 from hushcast_node.daemon import Daemon, Parts
 from hushcast_node.overlay_side import OverlayParts
@@ -157,10 +158,11 @@ class _Stream:
 
     async def _start_directory(self, nursery: trio.Nursery) -> Address:
         env = simulated_environment("directory", BEGIN)
-        registry = Registry(NETWORK, self._seed, MemoryStore(), NODES)
+        roll, sitting = Roll(NETWORK, self._seed, MemoryStore()), Alone(NODES)
         transport = self._wires.transport()
         listener = await transport.listen(self._seed)
-        nursery.start_soon(DirectoryServer(env, transport, NETWORK.id, self._seed, registry).run, listener)
+        server = DirectoryServer(env, transport, NETWORK.id, self._seed, roll, sitting=sitting)
+        nursery.start_soon(server.run, listener)
         return listener.address
 
     def _daemon(self, number: int, directory: Address) -> Daemon:

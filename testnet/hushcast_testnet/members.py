@@ -7,7 +7,6 @@ from pathlib import Path
 import trio
 
 from hushcast_directory.directories import Pinned
-from hushcast_directory.registry import Registry
 from hushcast_node.overlay_side import OverlayParts
 from hushcast_overlay.identity import draw_identity
 from hushcast_protocol.base.roster import Network
@@ -20,7 +19,7 @@ from hushcast_runtime.transports.memory import CallAt
 from hushcast_testnet.colluders import Colluders, Selecting
 from hushcast_testnet.lives import NodeLife, World
 from hushcast_testnet.sharing import shared_checks, shared_reading
-from hushcast_testnet.simulated_directories import AloneDirectory, SeveralDirectories
+from hushcast_testnet.simulated_directories import SimulatedDirectories
 
 
 class _Loss(Router):
@@ -104,7 +103,7 @@ class SimulatedNetwork(World):
         self.network = network
         self.probes_an_epoch = probes_an_epoch
         self.profile = profile
-        self.directory: AloneDirectory | SeveralDirectories
+        self.directory: SimulatedDirectories
         self.checks = shared_checks()
         self.reading = shared_reading()
 
@@ -112,28 +111,14 @@ class SimulatedNetwork(World):
         """Return what the members know of the directories."""
         return self.directory.pinned
 
-    @property
-    def registry(self) -> Registry:
-        """The registry of a directory that signs alone."""
-        assert isinstance(self.directory, AloneDirectory)
-        return self.directory.registry
-
     async def open_directory(
         self,
         relays: int,
         nursery: trio.Nursery,
         authorities: int = 0,
         shard_size: int = SHARD_SIZE,
-        signs: bool = False,
     ) -> None:
-        """Start so many directories that agree, or one (0) alone; they wait for so many relays.
-
-        One that `signs` rosters instead can be made to lie by its `registry`.
-        """
-        if signs:
-            self.directory = AloneDirectory(self, self.network, relays)
-        elif authorities:
-            self.directory = SeveralDirectories(self, self.network, relays, authorities, shard_size)
-        else:
-            self.directory = SeveralDirectories(self, self.network, relays, 1, shard_size=0)
+        """Start so many directories that agree, or one (0) alone; they wait for so many relays."""
+        size = shard_size if authorities else 0
+        self.directory = SimulatedDirectories(self, self.network, relays, authorities or 1, size)
         await self.directory.open(nursery)

@@ -7,13 +7,15 @@ The relay notes when each tree seats it. Subscriptions with similar times are ta
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from statistics import fmean
 from typing import Any
 
-from hushcast_directory.registry import Registry
-from hushcast_protocol.base.roster import SignedRoster
+from hushcast_directory.agreeing import Agreeing
+from hushcast_directory.archive import Shown, epoch_of
+from hushcast_protocol.authorities.listing import Listed
 from hushcast_protocol.base.standing import UNSEAT_AFTER
 from hushcast_protocol.overlay.leases import lease_id, lease_word
 from hushcast_runtime.environment import Environment
@@ -33,19 +35,18 @@ class RosterDelays:
     """The directory and the relay, and what they find."""
 
     def __init__(
-        self, registry: Registry, env: Environment, relay: Member, clients: list[Member], delay: float
+        self, directory: Agreeing, env: Environment, relay: Member, clients: list[Member], delay: float
     ) -> None:
         """Begin; `delay` is in epochs, from a roster's publication on."""
-        self._registry = registry
+        self._calendar = directory._roll.calendar
         self._env = env
         self._relay = relay
         self._clients = clients
         self._delay = delay
         self._seated: dict[Owner, dict[int, float]] = defaultdict(dict)
-        calendar = registry.calendar
         # A whole period first, in which trees lose the relay.
-        self._first = (calendar.epoch(env.now()) // PERIOD + 2) * PERIOD
-        self._bribe()
+        self._first = (self._calendar.epoch(env.now()) // PERIOD + 2) * PERIOD
+        self._bribe(directory)
         self._listen_in()
 
     def found(self) -> dict[str, Any]:
@@ -61,29 +62,28 @@ class RosterDelays:
 
     def _since(self, epoch: int) -> float:
         """Return the epochs since a roster was published."""
-        calendar = self._registry.calendar
+        calendar = self._calendar
         return (self._env.now() - calendar.epoch_start(epoch) + calendar.lead) / calendar.epoch_seconds
 
-    def _bribe(self) -> None:
-        registry, relay = self._registry, self._relay.key
-        honest_list, honest_after = registry._listed, registry.after
+    def _bribe(self, directory: Agreeing) -> None:
+        relay, archive = self._relay.key, directory._archive
+        honest_list, honest_after = directory._ballot, archive.after
 
-        def listed(epoch: int, last: SignedRoster | None) -> dict[bytes, Any]:
-            everybody = honest_list(epoch, last)
-            if epoch % PERIOD == 0:
-                return everybody
-            return {key: value for key, value in everybody.items() if key != relay}
+        def listed(epoch: int, agreed: float) -> tuple[Listed, ...]:
+            everybody = honest_list(epoch, agreed)
+            return everybody if epoch % PERIOD == 0 else tuple(one for one in everybody if one[0] != relay)
 
-        def after(epoch: int | None) -> tuple[SignedRoster | None, bool]:
-            roster, more = honest_after(epoch)
-            if roster is None or roster.epoch < self._first or roster.epoch % PERIOD:
-                return roster, more
-            lead = registry.calendar.lead / registry.calendar.epoch_seconds
-            since = self._since(roster.epoch)
-            return (roster, more) if since < EARLY * lead or since > self._delay else (None, False)
+        def after(epoch: int | None, latest: float = math.inf) -> tuple[Shown | None, bool]:
+            shown, more = honest_after(epoch, latest)
+            found = -1 if shown is None else epoch_of(shown.certified)
+            if found < self._first or found % PERIOD:
+                return shown, more
+            lead = self._calendar.lead / self._calendar.epoch_seconds
+            since = self._since(found)
+            return (shown, more) if since < EARLY * lead or since > self._delay else (None, False)
 
-        registry._listed = listed  # type: ignore[method-assign]
-        registry.after = after  # type: ignore[method-assign]
+        directory._ballot = listed  # type: ignore[method-assign]
+        archive.after = after  # type: ignore[method-assign]
 
     def _listen_in(self) -> None:
         relay = self._relay.daemon.overlay.relay
@@ -100,7 +100,7 @@ class RosterDelays:
 
     def _note(self, lease: bytes, day: int) -> None:
         number, since = divmod(self._since(self._first), PERIOD)
-        if number < 0 or since > NEVER or day != self._registry.calendar.day(self._env.now()):
+        if number < 0 or since > NEVER or day != self._calendar.day(self._env.now()):
             return
         # A lease's id tells subscriptions apart for a day. From day to day topics do, and next hops in part:
         # the truth, which is more than they have.

@@ -62,7 +62,7 @@ class Scenario:
     zipf: bool = False
     """Messages are of topics by Zipf's law, instead of each topic's in turn."""
     authorities: int = 0
-    """Directories that agree on rosters; 0: one that signs them alone."""
+    """Directories that agree on rosters; 0: one alone."""
     shard_size: int = SHARD_SIZE
     """Relays of a shard: where there are 1.41 times as many, authorities cut the network; 0: never."""
 

@@ -1,4 +1,4 @@
-"""The directories of an in-process overlay: one that signs alone, or several that agree."""
+"""The directories of an in-process overlay: one alone, or several that agree."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import trio
 
 from hushcast_directory.agreeing import Agreeing
 from hushcast_directory.directories import Pinned
-from hushcast_directory.registry import Registry
 from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
 from hushcast_directory.sitting import Sitting
@@ -18,27 +17,8 @@ from hushcast_runtime.store import MemoryStore
 from hushcast_testnet.lives import World
 
 
-class AloneDirectory:
-    """One directory that signs each roster."""
-
-    def __init__(self, world: World, network: Network, relays: int) -> None:
-        """Its first roster has so many relays."""
-        self._world = world
-        self._seed = Seed.draw(world.env.randomness)
-        self.registry = Registry(network, self._seed, MemoryStore(), relays)
-        self.pinned = Pinned.alone(memory_address(self._seed.public()), self._seed.public())
-        """What daemons know of it."""
-
-    async def open(self, nursery: trio.Nursery) -> None:
-        """Start it."""
-        world, network = self._world, self.registry.network
-        transport = world.wires.transport()
-        server = DirectoryServer(world.env, transport, network.id, self._seed, self.registry)
-        nursery.start_soon(server.run, await transport.listen(self._seed))
-
-
-class SeveralDirectories:
-    """Authorities that agree on heads; a majority signs each."""
+class SimulatedDirectories:
+    """Authorities that agree on heads, of which a majority signs each; or one alone."""
 
     def __init__(self, world: World, network: Network, relays: int, count: int, shard_size: int) -> None:
         """Their first head has so many relays."""
@@ -51,6 +31,8 @@ class SeveralDirectories:
         self.pinned = Pinned(self.authorities.members, self.authorities.quorum)
         """What daemons know of them."""
         self._relays = relays
+        self.rolls: list[Roll] = []
+        """The relays that each knows."""
         self.servers: list[DirectoryServer] = []
 
     async def open(self, nursery: trio.Nursery) -> None:
@@ -63,6 +45,7 @@ class SeveralDirectories:
             sitting = Sitting(self.authorities, first=self._relays)
             env = world.environment(f"directory-{number}")
             server = DirectoryServer(env, transport, network.id, seed, roll, sitting=sitting)
+            self.rolls.append(roll)
             self.servers.append(server)
             nursery.start_soon(server.run, await transport.listen(seed))
 

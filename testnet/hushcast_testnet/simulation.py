@@ -103,10 +103,8 @@ class _Simulation(SimulatedRun):
     async def _start(self, nursery: trio.Nursery) -> None:
         scenario, simulated = self._scenario, self._simulated
         self._progress(f"starting {counted(scenario.nodes, 'relay')}")
-        lies = bool(scenario.delay_rosters)
-        await simulated.open_directory(
-            scenario.nodes, nursery, scenario.authorities, scenario.shard_size, lies
-        )
+        authorities = 0 if scenario.delay_rosters else scenario.authorities  # the one that lies is alone
+        await simulated.open_directory(scenario.nodes, nursery, authorities, scenario.shard_size)
         clients = scenario.subscribers if simulated.profile.root is Root.MAILBOX else 0
         self._relays = [
             Member(simulated, f"relay-{number}", is_relay=True) for number in range(scenario.nodes)
@@ -134,7 +132,8 @@ class _Simulation(SimulatedRun):
         scenario, simulated = self._scenario, self._simulated
         if scenario.delay_rosters:
             spy, delay = self._relays[-1], scenario.delay_rosters
-            self._delays = RosterDelays(simulated.registry, self._env, spy, self._clients, delay)
+            (directory,) = simulated.directory.agreeing()
+            self._delays = RosterDelays(directory, self._env, spy, self._clients, delay)
         if scenario.read_probes:
             self._readers = ProbeReaders(simulated, interests)
             count = max(1, round(scenario.read_probes * len(self._relays)))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import trio
 
 from hushcast_directory.directories import Checks, Pinned
-from hushcast_directory.registry import Registry
+from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
+from hushcast_directory.sitting import Alone
 from hushcast_node.daemon import Daemon, Parts
 from hushcast_node.overlay_side import OverlayParts
 from hushcast_node.relay import Relay
@@ -91,9 +92,9 @@ class _Tree:
         world, seed = self._world, self._directory_seed
         machine, transport = world.machine("directory")
         machine.run_here()
-        registry = Registry(self._network, seed, MemoryStore(), world.scene.nodes)
+        roll, sitting = Roll(self._network, seed, MemoryStore()), Alone(world.scene.nodes)
         env = world.environment("directory")
-        server = DirectoryServer(env, transport, self._network.id, seed, registry)
+        server = DirectoryServer(env, transport, self._network.id, seed, roll, sitting=sitting)
         listener = await transport.listen(seed)
         task_status.started(listener.address)
         await server.run(listener)
