@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import trio
 
+from hushcast_directory.agreeing import Agreeing
 from hushcast_directory.client import DirectoryClient, Known
 from hushcast_directory.following import Following
-from hushcast_directory.registry import Registry
+from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
 from hushcast_directory.several import SeveralDirectories
 from hushcast_directory.single import SingleDirectory
+from hushcast_directory.sitting import Alone
 from hushcast_directory.trust import Trust
 from hushcast_node.counted import COUNTERS
 from hushcast_overlay.rosters import RosterKeeper
+from hushcast_protocol.authorities.answers import roster_of
 from hushcast_protocol.authorities.members import Member
+from hushcast_protocol.authorities.requests import Agreed, Fetch
 from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.roster import Descriptor, Network, SignedRoster, sign_descriptor
+from hushcast_protocol.base.roster import Descriptor, Network, Roster, sign_descriptor
 from hushcast_protocol.base.secrets import ParcelKey, Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
@@ -55,9 +60,10 @@ class Bench:
         self.env: Environment = simulated_environment("bench", BEGIN)
         self.wires = MemoryNetwork(lambda: 0.1)
         self.store = MemoryStore()
-        self.registry = Registry(NETWORK, DIRECTORY, self.store, first_roster)
+        self.roll = Roll(NETWORK, DIRECTORY, self.store)
+        self._transport = self.wires.transport()
         self.server: DirectoryServer | None = None
-        self._first_roster = first_roster
+        self._sitting = Alone(first_roster)
         self._seed = DIRECTORY
         self._scope = trio.CancelScope()
         self._stopped = trio.Event()
@@ -72,26 +78,66 @@ class Bench:
 
     # The directory
 
+    @property
+    def agreeing(self) -> Agreeing:
+        """What makes its heads, in the life that runs or ran last."""
+        assert self.server is not None
+        assert self.server.agreeing is not None
+        return self.server.agreeing
+
+    async def publish(self, now: float) -> Roster:
+        """Have it publish what is due at a moment, whatever its clock says; return that."""
+        machine = self.agreeing.machine
+        assert machine is not None
+        epoch = machine.due_alone(now)
+        assert epoch is not None
+        async with self.agreeing._moves:
+            await self.agreeing._do(machine, machine.alone(self.agreeing._ballot(epoch, math.inf), None, now))
+            return self.roster(epoch)
+
+    def roster(self, epoch: int) -> Roster:
+        """What it shows for an epoch, as daemons read it."""
+        answer = self.agreeing.answer(Fetch(epoch - 1))
+        assert isinstance(answer, Agreed)
+        roster = roster_of(answer, NETWORK)
+        assert roster.epoch == epoch
+        return roster
+
+    def rosters(self) -> list[Roster]:
+        """All that it shows."""
+        return [self.roster(epoch) for epoch in self.agreeing._archive.epochs]
+
+    @property
+    def newest(self) -> Roster | None:
+        """The newest that it shows."""
+        return None if self.agreeing.epoch is None else self.roster(self.agreeing.epoch)
+
     async def start(self, seed: Seed | None = None) -> None:
         """Start it with what its store holds, and with another key if there is one."""
         self._seed = seed or self._seed
-        self.registry = Registry(NETWORK, self._seed, self.store, self._first_roster)
-        await self.registry.load()
+        await self.make()
         self._scope, self._stopped = trio.CancelScope(), trio.Event()
         await self.nursery.start(self._live)
+
+    async def make(self) -> None:
+        """Make it, to be moved by hand or started."""
+        self.roll, self._transport = Roll(NETWORK, self._seed, self.store), self.wires.transport()
+        await self.roll.load()
+        self.server = DirectoryServer(
+            self.env, self._transport, NETWORK.id, self._seed, self.roll, sitting=self._sitting
+        )
 
     async def stop(self) -> None:
         self._scope.cancel()
         await self._stopped.wait()
 
     async def _live(self, task_status: trio.TaskStatus[None]) -> None:
-        transport = self.wires.transport()
-        listener = await transport.listen(DIRECTORY)
-        server = self.server = DirectoryServer(self.env, transport, NETWORK.id, self._seed, self.registry)
+        assert self.server is not None
+        listener = await self._transport.listen(DIRECTORY)
         try:
             with self._scope:
                 task_status.started()
-                await server.run(listener)
+                await self.server.run(listener)
         finally:
             with trio.CancelScope(shield=True):
                 await listener.aclose()
@@ -172,9 +218,6 @@ class Bench:
 
     async def sleep_until_epoch(self, epoch: int, before: float = 0.0) -> None:
         await self.sleep_until(CALENDAR.epoch_start(epoch) - before)
-
-    def rosters(self) -> list[SignedRoster]:
-        return [self.registry._rosters[epoch] for epoch in sorted(self.registry._rosters)]
 
 
 async def catch_up_with(keeper: RosterKeeper, directory: Any) -> None:

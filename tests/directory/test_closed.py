@@ -19,15 +19,15 @@ def name(number: int) -> bytes:
 
 async def test_only_those_on_the_list_are_taken() -> None:
     async with bench(first_roster=1) as made:
-        made.registry.confine(frozenset({name(1)}))
+        made.roll.confine(frozenset({name(1)}))
         for number in (1, 2):
             await made.relay(number)
         await made.register(1)
         with pytest.raises(Refusal, match="closed"):
             await made.register(2)
-        made.registry.confine(frozenset({name(1), name(2)}))
+        made.roll.confine(frozenset({name(1), name(2)}))
         await made.register(2)
-        made.registry.confine(None)
+        made.roll.confine(None)
         await made.relay(3)
         await made.register(3)
 
@@ -40,7 +40,7 @@ async def test_who_is_struck_off_falls_out_of_the_next_roster() -> None:
             await made.register(number)
         await trio.sleep(1)
         assert [set(roster.relays) for roster in made.rosters()] == [{name(0), name(1), name(2)}]
-        made.registry.confine(frozenset({name(1)}))
+        made.roll.confine(frozenset({name(1)}))
         with pytest.raises(Refusal, match="closed"):
             await made.register(2)
         await made.sleep_until_epoch(made.epoch + 1)

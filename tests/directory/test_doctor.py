@@ -23,7 +23,6 @@ from hushcast_directory.doctor import (
     examine_one_of_several,
 )
 from hushcast_directory.kept_evidence import EVIDENCE
-from hushcast_directory.publishing import Publishing
 from hushcast_directory.sitting import Sitting
 from hushcast_protocol.authorities.auditing import called
 from hushcast_protocol.authorities.ballots import Cast
@@ -77,12 +76,10 @@ async def settled(made: AuthorityBench, epochs: float = 3.2) -> Directory:
 
 async def test_alone_it_tells_of_the_time_the_roster_and_relays() -> None:
     async with bench(relays=2, first_roster=3) as made:
-        assert made.server is not None
-        publishing = made.server.publishing
-        assert isinstance(publishing, Publishing)
+        publishing = made.agreeing
 
         def found() -> dict[str, Finding]:
-            known = made.registry.count(made.now)
+            known = made.roll.count(made.now)
             return by_check(examine_alone(publishing, known, 3, made.epoch))
 
         early = found()
@@ -105,9 +102,7 @@ async def test_alone_an_old_roster_and_a_wrong_clock_are_bad() -> None:
         made.env = dataclasses.replace(made.env, now=lambda: right() - 20 * EPOCH)
         await made.start()
         await trio.sleep(1)
-        assert made.server is not None
-        publishing = made.server.publishing
-        assert isinstance(publishing, Publishing)
+        publishing = made.agreeing
         ill = by_check(examine_alone(publishing, 1, 1, CALENDAR.epoch(right()) + 5))
         assert (ill["time"].verdict, ill["roster"].verdict) == ("bad", "bad")
         assert "epochs old" in ill["roster"].found

@@ -32,7 +32,7 @@ def name(number: int) -> bytes:
 async def test_who_is_expelled_falls_out_is_told_why_and_comes_back() -> None:
     async with bench(relays=5) as made:
         assert len(made.rosters()[-1].relays) == 5
-        made.registry.expel([Expelled(name(1), made.epoch - 164)])
+        made.roll.expel([Expelled(name(1), made.epoch - 164)])
         with pytest.raises(Refusal, match=f"leaves the relay out until .* UTC, epoch {made.epoch + 4}"):
             await made.register(1)
         await made.sleep_until_epoch(made.epoch + 1)
@@ -45,7 +45,7 @@ async def test_who_is_expelled_falls_out_is_told_why_and_comes_back() -> None:
 
 async def test_a_directory_expels_few_whatever_its_list_says() -> None:
     async with bench(relays=5) as made:
-        made.registry.expel([Expelled(name(number), made.epoch) for number in range(5)])
+        made.roll.expel([Expelled(name(number), made.epoch) for number in range(5)])
         await made.sleep_until_epoch(made.epoch + 1)
         assert set(made.rosters()[-1].relays) == {name(number) for number in range(1, 5)}
         await made.sleep_until_epoch(made.epoch + 3)  # also when it has gone

@@ -6,13 +6,13 @@ import pytest
 import trio
 from directory_bench import EPOCH, NETWORK, Bench, bench, parcel_key, relay_seed
 
-from hushcast_directory import registry
 from hushcast_directory.descriptors import MAX_AHEAD, MAX_VALIDITY
+from hushcast_directory.roll import Roll
 from hushcast_protocol.authorities.requests import Fetch, Register, Registered
 from hushcast_protocol.base.addresses import memory_address, onion_address
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.roster import MAX_DESCRIPTOR, Network, Roster, check_descriptor, check_roster
+from hushcast_protocol.base.roster import MAX_DESCRIPTOR
 from hushcast_protocol.base.signatures import Signed
 from hushcast_runtime.channel import open_channel
 from hushcast_runtime.transports.base import TransportError
@@ -20,10 +20,10 @@ from hushcast_runtime.transports.base import TransportError
 
 async def refusal(made: Bench, descriptor: Signed) -> str:
     """Hand in a descriptor that is refused, which changes nothing; return the reason."""
-    before = dict(made.registry._descriptors), len(await made.store.scan("descriptor"))
+    before = dict(made.roll._descriptors), len(await made.store.scan("descriptor"))
     with pytest.raises(Refusal) as refused:
         await made.client().register(descriptor)
-    assert (dict(made.registry._descriptors), len(await made.store.scan("descriptor"))) == before
+    assert (dict(made.roll._descriptors), len(await made.store.scan("descriptor"))) == before
     return refused.value.reason
 
 
@@ -31,8 +31,8 @@ async def test_a_relay_that_answers_is_registered() -> None:
     async with bench(first_roster=2) as made:
         await made.relay(1)
         await made.register(1)
-        assert relay_seed(1).public() in made.registry._descriptors
-        assert made.registry.newest is None
+        assert relay_seed(1).public() in made.roll._descriptors
+        assert made.newest is None
 
 
 async def test_a_relay_that_does_not_answer_is_refused() -> None:
@@ -81,7 +81,7 @@ async def test_silent_relays_do_not_keep_others_from_registering() -> None:
         await trio.sleep(1)
         await made.relay(1)
         await made.register(1)
-        assert relay_seed(1).public() in made.registry._descriptors
+        assert relay_seed(1).public() in made.roll._descriptors
 
 
 @pytest.mark.parametrize(
@@ -139,42 +139,27 @@ async def test_an_older_descriptor_does_not_replace_a_newer_one() -> None:
         new = made.descriptor(1)
         await made.client().register(new)
         assert "newer" in await refusal(made, old)
-        held = made.registry._descriptors[relay_seed(1).public()]
+        held = made.roll._descriptors[relay_seed(1).public()]
         assert held[1] == new
         await made.client().register(new)  # the same again is no harm
 
 
-async def test_a_full_network_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry.Registry, "most", 2)
+async def test_a_full_directory_says_so_to_whom_is_last_in_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Roll, "most", 2)
     async with bench(first_roster=9) as made:
+        first, second, last = sorted(
+            range(3), key=lambda number: made.roll._place(relay_seed(number).public())
+        )
         for number in range(3):
             await made.relay(number)
-        await made.register(0, 1)
-        assert "full" in await refusal(made, made.descriptor(2))
-        await made.register(0, 1)
+        await made.register(first, second)
+        assert "too many relays wait" in await refusal(made, made.descriptor(last))
+        await made.register(first, second)
         await trio.sleep(3 * EPOCH + 1)
-        await made.register(2)  # the others' descriptors have expired
-        await made.register(0)
-        assert "full" in await refusal(made, made.descriptor(1))  # known of old, and come too late
-
-
-async def test_a_roster_never_lists_more_than_it_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else it could not be read back, and the directory would end: many register while one place is free."""
-    monkeypatch.setattr(registry, "MAX_RELAYS", 2)
-    monkeypatch.setattr(registry, "check_roster", _check_size)
-    async with bench(first_roster=9) as made:
-        book = made.registry
-        for number in range(4):
-            signed = made.descriptor(number)
-            await book.admit(check_descriptor(signed, NETWORK), signed)
-        roster = await book.publish(made.env.now())
-        assert len(roster.relays) == 2
-
-
-def _check_size(signed: Signed, directory: bytes, network: Network) -> Roster:
-    checked = check_roster(signed, directory, network)
-    assert len(checked.relays) <= registry.MAX_RELAYS, "decoders refuse this"
-    return checked
+        await made.register(last)  # the others' descriptors have expired
+        await made.register(first)
+        await made.register(second)
+        assert relay_seed(last).public() not in made.roll._descriptors, "who is before it in line has come"
 
 
 async def test_the_connection_names_nobody_and_has_one_question() -> None:

@@ -72,7 +72,7 @@ async def test_who_takes_no_roster_keeps_nobody_from_one(monkeypatch: pytest.Mon
             await channel.send(Fetch(None))
         await trio.sleep(1)
         with trio.fail_after(3):
-            assert (await made.client().roster(None)).roster is not None
+            assert (await made.client().roster(None)).heads
 
 
 async def test_a_roster_that_nobody_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,12 +166,12 @@ async def names_at(made: Bench, address: Address) -> set[int]:
     held = {
         number
         for number in range(10)
-        if (known := made.registry._descriptors.get(relay_seed(number).public())) is not None
+        if (known := made.roll._descriptors.get(relay_seed(number).public())) is not None
         and known[0].address == address
     }
     kept = {key for key, _ in await made.store.scan("descriptor")}
     assert {relay_seed(number).public() for number in held} <= kept
-    assert len(kept) == len(made.registry._descriptors)
+    assert len(kept) == len(made.roll._descriptors)
     return held
 
 
@@ -192,7 +192,7 @@ async def test_the_name_that_answers_at_an_address_is_the_only_one_there() -> No
             answering = relay_seed(number)
             await made.client().register(made.descriptor(number, address=listener.address))
             assert await names_at(made, listener.address) == {number}
-        roster = await made.registry.publish(made.now)
+        roster = await made.publish(made.now + EPOCH)
         assert roster.relays.keys() == {relay_seed(5).public()}
 
 

@@ -18,10 +18,11 @@ from directory_bench import (
     relay_seed,
 )
 
-from hushcast_directory.registry import CATCH_UP, ROSTERS_KEPT, Registry
+from hushcast_directory.archive import HEADS_KEPT
+from hushcast_directory.registry import CATCH_UP
 from hushcast_overlay.neighbourhood import ROSTERS_HELD
 from hushcast_overlay.rosters import MAX_ABSENCE, RosterKeeper
-from hushcast_protocol.authorities.requests import Rosters
+from hushcast_protocol.authorities.requests import Agreed, Rosters
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.base.roster import (
     GENESIS,
@@ -54,14 +55,14 @@ async def test_the_first_roster_waits_for_its_relays() -> None:
             await made.relay(number)
         await made.register(0, 1)
         await trio.sleep(EPOCH / 2)
-        assert made.registry.newest is None
-        assert await made.client().roster(None) == Rosters(None, False)
+        assert made.newest is None
+        assert await made.client().roster(None) == Agreed((), (), (), False, None)
         await made.register(0)  # one relay twice is one relay
         await trio.sleep(1)
-        assert made.registry.newest is None
+        assert made.newest is None
         await made.register(2)
         await trio.sleep(1)
-        newest = made.registry.newest
+        newest = made.newest
         assert newest is not None
         assert set(newest.relays) == {relay_seed(number).public() for number in range(3)}
         assert newest.previous == GENESIS
@@ -74,9 +75,9 @@ async def test_rosters_are_published_a_lead_ahead_of_their_epoch() -> None:
         first = made.epoch
         for epoch in range(first + 1, first + 5):
             await made.sleep_until_epoch(epoch, before=CALENDAR.lead + 0.5)
-            assert made.registry.newest.epoch == epoch - 1  # type: ignore[union-attr]
+            assert made.newest.epoch == epoch - 1  # type: ignore[union-attr]
             await made.sleep_until_epoch(epoch, before=CALENDAR.lead - 0.5)
-            assert made.registry.newest.epoch == epoch  # type: ignore[union-attr]
+            assert made.newest.epoch == epoch  # type: ignore[union-attr]
         assert is_chain(made.rosters())
         assert [roster.epoch for roster in made.rosters()] == list(range(first, first + 5))
 
@@ -100,7 +101,7 @@ async def test_since_is_the_epoch_of_the_first_roster_without_a_gap() -> None:
         name = relay_seed(7).public()
         await made.register(7)
         await trio.sleep(5 * EPOCH)
-        assert name not in made.registry.newest.relays  # type: ignore[union-attr]
+        assert name not in made.newest.relays  # type: ignore[union-attr]
         await made.register(7)
         again = made.epoch
         await trio.sleep(2 * EPOCH)
@@ -128,11 +129,11 @@ async def test_a_newcomer_is_an_origin_from_its_second_epoch_on() -> None:
 
 async def test_only_so_many_rosters_are_kept() -> None:
     async with bench(1) as made:
-        await trio.sleep((ROSTERS_KEPT + 5) * EPOCH)
+        await trio.sleep((HEADS_KEPT + 5) * EPOCH)
         kept = made.rosters()
-        assert len(kept) == ROSTERS_KEPT
+        assert len(kept) == HEADS_KEPT
         assert kept[-1].epoch == made.epoch
-        assert len(await made.store.scan("roster")) == ROSTERS_KEPT
+        assert len(await made.store.scan("agreed")) == HEADS_KEPT
         assert is_chain(kept)
 
 
@@ -144,27 +145,30 @@ async def test_a_restart_loses_nothing() -> None:
         for _ in range(4):
             await trio.sleep(EPOCH)
             await made.stop()
-            before = made.rosters(), dict(made.registry._descriptors)
+            before = made.rosters(), dict(made.roll._descriptors)
             await made.start()
             await trio.sleep(0.01)
             assert made.rosters()[: len(before[0])] == before[0]
-            assert made.registry._descriptors.items() >= before[1].items()
+            assert made.roll._descriptors.items() >= before[1].items()
         assert is_chain(made.rosters())
         assert all(len(roster.relays) == 3 for roster in made.rosters())
 
 
-async def test_a_registry_read_back_goes_on_with_the_same_chain() -> None:
+async def test_a_directory_read_back_goes_on_with_the_same_chain() -> None:
     async with bench(2) as made:
         await trio.sleep(2 * EPOCH)
         await made.stop()
-        again = Registry(NETWORK, DIRECTORY, made.store, 2)
-        await again.load()
-        assert again.newest is not None
-        assert made.registry.newest is not None
-        assert again.newest.digest == made.registry.newest.digest
-        assert again.due(made.now) == made.registry.due(made.now)
-        published = await again.publish(made.now)
-        check_successor(published, made.registry.newest)
+        before = made.newest
+        assert before is not None
+        await made.start()
+        await trio.sleep(0.01)
+        assert made.newest is not None
+        assert made.newest.digest == before.digest
+        machine = made.agreeing.machine
+        assert machine is not None
+        assert machine.due_alone(CALENDAR.epoch_start(before.epoch + 1) - CALENDAR.lead - 1) is None
+        due = CALENDAR.epoch_start(before.epoch + 1) - CALENDAR.lead
+        check_successor(await made.publish(due), before)
 
 
 async def test_a_restart_before_the_first_roster_keeps_who_registered() -> None:
@@ -176,8 +180,8 @@ async def test_a_restart_before_the_first_roster_keeps_who_registered() -> None:
         await made.start()
         await made.register(1)
         await trio.sleep(1)
-        assert made.registry.newest is not None
-        assert len(made.registry.newest.relays) == 2
+        assert made.newest is not None
+        assert len(made.newest.relays) == 2
 
 
 @pytest.mark.parametrize("away", [1, 2, 3, 5])

@@ -4,36 +4,50 @@ from __future__ import annotations
 
 import pytest
 import trio
-from directory_bench import BEGIN, CALENDAR, DIRECTORY, EPOCH, NETWORK, Bench, relay_seed
+from directory_bench import BEGIN, CALENDAR, DIRECTORY, EPOCH, Bench, relay_seed
 
-from hushcast_directory.registry import Registry
 from hushcast_overlay.registration import VALIDITY
+from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.signatures import Signed
-from hushcast_runtime.store import MemoryStore
 
 MONTH = 30 * 24 * EPOCH
 RELAYS = range(3)
 
 
 class Case:
-    """A registry with its first roster, and a relay's descriptors."""
+    """A directory that stands still, with its first roster, and relays' descriptors."""
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self.bench = Bench(nursery, 1)
-        self.store = MemoryStore()
-        self.registry = Registry(NETWORK, DIRECTORY, self.store, 1)
 
     async def begin(self) -> Case:
+        await self.read()
         for number in RELAYS:
             await self.admit(self.descriptor(number, BEGIN), BEGIN)
-        await self.registry.publish(BEGIN)
+        await self.bench.publish(BEGIN)
         return self
+
+    async def read(self) -> None:
+        """Have it read what is kept."""
+        await self.bench.make()
+        self.bench.agreeing.address = memory_address(DIRECTORY.public())
+        await self.bench.agreeing._load()
+
+    async def take_back(self, now: float) -> list[int]:
+        """Have it take back what is for a time to come; return the epochs of these heads."""
+        machine = self.bench.agreeing.machine
+        assert machine is not None
+        ahead = await self.bench.agreeing._ahead.take_back(machine.kept, now)
+        assert ahead is not None
+        await self.bench.agreeing._load()
+        return list(ahead)
 
     def descriptor(self, number: int, now: float) -> Signed:
         return self.bench.descriptor(number, issued=int(now), expires=int(now) + VALIDITY * EPOCH)
 
     async def admit(self, signed: Signed, now: float) -> None:
-        await self.registry.admit(self.registry.examine(signed, now), signed)
+        roll = self.bench.roll
+        await roll.admit(roll.examine(signed, now), signed)
 
     async def listed_later(self, epochs: int) -> set[int]:
         """Return the relays that are listed some epochs on, where only 1 and 2 renew."""
@@ -41,9 +55,10 @@ class Case:
             now = CALENDAR.epoch_start(epoch) - CALENDAR.lead
             for number in RELAYS[1:]:
                 await self.admit(self.descriptor(number, now), now)
-            await self.registry.publish(now)
-        assert self.registry.newest is not None
-        return {number for number in RELAYS if relay_seed(number).public() in self.registry.newest.relays}
+            await self.bench.publish(now)
+        newest = self.bench.newest
+        assert newest is not None
+        return {number for number in RELAYS if relay_seed(number).public() in newest.relays}
 
 
 @pytest.mark.parametrize("restarts", [False, True])
@@ -53,11 +68,10 @@ async def test_descriptors_for_a_time_to_come_are_forgotten(restarts: bool) -> N
         case = await Case(nursery).begin()
         for number in RELAYS:
             await case.admit(case.descriptor(number, BEGIN + MONTH), BEGIN + MONTH)
-        await case.registry.publish(BEGIN + MONTH)
-        assert await case.registry.take_back(BEGIN + 1)
+        await case.bench.publish(BEGIN + MONTH)
+        assert await case.take_back(BEGIN + 1)
         if restarts:
-            case.registry = Registry(NETWORK, DIRECTORY, case.store, 1)
-            await case.registry.load()
+            await case.read()
         assert await case.listed_later(8) == {1, 2}
 
 
@@ -66,7 +80,7 @@ async def test_they_are_forgotten_where_no_roster_was_signed() -> None:
         case = await Case(nursery).begin()
         for number in RELAYS:
             await case.admit(case.descriptor(number, BEGIN + MONTH), BEGIN + MONTH)
-        assert await case.registry.take_back(BEGIN + 1) == []
+        assert await case.take_back(BEGIN + 1) == []
         assert await case.listed_later(8) == {1, 2}
 
 
@@ -74,7 +88,7 @@ async def test_who_was_carried_by_a_wrong_clock_is_not_carried_for_long() -> Non
     async with trio.open_nursery() as nursery:
         case = await Case(nursery).begin()
         due = CALENDAR.epoch_start(CALENDAR.epoch(BEGIN + MONTH)) - CALENDAR.lead
-        case.registry.carry(relay_seed(0).public(), due)
-        await case.registry.publish(due)
-        assert await case.registry.take_back(BEGIN + 1)
+        case.bench.roll.carry(relay_seed(0).public(), due)
+        await case.bench.publish(due)
+        assert await case.take_back(BEGIN + 1)
         assert await case.listed_later(8) == {1, 2}
