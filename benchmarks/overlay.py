@@ -91,8 +91,7 @@ class Overlay:
         env, seed = system_environment(), Seed.draw(os.urandom)
         self._roll = Roll(NETWORK, seed, MemoryStore())
         sitting = Alone(len(self.receivers) + 2)
-        server = DirectoryServer(env, self._transport, NETWORK.id, seed, self._roll, sitting=sitting)
-        assert server.agreeing is not None
+        server = DirectoryServer(env, self._transport, self._roll, sitting)
         self._agreeing = server.agreeing
         directory = await self._transport.listen(seed)
         nursery.start_soon(server.run, directory)

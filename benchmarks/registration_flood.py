@@ -174,7 +174,7 @@ class Flood:
     @property
     def agreeing(self) -> Agreeing:
         """What the authority agrees on, with itself."""
-        found = self.directory.publishing
+        found = self.directory.agreeing
         assert isinstance(found, Agreeing)
         return found
 

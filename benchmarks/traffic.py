@@ -161,7 +161,7 @@ class _Stream:
         roll, sitting = Roll(NETWORK, self._seed, MemoryStore()), Alone(NODES)
         transport = self._wires.transport()
         listener = await transport.listen(self._seed)
-        server = DirectoryServer(env, transport, NETWORK.id, self._seed, roll, sitting=sitting)
+        server = DirectoryServer(env, transport, roll, sitting)
         nursery.start_soon(server.run, listener)
         return listener.address
 

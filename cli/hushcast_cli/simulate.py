@@ -62,7 +62,7 @@ _AS_GIVEN = ("depth", "origins", "seed", "traces", "trees", "minutes", "delay_ro
     "--authorities",
     type=click.IntRange(1, AUTHORITIES),
     metavar="N",
-    help="Directories that agree on rosters; unless given one signs them alone.",
+    help="Directories that agree on rosters; unless given there is one alone.",
 )
 @shard_size_option()
 @click.option("--subscribers", type=_positive, metavar="K", help="Subscribers on each topic.")
@@ -203,7 +203,7 @@ def simulate(
 
 def _size(authorities: int | None, shard_size: int | None, profile: str) -> int:
     if shard_size is not None and authorities is None:
-        raise UsageError("--shard-size: a directory that signs alone cuts nothing; give --authorities")
+        raise UsageError("--shard-size: a directory alone cuts nothing; give --authorities")
     if PROFILES[profile].root is Root.LISTED:
         if shard_size:
             raise UsageError(f"--shard-size: a network of profile {profile} has no shards")
@@ -300,7 +300,7 @@ def check_served(scenario: Scenario) -> None:
 def check_learning(scenario: Scenario) -> None:
     """Raise `UsageError` if those who want to learn cannot in this scenario."""
     if scenario.authorities:
-        raise UsageError("--authorities: who wants to learn does so by one directory that signs alone")
+        raise UsageError("--authorities: who wants to learn does so by a directory alone")
     if scenario.delay_rosters and scenario.read_probes:
         raise UsageError("--delay-rosters and --read-probes are two simulations: give one of them")
     name = "--delay-rosters" if scenario.delay_rosters else "--read-probes"

@@ -14,7 +14,6 @@ from hushcast_directory.archive import Archive, epoch_key, epoch_of
 from hushcast_directory.exchange import Check, Exchange
 from hushcast_directory.kept_evidence import AUTHORITY, EVIDENCE
 from hushcast_directory.peers import Peers
-from hushcast_directory.registry import CATCH_UP
 from hushcast_directory.restored import last_restored, silence
 from hushcast_directory.resuming import LISTING, Ahead, read_listing, resume
 from hushcast_directory.roll import Roll
@@ -306,7 +305,7 @@ class Agreeing:
         return self._sitting.following
 
     def _ballot(self, epoch: int, agreed: float) -> tuple[Listed, ...]:
-        listed = self._roll.ballot(epoch, agreed, self._was_away(epoch))
+        listed = self._roll.ballot(epoch, agreed, self._archive.has_gap(epoch))
         return tuple(one for one in listed if self.works.lets(one[0], epoch))
 
     async def _keep(self, machine: Authority, action: Keep) -> None:
@@ -381,11 +380,6 @@ class Agreeing:
             return False
         own = self._machine.chain.named().get(self._machine.key)
         return own is not None and own.address != self.address
-
-    def _was_away(self, epoch: int) -> bool:
-        """Tell whether one of the heads just before an epoch is not here: relays could not renew, perhaps."""
-        held = self._archive.epochs
-        return bool(held) and any(known not in held for known in range(max(held[0], epoch - CATCH_UP), epoch))
 
     def _others(self, machine: Authority) -> tuple[PublicKey, ...]:
         return tuple(key for key in sorted(machine.chain.named()) if key != machine.key)

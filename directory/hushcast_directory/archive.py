@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from hushcast_directory.before import forgotten
 from hushcast_directory.days import Days
 from hushcast_protocol.authorities.answers import is_cut
 from hushcast_protocol.authorities.heads import Certified, Head, decode_head
@@ -24,6 +25,7 @@ from hushcast_protocol.shards.requests import AskLeaf, NotShown, ShardAnswer, Sh
 from hushcast_protocol.shards.slices import Find
 from hushcast_runtime.store import Change, Store, record_reader
 
+CATCH_UP = 3  # epochs after an absence of the directory in which relays may renew and none falls out
 HEADS_KEPT = 48  # two days, as rosters: a daemon away for longer starts with the newest
 
 _SHOWN, _LEAVES = "agreed", "leaves"
@@ -89,6 +91,11 @@ class Archive:
         """Digests of descriptors without which the newest head, or a slice, cannot be served."""
         missing = self._days.missing
         return missing if self._pending is None else missing | self._pending.missing
+
+    def has_gap(self, epoch: int) -> bool:
+        """Tell whether one of the heads just before an epoch is missing: relays could not renew, perhaps."""
+        held = self.epochs
+        return bool(held) and any(known not in held for known in range(max(held[0], epoch - CATCH_UP), epoch))
 
     def heads(self, epochs: Iterable[int]) -> list[Head]:
         """Return the heads of epochs that are kept."""
@@ -176,8 +183,10 @@ class Archive:
         key, record = epoch_key(epoch), encode(shown)
         bodies: _Bodies = tuple((day, one.bodies) for day, one in leaves.items())
         old = self.epochs[: max(0, len(self._shown) + 1 - HEADS_KEPT)]
+        rosters = await forgotten(self._store) if old else []
         await self._store.write(
             *changes,
+            *rosters,
             Change(_SHOWN, key, record),
             *([Change(_LEAVES, key, encode(bodies))] if bodies else []),
             *(Change(kind, epoch_key(known), None) for known in old for kind in (_SHOWN, _LEAVES)),

@@ -44,17 +44,8 @@ class Directory:
 
     def __init__(self, parts: DirectoryParts) -> None:
         self._parts = parts
-        registry = parts.roll
-        self._server = DirectoryServer(
-            parts.env,
-            parts.transport,
-            registry.network.id,
-            registry.seed,
-            registry,
-            parts.counters,
-            parts.sitting,
-        )
-        self.registry = registry
+        self._server = DirectoryServer(parts.env, parts.transport, parts.roll, parts.sitting, parts.counters)
+        self.roll = parts.roll
         self.listener: Listener | None = None
 
     @property
@@ -63,19 +54,18 @@ class Directory:
         return self._server.clock
 
     @property
-    def publishing(self) -> Agreeing:
-        """What makes its rosters."""
-        assert self._server.agreeing is not None
+    def agreeing(self) -> Agreeing:
+        """What makes its heads."""
         return self._server.agreeing
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Live until cancelled. Reports started when it listens."""
-        parts, registry = self._parts, self.registry
+        parts, roll = self._parts, self.roll
         async with trio.open_nursery() as nursery:
             nursery.start_soon(parts.store.run)
             await migrate(parts.store, MIGRATIONS)
-            await registry.load()
-            wanted = parts.sitting.address_of(registry.seed.public())
+            await roll.load()
+            wanted = parts.sitting.address_of(roll.seed.public())
             listener = await open_address(parts.service, parts.transport, parts.store, wanted)
             self.listener = listener
             nursery.start_soon(self._server.run, listener)
@@ -83,10 +73,10 @@ class Directory:
 
     def status(self) -> dict[str, Any]:
         """Describe it, by no relay and no other directory."""
-        publishing, found = self.publishing, dict[str, Any]()
+        agreeing, found = self.agreeing, dict[str, Any]()
         if not isinstance(self._parts.sitting, Alone):
-            found["authorities_reached"] = publishing.peers.reached
-        if publishing.epoch is not None:
-            found["roster"] = {"epoch": publishing.epoch, "relays": publishing.relays}
-            found["epoch"] = self.registry.calendar.epoch(self._parts.env.now())
+            found["authorities_reached"] = agreeing.peers.reached
+        if agreeing.epoch is not None:
+            found["roster"] = {"epoch": agreeing.epoch, "relays": agreeing.relays}
+            found["epoch"] = self.roll.calendar.epoch(self._parts.env.now())
         return found

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from hushcast_directory.agreeing import Agreeing
 from hushcast_directory.kept_evidence import kept_proofs
-from hushcast_directory.publishing import Publishing
 from hushcast_protocol.authorities.auditing import called
 from hushcast_protocol.authorities.beacon import DRAWN
 from hushcast_protocol.authorities.chain import Chain
@@ -25,15 +24,15 @@ from hushcast_runtime.wording import counted, listed
 _WAIT = "wait: it goes on by itself"
 
 
-def examine_alone(publishing: Publishing | Agreeing, known: int, first: int, epoch: int) -> list[Finding]:
+def examine_alone(agreeing: Agreeing, known: int, first: int, epoch: int) -> list[Finding]:
     """Look, as the one directory of a network, at the time and the newest roster.
 
     `known` relays have registered, `first` must have before the first roster; it is `epoch` now.
     """
-    found = _time(publishing.doubt) + examine_restored(publishing.silence)
-    if publishing.epoch is None:
+    found = _time(agreeing.doubt) + examine_restored(agreeing.silence)
+    if agreeing.epoch is None:
         return [*found, _no_roster(known, first, "")]
-    return [*found, _roster(publishing.epoch, epoch), _relays(publishing.relays, "listed")]
+    return [*found, _roster(agreeing.epoch, epoch), _relays(agreeing.relays, "listed")]
 
 
 def examine_one_of_several(

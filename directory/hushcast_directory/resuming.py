@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from hushcast_directory.archive import Archive, Shown, epoch_key, epoch_of
+from hushcast_directory.before import last_signed
 from hushcast_directory.kept_evidence import AUTHORITY, read_kept
-from hushcast_directory.registry import Registry
 from hushcast_directory.restored import last_restored, signs_after
 from hushcast_directory.roll import Roll
 from hushcast_protocol.authorities.actions import Kept
@@ -49,12 +49,11 @@ async def resume(roll: Roll, authorities: Authorities, restored: int = -1) -> tu
     own = (roll.seed.public(),)
     if kept.chain.newest is not None or kept.chain.authorities.keys != own:
         return kept, None
-    registry = Registry(roll.network, roll.seed, roll.store, first_roster=1)
-    await registry.load()
-    if registry.newest is None:
+    last = await last_signed(roll.store, roll.network, roll.seed.public(), roll.succession.past)
+    if last is None:
         return kept, None
-    chain = Followed(kept.chain.authorities, beginning=registry.newest.digest)
-    return Kept(chain, kept.voted, kept.assented), _listing_of(registry.newest, roll)
+    chain = Followed(kept.chain.authorities, beginning=last.digest)
+    return Kept(chain, kept.voted, kept.assented), _listing_of(last, roll)
 
 
 def _listing_of(roster: SignedRoster, roll: Roll) -> Listing:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import trio
 
+from hushcast_directory.before import last_signed
 from hushcast_directory.kept_evidence import AUTHORITY, read_kept
-from hushcast_directory.registry import Registry
 from hushcast_directory.restored import last_restored
 from hushcast_directory.run import KEY_FILES
-from hushcast_directory.succession import hand_over
+from hushcast_directory.succession import hand_over, load_succession
 from hushcast_directory.upgrade import MIGRATIONS
 from hushcast_protocol.authorities.chain import Chain
 from hushcast_protocol.base.errors import UsageError
@@ -54,9 +54,9 @@ async def _note(state: Path, network: Network, old: Seed, new: Seed, signs: bool
 
 async def _next_epoch(store: Store, network: Network, old: Seed) -> int:
     """Return the first epoch for which the old key has signed nothing; `UsageError` where it is not alone."""
-    registry = Registry(network, old, store, first_roster=1)
-    await registry.load()
-    last = max(await last_restored(store), -1 if registry.newest is None else registry.newest.epoch)
+    succession = await load_succession(store, network, old.public())
+    signed = await last_signed(store, network, old.public(), succession.past)
+    last = max(await last_restored(store), -1 if signed is None else signed.epoch)
     for _, value in await store.scan(AUTHORITY):
         kept = read_kept(value)
         chain = Chain(network.id, kept.chain)

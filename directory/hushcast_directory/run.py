@@ -78,15 +78,15 @@ class _Directory(Process):
         names, expelled = _names(fresh), _expelled_file(fresh)
         left_out = _left_out(expelled)
         if self._directory is not None:
-            self._directory.publishing.sit(_sitting(fresh, self._key))
-            self._directory.registry.confine(names)
+            self._directory.agreeing.sit(_sitting(fresh, self._key))
+            self._directory.roll.confine(names)
         self._names, self._expelled = names, expelled
         self._expel(left_out)
 
     def _expel(self, left_out: Sequence[Expelled]) -> None:
         self._left_out = left_out
         if self._directory is not None:
-            self._directory.registry.expel(left_out)
+            self._directory.roll.expel(left_out)
 
     @property
     def _key(self) -> PublicKey:
@@ -117,31 +117,31 @@ class _Directory(Process):
     def _give_out(self) -> None:
         assert self._directory is not None
         assert self._directory.listener is not None
-        pause = self._directory.registry.calendar.lead
+        pause = self._directory.roll.calendar.lead
         self._living.start_soon(follow, lambda: self._expelled, self._expel, pause)
         path = self._own.state_path() / NETWORK_FILE
         _write_network_file(path, self._own, self._directory.listener.address, self._key)
 
     def _problem(self, daemon: Daemon) -> str | None:
         assert self._directory is not None
-        return self._directory.publishing.problem
+        return self._directory.agreeing.problem
 
     def _own_findings(self) -> list[Finding]:
         directory = self._directory
         if directory is None or directory.listener is None:
             return []
-        registry, publishing, now = directory.registry, directory.publishing, directory.clock.now()
-        known, epoch = registry.count(now), registry.calendar.epoch(now)
-        found = examine_closed(self._names, registry.listed())
+        roll, agreeing, now = directory.roll, directory.agreeing, directory.clock.now()
+        known, epoch = roll.count(now), roll.calendar.epoch(now)
+        found = examine_closed(self._names, roll.listed())
         if self._expelled is not None:
-            found.append(examine_expelled(len(registry.expelled(epoch)), len(self._left_out)))
-        if self._own.authorities is None and not publishing.peers.count:
-            return examine_alone(publishing, known, self._own.first_roster, epoch) + found
+            found.append(examine_expelled(len(roll.expelled(epoch)), len(self._left_out)))
+        if self._own.authorities is None and not agreeing.peers.count:
+            return examine_alone(agreeing, known, self._own.first_roster, epoch) + found
         state, first = self._own.state_path(), self._own.first_roster
-        return examine_one_of_several(publishing, state, known, first, epoch) + found
+        return examine_one_of_several(agreeing, state, known, first, epoch) + found
 
     def _doing(self) -> str:
-        relays = 0 if self._directory is None else self._directory.publishing.relays
+        relays = 0 if self._directory is None else self._directory.agreeing.relays
         return f"working, {relays} relays in the roster"
 
 

@@ -1,4 +1,4 @@
-"""The directory's server: answers daemons, checks relays before it lists them, publishes on schedule."""
+"""The directory's server: answers daemons and other directories, checks relays before it lists them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import trio
 from hushcast_directory.agreeing import Agreeing
 from hushcast_directory.checks import Checks
 from hushcast_directory.counted import DIRECTORY_COUNTERS
-from hushcast_directory.publishing import Publishing
-from hushcast_directory.registry import Registry
 from hushcast_directory.roll import Roll
 from hushcast_directory.sitting import Alone, Sitting
 from hushcast_protocol.authorities.requests import (
@@ -23,7 +21,6 @@ from hushcast_protocol.authorities.requests import (
     Refused,
     Register,
     Registered,
-    Rosters,
     decode_directory_request,
 )
 from hushcast_protocol.authorities.work import Work
@@ -31,11 +28,10 @@ from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import Descriptor
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
-from hushcast_protocol.shards.requests import AskLeaf, AskPiece, AskSlice, NotShown, ShardAnswer, ShardRequest
+from hushcast_protocol.shards.requests import AskLeaf, AskPiece, AskSlice, ShardAnswer, ShardRequest
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
@@ -52,40 +48,30 @@ log = structlog.get_logger("directory")
 
 
 class DirectoryServer:
-    """Serves one `Registry` on one listener."""
+    """Serves one directory on one listener."""
 
     def __init__(
         self,
         env: Environment,
         transport: Transport,
-        network: bytes,
-        seed: Seed,
-        registry: Registry | Roll,
+        roll: Roll,
+        sitting: Sitting | Alone,
         counters: Counters | None = None,
-        sitting: Sitting | Alone | None = None,
     ) -> None:
-        """With a `sitting` and a roll it agrees on heads, with others or alone."""
-        self.clock = DaemonClock(env, registry.calendar)
+        """`sitting` says with whom it agrees on heads, or that it is alone."""
+        self.clock = DaemonClock(env, roll.calendar)
         self._env = self.clock.environment()
         self._transport = transport
-        self._network = network
-        self._seed = seed
-        self._registry = registry
+        self._roll = roll
         self._counters = counters = counters or Counters(DIRECTORY_COUNTERS)
         self._strangers = Room(MAX_CONNECTIONS, env.below, self._note_dropped)
         self._fetches = Room(MAX_FETCHES, env.below, lambda: counters.add("fetches_dropped"))
         self._checks = Checks(self._reach, env, lambda: counters.add("newcomers_turned_away"))
-        self.agreeing: Agreeing | None = None
-        self.publishing: Publishing | Agreeing
-        if sitting is not None:
-            assert isinstance(registry, Roll)
-            gathered = Checks(self._reach, env, lambda: None)
-            self.publishing = self.agreeing = Agreeing(
-                self.clock, transport, registry, sitting, gathered.check, counters, self._carry_on
-            )
-        else:
-            assert isinstance(registry, Registry)
-            self.publishing = Publishing(self.clock, registry, self._carry_on)
+        gathered = Checks(self._reach, env, lambda: None)
+        self.agreeing = Agreeing(
+            self.clock, transport, roll, sitting, gathered.check, counters, self._carry_on
+        )
+        """What makes its heads."""
         self._flooded = False
 
     def _note_dropped(self) -> None:
@@ -93,11 +79,10 @@ class DirectoryServer:
         self._flooded = True
 
     async def run(self, listener: Listener) -> None:
-        """Serve and publish until cancelled."""
-        if self.agreeing is not None:
-            self.agreeing.address = listener.address
+        """Serve and agree until cancelled."""
+        self.agreeing.address = listener.address
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.publishing.run)
+            nursery.start_soon(self.agreeing.run)
             await listener.serve(self._answer)
 
     async def _carry_on(self) -> None:
@@ -105,37 +90,37 @@ class DirectoryServer:
         if not self._flooded:
             return
         self._flooded = False
-        lapsing = self._registry.lapsing(self._env.now())
+        lapsing = self._roll.lapsing(self._env.now())
         async with trio.open_nursery() as nursery:
-            nursery.cancel_scope.deadline = trio.current_time() + self._registry.calendar.lead / 2
+            nursery.cancel_scope.deadline = trio.current_time() + self._roll.calendar.lead / 2
             for descriptor in self._env.sample(lapsing, len(lapsing)):
                 nursery.start_soon(self._carry, descriptor)
 
     async def _carry(self, descriptor: Descriptor) -> None:
         with suppress(Refusal):
             await self._checks.check(descriptor, listed=True)
-            self._registry.carry(descriptor.relay, self._env.now())
+            self._roll.carry(descriptor.relay, self._env.now())
             self._counters.add("relays_carried")
 
     async def _answer(self, stream: trio.abc.Stream) -> None:
-        former = self._registry.succession.seeds
-        agreeing = self.agreeing
+        former = self._roll.succession.seeds
+        peers = self.agreeing.peers
         link = Link.respond(
-            self._network,
-            self._seed,
+            self._roll.network.id,
+            self._roll.seed,
             self._env.randomness,
             MAX_DIRECTORY_REQUEST,
             former=former,
-            larger=None if agreeing is None else agreeing.peers.largest,
+            larger=peers.largest,
         )
         channel = Channel(stream, link, decode_directory_request)
         try:
             with self._strangers.place(REQUEST_TIMEOUT):
                 await channel.handshake()
-                if agreeing is None or not agreeing.peers.knows(channel.peer):
+                if not peers.knows(channel.peer):
                     request = await channel.one(REQUEST_TIMEOUT)
-            if agreeing is not None and agreeing.peers.knows(channel.peer):
-                await agreeing.peers.serve(channel)
+            if peers.knows(channel.peer):
+                await peers.serve(channel)
                 return
             # Only now is the kind of the request known. Kinds that take long have places of their own.
             if isinstance(request, Fetch):
@@ -159,20 +144,16 @@ class DirectoryServer:
 
     def _hand_over(self, known: PublicKey | None) -> HandedOver | None:
         """Return how this directory came to its key, for who knows it by a former one."""
-        handovers = self._registry.succession.after(known) if known is not None else ()
+        handovers = self._roll.succession.after(known) if known is not None else ()
         return HandedOver(handovers) if handovers else None
 
     def _roster(self, request: Fetch) -> DirectoryAnswer:
         self._counters.add("rosters_asked_for")
-        if self.agreeing is not None:
-            return self.agreeing.answer(request)
-        assert isinstance(self._registry, Registry)
-        roster, more = self._registry.after(request.after)
-        return Rosters(roster.signed if roster else None, more)
+        return self.agreeing.answer(request)
 
     def _part(self, request: ShardRequest) -> ShardAnswer:
         self._counters.add("parts_asked_for")
-        return NotShown() if self.agreeing is None else self.agreeing.part(request)
+        return self.agreeing.part(request)
 
     async def _consider(self, request: Register) -> Registered | Refused:
         try:
@@ -187,21 +168,20 @@ class DirectoryServer:
         return answer
 
     async def _register(self, signed: Signed, work: Work | None) -> Registered:
-        descriptor = self._registry.examine(signed, self._env.now())
-        self._registry.refuse_expelled(descriptor.relay, self._env.now())
+        descriptor = self._roll.examine(signed, self._env.now())
+        self._roll.refuse_expelled(descriptor.relay, self._env.now())
         # Anybody can hand in a descriptor from a roster: a known one causes no check.
-        if not self._registry.holds(descriptor.relay, signed):
-            if self.agreeing is not None:
-                epoch = self._registry.calendar.epoch(self._env.now())
-                await self.agreeing.works.show(descriptor.relay, work, epoch)
-            await self._checks.check(descriptor, self._registry.lists(descriptor.relay))
-            await self._registry.admit(descriptor, signed)
+        if not self._roll.holds(descriptor.relay, signed):
+            epoch = self._roll.calendar.epoch(self._env.now())
+            await self.agreeing.works.show(descriptor.relay, work, epoch)
+            await self._checks.check(descriptor, self._roll.lists(descriptor.relay))
+            await self._roll.admit(descriptor, signed)
             log.info("relay registered")
-            self.publishing.note_registered()
+            self.agreeing.note_registered()
         return Registered()
 
     async def _reach(self, descriptor: Descriptor) -> None:
-        link = Link.initiate(self._network, descriptor.relay, self._env.randomness, MAX_OVERLAY_FRAME)
+        link = Link.initiate(self._roll.network.id, descriptor.relay, self._env.randomness, MAX_OVERLAY_FRAME)
         address = parse_address(descriptor.address)
         try:
             channel, _ = await open_channel(

@@ -1,7 +1,7 @@
-"""A single directory as the source of rosters: one key signs each, and each names the one before.
+"""A single directory as the source of rosters, known by its key: it agrees with itself, or with others too.
 
-It may become an authority. Then it answers with a head, and from the first one on nothing but heads counts,
-of those that this directory agrees with.
+A directory of before signs each roster alone, which names the one before. From the first head that it answers
+with on nothing but heads counts, of those that this directory agrees with.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SingleDirectory:
 
     @property
     def awaits_first(self) -> bool:
-        """Alone it publishes the first roster at once, when enough relays have registered."""
+        """Alone it publishes the first at once, when enough relays have registered."""
         return False
 
     async def load(self) -> None:

@@ -44,11 +44,11 @@ class SimulatedDirectories:
             await roll.load()
             sitting = Sitting(self.authorities, first=self._relays)
             env = world.environment(f"directory-{number}")
-            server = DirectoryServer(env, transport, network.id, seed, roll, sitting=sitting)
+            server = DirectoryServer(env, transport, roll, sitting)
             self.rolls.append(roll)
             self.servers.append(server)
             nursery.start_soon(server.run, await transport.listen(seed))
 
     def agreeing(self) -> list[Agreeing]:
         """Return what drives each."""
-        return [server.agreeing for server in self.servers if server.agreeing is not None]
+        return [server.agreeing for server in self.servers]

@@ -12,9 +12,10 @@ import trio
 from directory_bench import BEGIN, CALENDAR, EPOCH, NETWORK, parcel_key, relay_seed
 
 from hushcast_directory.agreeing import Agreeing
+from hushcast_directory.archive import epoch_key
+from hushcast_directory.before import ROSTER
 from hushcast_directory.client import DirectoryClient
 from hushcast_directory.kept_evidence import EVIDENCE, read_evidence
-from hushcast_directory.registry import Registry
 from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
 from hushcast_directory.sitting import Sitting
@@ -28,14 +29,24 @@ from hushcast_protocol.authorities.members import Authorities, Member
 from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.roster import Descriptor, SignedRoster, sign_descriptor
+from hushcast_protocol.base.roster import (
+    GENESIS,
+    Descriptor,
+    Entry,
+    RosterBody,
+    SignedRoster,
+    check_roster,
+    sign_descriptor,
+    sign_roster,
+)
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.wire import encode
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.environment import Environment, simulated_environment
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.store import Change, MemoryStore
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.memory import MemoryNetwork
 from hushcast_testnet.authorities.adversary import PHANTOM, Fault
@@ -78,7 +89,7 @@ class Directory:
         await roll.load()
         listener = await transport.listen(self.home)
         env = self.env
-        self.server = DirectoryServer(env, transport, NETWORK.id, self.seed, roll, sitting=self.sitting)
+        self.server = DirectoryServer(env, transport, roll, self.sitting)
         try:
             with self._scope:
                 task_status.started()
@@ -90,7 +101,6 @@ class Directory:
     @property
     def agreeing(self) -> Agreeing:
         assert self.server is not None
-        assert self.server.agreeing is not None
         return self.server.agreeing
 
     @property
@@ -212,11 +222,17 @@ class AuthorityBench:
     async def single_directory(self, directory: Directory) -> SignedRoster:
         """Have the disk of a directory that stands still hold a single one's roster; return it."""
         store = directory.store = MemoryStore()
-        registry = Registry(NETWORK, directory.seed, store, first_roster=1)
+        roll = Roll(NETWORK, directory.seed, store)
+        entries = []
         for number in range(3):
             signed = self.descriptor(number)
-            await registry.admit(registry.examine(signed, self.now), signed)
-        return await registry.publish(self.now)
+            descriptor = roll.examine(signed, self.now)
+            await roll.admit(descriptor, signed)
+            entries.append((descriptor.relay, Entry(signed, self.epoch)))
+        body = RosterBody(NETWORK, self.epoch, GENESIS, tuple(entry for _, entry in sorted(entries)))
+        signed = sign_roster(directory.seed, body)
+        await store.write(Change(ROSTER, epoch_key(self.epoch), encode(signed)))
+        return check_roster(signed, directory.seed.public(), NETWORK)
 
     async def grow(self, count: int, quorum: int) -> None:
         """Have all vote for a larger set, and start those of it that are not there yet."""

@@ -82,7 +82,6 @@ class Bench:
     def agreeing(self) -> Agreeing:
         """What makes its heads, in the life that runs or ran last."""
         assert self.server is not None
-        assert self.server.agreeing is not None
         return self.server.agreeing
 
     async def publish(self, now: float) -> Roster:
@@ -123,9 +122,7 @@ class Bench:
         """Make it, to be moved by hand or started."""
         self.roll, self._transport = Roll(NETWORK, self._seed, self.store), self.wires.transport()
         await self.roll.load()
-        self.server = DirectoryServer(
-            self.env, self._transport, NETWORK.id, self._seed, self.roll, sitting=self._sitting
-        )
+        self.server = DirectoryServer(self.env, self._transport, self.roll, self._sitting)
 
     async def stop(self) -> None:
         self._scope.cancel()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 import trio
 from authority_bench import SEEDS, AuthorityBench, Directory, authority_bench
 from directory_bench import EPOCH
 
+from hushcast_directory import archive
+from hushcast_directory.before import ROSTER
 from hushcast_directory.sitting import Alone
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
@@ -52,6 +55,25 @@ async def test_a_directory_that_signed_rosters_goes_on_from_the_last() -> None:
         await made.until(roster.epoch + 2)
         assert directory.machine.chain.state.beginning == roster.digest
         assert {since for *_, since in directory.listing.seats} == {roster.epoch}
+
+
+async def test_rosters_that_it_signed_before_go_once_heads_fill_their_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(archive, "HEADS_KEPT", 4)
+    async with authority_bench(1, 1) as made:
+        directory = await alone(made)
+        roster = await made.single_directory(directory)
+        await directory.start()
+        await made.until(roster.epoch + 4)
+        assert len(directory.agreeing._archive.epochs) == 4
+        assert len(await directory.store.scan(ROSTER)) == 1, "what was agreed on since could be taken back"
+        await made.until(roster.epoch + 5)
+        assert await directory.store.scan(ROSTER) == []
+        await directory.kill()
+        await directory.start()
+        await made.until(roster.epoch + 7)
+        assert directory.machine.chain.state.beginning == roster.digest
 
 
 async def test_at_another_address_it_says_so_from_the_next_day_but_one() -> None:

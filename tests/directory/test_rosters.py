@@ -18,8 +18,7 @@ from directory_bench import (
     relay_seed,
 )
 
-from hushcast_directory.archive import HEADS_KEPT
-from hushcast_directory.registry import CATCH_UP
+from hushcast_directory.archive import CATCH_UP, HEADS_KEPT
 from hushcast_overlay.neighbourhood import ROSTERS_HELD
 from hushcast_overlay.rosters import MAX_ABSENCE, RosterKeeper
 from hushcast_protocol.authorities.requests import Agreed, Rosters

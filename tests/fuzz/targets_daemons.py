@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
+import math
 from collections.abc import Callable, Iterator
 from functools import cache
 from random import Random
@@ -20,10 +22,11 @@ from fuzzing import Script, Target, finished, scripts
 from mutating import mutate_bytes, mutate_packed
 from targets_decoders import descriptor_signed_anew
 
-from hushcast_directory import registry
+from hushcast_directory import archive
 from hushcast_directory.client import DirectoryClient
-from hushcast_directory.registry import Registry
+from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
+from hushcast_directory.sitting import Alone
 from hushcast_directory.succession import hand_over, load_succession
 from hushcast_directory.trust import Trust
 from hushcast_local.inbox import Inbox
@@ -34,8 +37,10 @@ from hushcast_overlay.lease_store import LeaseStore
 from hushcast_overlay.parcels import Parcels
 from hushcast_overlay.route import Planned
 from hushcast_overlay.route_records import RouteRecords, mailbox_record
+from hushcast_protocol.authorities.answers import roster_of
 from hushcast_protocol.authorities.requests import (
     MAX_DIRECTORY_ANSWER,
+    Agreed,
     Fetch,
     HandedOver,
     Refused,
@@ -104,7 +109,7 @@ def _environment(now: float = NOW) -> Environment:
     return Environment(lambda: now, stream(), compute)
 
 
-# The directory's own book, moved by descriptors and by time
+# A directory alone, moved by descriptors and by time
 
 
 def _descriptor_bodies() -> list[bytes]:
@@ -124,39 +129,53 @@ def _fresh(number: int, issued: float = NOW, expires: float = NOW + 120) -> Desc
     )
 
 
-def _registry(data: bytes) -> None:
-    script, now = Script(data, 200), NOW  # a move may sign and check rosters
-    with (
-        mock.patch.object(registry, "MAX_RELAYS", 4),
-        mock.patch.object(Registry, "most", 4),
-        mock.patch.object(registry, "ROSTERS_KEPT", 3),
-    ):
-        kept: Any = _Records()
-        book = Registry(NETWORK, DIRECTORY, kept, script.number() % 3)
-        last = None
+async def _directory(data: bytes) -> None:
+    """A directory alone lists few, publishes later heads than before, and goes on after a restart."""
+    script, now = Script(data, 200), [NOW]  # a move may sign and check heads
+    with mock.patch.object(Roll, "most", 4), mock.patch.object(archive, "HEADS_KEPT", 3):
+        kept, first, last = _Records(), script.number() % 3, -1
+        server = await _made(kept, now, first)
         while script:
+            agreeing, roll = server.agreeing, server._roll
+            machine = agreeing.machine
+            assert machine is not None
             move = script.number() % 8
             if move == 0:
-                now += script.number()
-            elif move == 1 and (due := book.due(now)) is not None and due <= now:
-                roster = finished(book.publish(now))
-                assert last is None or roster.epoch > last.epoch
-                assert check_roster(roster.signed, DIRECTORY.public(), NETWORK).relays == roster.relays
-                last = roster
+                now[0] += script.number()
+            elif move == 1 and (epoch := machine.due_alone(now[0])) is not None:
+                if roll.count(now[0]) < first:
+                    continue
+                ballot = agreeing._ballot(epoch, math.inf)
+                await agreeing._do(machine, machine.alone(ballot, None, now[0]))
+                answer: Any = agreeing.answer(Fetch(epoch - 1))
+                assert roster_of(answer, NETWORK).relays.keys() == set(roll.listed())
+                assert machine.chain.epoch == epoch > last
+                last = epoch
             elif move == 2:
-                found, more = book.after(script.choose((None, 0, 2**48 - 1, last.epoch - 1 if last else 5)))
-                assert found is not None or not more
+                answer = agreeing.answer(Fetch(script.choose((None, 0, 2**48 - 1, max(0, last - 1)))))
+                assert answer.heads or not answer.more
             elif move == 3:
-                again = Registry(NETWORK, DIRECTORY, kept, 1)
-                finished(again.load())
-                book = again
+                server = await _made(kept, now, first)
+                assert server.agreeing.epoch == (None if last < 0 else last)
             else:
-                _hand_in(script, book, now)
-            assert len(book._live(now)) <= 4
-            assert len(book._rosters) <= 3
+                _hand_in(script, roll, now[0])
+            assert len(server._roll._descriptors) <= 4
+            assert len(agreeing._archive.epochs) <= 3
 
 
-def _hand_in(script: Script, book: Registry, now: float) -> None:
+async def _made(kept: Any, now: list[float], first: int) -> DirectoryServer:
+    """Return a directory that has read what is kept, and does nothing by itself."""
+    transport: Any = _Transport()
+    env = dataclasses.replace(_environment(), now=lambda: now[0], elapsed=lambda: now[0])
+    roll = Roll(NETWORK, DIRECTORY, kept)
+    await roll.load()
+    server = DirectoryServer(env, transport, roll, Alone(first))
+    server.agreeing.address = memory_address(DIRECTORY.public())
+    await server.agreeing._load()
+    return server
+
+
+def _hand_in(script: Script, book: Roll, now: float) -> None:
     number, age, validity = script.number() % 8, script.number() - 128, script.number() * 4 - 200
     body = encode(_fresh(number, now + age * 4, max(0, now + validity)))
     if script.number() % 4 == 0:
@@ -191,10 +210,7 @@ class _Transport:
 
 async def _asked(data: bytes) -> None:
     """The server answers a hostile asker with one answer that decodes, or ends the connection."""
-    transport: Any = _Transport()
-    kept: Any = _Records()
-    book = Registry(NETWORK, DIRECTORY, kept, 1)
-    server = DirectoryServer(_environment(), transport, NETWORK.id, DIRECTORY, book)
+    server = await _made(_Records(), [NOW], 1)
     theirs, ours = trio.testing.memory_stream_pair()
     link = Link.initiate(NETWORK.id, DIRECTORY.public(), stream(3), MAX_DIRECTORY_ANSWER)
     async with trio.open_nursery() as nursery:
@@ -210,7 +226,7 @@ async def _asked(data: bytes) -> None:
         while piece := await ours.receive_some():
             answers += map(decode_directory_answer, link.receive(bytes(piece)))  # type: ignore[arg-type]
         assert len(answers) <= 1
-        assert not book._descriptors, "a relay was listed that was not reached"
+        assert not server._roll._descriptors, "a relay was listed that was not reached"
 
 
 async def _answered(data: bytes) -> None:
@@ -301,6 +317,7 @@ def _handed_over() -> Signed:
 
 
 def _answers() -> Iterator[bytes]:
+    yield encode(Agreed((), (), (), False, None))
     yield encode(Rosters(None, False))
     yield encode(HandedOver((_handed_over(),)))
     yield encode(Rosters(examples.roster_of(2).signed, True))
@@ -371,7 +388,7 @@ def _record_inputs() -> Iterator[bytes]:
 
 
 TARGETS = [
-    Target("registry", _registry, lambda: scripts(size=60), weight=1),
+    Target("directory", _in_trio(_directory), lambda: scripts(size=60), weight=1),
     Target("directory-asked", _in_trio(_asked), _requests, (), mutate_packed, 1),
     Target("directory-answers", _in_trio(_answered), _answers, (), mutate_packed, 1),
     Target("channel", _in_trio(_channel), scripts, (), mutate_bytes, 1),

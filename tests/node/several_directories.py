@@ -46,7 +46,7 @@ class Authority(Process):
         held = Roll(net, self.seed, self._store)
         await held.load()
         listener = await transport.listen(self.seed)
-        self.server = DirectoryServer(env, transport, net.id, self.seed, held, sitting=self.sitting)
+        self.server = DirectoryServer(env, transport, held, self.sitting)
         task_status.started()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(follow, lambda: self.expelled, held.expel, net.calendar.lead)
@@ -55,7 +55,7 @@ class Authority(Process):
     @property
     def head(self) -> Head | None:
         """The newest head that it serves."""
-        if not self.is_up or self.server is None or self.server.agreeing is None:
+        if not self.is_up or self.server is None:
             return None
         found, _ = self.server.agreeing._archive.after(None)
         return None if found is None else decode_head(found.certified.head)

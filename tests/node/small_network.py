@@ -273,7 +273,6 @@ class DirectoryProcess(Process):
     def agreeing(self) -> Agreeing:
         """What makes the heads of the life that runs."""
         assert self._server is not None
-        assert self._server.agreeing is not None
         return self._server.agreeing
 
     @property
@@ -297,7 +296,7 @@ class DirectoryProcess(Process):
         await roll.load()
         listener = await transport.listen(self.seed)
         self.address = listener.address
-        self._server = DirectoryServer(env, transport, net.id, self.seed, roll, sitting=sitting)
+        self._server = DirectoryServer(env, transport, roll, sitting)
         task_status.started()
         await self._server.run(listener)
 

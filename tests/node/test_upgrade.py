@@ -13,12 +13,15 @@ import pytest
 import trio
 from small_network import EPOCH_SECONDS, ONE, Node, SmallNetwork, until
 
-from hushcast_directory.registry import Registry
+from hushcast_directory.resuming import resume
+from hushcast_directory.roll import Roll
+from hushcast_directory.sitting import Alone
 from hushcast_directory.upgrade import MIGRATIONS as DIRECTORY_MIGRATIONS
 from hushcast_node.upgrade import MIGRATIONS, VERSION
 from hushcast_overlay.identity import load_identity
+from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
-from hushcast_protocol.base.roster import RosterBody
+from hushcast_protocol.base.roster import RosterBody, roster_digest
 from hushcast_protocol.base.secrets import Seed, TopicSecret
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.content.bodies import Content
@@ -137,11 +140,13 @@ async def test_a_directory_takes_up_its_chain(kept: Path) -> None:
     seed = Seed((kept / "directory" / "directory.key").read_bytes())
     signed = msgspec.msgpack.decode((await store.scan("roster"))[-1][1], type=Signed)
     newest = msgspec.msgpack.decode(signed.body, type=RosterBody)
-    registry = Registry(newest.network, seed, store, RELAYS)
-    await registry.load()
-    assert registry.newest is not None
-    assert registry.newest.epoch == newest.epoch
-    assert len(registry.newest.relays) == RELAYS
+    roll = Roll(newest.network, seed, store)
+    await roll.load()
+    kept_now, listing = await resume(roll, Alone(RELAYS).at(seed.public(), memory_address(seed.public())))
+    assert kept_now.chain.beginning == roster_digest(signed.body)
+    assert listing is not None
+    assert listing.epoch == newest.epoch
+    assert len(listing.seats) == RELAYS
 
 
 async def test_whatever_waited_somewhere_arrives_once(kept: Path) -> None:

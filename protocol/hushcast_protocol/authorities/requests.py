@@ -47,7 +47,10 @@ class Fetch(Wire, frozen=True, tag="fetch"):
 
 
 class Rosters(Wire, frozen=True, tag="rosters"):
-    """A single directory's answer: the roster asked for, or none; `more` tells that later ones exist."""
+    """Answer of a directory of before, which signs rosters alone: the one asked for, or none.
+
+    `more` tells that later ones exist. Daemons read it; a directory of now answers with heads.
+    """
 
     roster: Signed | None
     more: bool

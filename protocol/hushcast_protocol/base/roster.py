@@ -16,7 +16,7 @@ from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.sharding import Sharding
-from hushcast_protocol.base.signatures import Purpose, Signed, check, sign, signature
+from hushcast_protocol.base.signatures import Purpose, Signed, check, sign
 from hushcast_protocol.base.stamps import MAX_DIFFICULTY
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, RelayId, Wire, decoder, encode
 
@@ -171,11 +171,6 @@ def descriptor_digest(body: bytes) -> bytes:
 def sign_roster(seed: Seed, body: RosterBody) -> Signed:
     """Sign a roster with the directory's seed."""
     return sign(seed, Purpose.ROSTER, body)
-
-
-def sign_again(seed: Seed, signed: Signed) -> Signed:
-    """Sign the very bytes of a roster with the directory's key of now."""
-    return Signed(signed.body, signature(seed, Purpose.ROSTER, signed.body))
 
 
 def roster_digest(body: bytes) -> bytes:

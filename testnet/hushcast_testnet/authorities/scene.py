@@ -96,7 +96,6 @@ class Directory:
     """A real directory that is honest."""
 
     def __init__(self, server: DirectoryServer, roll: Roll, store: Store, counters: Counters) -> None:
-        assert server.agreeing is not None
         self.agreeing: Agreeing = server.agreeing
         self.roll = roll
         self.store = store
@@ -156,7 +155,7 @@ class Scene:
             listener = await open_address(self._services[key], transport, store)
             counters = Counters(DIRECTORY_COUNTERS)
             sitting = Sitting(self.authorities, None, self.plan.relays)
-            server = DirectoryServer(env, transport, self.network.id, seed, roll, counters, sitting)
+            server = DirectoryServer(env, transport, roll, sitting, counters)
             living.start_soon(server.run, listener)
             await until_published(listener)
             self.directories[key] = Directory(server, roll, store, counters)

@@ -94,7 +94,7 @@ class _Tree:
         machine.run_here()
         roll, sitting = Roll(self._network, seed, MemoryStore()), Alone(world.scene.nodes)
         env = world.environment("directory")
-        server = DirectoryServer(env, transport, self._network.id, seed, roll, sitting=sitting)
+        server = DirectoryServer(env, transport, roll, sitting)
         listener = await transport.listen(seed)
         task_status.started(listener.address)
         await server.run(listener)
