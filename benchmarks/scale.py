@@ -23,7 +23,7 @@ from benchmarks.cut_daemons import CutDaemons
 from benchmarks.memory import Daemons
 from benchmarks.processes import resident
 from hushcast_protocol.base.roster import MAX_RELAYS
-from hushcast_protocol.base.shard_count import bits_for
+from hushcast_protocol.base.shard_count import MIN_SHARD_SIZE, SHARD_SIZE, bits_for
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, parse_topic
 from hushcast_runtime.logs import configure_logs
@@ -139,14 +139,16 @@ def main() -> None:
     """Measure and print one object."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
     parser.add_argument("--daemons", type=int, default=10_000)
-    parser.add_argument("--shard-size", type=int, default=sys.maxsize, metavar="RELAYS")
+    parser.add_argument("--shard-size", type=int, metavar="RELAYS", help=f"{MIN_SHARD_SIZE} to {SHARD_SIZE}")
     parser.add_argument("--subscriptions", type=int, default=100)
     parser.add_argument("--messages", type=int, default=100)
     asked = parser.parse_args()
+    if asked.shard_size is not None and not MIN_SHARD_SIZE <= asked.shard_size <= SHARD_SIZE:
+        parser.error(f"daemons refuse shards of {asked.shard_size} relays: {MIN_SHARD_SIZE} to {SHARD_SIZE}")
     configure_logs("error", False)
     gc.set_threshold(100_000, 50, 1000)
     clock = trio.testing.MockClock(autojump_threshold=0)
-    size = asked.shard_size
+    size = asked.shard_size or sys.maxsize
     call_at = ClockCalls(clock).call_at
     found = trio.run(_measure, asked.daemons, size, asked.subscriptions, asked.messages, call_at, clock=clock)
     print(json.dumps(found))
