@@ -110,7 +110,7 @@ def may_be_chosen(expression: str, of_all: frozenset[str], named: frozenset[str]
 def _logs_as_at_first() -> Iterator[None]:
     """A test that configures logs, as the command line does, leaves nothing of it to the next.
 
-    Lines of the lowest level are left out: to write those of a network whose relays die took a tenth of its time.
+    Lines of the lowest level are left out: they took a tenth of the time of networks whose relays die.
     """
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
     yield
