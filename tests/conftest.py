@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Check marks against their files, and have each worker begin with its share of what takes longest."""
     check_marks(items)
     # What these run takes its share of the machine until the end: nobody else waits beside it.
-    items.sort(key=lambda item: not TESTNETS.isdisjoint(getattr(item, "fixturenames", ())))
+    items.sort(key=lambda item: not TESTNETS.isdisjoint(asked_for(item)))
     yield  # those that are not chosen are dropped
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if workers > 1:
@@ -57,6 +57,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
         for item in items:
             (long if item.get_closest_marker("network") else short).append(item)
         items[:] = by_worker(long, short, workers)
+
+
+def asked_for(item: pytest.Item) -> list[str]:
+    """The fixtures that a test names, and those that a parameter of it may name."""
+    call = getattr(item, "callspec", None)
+    named = [value for value in call.params.values() if isinstance(value, str)] if call else []
+    return [*getattr(item, "fixturenames", ()), *named]
 
 
 def check_marks(items: list[pytest.Item]) -> None:

@@ -23,12 +23,12 @@ VALUE = "a-value-to-look-for"
 
 @pytest.fixture(
     params=[
-        pytest.param("tcp", marks=pytest.mark.processes),
-        pytest.param("tor", marks=[pytest.mark.tor, pytest.mark.processes]),
+        pytest.param("tcp_testnet", id="tcp", marks=pytest.mark.processes),
+        pytest.param("tor_testnet", id="tor", marks=[pytest.mark.tor, pytest.mark.processes]),
     ]
 )
 def net(request: pytest.FixtureRequest) -> Any:
-    return request.getfixturevalue(f"{request.param}_testnet")
+    return request.getfixturevalue(request.param)
 
 
 def link_of_a_private_topic(secret: bytes) -> str:
