@@ -27,7 +27,7 @@ def examine_seat(
     if since is None:
         return warning(
             "seat",
-            "none: more than half of the directories have not reached this relay yet",
+            "none: more than half of the directories have to reach this relay, and have not yet",
             "wait an epoch; then look at `registration` in `hushcast status`, and at the onion service",
         )
     seated = (one.since for one in roster.relays.values())

@@ -48,7 +48,7 @@ async def test_one_that_looks_for_work() -> None:
 
 
 async def test_one_that_nobody_has_reached() -> None:
-    assert "have not reached this relay yet" in examine(Admission(1), {OTHER: DAY}).found
+    assert "have to reach this relay, and have not yet" in examine(Admission(1), {OTHER: DAY}).found
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_metrics_for_the_group(machine: Machine, network: str) -> None:
 
 
 def test_the_doctor_finds_all_well(machine: Machine, network: str) -> None:
-    for instance, more in (("relay", {"descriptor", "onion service"}), ("", {"subscriptions"})):
+    for instance, more in (("relay", {"descriptor", "onion service", "seat"}), ("", {"subscriptions"})):
         findings = machine.asked("doctor", instance=instance)
         assert {found["verdict"] for found in findings} == {"good"}, findings
         expected = {"tor", "clock", "roster", "disk", "open files", "core dumps"}
