@@ -10,6 +10,7 @@ import itertools
 import logging
 import os
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -34,6 +35,8 @@ MARKS = ("tor", "processes", "containers", "network", "spark")
 # Four lanes share the machine: how long one example takes says nothing.
 settings.register_profile("hushcast", deadline=None)
 settings.load_profile("hushcast")
+# A shell has it ignored by what runs in the background, and so would the programs that tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
