@@ -24,8 +24,8 @@ reaches sends it once to each of its next hops for the topic.
 def flood(relays: int, subscribers: int) -> float:
     """Transmissions of one publication as published, in the mean.
 
-    In each tree a relay is the root, whose next hop is the mailbox, or its next hop is any other relay. To one
-    that is its next hop in several trees it sends once.
+    In each tree a relay is the root, whose next hop is the mailbox, or its next hop is any other relay. To
+    one that is its next hop in several trees it sends once.
     """
     others = (relays - 1) * (1 - (1 - 1 / relays) ** subscribers)
     return relays * (others + subscribers / relays)
