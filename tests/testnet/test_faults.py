@@ -74,25 +74,26 @@ def test_relays_that_lose_messages_are_found_and_passed_over(monkeypatch: pytest
     # Origins are drawn at random, so of a leaf there may be one outcome or none: enough that each has some.
     monkeypatch.setattr(simulation, "PROBES_A_RELAY", 3)
     faults = Faults(droppers=0.05)
-    scenario = Scenario(nodes=200, subscribers=5, publications=400, origins=2, faults=faults)
+    scenario = Scenario(nodes=80, subscribers=4, publications=160, origins=2, faults=faults)
     result = simulate(scenario)
-    assert len(seen) == 5
-    # An interval of 95 % may miss the truth once in twenty: of five, one at most.
-    assert sum(told["low"] <= told["true"] <= told["high"] for told in seen) >= 4
-    assert all(told["found"] >= 9 for told in seen)
-    assert all(told["wrong"] <= 0.02 * 190 for told in seen)
+    assert len(seen) == 4
+    # An interval of 95 % may miss the truth once in twenty: of four, one at most.
+    assert sum(told["low"] <= told["true"] <= told["high"] for told in seen) >= 3
+    assert all(told["found"] >= 3 for told in seen)
+    assert all(told["wrong"] <= 0.02 * 76 for told in seen)
     # Trees lose nothing any more. A message is lost that was dropped at two bad relays: one in 400.
     assert result.repaired["delivered"] >= 0.985 * result.repaired["pairs"]
-    assert result.gaps_reported > 0
 
 
 @pytest.mark.network
 def test_relays_that_choose_what_they_lose_are_found() -> None:
     faults = Faults(droppers=0.2, select=True)
-    told = []
+    results = []
     for seed in (1, 2):  # one network may mend its trees so well that its last ones lose nothing
         scenario = Scenario(nodes=20, subscribers=2, publications=40, origins=2, seed=seed, faults=faults)
-        told.append(simulate(scenario).told)
+        results.append(simulate(scenario))
+    assert sum(result.gaps_reported for result in results) > 0
+    told = [result.told for result in results]
     assert min(one["delivered"] for one in told) < 1.0
     assert {one["bad"] for one in told} == {4}
     assert max(one["found"] for one in told) >= 1

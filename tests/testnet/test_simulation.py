@@ -74,7 +74,7 @@ def test_as_published_relays_flood_as_predicted() -> None:
     assert flood(500, 50) == pytest.approx(MODEL, rel=0.005)
     result = simulate(Scenario(nodes=200, subscribers=20, publications=3, depth=3, profile="paper"))
     assert result.delivered == result.pairs == 3 * 20
-    assert result.transmissions / 3 == pytest.approx(flood(200, 20), rel=0.02)
+    assert result.transmissions / 3 == pytest.approx(flood(200, 20), rel=0.05)
 
 
 def test_traces_keep_what_daemons_saw_apart_from_the_truth(tmp_path: Path) -> None:
