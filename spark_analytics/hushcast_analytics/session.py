@@ -52,6 +52,7 @@ def open_session(
         "spark.app.name": name,
         "spark.ui.enabled": "false",  # a port nobody asked for
         "spark.ui.showConsoleProgress": "false",  # progress is the command line's
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
