@@ -35,7 +35,7 @@ class Peer:
         await self._stream.aclose()
 
 
-class Door:
+class Guarded:
     """A `ConnectionGuard` whose handshake is one byte, `n` of who shows a name; serving lasts until told."""
 
     def __init__(self, nursery: trio.Nursery) -> None:
@@ -59,7 +59,7 @@ class Door:
         self.served.append(done)
         await done.wait()
 
-    async def knock(self, say: bytes = b"n") -> trio.abc.Stream:
+    async def connect(self, say: bytes = b"n") -> trio.abc.Stream:
         near, far = trio.testing.memory_stream_pair()
 
         async def handle() -> None:
@@ -76,37 +76,37 @@ class Door:
 async def test_connections_beyond_the_cap_are_closed_and_places_come_free(
     nursery: trio.Nursery, autojump_clock: object
 ) -> None:
-    door = Door(nursery)
+    guarded = Guarded(nursery)
     for _ in range(CAP):
-        assert not await is_closed(await door.knock())
-    assert await is_closed(await door.knock())
-    assert len(door.served) == CAP
-    assert door.counters["refused_quota"] == 1
-    door.served[0].set()
+        assert not await is_closed(await guarded.connect())
+    assert await is_closed(await guarded.connect())
+    assert len(guarded.served) == CAP
+    assert guarded.counters["refused_quota"] == 1
+    guarded.served[0].set()
     await trio.testing.wait_all_tasks_blocked()
-    assert not await is_closed(await door.knock())
-    assert len(door.served) == CAP + 1
+    assert not await is_closed(await guarded.connect())
+    assert len(guarded.served) == CAP + 1
 
 
 async def test_silent_strangers_take_no_place_and_give_way_to_each_other(
     nursery: trio.Nursery, autojump_clock: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection_guard, "MAX_STRANGERS", CAP)
-    door = Door(nursery)
-    silent = [await door.knock(b"") for _ in range(4 * CAP)]
+    guarded = Guarded(nursery)
+    silent = [await guarded.connect(b"") for _ in range(4 * CAP)]
     assert [await is_closed(stream) for stream in silent].count(False) == CAP
-    assert door.counters["strangers_dropped"] == 3 * CAP
+    assert guarded.counters["strangers_dropped"] == 3 * CAP
     for _ in range(CAP):
-        assert not await is_closed(await door.knock())
-    assert len(door.served) == CAP
-    assert door.counters["refused_quota"] == 0
+        assert not await is_closed(await guarded.connect())
+    assert len(guarded.served) == CAP
+    assert guarded.counters["refused_quota"] == 0
 
 
 async def test_who_shows_no_name_is_not_counted_here(nursery: trio.Nursery, autojump_clock: object) -> None:
     """Whoever serves them limits them: a relay by frames and by what it carries out at once."""
-    door = Door(nursery)
+    guarded = Guarded(nursery)
     for _ in range(2 * CAP):
-        assert not await is_closed(await door.knock(b"a"))
+        assert not await is_closed(await guarded.connect(b"a"))
     for _ in range(CAP):
-        assert not await is_closed(await door.knock())
-    assert door.counters["refused_quota"] == 0
+        assert not await is_closed(await guarded.connect())
+    assert guarded.counters["refused_quota"] == 0

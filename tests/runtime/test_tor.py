@@ -54,8 +54,8 @@ async def running(settings: TorSettings) -> AsyncIterator[TorTransport]:
 
 
 def shared(network: TorNetwork) -> TorSettings:
-    control, door = network.clients[0].endpoints()
-    return TorSettings(control=control, socks=door)
+    control, socks = network.clients[0].endpoints()
+    return TorSettings(control=control, socks=socks)
 
 
 async def test_nothing_but_onion_addresses_gets_as_far_as_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -411,11 +411,11 @@ async def test_a_tor_of_our_own_joins_serves_and_ends_with_us(
                 await stream.aclose()
             nursery.cancel_scope.cancel()
         await listener.aclose()
-        door = Endpoint(path=str(state / "control"))
-        async with open_control(door):
+        endpoint = Endpoint(path=str(state / "control"))
+        async with open_control(endpoint):
             pass
     with pytest.raises(TransportError):
-        async with open_control(door):
+        async with open_control(endpoint):
             pass
 
 

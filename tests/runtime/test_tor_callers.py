@@ -15,9 +15,9 @@ DOOR, CALLER = ("127.0.0.1", 40001), ("127.0.0.1", 51000)
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 
 
-def line(caller: str, door: str, state: str, user: str) -> str:
+def line(caller: str, listener: str, state: str, user: str) -> str:
     rest = f"00000000:00000000 00:00000000 00000000 {user:>5}        0 7777 1 0000000000000000 20 4 30 10 -1"
-    return f"   1: {caller} {door} {state} {rest}\n"
+    return f"   1: {caller} {listener} {state} {rest}\n"
 
 
 @pytest.fixture

@@ -44,10 +44,10 @@ async def open_tcp(request: pytest.FixtureRequest) -> AsyncIterator[Transport]:
 @asynccontextmanager
 async def open_path(request: pytest.FixtureRequest) -> AsyncIterator[Transport]:
     relay = PathRelay(random.Random(1))
-    doors = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(trio.serve_listeners, relay.carry, doors)
-        yield TcpTransport("127.77.3.7", Endpoint("127.0.0.1", doors[0].socket.getsockname()[1]))
+        nursery.start_soon(trio.serve_listeners, relay.carry, listeners)
+        yield TcpTransport("127.77.3.7", Endpoint("127.0.0.1", listeners[0].socket.getsockname()[1]))
         nursery.cancel_scope.cancel()
 
 
@@ -66,8 +66,8 @@ async def open_tor(request: pytest.FixtureRequest) -> AsyncIterator[Transport]:
 async def open_tor_by_sockets(request: pytest.FixtureRequest) -> AsyncIterator[Transport]:
     network: TorNetwork = request.getfixturevalue("tor_network")
     control, socks = network.clients[0].endpoints()
-    with tempfile.TemporaryDirectory(prefix="hush-doors-") as doors:
-        transport = TorTransport(TorSettings(control=control, socks=socks, services=Path(doors)))
+    with tempfile.TemporaryDirectory(prefix="hush-listeners-") as listeners:
+        transport = TorTransport(TorSettings(control=control, socks=socks, services=Path(listeners)))
         async with trio.open_nursery() as nursery:
             await nursery.start(transport.run)
             yield transport

@@ -1,1 +1,1 @@
-"""Tor as this daemon uses it: a control connection, a SOCKS door, and onion services of its own."""
+"""Tor as this daemon uses it: a control connection, a SOCKS port, and onion services of its own."""

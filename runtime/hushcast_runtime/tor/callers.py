@@ -25,12 +25,12 @@ def port_name(host: str, port: int) -> str:
     return f"{int.from_bytes(bytes(map(int, host.split('.'))), 'little'):08X}:{port:04X}"
 
 
-def user_of(table: str, caller: tuple[str, int], door: tuple[str, int]) -> int | None:
-    """Return the user whose socket at `caller` is connected to `door`, both (IPv4 host, port).
+def user_of(table: str, caller: tuple[str, int], listener: tuple[str, int]) -> int | None:
+    """Return the user whose socket at `caller` is connected to `listener`, both (IPv4 host, port).
 
     `None` if the table has no such socket, or one that its program has closed: those belong to nobody.
     """
-    place = table.find(f" {port_name(*caller)} {port_name(*door)} {_ESTABLISHED} ")
+    place = table.find(f" {port_name(*caller)} {port_name(*listener)} {_ESTABLISHED} ")
     end = table.find("\n", place)
     if place < 0 or end < 0:
         return None
@@ -88,9 +88,9 @@ async def is_of(stream: trio.SocketStream, user: int, table: Table | None = None
     """Tell whether a user's socket is at the other end of a loopback stream; what cannot be seen is not."""
     table = table or Table()
     try:
-        caller, door = stream.socket.getpeername(), stream.socket.getsockname()
+        caller, listener = stream.socket.getpeername(), stream.socket.getsockname()
         for _ in range(_LOOKS):
-            found = user_of(await table.read(), caller, door)
+            found = user_of(await table.read(), caller, listener)
             if found is not None:
                 return found == user
     except (OSError, ValueError):

@@ -16,7 +16,7 @@ _UNIX = "unix:"
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A door of tor: a loopback `host` and `port`, or the `path` of a Unix socket (then `port` is 0)."""
+    """A local address: a loopback `host` and `port`, or the `path` of a Unix socket (then `port` is 0)."""
 
     host: str = ""
     port: int = 0

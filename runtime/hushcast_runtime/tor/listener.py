@@ -112,7 +112,7 @@ class TorListener:
         before.end()
 
     async def aclose(self) -> None:
-        """Withdraw the service and close its door; streams already accepted are left to their handlers."""
+        """Withdraw the service and close its socket; streams already accepted are left to their handlers."""
         self._closed = True
         self.publication.end()
         try:

@@ -37,7 +37,7 @@ Opened = Callable[[Endpoint], None]
 def torrc(state: Path, include: Path | None) -> str:
     """Return the configuration of a client tor that keeps its state in the directory `state`.
 
-    Both doors are Unix sockets in that directory, which nobody else may enter. `include` names a file of
+    Both ports are Unix sockets in that directory, which nobody else may enter. `include` names a file of
     further lines. Raises `UsageError` when a path holds what a torrc line cannot.
     """
     lines = [

@@ -46,7 +46,7 @@ def _ignore(percent: int, summary: str) -> None:
     pass
 
 
-class _Door:
+class _ControlEndpoint:
     """Where the control port is: known from the settings, or from each start of a tor of our own."""
 
     def __init__(self, endpoint: Endpoint | None) -> None:
@@ -82,7 +82,7 @@ class TorTransport:
         self._user_of_tor: int | None = None
         self._sockets_here = callers.Table()
         self._services: dict[str, TorListener] = {}
-        self._door = _Door(settings.control)
+        self._control_endpoint = _ControlEndpoint(settings.control)
         self._adopted = trio.Event()
         self._pow = ""
 
@@ -110,7 +110,9 @@ class TorTransport:
                     starting.deadline = trio.current_time() + self._settings.ready_within
                     if (state := self._settings.state_directory) is not None:
                         include = self._settings.torrc_include
-                        nursery.start_soon(keep_tor, state, include, self._door.set, self._randomness)
+                        nursery.start_soon(
+                            keep_tor, state, include, self._control_endpoint.set, self._randomness
+                        )
                     nursery.start_soon(self._keep_control)
                     await self._adopted.wait()
                 if starting.cancelled_caught:
@@ -126,7 +128,7 @@ class TorTransport:
         backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE, self._randomness)
         while True:
             try:
-                async with open_control(await self._door.wait(), self._handle) as control:
+                async with open_control(await self._control_endpoint.wait(), self._handle) as control:
                     await self._adopt(control)
                     backoff.reset()
                     await self._until_lost(control)
@@ -150,7 +152,7 @@ class TorTransport:
         own = self._settings.state_directory
         wanted = self._settings.socks if own is None else socks_of(own)
         assert wanted is not None  # the settings have one or the other
-        socks_door = await isolating_socks(control, wanted)
+        socks = await isolating_socks(control, wanted)
         if self._settings.sockets is None:
             self._user_of_tor = await _user_of(control, self._user_of_tor)
         self._control = control
@@ -158,7 +160,7 @@ class TorTransport:
             if service.service in self._services:  # not closed while the others were added
                 await self._add(control, service)
         await self._watch.begin(control)
-        self._socks = socks_door
+        self._socks = socks
         self._adopted.set()
 
     async def _until_lost(self, control: ControlClient) -> NoReturn:
@@ -207,9 +209,9 @@ class TorTransport:
         Others can find it after `published`; while tor is away it waits to be added. Raises `TransportError`
         when tor refuses it or has a service of that key already.
         """
-        door, target = await self._open_door()
+        listener, target = await self._open_listener()
         service = TorListener(
-            seed, door, target, self._withdraw, self._settings.published_within, self._admits
+            seed, listener, target, self._withdraw, self._settings.published_within, self._admits
         )
         if service.service in self._services:
             await service.aclose()
@@ -231,7 +233,7 @@ class TorTransport:
             raise
         return service
 
-    async def _open_door(self) -> tuple[trio.SocketListener, Endpoint]:
+    async def _open_listener(self) -> tuple[trio.SocketListener, Endpoint]:
         if (directory := self._settings.sockets) is None:
             listener = await listen_on_loopback()
             return listener, Endpoint(host=LOOPBACK, port=port_of(listener))
