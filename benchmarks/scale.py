@@ -22,10 +22,11 @@ import trio.testing
 from benchmarks.cut_daemons import CutDaemons
 from benchmarks.memory import Daemons
 from benchmarks.processes import resident
+from hushcast_local.service import InboxFeed
 from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.shard_count import MIN_SHARD_SIZE, SHARD_SIZE, bits_for
 from hushcast_protocol.content.bodies import Content
-from hushcast_protocol.content.topics import Interest, parse_topic
+from hushcast_protocol.content.topics import Interest, Topic, parse_topic
 from hushcast_runtime.logs import configure_logs
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_testnet.clock_calls import ClockCalls
@@ -80,19 +81,7 @@ async def _measure(
         settled = (resident() - before) / count
         _progress("links have settled")
         held = [daemon.status()["leases"] for daemon in daemons.held]
-        publisher = daemons.held[1]
-        for topic, feed in zip(topics, feeds, strict=True):  # a publisher's first message derives a key
-            await publisher.service.publish(topic, Content(b"first"))
-            await feed.next()
-        clock, sent = _Clock(), daemons.counted("messages_sent")
-        for number in range(messages):
-            await publisher.service.publish(topics[number % len(topics)], Content(bytes(1024)))
-        delivered = 0
-        with trio.move_on_after(ARRIVE_WITHIN):
-            for number in range(messages):
-                await feeds[number % len(feeds)].next()
-                delivered += 1
-        transmissions = daemons.counted("messages_sent") - sent
+        delivery = await _deliver(daemons, topics, feeds, messages)
         figures = {
             "daemons": count,
             "subscriptions": subscriptions,
@@ -106,15 +95,37 @@ async def _measure(
             "MB at most": _most(),
             "µs to start one": starting,
             "µs to install one lease": installing,
-            "published": messages,
-            "delivered": delivered,
-            "transmissions": transmissions,
-            "µs a transmission": clock.microseconds(transmissions),
+            **delivery,
             "a client joins": joined,
             "CPU s": round(time.process_time()),
         }
         nursery.cancel_scope.cancel()
     return figures
+
+
+async def _deliver(
+    daemons: Daemons, topics: list[Topic], feeds: list[InboxFeed], messages: int
+) -> dict[str, float]:
+    """Return how many messages arrive, each topic's in turn, and what sending them takes."""
+    publisher = daemons.held[1]
+    for topic, feed in zip(topics, feeds, strict=True):  # a publisher's first message derives a key
+        await publisher.service.publish(topic, Content(b"first"))
+        await feed.next()
+    clock, sent = _Clock(), daemons.counted("messages_sent")
+    for number in range(messages):
+        await publisher.service.publish(topics[number % len(topics)], Content(bytes(1024)))
+    delivered = 0
+    with trio.move_on_after(ARRIVE_WITHIN):
+        for number in range(messages):
+            await feeds[number % len(feeds)].next()
+            delivered += 1
+    transmissions = daemons.counted("messages_sent") - sent
+    return {
+        "published": messages,
+        "delivered": delivered,
+        "transmissions": transmissions,
+        "µs a transmission": clock.microseconds(transmissions),
+    }
 
 
 async def _join(daemons: Daemons, nursery: trio.Nursery) -> dict[str, float]:

@@ -11,7 +11,7 @@ import trio
 from hushcast_runtime.tor import callers
 from hushcast_runtime.transports.streams import listen_on_loopback, port_of
 
-DOOR, CALLER = ("127.0.0.1", 40001), ("127.0.0.1", 51000)
+LISTENER, CALLER = ("127.0.0.1", 40001), ("127.0.0.1", 51000)
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 
 
@@ -23,7 +23,7 @@ def line(caller: str, listener: str, state: str, user: str) -> str:
 @pytest.fixture
 def table() -> str:
     """The two ends of one connection of user 105 to a port of user 998, as the kernel writes them."""
-    here, there = callers.port_name(*DOOR), callers.port_name(*CALLER)
+    here, there = callers.port_name(*LISTENER), callers.port_name(*CALLER)
     return HEAD + line(here, there, "01", "998") + line(there, here, "01", "105")
 
 
@@ -32,21 +32,21 @@ def test_ends_are_written_as_the_kernel_writes_them() -> None:
 
 
 def test_the_user_is_that_of_the_callers_end(table: str) -> None:
-    assert callers.user_of(table, CALLER, DOOR) == 105
-    assert callers.user_of(table, DOOR, CALLER) == 998
+    assert callers.user_of(table, CALLER, LISTENER) == 105
+    assert callers.user_of(table, LISTENER, CALLER) == 998
 
 
 def test_sockets_that_are_not_there_or_were_closed_are_nobodys(table: str) -> None:
-    assert callers.user_of(table, ("127.0.0.1", 51001), DOOR) is None
+    assert callers.user_of(table, ("127.0.0.1", 51001), LISTENER) is None
     assert callers.user_of(table, CALLER, ("127.0.0.1", 40002)) is None
-    here, there = callers.port_name(*DOOR), callers.port_name(*CALLER)
+    here, there = callers.port_name(*LISTENER), callers.port_name(*CALLER)
     for state in ("05", "06", "08", "0A"):  # what the kernel keeps of a closed socket is shown as user 0's
-        assert callers.user_of(HEAD + line(there, here, state, "0"), CALLER, DOOR) is None
+        assert callers.user_of(HEAD + line(there, here, state, "0"), CALLER, LISTENER) is None
 
 
 @pytest.mark.parametrize("cut", range(40))
 def test_a_table_cut_short_tells_no_other_user(table: str, cut: int) -> None:
-    assert callers.user_of(table[: len(table) - 2 * cut], CALLER, DOOR) in (105, None)
+    assert callers.user_of(table[: len(table) - 2 * cut], CALLER, LISTENER) in (105, None)
 
 
 @pytest.mark.parametrize(

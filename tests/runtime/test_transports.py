@@ -66,8 +66,8 @@ async def open_tor(request: pytest.FixtureRequest) -> AsyncIterator[Transport]:
 async def open_tor_by_sockets(request: pytest.FixtureRequest) -> AsyncIterator[Transport]:
     network: TorNetwork = request.getfixturevalue("tor_network")
     control, socks = network.clients[0].endpoints()
-    with tempfile.TemporaryDirectory(prefix="hush-listeners-") as listeners:
-        transport = TorTransport(TorSettings(control=control, socks=socks, services=Path(listeners)))
+    with tempfile.TemporaryDirectory(prefix="hush-sockets-") as sockets:
+        transport = TorTransport(TorSettings(control=control, socks=socks, services=Path(sockets)))
         async with trio.open_nursery() as nursery:
             await nursery.start(transport.run)
             yield transport

@@ -37,8 +37,8 @@ Opened = Callable[[Endpoint], None]
 def torrc(state: Path, include: Path | None) -> str:
     """Return the configuration of a client tor that keeps its state in the directory `state`.
 
-    Both ports are Unix sockets in that directory, which nobody else may enter. `include` names a file of
-    further lines. Raises `UsageError` when a path holds what a torrc line cannot.
+    Its control and SOCKS ports are Unix sockets in that directory, which nobody else may enter. `include`
+    names a file of further lines. Raises `UsageError` when a path holds what a torrc line cannot.
     """
     lines = [
         "ClientOnly 1",
