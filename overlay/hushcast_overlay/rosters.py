@@ -19,7 +19,7 @@ from hushcast_protocol.base.standing import Standing, follow, restored
 from hushcast_protocol.base.wire import encode
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
-from hushcast_runtime.environment import LOOK_EVERY, Environment
+from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Change, Store, record_reader
 from hushcast_runtime.transports.base import TransportError
 
@@ -160,7 +160,7 @@ class RosterKeeper:
             moment = self._next_moment()
             # After a jump of the clock the directory is asked at once: it tells which time is right.
             while self._env.now() < moment and (asked or not self._clock.jump()):  # noqa: ASYNC110
-                await trio.sleep(min(max(0.0, moment - self._env.now()), LOOK_EVERY))
+                await trio.sleep(min(max(0.0, moment - self._env.now()), self._env.look_every))
 
     async def _compare_doubted(self) -> None:
         """Where a peer showed another roster, see whether the directories agreed on two: once a fetch."""

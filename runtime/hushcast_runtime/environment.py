@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import time
@@ -43,11 +44,13 @@ class Environment:
     """Seconds of a clock that nobody sets, from any beginning."""
     is_certain: Callable[[], bool] = _always
     """Whether `now` may be trusted so far that what is too old is deleted (`DaemonClock`)."""
+    look_every: float = LOOK_EVERY
+    """Seconds between looks at `now` of a task that sleeps until a moment: it may be set meanwhile."""
 
     async def sleep_until(self, moment: float) -> None:
         """Sleep until Unix time reaches `moment`, also if the clock is set or the machine sleeps."""
         while (left := moment - self.now()) > 0:  # noqa: ASYNC110 - no event tells of a clock being set
-            await trio.sleep(min(left, LOOK_EVERY))
+            await trio.sleep(min(left, self.look_every))
 
     def uniform(self, low: float, high: float) -> float:
         """Draw a number between `low` and `high`."""
@@ -101,12 +104,16 @@ def _seconds_in(file: Path) -> float:
         return 0.0
 
 
-def simulated_environment(seed: int | str, start: float = 0.0) -> Environment:
-    """Return an environment under trio's clock that replays from a seed; not for real daemons."""
+def simulated_environment(seed: int | str, start: float = 0.0, look_every: float = math.inf) -> Environment:
+    """Return an environment under trio's clock that replays from a seed; not for real daemons.
+
+    Its clock shows `start` and the seconds of trio's. To look at one that nobody sets took a sixth of the
+    time of simulated days; give `look_every` where it is set.
+    """
     source = random.Random(f"hushcast simulation {seed}")  # noqa: S311 - must replay; no secret comes of it
 
     async def compute(function: Callable[..., T], *args: Any) -> T:
         await trio.lowlevel.checkpoint()
         return function(*args)
 
-    return Environment(lambda: start + trio.current_time(), source.randbytes, compute)
+    return Environment(lambda: start + trio.current_time(), source.randbytes, compute, look_every=look_every)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
-from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Node, small_network, until
+from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Node, network_with_clocks_set, until
 
 from hushcast_protocol.content.bodies import Content
 
@@ -14,7 +14,7 @@ MONTH = 30 * 86_400.0
 @pytest.mark.parametrize("ahead", [2.0 * DAY_SECONDS, MONTH, -2.0 * DAY_SECONDS])
 @pytest.mark.parametrize("epochs", [1, 5])
 async def test_a_relay_with_a_wrong_clock_keeps_its_leases_and_works_on(ahead: float, epochs: int) -> None:
-    async with small_network(relays=4, epoch=EPOCH_SECONDS, origins=1) as net:
+    async with network_with_clocks_set(relays=4, epoch=EPOCH_SECONDS, origins=1) as net:
         ear = await net.clients[0].listen()
         relay = net.relays[0]
         relay.set_clock(ahead)
@@ -31,7 +31,7 @@ async def test_a_relay_with_a_wrong_clock_keeps_its_leases_and_works_on(ahead: f
 
 
 async def test_a_client_with_a_wrong_clock_keeps_its_unread_messages() -> None:
-    async with small_network(relays=3, epoch=600) as net:
+    async with network_with_clocks_set(relays=3, epoch=600) as net:
         client = net.clients[0]
         ear = await client.listen()
         ear.close()
@@ -52,7 +52,7 @@ async def test_a_client_with_a_wrong_clock_keeps_its_unread_messages() -> None:
 
 
 async def test_a_client_that_starts_with_a_wrong_clock_keeps_its_unread_messages() -> None:
-    async with small_network(relays=3, epoch=600) as net:
+    async with network_with_clocks_set(relays=3, epoch=600) as net:
         client = net.clients[0]
         ear = await client.listen()
         ear.close()
@@ -77,7 +77,7 @@ async def read_again(client: Node, count: int) -> list[bytes]:
 
 
 async def test_a_message_published_by_a_wrong_clock_arrives() -> None:
-    async with small_network(relays=4) as net:
+    async with network_with_clocks_set(relays=4) as net:
         ear = await net.clients[0].listen()
         for ahead in (2.0 * DAY_SECONDS, -2.0 * DAY_SECONDS):
             net.clients[1].set_clock(ahead)
@@ -88,7 +88,9 @@ async def test_a_message_published_by_a_wrong_clock_arrives() -> None:
 
 async def test_a_relay_that_lost_its_leases_is_told_again() -> None:
     """Nothing that it answers shows that it lost them: probes that enter there do."""
-    async with small_network(relays=6, clients=1, epoch=3600, origins=1, probes_an_epoch=60.0) as net:
+    async with network_with_clocks_set(
+        relays=6, clients=1, epoch=3600, origins=1, probes_an_epoch=60.0
+    ) as net:
         ear = await net.clients[0].listen()
         subscription = net.clients[0].route()
         tree = next(iter(subscription.planned.values())).installation.tree
@@ -117,7 +119,7 @@ async def start_wrong(node: Node, ahead: float) -> None:
 
 @pytest.mark.parametrize("ahead", [2.0, -2.0])
 async def test_a_relay_that_starts_with_a_wrong_clock_keeps_what_it_accepted(ahead: float) -> None:
-    async with small_network(relays=3, clients=1, epoch=600, origins=1) as net:
+    async with network_with_clocks_set(relays=3, clients=1, epoch=600, origins=1) as net:
         ear = await net.clients[0].listen()
         relay = net.relays[0]
         assert relay.daemon.overlay.relay is not None
@@ -134,7 +136,7 @@ async def test_a_relay_that_starts_with_a_wrong_clock_keeps_what_it_accepted(ahe
 
 
 async def test_a_clock_that_is_set_sends_nothing_around() -> None:
-    async with small_network(relays=6, clients=1, epoch=4 * 3600, origins=1) as net:
+    async with network_with_clocks_set(relays=6, clients=1, epoch=4 * 3600, origins=1) as net:
         await net.clients[0].listen()
         tree = next(iter(net.clients[0].route().planned.values())).installation.tree
         top = next(relay for relay in tree.children[None] if tree.children.get(relay))

@@ -9,7 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 import trio
-from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
+from small_network import (
+    DAY_SECONDS,
+    EPOCH_SECONDS,
+    ONE,
+    TWO,
+    Node,
+    SmallNetwork,
+    network_with_clocks_set,
+    until,
+)
 
 from hushcast_overlay.forwarding import FULL_PAUSE
 from hushcast_overlay.route import Route
@@ -28,7 +37,7 @@ async def start_wrong(net: SmallNetwork, node: Node) -> None:
 
 
 async def test_a_relay_keeps_what_it_accepted() -> None:
-    async with small_network(relays=3, origins=1) as net:
+    async with network_with_clocks_set(relays=3, origins=1) as net:
         ear = await net.clients[0].listen()
         relay = net.relays[0]
         assert relay.daemon.overlay.relay is not None
@@ -51,7 +60,7 @@ async def test_a_relay_keeps_what_it_accepted() -> None:
 
 
 async def test_a_relay_does_not_confirm_what_it_would_throw_away() -> None:
-    async with small_network(relays=4, origins=1, depth=2) as net:
+    async with network_with_clocks_set(relays=4, origins=1, depth=2) as net:
         ear = await net.clients[0].listen()
         tree = next(iter(net.clients[0].route().planned.values())).installation.tree
         below, top = next((below, top) for below, top in tree.parents.items() if top is not None)
@@ -69,7 +78,7 @@ async def test_a_relay_does_not_confirm_what_it_would_throw_away() -> None:
 
 
 async def test_a_client_does_not_confirm_what_it_would_throw_away() -> None:
-    async with small_network(relays=3) as net:
+    async with network_with_clocks_set(relays=3) as net:
         client = net.clients[0]
         (await client.listen()).close()
         await client.stop()
@@ -86,7 +95,7 @@ async def test_a_client_does_not_confirm_what_it_would_throw_away() -> None:
 
 async def test_subscriptions_that_waited_for_a_roster_do_not_go_on_together() -> None:
     """The directory could choose the moment, and see in the parcels which mailboxes are one daemon's."""
-    async with small_network(relays=3, clients=1) as net:
+    async with network_with_clocks_set(relays=3, clients=1) as net:
         client = net.clients[0]
         await client.listen(ONE)
         await client.listen(TWO)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import trio
-from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
+from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, network_with_clocks_set, until
 
 from hushcast_protocol.authorities.actions import Kept
 from hushcast_protocol.base.clocks import FOLLOWED_AFTER
@@ -56,7 +56,7 @@ def leases_of(relay: Node) -> list[Lease]:
 
 @pytest.mark.parametrize("ahead", LATER)
 async def test_a_roster_signed_for_a_time_to_come_is_taken_by_nobody_and_taken_back(ahead: int) -> None:
-    async with small_network(relays=6) as net:
+    async with network_with_clocks_set(relays=6) as net:
         ear = await net.clients[0].listen()
         held = net.clients[0].daemon.overlay.rosters.newest
         assert await publish(net, net.now + ahead * EPOCH_SECONDS) >= net.calendar.epoch(net.now) + ahead
@@ -75,7 +75,7 @@ async def test_a_roster_signed_for_a_time_to_come_is_taken_by_nobody_and_taken_b
 
 async def test_daemons_live_on_while_only_rosters_for_a_time_to_come_are_there() -> None:
     """The directory is not mended: it never takes back what it signed."""
-    async with small_network(relays=6) as net:
+    async with network_with_clocks_set(relays=6) as net:
         ear = await net.clients[0].listen()
 
         async def nothing(kept: Kept, now: float) -> None:
@@ -96,7 +96,7 @@ async def test_daemons_live_on_while_only_rosters_for_a_time_to_come_are_there()
 
 @pytest.mark.parametrize("ahead", [*LATER, -30, -87_600])
 async def test_a_clock_that_jumps_signs_nothing_wrong(ahead: int) -> None:
-    async with small_network(relays=6) as net:
+    async with network_with_clocks_set(relays=6) as net:
         await net.clients[0].listen()
         net.directory.set_clock(float(ahead * EPOCH_SECONDS))
         for _ in range(8):  # longer than a jump takes that nobody speaks against
@@ -110,7 +110,7 @@ async def test_a_clock_that_jumps_signs_nothing_wrong(ahead: int) -> None:
 @pytest.mark.parametrize("ahead", [30, 87_600])
 async def test_a_clock_that_stays_wrong_and_is_set_right_costs_some_rosters(ahead: int) -> None:
     """Without a Tor, which would have told; the daemons work on by the rosters that they hold."""
-    async with small_network(relays=6) as net:
+    async with network_with_clocks_set(relays=6) as net:
         ear = await net.clients[0].listen()
         net.directory.set_clock(float(ahead * EPOCH_SECONDS))
         await trio.sleep((FOLLOWED_AFTER + 4) * EPOCH_SECONDS)
@@ -126,7 +126,7 @@ async def test_a_clock_that_stays_wrong_and_is_set_right_costs_some_rosters(ahea
 @pytest.mark.parametrize("wrong", [30, -30])
 async def test_a_directory_that_starts_with_a_wrong_clock_forks_nothing(wrong: int) -> None:
     """It is set right within minutes, as time services do after a start."""
-    async with small_network(relays=6) as net:
+    async with network_with_clocks_set(relays=6) as net:
         await net.clients[0].listen()
         await net.directory.stop()
         right = net.environment

@@ -39,7 +39,7 @@ from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Drop, OverlayFra
 from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.counters import Counters
-from hushcast_runtime.environment import Environment, simulated_environment
+from hushcast_runtime.environment import LOOK_EVERY, Environment, simulated_environment
 from hushcast_runtime.store import Change, MemoryStore, Store
 from hushcast_runtime.tracing import FileTracer, NoTracer, Tracer
 from hushcast_runtime.transports.base import Listener, StreamHandler, Transport
@@ -61,12 +61,13 @@ CHECKS_ONCE = Checks(functools.cache(check_roster), functools.cache(roster_of))
 
 
 async def until(condition: Callable[[], Any], within: float = ARRIVES_WITHIN, what: str = "") -> None:
-    """Wait, on the virtual clock, until a condition holds."""
+    """Wait, on the virtual clock, until a condition holds: four looks a second, fewer if it may take days."""
     deadline = trio.current_time() + within
+    pause = max(0.25, within / 2000)
     while trio.current_time() < deadline:
         if condition():
             return
-        await trio.sleep(0.25)
+        await trio.sleep(pause)
     raise AssertionError(f"after {within} virtual seconds it is still not so: {what or condition}")
 
 
@@ -90,7 +91,8 @@ class Gate:
         self._open.set()
 
     async def passed(self) -> None:
-        await self._open.wait()
+        if not self._open.is_set():  # to wait takes a turn of the scheduler else
+            await self._open.wait()
 
 
 class GatedStream(trio.abc.Stream):
@@ -192,6 +194,7 @@ class Process:
     def set_clock(self, ahead: float) -> None:
         """Set the clock of its machine: so many seconds ahead of everybody's."""
         assert self.env is not None
+        assert self.env.look_every < math.inf, "in a network whose `clocks_are_set`"
         object.__setattr__(self.env, "now", lambda: self.network.now + ahead)
 
     async def stop(self) -> None:
@@ -418,13 +421,18 @@ class SmallNetwork:
         skews: Mapping[str, float] | None = None,
         probes_an_epoch: float = 0.0,
         directory: Callable[[SmallNetwork, int], Directory] | None = None,
+        clocks_are_set: bool = False,
         **profile: Any,
     ) -> None:
-        """`skews` are the seconds that a daemon's clock is ahead, by its name; `directory` makes another."""
+        """`skews` are the seconds that a daemon's clock is ahead, by its name; `directory` makes another.
+
+        Where `clocks_are_set` meanwhile, daemons look at theirs as real ones do.
+        """
         self.nursery = nursery
         self.seed = seed
         self.epoch = epoch
         self.skews = skews or {}
+        self.look_every = LOOK_EVERY if clocks_are_set else math.inf
         self.probes_an_epoch = probes_an_epoch
         self.profile = replace(HARDENED, **profile)
         self.net = Network("small", "hardened", epoch)
@@ -449,8 +457,8 @@ class SmallNetwork:
         return tracer
 
     def environment(self, name: str) -> Environment:
-        begin = BEGIN * self.epoch / EPOCH_SECONDS
-        return simulated_environment(f"{self.seed} {name}", begin + self.skews.get(name.split()[0], 0.0))
+        begin = BEGIN * self.epoch / EPOCH_SECONDS + self.skews.get(name.split()[0], 0.0)
+        return simulated_environment(f"{self.seed} {name}", begin, self.look_every)
 
     def add(self, name: str, is_relay: bool, store: Store | None = None) -> Node:
         """Make a daemon that is not started yet."""
@@ -549,3 +557,7 @@ async def small_network(
     finally:
         for tracer in network.tracers if network else ():
             tracer.close()
+
+
+network_with_clocks_set = functools.partial(small_network, clocks_are_set=True)
+"""As `small_network`; tests set the clocks of its daemons."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import resource
 import shutil
 from collections import namedtuple
@@ -100,7 +101,7 @@ async def test_before_anything_is_up(tmp_path: Path) -> None:
 
 class _NoNetwork(SmallNetwork):
     def __init__(self) -> None:
-        self.seed, self.epoch, self.skews = 1, EPOCH_SECONDS, {}
+        self.seed, self.epoch, self.skews, self.look_every = 1, EPOCH_SECONDS, {}, math.inf
 
 
 @pytest.mark.parametrize(

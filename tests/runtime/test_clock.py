@@ -10,7 +10,7 @@ import trio.testing
 
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_runtime.clock import DaemonClock
-from hushcast_runtime.environment import Environment, simulated_environment, system_environment
+from hushcast_runtime.environment import LOOK_EVERY, Environment, simulated_environment, system_environment
 from hushcast_runtime.tor.consensus import compare_clock, consensus_span
 from hushcast_runtime.transports.base import TransportError
 
@@ -38,7 +38,7 @@ class FakeTor:
 
 
 async def test_an_environment_has_the_trusted_time(autojump_clock: trio.testing.MockClock) -> None:
-    env = simulated_environment(1, BEGIN)
+    env = simulated_environment(1, BEGIN, LOOK_EVERY)
     clock = DaemonClock(env, CALENDAR)
     trusted = clock.environment()
     assert not trusted.is_certain()
@@ -58,7 +58,7 @@ async def test_an_environment_has_the_trusted_time(autojump_clock: trio.testing.
 async def test_who_sleeps_until_a_moment_hears_of_a_clock_set_right(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    env = simulated_environment(1, BEGIN)
+    env = simulated_environment(1, BEGIN, LOOK_EVERY)
     set_clock(env, -YEARS)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(env.sleep_until, BEGIN + 600)
@@ -70,7 +70,7 @@ async def test_who_sleeps_until_a_moment_hears_of_a_clock_set_right(
 
 
 async def test_tor_settles_a_jump(autojump_clock: trio.testing.MockClock) -> None:
-    env, tor = simulated_environment(1, BEGIN), FakeTor()
+    env, tor = simulated_environment(1, BEGIN, LOOK_EVERY), FakeTor()
     clock = DaemonClock(env, CALENDAR)
     set_clock(env, YEARS)
     clock.now()
