@@ -25,8 +25,8 @@ CASES = {
     "hardened": Asked(120, 8, publications=120),
     "paper": Asked(80, 4, publications=60, profile="paper"),
     # Into a second day: trees stay, or as published are new.
-    "hardened-days": Asked(16, 2, publications=40, epochs=25),
-    "paper-days": Asked(16, 2, publications=40, epochs=25, profile="paper"),
+    "hardened-days": Asked(12, 2, publications=40, epochs=25),
+    "paper-days": Asked(12, 2, publications=40, epochs=25, profile="paper"),
 }
 FIRST_HOURS = 2.5  # of the day, over when a simulation begins
 

@@ -22,7 +22,7 @@ from hushcast_protocol.base.standing import UNSEAT_AFTER
 from hushcast_protocol.content.topics import parse_topic
 from hushcast_protocol.overlay.leases import lease_id, lease_word
 
-EPOCH = 3600
+EPOCH = 1200
 PERIOD = UNSEAT_AFTER + 1  # epochs: listed in one, then gone for long enough to lose its seats
 KEPT_BACK = 0.6  # epochs that the directory lets the unlucky wait
 

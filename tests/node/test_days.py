@@ -137,7 +137,7 @@ READINGS = make_topic("readings", ["level:0..65535"], TopicSecret(bytes(range(32
 async def test_nothing_is_lost_or_doubled_over_two_changes_of_day_with_clocks_apart(clocks: str) -> None:
     """Messages on a label and on a private range topic, every other of them inside the range.
 
-    One a second around midnight, where clocks that are apart matter, else one in five seconds.
+    One a second around midnight, where clocks that are apart matter, else four a minute.
     """
     async with small_network(relays=6, epoch=SHORT_EPOCH, skews=CLOCKS[clocks]) as net:
         subscriber, publisher = net.clients
@@ -157,11 +157,11 @@ async def test_nothing_is_lost_or_doubled_over_two_changes_of_day_with_clocks_ap
                 content = Content(payload, {"level": level})
                 publishing.start_soon(publisher.daemon.service.publish, READINGS, content)
                 to_midnight = abs(net.now - net.calendar.day_start(net.calendar.day(net.now + DAY / 2)))
-                await trio.sleep(1 if to_midnight < SHORT_EPOCH else 5)
+                await trio.sleep(1 if to_midnight < SHORT_EPOCH else 15)
         await label.hears(len(sent))
         await inside.hears(len(wanted))
         await trio.sleep(2 * SHORT_EPOCH)
-        assert len(sent) > 2 * 2 * SHORT_EPOCH + 2 * DAY / 5 - 60
+        assert len(sent) > 2 * 2 * SHORT_EPOCH + 2 * DAY / 15 - 20
         assert sorted(label.payloads) == sorted(sent)
         assert sorted(inside.payloads) == sorted(wanted)
         assert {received.values["level"] for received in inside.heard} == {1000, 1500, 2001}

@@ -38,13 +38,13 @@ def test_directories_that_never_cut_list_all_relays() -> None:
 def test_over_a_change_of_day_with_relays_that_come_and_go_nothing_is_lost_or_twice() -> None:
     result = simulate(
         Scenario(
-            nodes=18,
+            nodes=14,
             subscribers=2,
             publications=150,
             topics=3,
             depth=3,
             authorities=1,
-            shard_size=6,
+            shard_size=4,
             minutes=23.0 * 60,
             faults=Faults(churn=0.01 * AN_EPOCH),
         )
