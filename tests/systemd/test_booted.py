@@ -470,6 +470,7 @@ def delivered(machine: Machine) -> int:
 def newer(package: Path, directory: Path) -> Path:
     """Return the same package with a higher version: its files are not unpacked for that."""
     root, new = directory / "root", directory / "new.deb"
+    root.mkdir()
     subprocess.run(["dpkg-deb", "--control", package, root / "DEBIAN"], check=True)
     control = root / "DEBIAN" / "control"
     control.write_text(re.sub(r"^Version: (.*)$", r"Version: \1+1", control.read_text(), flags=re.MULTILINE))
