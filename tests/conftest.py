@@ -11,6 +11,8 @@ import logging
 import os
 import re
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+ROOT = Path(__file__).parents[1]
 TOR_READY_WITHIN = 240.0  # seconds; measured 14, and 90 where three others computed, too
 TESTNETS = {"tor_testnet", "tcp_testnet"}  # fixtures that run for a whole session, once asked for
 MARKS = ("tor", "processes", "containers", "network", "spark")
@@ -181,6 +184,22 @@ def tor_network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TorNetwork
     network = trio.run(_up, directory)
     yield network
     trio.run(processes.stop, network.processes)
+
+
+@pytest.fixture(scope="session")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with sdist and wheel, the wheel made from the sdist, for all tests that install one.
+
+    Made with the build backend that is installed for development: to install it twice more takes as long.
+    """
+    directory = tmp_path_factory.mktemp("dist")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(directory), str(ROOT)]
+    done = subprocess.run(
+        command, cwd=directory, env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return directory
 
 
 async def _up(directory: Path) -> TorNetwork:

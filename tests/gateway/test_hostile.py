@@ -183,7 +183,7 @@ async def test_honest_clients_go_on_beside_hostile_ones(gateway: Gateway) -> Non
         most = await attacked(gateway, crowd, [], SECONDS or 2)
         for name in ATTACKS if SECONDS else ():
             most = max(most, await attacked(gateway, crowd, [name], SECONDS))
-        most = max(most, await attacked(gateway, crowd, list(ATTACKS), SECONDS or 5))
+        most = max(most, await attacked(gateway, crowd, list(ATTACKS), SECONDS or 3))
         await crowd.settle()
         await moment(lambda: gateway.files <= files)
         assert gateway.files <= files

@@ -468,12 +468,28 @@ def delivered(machine: Machine) -> int:
 
 
 def newer(package: Path, directory: Path) -> Path:
-    """Return the same package with a higher version."""
-    subprocess.run(["dpkg-deb", "--raw-extract", package, directory / "root"], check=True)
-    control = directory / "root" / "DEBIAN" / "control"
+    """Return the same package with a higher version: its files are not unpacked for that."""
+    root, new = directory / "root", directory / "new.deb"
+    root.mkdir()
+    subprocess.run(["dpkg-deb", "--control", package, root / "DEBIAN"], check=True)
+    control = root / "DEBIAN" / "control"
     control.write_text(re.sub(r"^Version: (.*)$", r"Version: \1+1", control.read_text(), flags=re.MULTILINE))
-    subprocess.run(["dpkg-deb", "-Znone", "--build", directory / "root", directory / "new.deb"], check=True)
-    return directory / "new.deb"
+    subprocess.run(["dpkg-deb", "-Znone", "--build", root, new], check=True)
+    data = members(package)[2]
+    assert data.startswith(b"data.tar ")
+    new.write_bytes(b"".join([b"!<arch>\n", *members(new)[:2], data]))
+    return new
+
+
+def members(package: Path) -> list[bytes]:
+    """Return the members of an archive of `ar`, each with its head: the version, control, files."""
+    archive, found, start = package.read_bytes(), [], 8
+    while start < len(archive):
+        size = int(archive[start + 48 : start + 58])
+        end = start + 60 + size + size % 2
+        found.append(archive[start:end])
+        start = end
+    return found
 
 
 def test_removal_stops_and_keeps_purging_leaves_nothing(machine: Machine, network: str) -> None:

@@ -17,7 +17,7 @@ sys.path[:0] = [str(HERE), str(GATEWAY / "clients"), str(GATEWAY)]
 
 from running_net import LONG_EPOCH, RunningTestnet  # noqa: E402
 
-EPOCH = 20  # seconds
+EPOCH = 60  # seconds; in each, relays renew what they hold of subscriptions by circuits of their own
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ import hushcast
 
 PROGRAMS = [sys.executable, str(Path(__file__).with_name("located_programs.py"))]
 COMMAND = [sys.executable, "-m", "hushcast_cli.main", "located"]
+LOOK_EVERY = 0.1  # seconds; a command takes several
 KINDS = ("tcp", "tcp6", "udp", "udp6", "raw", "raw6")
 
 
@@ -48,7 +49,7 @@ class Scene:
         with trio.fail_after(120):
             while process.poll() is None:
                 self.look()
-                await trio.sleep(0.02)
+                await trio.sleep(LOOK_EVERY)
             async for part in process.stdout:
                 told += part
         assert process.returncode == 0, told
@@ -92,17 +93,17 @@ class Scene:
 
     def look(self) -> None:
         """Look at the sockets of all that runs: theirs are Unix sockets alone."""
+        owned: dict[int, str] = {}
         for name, pid in self._pids.items():
             with suppress(FileNotFoundError, ProcessLookupError):
-                owned = socket_owners([pid])
-                for kind in KINDS:
-                    self.strange |= {
-                        (name, kind) for *_, inode, _ in connections(pid, kind) if inode in owned
-                    }
+                owned |= dict.fromkeys(socket_owners([pid]), name)
                 self.strange |= {(name, path) for path in unix_paths(pid)} - {
                     (name, ""),
                     ("provider", f"{self.folder}/state/doctor.sock"),
                 }
+        for kind in KINDS:  # they have our network: one look at the kernel's table is for all
+            lines = connections(os.getpid(), kind)
+            self.strange |= {(owned[inode], kind) for *_, inode, _ in lines if inode in owned}
 
     async def _start(self, name: str, *arguments: str) -> None:
         start = functools.partial(

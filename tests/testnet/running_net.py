@@ -81,13 +81,24 @@ class RunningTestnet:
         async with hushcast.connect(self.socket(name)) as daemon:
             assert await daemon.unsubscribe(topic)
 
+    async def forget(self, topic: str, *names: str) -> None:
+        """End the subscriptions to a topic of these daemons: each takes work in every epoch."""
+        for name in names:
+            async with hushcast.connect(self.socket(name)) as daemon:
+                await daemon.unsubscribe(topic)
+
     async def status(self, name: str) -> dict:
         async with hushcast.connect(self.socket(name)) as daemon:
             return await daemon.status()
 
     @asynccontextmanager
-    async def listening(self, name: str, topic: str, within: float = 90) -> AsyncIterator[Listening]:
-        """Subscribe, and collect what is shown until the block ends."""
+    async def listening(
+        self, name: str, topic: str, within: float = 90, keep: bool = False
+    ) -> AsyncIterator[Listening]:
+        """Subscribe, and collect what is shown until the block ends, and with it the subscription.
+
+        If it is to be kept, relays renew what they hold of it each epoch, and so in all tests that follow.
+        """
         async with AsyncExitStack() as held:
             daemon = await held.enter_async_context(hushcast.connect(self.socket(name), reconnect=False))
             with trio.fail_after(within):
@@ -103,6 +114,8 @@ class RunningTestnet:
                 nursery.start_soon(collect)
                 yield listening
                 nursery.cancel_scope.cancel()
+        if not keep:
+            await self.forget(topic, name)
 
     async def restart(self, name: str, number: signal.Signals) -> None:
         """End a daemon or the directory, start it again with its configuration, wait until it is ready."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,23 +23,25 @@ def socket_owners(pids: list[int]) -> dict[int, int]:
 
 def look_at_sockets(
     pids: dict[str, int], tor_pids: set[int], doors: set[int]
-) -> tuple[int, set[tuple[str, tuple[str, int], tuple[str, int]]]]:
-    """Look at every internet socket; return how many are connected, and to whom but their tor."""
+) -> tuple[Counter[str], set[tuple[str, tuple[str, int], tuple[str, int]]]]:
+    """Look at every internet socket; return how many of each are connected, and to whom but their tor."""
     owners = socket_owners([*pids.values(), *tor_pids])
-    connected, strange = 0, set()
-    for name, pid in pids.items():
+    connected, strange = Counter[str](), set()
+    names = {pid: name for name, pid in pids.items()}
+    # The kernel's table is of a network namespace, and as long for one process as for all.
+    for pid in {Path(f"/proc/{pid}/ns/net").readlink(): pid for pid in names}.values():
         table = [line for kind in ("tcp", "tcp6") for line in connections(pid, kind)]
         inodes = {(local, remote): inode for local, remote, inode, _ in table}
         for kind in ("udp", "udp6", "raw", "raw6"):
-            assert not [line for line in connections(pid, kind) if owners.get(line[2]) == pid]
+            assert not [line for line in connections(pid, kind) if owners.get(line[2]) in names]
         for local, remote, inode, listens in table:
-            if owners.get(inode) != pid:
+            if (name := names.get(owners.get(inode, 0))) is None:
                 continue
             assert local[0] == LOOPBACK, f"{name} has a socket on another address than 127.0.0.1"
             if listens:
                 continue
             assert remote[0] == LOOPBACK, f"{name} is connected to another machine"
-            connected += 1
+            connected[name] += 1
             # Opened by us to a door of tor, or by tor to our onion service.
             if remote[1] not in doors and owners.get(inodes.get((remote, local), 0)) not in tor_pids:
                 strange.add((name, local, remote))

@@ -95,8 +95,6 @@ async def live_through_everything(net: Any, link: str) -> list[str]:
     await read_a_bad_configuration(net, relay)
     metrics = [await scrape(socket) for socket in sockets]
     assert re.search(r"^hushcast_messages_delivered_total [1-9]", metrics[1], re.MULTILINE)
-    for topic in (OPEN, link):
-        await net.unsubscribe(reader, topic)
     return [*texts, *metrics, *found]
 
 

@@ -55,11 +55,10 @@ async def converse_under_eyes(directory: Path, tor_network: TorNetwork) -> Conve
 
     async def look() -> None:
         while True:
-            for name, pid in pids.items():
-                looks = [look_at_sockets({name: pid}, tor_pids, doors) for _ in range(2)]
-                connected[name] += looks[0][0]
-                # What was opened or closed while the kernel's table was read has no owner yet or any more.
-                strange.update(looks[0][1] & looks[1][1])
+            looks = [look_at_sockets(pids, tor_pids, doors) for _ in range(2)]
+            connected.update(looks[0][0])
+            # What was opened or closed while the kernel's table was read has no owner yet or any more.
+            strange.update(looks[0][1] & looks[1][1])
             await trio.sleep(0.5)
 
     sockets = {member.name: Path(member.socket or "") for member in loaded.nodes}

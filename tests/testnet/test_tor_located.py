@@ -1,4 +1,4 @@
-"""A located feed over a private Tor network, whose provider leaves out one interval of ten."""
+"""A located feed over a private Tor network, whose provider leaves out one interval of six."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import trio
 from located_scene import Scene
 from sockets_seen import look_at_sockets
 
+from hushcast_located.following.kept import Keeping
 from hushcast_testnet import testnet
 
 pytestmark = [pytest.mark.tor, pytest.mark.processes]
 
 HERE = {"lat": 60.17, "lon": 24.94}
 SUBSCRIBERS = ("ann", "bob", "cid", "dot")
-INTERVALS, LEFT_OUT = 10, 6
+INTERVALS, LEFT_OUT = 6, 4
 INTERVAL = 12  # seconds; a message takes some over Tor, and there are two on the way
 PATIENCE = 6.0  # seconds that a subscriber gives the answer that another has overtaken
 
@@ -48,6 +49,11 @@ async def test_an_interval_that_the_provider_leaves_out_is_caught(
         for name in SUBSCRIBERS:
             await scene.until(name, "Interval", INTERVALS - 1, 60)
         nursery.cancel_scope.cancel()
+    await tor_testnet.forget((tmp_path / "feed.link").read_text(), daemons["provider"])
+    for name in SUBSCRIBERS:
+        kept = Keeping(tmp_path / name, "feed")
+        await tor_testnet.forget(kept.load().answers, daemons[name])
+        kept.close()
     caught = []
     for name in SUBSCRIBERS:
         told = scene.told[name]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 from client_kinds import KINDS, require
 from fleet_scene import POSITION, PURPOSES, Car, Fleet, FleetHouse, fleet_houses
 from mosquitto_client import MosquittoClient
@@ -64,6 +65,7 @@ def test_a_cars_position_comes_to_whom_it_is_for_and_after_a_withdrawal_to_nobod
     for client in clients.values():
         assert client._came.empty()
     nothing_shows(net, fleet, stranger.found)
+    trio.run(net.forget, hushcast.read_link(fleet.link), *DAEMONS.values(), STRANGER)
 
 
 def consent(car: Car, fleet: Fleet, stranger: Stranger, clients: dict[str, MqttClient]) -> None:

@@ -73,7 +73,7 @@ async def test_no_daemon_has_a_connection_but_to_its_tor(tor_testnet) -> None:
         for number in range(10):
             ids.add(await net.publish("client-2", topic, str(number)))
             looks = [look_at_sockets(pids, tor_pids, doors) for _ in range(2)]
-            connected += looks[0][0]
+            connected += looks[0][0].total()
             # What was opened or closed while the kernel's table was read has no owner yet or any more.
             strange += looks[0][1] & looks[1][1]
         await listening.until(ids)
@@ -181,9 +181,9 @@ async def test_a_daemon_with_a_tor_process_of_its_own_takes_part(tor_testnet, tm
 async def test_restarting_the_directory_and_each_daemon_loses_no_subscription(tor_testnet) -> None:
     topic = fresh_topic("restarts")
     net = tor_testnet
-    async with net.listening("client-1", topic):
+    async with net.listening("client-1", topic, keep=True):
         pass
-    async with net.listening("relay-4", topic):
+    async with net.listening("relay-4", topic, keep=True):
         pass
     ids = set()
     daemons = net.daemons

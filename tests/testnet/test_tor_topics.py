@@ -131,6 +131,7 @@ async def test_only_what_lies_in_a_geographic_box_arrives(tor_testnet, tmp_path)
     shown = {message["payload"]: message["attributes"] for message in listener.messages}
     assert shown == {f"inside {number}": expected for number, (_, expected) in enumerate(INSIDE)}
     assert len(listener.messages) == len(INSIDE), "none comes twice"
+    await net.forget(link.read_text().strip(), "client-1")
 
 
 async def test_a_private_topic_reaches_only_those_with_its_link(tor_testnet, tmp_path) -> None:
@@ -158,3 +159,5 @@ async def test_a_private_topic_reaches_only_those_with_its_link(tor_testnet, tmp
     secret = link.read_text().strip()
     for daemon in net.daemons:
         assert secret not in (Path(net.member(daemon).config).parent / "log").read_text()
+    await net.forget(secret, "client-1")
+    await net.forget(name, "relay-2")

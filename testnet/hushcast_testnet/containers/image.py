@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import shutil
 import sys
 import tempfile
@@ -32,7 +33,7 @@ _PACKAGES = (
     "testnet",
     "cli",
 )
-_CACHE = "*/__pycache__/*"
+_BUILT_BY = "hatchling"
 
 
 async def require_image(engine: Engine, progress: Callable[[str], None]) -> str:
@@ -51,12 +52,7 @@ async def require_image(engine: Engine, progress: Callable[[str], None]) -> str:
     with tempfile.TemporaryDirectory(prefix="hushcast-image-") as folder:
         context = Path(folder)
         shutil.copy(_CONTAINERFILE, context)
-        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet"]
-        await trio.run_process(
-            [*pip, "--wheel-dir", str(context / "wheels"), str(_ROOT)],
-            capture_stdout=True,
-            capture_stderr=True,
-        )
+        await _make_wheels(context / "dependencies", context / "wheels")
         # In a build podman would need more of the kernel than it has in a container of its own.
         isolation = ["--isolation", "chroot"] if engine.program == "podman" else []
         argument = f"BASE={base}"
@@ -68,6 +64,19 @@ async def require_image(engine: Engine, progress: Callable[[str], None]) -> str:
                 f"{error} (where no registry of images is reached, tools/require-podman makes Debian's image)"
             ) from None
     return name
+
+
+async def _make_wheels(dependencies: Path, ours: Path) -> None:
+    """Put what others wrote into one folder, and our own wheel into another."""
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet"]
+    if importlib.util.find_spec(_BUILT_BY) is not None:
+        pip.append("--no-build-isolation")  # it would be fetched and installed once more
+    await trio.run_process(
+        [*pip, "--wheel-dir", str(dependencies), str(_ROOT)], capture_stdout=True, capture_stderr=True
+    )
+    ours.mkdir()
+    for wheel in dependencies.glob("hushcast-*.whl"):
+        wheel.rename(ours / wheel.name)
 
 
 def _digest() -> str:
