@@ -10,7 +10,10 @@ import itertools
 import logging
 import os
 import re
+import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -137,19 +140,57 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.line(reason)
 
 
+SOME_PLANS = """
+from pyspark.sql import functions as F
+from hushcast_analytics.keeping import kept
+from hushcast_analytics.session import open_session
+spark = open_session("local[1]", "classes", spark_driver_extraJavaOptions=f"-XX:ArchiveClassesAtExit={MADE}")
+rows = kept(spark.createDataFrame([("a", 1), ("b", 2)], "name string, number long"))
+sums = rows.groupBy("name").agg(F.sum("number").alias("sum"), F.countDistinct("number").alias("of"))
+rows.join(sums, "name", "left").where("sum > 0").orderBy("name").distinct().collect()
+rows.mapInArrow(lambda batches: batches, rows.schema).write.parquet(OUT)
+spark.stop()
+"""
+"""What loads most of Spark's classes that small analyses need."""
+
+
 @pytest.fixture(scope="session")
 def quick_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment of programs that run Spark on little data: many plans and classes, few rows."""
-    directory = tmp_path_factory.mktemp("spark-conf")
     # To compile each stage takes several times as long as to interpret it.
-    settings = ("spark.sql.codegen.wholeStage false", "spark.sql.codegen.factoryMode NO_CODEGEN")
-    (directory / "spark-defaults.conf").write_text("\n".join(settings) + "\n")
+    settings = ("spark.sql.codegen.wholeStage=false", "spark.sql.codegen.factoryMode=NO_CODEGEN")
+    arguments = " ".join(f"--conf {setting}" for setting in settings)
     # The JVM's second compiler would never earn back what it takes.
     java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     # Room for what planning loads and compiles: it took an eighth of the time to collect and to sweep it.
     java += " -XX:InitialRAMPercentage=6 -XX:NewRatio=1 -XX:MetaspaceSize=512m"
     java += " -XX:ReservedCodeCacheSize=240m -XX:-UseCodeCacheFlushing"
-    return {**os.environ, "SPARK_CONF_DIR": str(directory), "JDK_JAVA_OPTIONS": java}
+    env = {
+        **os.environ,
+        # It stands on Java's class path, where there may be nothing but archives, and always the same ones.
+        "SPARK_CONF_DIR": str(Path(sys.prefix) / "no-spark-conf"),
+        "PYSPARK_SUBMIT_ARGS": f"{arguments} pyspark-shell",
+        "JDK_JAVA_OPTIONS": f"{java} -Xlog:cds*=off",
+    }
+    return shared_classes(env, tmp_path_factory.mktemp("classes"))
+
+
+def shared_classes(env: dict[str, str], directory: Path) -> dict[str, str]:
+    """Have each Java map Spark's classes as one has parsed and verified them: it takes half of a short run.
+
+    They are kept beside what is installed; Java itself leaves them where its own or Spark's version is another.
+    """
+    file = Path(sys.prefix) / "spark-classes.jsa"
+    if not file.exists():
+        made = directory / "classes.jsa"
+        program = f"OUT, MADE = {str(directory / 'rows')!r}, {str(made)!r}\n{SOME_PLANS}"
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=600
+        )
+        assert done.returncode == 0, done.stderr
+        shutil.move(made, file)
+    java = env["JDK_JAVA_OPTIONS"]
+    return {**env, "JDK_JAVA_OPTIONS": f"{java} -XX:SharedArchiveFile={file}"}
 
 
 @pytest.fixture(scope="session")
@@ -163,7 +204,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory, quick_spark: dict[str, str])
         session = open_session(
             "local[2]",
             "tests",
-            spark_sql_shuffle_partitions="2",
+            spark_sql_shuffle_partitions="1",
+            spark_default_parallelism="1",
+            spark_sql_optimizer_runtime_bloomFilter_enabled="false",
             # To plan anew after each stage takes longer than the stage.
             spark_sql_adaptive_enabled="false",
             spark_local_dir=str(tmp_path_factory.mktemp("spark")),
