@@ -5,16 +5,17 @@ A lane of `make test` loads only the files that have a test for it: to load all 
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import itertools
 import logging
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -176,19 +177,20 @@ def quick_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def shared_classes(env: dict[str, str], directory: Path) -> dict[str, str]:
-    """Have each Java map Spark's classes as one has parsed and verified them: it takes half of a short run.
+    """Have each Java map Spark's classes as one has parsed and verified them: that is a third of a short run.
 
-    They are kept beside what is installed; Java itself leaves them where its own or Spark's version is another.
+    They are kept beside what is installed; Java itself leaves them where it or Spark is of another version.
     """
-    file = Path(sys.prefix) / "spark-classes.jsa"
-    if not file.exists():
-        made = directory / "classes.jsa"
-        program = f"OUT, MADE = {str(directory / 'rows')!r}, {str(made)!r}\n{SOME_PLANS}"
-        done = subprocess.run(
-            [sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=600
-        )
-        assert done.returncode == 0, done.stderr
-        shutil.move(made, file)
+    file = Path(sys.prefix) / f"spark-{version('pyspark')}-classes.jsa"
+    with file.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another lane may be at it
+        if not file.exists():
+            made = file.with_suffix(".made")
+            program = f"OUT, MADE = {str(directory / 'rows')!r}, {str(made)!r}\n{SOME_PLANS}"
+            command = [sys.executable, "-c", program]
+            done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600, check=False)
+            assert done.returncode == 0, done.stderr
+            made.replace(file)
     java = env["JDK_JAVA_OPTIONS"]
     return {**env, "JDK_JAVA_OPTIONS": f"{java} -XX:SharedArchiveFile={file}"}
 

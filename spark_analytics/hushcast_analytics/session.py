@@ -94,6 +94,9 @@ def open_session(
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     _look_up_once(session)
+    # For each table Spark would look in Java's stack for the line that made it, and there is none of ours.
+    for form in ("short", "long"):
+        session.sparkContext.setLocalProperty(f"callSite.{form}", name)
     return session
 
 
