@@ -94,10 +94,14 @@ def open_session(
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     _look_up_once(session)
-    # For each table Spark would look in Java's stack for the line that made it, and there is none of ours.
+    _name_call_sites(session, name)
+    return session
+
+
+def _name_call_sites(session: SparkSession, name: str) -> None:
+    """Name what this thread makes: for each table Spark would look in Java's stack for a line of ours."""
     for form in ("short", "long"):
         session.sparkContext.setLocalProperty(f"callSite.{form}", name)
-    return session
 
 
 def _look_up_once(session: SparkSession) -> None:
