@@ -5,6 +5,7 @@ A lane of `make test` loads only the files that have a test for it: to load all 
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import itertools
 import logging
@@ -14,6 +15,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -140,19 +142,58 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.line(reason)
 
 
+SOME_PLANS = """
+from pyspark.sql import functions as F
+from hushcast_analytics.keeping import kept
+from hushcast_analytics.session import open_session
+spark = open_session("local[1]", "classes", spark_driver_extraJavaOptions=f"-XX:ArchiveClassesAtExit={MADE}")
+rows = kept(spark.createDataFrame([("a", 1), ("b", 2)], "name string, number long"))
+sums = rows.groupBy("name").agg(F.sum("number").alias("sum"), F.countDistinct("number").alias("of"))
+rows.join(sums, "name", "left").where("sum > 0").orderBy("name").distinct().collect()
+rows.mapInArrow(lambda batches: batches, rows.schema).write.parquet(OUT)
+spark.stop()
+"""
+"""What loads most of Spark's classes that small analyses need."""
+
+
 @pytest.fixture(scope="session")
 def quick_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment of programs that run Spark on little data: many plans and classes, few rows."""
-    directory = tmp_path_factory.mktemp("spark-conf")
     # To compile each stage takes several times as long as to interpret it.
-    settings = ("spark.sql.codegen.wholeStage false", "spark.sql.codegen.factoryMode NO_CODEGEN")
-    (directory / "spark-defaults.conf").write_text("\n".join(settings) + "\n")
+    settings = ("spark.sql.codegen.wholeStage=false", "spark.sql.codegen.factoryMode=NO_CODEGEN")
+    arguments = " ".join(f"--conf {setting}" for setting in settings)
     # The JVM's second compiler would never earn back what it takes.
     java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     # Room for what planning loads and compiles: it took an eighth of the time to collect and to sweep it.
     java += " -XX:InitialRAMPercentage=6 -XX:NewRatio=1 -XX:MetaspaceSize=512m"
     java += " -XX:ReservedCodeCacheSize=240m -XX:-UseCodeCacheFlushing"
-    return {**os.environ, "SPARK_CONF_DIR": str(directory), "JDK_JAVA_OPTIONS": java}
+    env = {
+        **os.environ,
+        # It stands on Java's class path, where there may be nothing but archives, and always the same ones.
+        "SPARK_CONF_DIR": str(Path(sys.prefix) / "no-spark-conf"),
+        "PYSPARK_SUBMIT_ARGS": f"{arguments} pyspark-shell",
+        "JDK_JAVA_OPTIONS": f"{java} -Xlog:cds*=off",
+    }
+    return shared_classes(env, tmp_path_factory.mktemp("classes"))
+
+
+def shared_classes(env: dict[str, str], directory: Path) -> dict[str, str]:
+    """Have each Java map Spark's classes as one has parsed and verified them: that is a third of a short run.
+
+    They are kept beside what is installed; Java itself leaves them where it or Spark is of another version.
+    """
+    file = Path(sys.prefix) / f"spark-{version('pyspark')}-classes.jsa"
+    with file.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another lane may be at it
+        if not file.exists():
+            made = file.with_suffix(".made")
+            program = f"OUT, MADE = {str(directory / 'rows')!r}, {str(made)!r}\n{SOME_PLANS}"
+            command = [sys.executable, "-c", program]
+            done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600, check=False)
+            assert done.returncode == 0, done.stderr
+            made.replace(file)
+    java = env["JDK_JAVA_OPTIONS"]
+    return {**env, "JDK_JAVA_OPTIONS": f"{java} -XX:SharedArchiveFile={file}"}
 
 
 @pytest.fixture(scope="session")
@@ -166,7 +207,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory, quick_spark: dict[str, str])
         session = open_session(
             "local[2]",
             "tests",
-            spark_sql_shuffle_partitions="2",
+            spark_sql_shuffle_partitions="1",
+            spark_default_parallelism="1",
+            spark_sql_optimizer_runtime_bloomFilter_enabled="false",
             # To plan anew after each stage takes longer than the stage.
             spark_sql_adaptive_enabled="false",
             spark_local_dir=str(tmp_path_factory.mktemp("spark")),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
+from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -126,6 +128,7 @@ def _analysed(
     lanes += [carrier.steps() for carrier in (central, brokers) if carrier]
     # The longest first, or it would go on alone in the end.
     lanes.sort(key=lambda lane: -sum(step.cost for step in lane))
+    lanes = [[_inheriting(spark, step) for step in lane] for lane in lanes]
     go_through(lanes, progress, at_once=AT_ONCE, live=live, interrupt=spark.stop)
     for each in watched:
         each.add_to(findings)
@@ -137,6 +140,11 @@ def _analysed(
         _keep(spark, out, profiles, findings)
     (out / "summary.json").write_text(json.dumps(summary_of(findings), indent=1) + "\n")
     return findings
+
+
+def _inheriting(spark: SparkSession, step: Step) -> Step:
+    """Give the thread of a step what `open_session` set for this one."""
+    return replace(step, do=inheritable_thread_target(spark)(step.do))
 
 
 def _keep(spark: SparkSession, out: Path, profiles: list[ProfileRuns], findings: Findings) -> None:

@@ -24,11 +24,15 @@ LITTLE = {
     # To plan anew after each stage takes longer than the stage.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
+    # A filter for what a join will not need takes a job of its own, and megabytes a task, over any rows.
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
 }
 """What helps where plans take longer than rows."""
 _LITTLE_JAVA = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # the second compiler would never earn its time back
 )
+_FUNCTIONS = "org.apache.spark.sql.functions"
+_CLASSES = ("functions", "PythonUtils", _FUNCTIONS, "org.apache.spark.sql.classic.SparkSession")
 
 
 def open_session(
@@ -88,7 +92,29 @@ def open_session(
     builder = SparkSession.builder
     for key, value in chosen.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    _look_up_once(session)
+    _name_call_sites(session, name)
+    return session
+
+
+def _name_call_sites(session: SparkSession, name: str) -> None:
+    """Name what this thread makes: for each table Spark would look in Java's stack for a line of ours."""
+    for form in ("short", "long"):
+        session.sparkContext.setLocalProperty(f"callSite.{form}", name)
+
+
+def _look_up_once(session: SparkSession) -> None:
+    """Keep the classes of Java that columns are made by.
+
+    Java would search all of Spark's archives for them for each column: a twentieth of small analyses.
+    """
+    java: Any = session.sparkContext._jvm
+    for name in _CLASSES:
+        setattr(java, name, getattr(java, name))
+    for functions in (java.functions, getattr(java, _FUNCTIONS)):
+        for name in ("col", "lit"):
+            setattr(functions, name, getattr(functions, name))
 
 
 def wait_for_workers(

@@ -15,7 +15,7 @@ from hushcast_analytics.lab.networks import SCANNER, Lab
 
 pytestmark = pytest.mark.spark
 
-LAB = Lab(runs=2, topics=2, relays=24, depth=2, listed=True, messages=4, scan=True, seed=7)
+LAB = Lab(runs=2, topics=2, relays=24, depth=2, listed=True, messages=2, scan=True, seed=7)
 ADVERSARY = Adversary((0.25, 0.5), active=True, clients=(SCANNER,))
 
 
@@ -64,9 +64,13 @@ def test_those_with_most_peers_are_chosen_by_degree(spark: SparkSession) -> None
     assert {name for _, name, _ in nodes(colluders(Adversary((0.25,), "degree"), relays, seen))} == {"hub"}
 
 
-def posteriors(case: Case) -> set[tuple[str, ...]]:
+@pytest.fixture(scope="module")
+def examination(case: Case) -> Examination:
+    return Examination(case, ADVERSARY)
+
+
+def posteriors(examination: Examination) -> set[tuple[str, ...]]:
     """What all attacks on subscribers believe, and who the colluders are."""
-    examination = Examination(case, ADVERSARY)
     found = nodes(examination.view("topic").members)
     for name in ("parent-of-interior", "install-depth", "traffic-share", "active-scan", "first-spy"):
         rows = examination.posterior(ATTACKS[name])
@@ -75,8 +79,8 @@ def posteriors(case: Case) -> set[tuple[str, ...]]:
 
 
 @pytest.fixture(scope="module")
-def honest_view(case: Case) -> set[tuple[str, ...]]:
-    return posteriors(case)
+def honest_view(examination: Examination) -> set[tuple[str, ...]]:
+    return posteriors(examination)
 
 
 def untrue(case: Case, members: DataFrame) -> Case:
@@ -104,16 +108,19 @@ def unseen(case: Case, members: DataFrame) -> Case:
 
 @pytest.mark.parametrize("change", [untrue, unseen])
 def test_neither_truth_nor_what_honest_nodes_saw_enters(
-    case: Case, honest_view: set[tuple[str, ...]], change: Callable[[Case, DataFrame], Case]
+    case: Case,
+    examination: Examination,
+    honest_view: set[tuple[str, ...]],
+    change: Callable[[Case, DataFrame], Case],
 ) -> None:
-    members = Examination(case, ADVERSARY).view("topic").members
+    members = examination.view("topic").members
     # Relays that collude under one share and not under another are left alone.
-    assert posteriors(change(case, members)) == honest_view
+    assert posteriors(Examination(change(case, members), ADVERSARY)) == honest_view
     assert len(honest_view) > 50
 
 
-def test_what_the_view_holds_was_written_by_members(case: Case) -> None:
-    view = Examination(case, ADVERSARY).view("topic")
+def test_what_the_view_holds_was_written_by_members(examination: Examination) -> None:
+    view = examination.view("topic")
     rows = view.observations.select("run", "node").distinct()
     assert rows.join(view.members, ["run", "node"], "left_anti").count() == 0
     assert (

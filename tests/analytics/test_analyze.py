@@ -42,7 +42,7 @@ def lines(directory: Path, kind: str) -> list[dict[str, Any]]:
 
 def test_summary_and_report(spark: SparkSession, simulated: Path, tmp_path: Path) -> None:
     heard: list[str] = []
-    wanted = Wanted((0.25,), chosen(["parent-of-interior", "first-spy", "renewal-times", "dictionary"]))
+    wanted = Wanted((0.25,), chosen(["parent-of-interior", "first-spy"]))
     summary = analyze(spark, str(simulated), tmp_path / "out", wanted, progress=heard.append)
     assert summary == json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["network"]["completeness"] == 1

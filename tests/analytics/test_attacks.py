@@ -3,8 +3,11 @@
 import math
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from hushcast_analytics.adversaries import View
 from hushcast_analytics.attacks.catalogue import ATTACKS
@@ -33,6 +36,15 @@ def seat(
     }
 
 
+def local(spark: SparkSession, rows: list[tuple[Any, ...]], schema: str | StructType) -> DataFrame:
+    """A table of so few rows that Spark sees them as it plans: it joins them without a shuffle."""
+    made = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+    columns = list(zip(*rows, strict=True)) or [()] * len(made)
+    types = to_arrow_schema(made)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, types, strict=True)]
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=types), made)
+
+
 def view(
     spark: SparkSession, rows: list[dict[str, Any]], candidates: str, depth: int = 3, **tables: Any
 ) -> View:
@@ -42,15 +54,16 @@ def view(
     rosters = tables.get("rosters", [("r", 0, name) for name in [*members, *candidates.split()]])
     own = tables.get("own", [])
     return View(
-        spark.createDataFrame([tuple((blank | row).values()) for row in rows], OBSERVATIONS),
-        spark.createDataFrame([("r", name) for name in members], "run string, node string"),
-        spark.createDataFrame(rosters, "run string, epoch long, relay string"),
-        spark.createDataFrame(
+        local(spark, [tuple((blank | row).values()) for row in rows], OBSERVATIONS),
+        local(spark, [("r", name) for name in members], "run string, node string"),
+        local(spark, rosters, "run string, epoch long, relay string"),
+        local(
+            spark,
             tables.get("questions", [("r", "T", T), ("r", "U", U)]),
             "run string, trial string, token string",
         ),
-        spark.createDataFrame([("r", name) for name in candidates.split()], "run string, candidate string"),
-        spark.createDataFrame(own, "run string, topic string, message string, origin string"),
+        local(spark, [("r", name) for name in candidates.split()], "run string, candidate string"),
+        local(spark, own, "run string, topic string, message string, origin string"),
         relays=tables.get("relays", len(members) + len(candidates.split())),
         depth=depth,
     )

@@ -42,7 +42,7 @@ def network(directory: Path, privacy: Privacy) -> None:
         wanting.setdefault(topic, []).append(client)
     tree.settle()
     for place, (topic, clients) in enumerate(sorted(wanting.items())):
-        for _ in range(1 + 60 // (place + 1)):
+        for _ in range(1 + 24 // (place + 1)):
             tree.send(topic, clients)
     tree.write()
 

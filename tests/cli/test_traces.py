@@ -154,6 +154,9 @@ def test_traces_and_shards_are_not_asked_for_together(asked, told, capsys):
 
 @pytest.mark.spark
 def test_the_helps_example_gives_something_to_see(tmp_path, warm_spark, capfd):
+    from hushcast_analytics.analyze import SUMMARY_KEYS  # loads Spark's Python: not for every test
+    from hushcast_analytics.attacks.catalogue import ATTACKS
+
     examples = [line for line in _examples() if "--relays" not in line]
     assert [line[0] for line in examples] == ["traces", "traces", "analyze"]
     commands = [[word.replace("/tmp/", f"{tmp_path}/") for word in line] for line in examples]
@@ -169,6 +172,9 @@ def test_the_helps_example_gives_something_to_see(tmp_path, warm_spark, capfd):
         shown.setdefault(row["profile"], set()).add(row["attack"])
         assert row["trials"] >= 3
         assert row["bound"] < 0.5, row
+        assert tuple(row) == SUMMARY_KEYS
+        assert 0 <= row["accuracy_low"] <= row["accuracy"] <= row["accuracy_high"] <= 1
+        assert row["target"] == ATTACKS[row["attack"]].target
     assert shown == {profile: set(ONE_OF_EACH) for profile in ("hardened", "paper")}
     # What the terminal ends with is what the report begins with.
     for each in found["verdict"]:

@@ -21,7 +21,7 @@ def days(spark: SparkSession, asked: Sequence[Asked]) -> DataFrame:
     """
     cases = tuple(asked)
     numbers = [(which, run) for which, one in enumerate(cases) for run in range(one.runs)]
-    table = spark.createDataFrame(numbers, "which int, run int").repartition(PARTITIONS)
+    table = spark.createDataFrame(numbers, "which int, run int").repartition(min(PARTITIONS, len(numbers)))
 
     def draw(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         for batch in batches:

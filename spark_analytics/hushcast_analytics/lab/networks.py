@@ -28,6 +28,7 @@ BETWEEN_DROPS = 0.1  # seconds from a message's drop at one origin to that at th
 SCANNER = "scanner"  # the client of an active adversary
 INSTALLING = 20  # seconds in which the instructions of a tree reach its relays
 PARTITIONS = 8
+ROWS_A_PARTITION = 20_000  # about a second of work: more tasks cost more than they balance
 
 # Odd, so a permutation of 32 bits: the order of names tells nothing. And what undoes it.
 _MIX = 2654435761
@@ -56,7 +57,7 @@ class Lab(Asked):
             rows = rows.unionByName(self._passing(spark, watched, scan=True))
         if self.down:
             rows = rows.unionByName(self._tried(spark, watched))
-        return rows
+        return rows.coalesce(self._partitions)
 
     def relay_names(self, spark: SparkSession) -> DataFrame:
         """Return (run, node) of all relays."""
@@ -67,8 +68,13 @@ class Lab(Asked):
         return self._runs(spark).select("run", numbers.alias("index"))
 
     def _runs(self, spark: SparkSession) -> DataFrame:
-        runs = spark.range(0, self.runs, 1, min(PARTITIONS, self.runs))
+        runs = spark.range(0, self.runs, 1, self._partitions)
         return runs.select("id", F.concat(F.lit(f"{self.seed}."), "id").alias("run"))
+
+    @property
+    def _partitions(self) -> int:
+        rows = self.topics * self.trees * self.relays * (1 + self.messages) * self.epochs * self.runs
+        return min(PARTITIONS, self.runs, -(-rows // ROWS_A_PARTITION))
 
     def _drawn(
         self,
@@ -81,7 +87,7 @@ class Lab(Asked):
         runs, everyone = self._runs(spark), watched is None
         if watched is not None:
             mine = watched.groupBy("run").agg(F.collect_set("node").alias("watched"))
-            runs = runs.join(mine, "run", "left").repartition(PARTITIONS, "run")
+            runs = runs.join(mine, "run", "left").repartition(self._partitions, "run")
             runs = runs.withColumn("watched", F.coalesce("watched", F.array().cast("array<string>")))
 
         def draw(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
@@ -204,7 +210,7 @@ class Lab(Asked):
             runs = self._runs(spark).withColumn("epoch", F.lit(0))
             scanner = _told(runs, node=F.lit(SCANNER), kind=F.lit("started"), role=F.lit("client"))
             told = told.unionByName(scanner).unionByName(self._published(spark, scan=True))
-        return told
+        return told.coalesce(self._partitions)
 
     def _published(self, spark: SparkSession, scan: bool) -> DataFrame:
         rows = self._drawn(spark, _PUBLISHED, lambda run: run.publications(scan))
