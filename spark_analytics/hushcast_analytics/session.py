@@ -93,9 +93,13 @@ def open_session(
     for key, value in chosen.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
+    _spare_searches(session, name)
+    return session
+
+
+def _spare_searches(session: SparkSession, name: str) -> None:
     _look_up_once(session)
     _name_call_sites(session, name)
-    return session
 
 
 def _name_call_sites(session: SparkSession, name: str) -> None:
