@@ -53,11 +53,14 @@ def run_until_signal(
     if not settings.is_watched:
         forbid_core_dumps()
     state = private_directory(settings.state_path())
+    failure: HushcastError | None = None
     with locked(state):
         try:
             trio.run(_live, work, health, _Configuration(settings, load, apply))
         except* HushcastError as errors:
-            raise innermost(errors) from None
+            failure = innermost(errors)
+    if failure is not None:  # Python before 3.11.4 makes a group of what is raised in an `except*`
+        raise failure
 
 
 class _Configuration(Generic[SettingsT]):

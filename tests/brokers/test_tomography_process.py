@@ -54,10 +54,13 @@ def running() -> Iterator[Callable[[Daemon], Daemon]]:
 def ask(config: Path, service: Path | None, origin: str, k: int = 1) -> Answer:
     """Ask as the command does, about the way to the root."""
     wanted = Wanted(origin, "root", k, Condition.SOURCE, 1)
+    failure: HushcastError | None = None
     try:
         told, _ = trio.run(ask_for, asker_settings(config, service), parse_topic("news"), "", wanted)
     except* HushcastError as errors:
-        raise innermost(errors) from None
+        failure = innermost(errors)
+    if failure is not None:
+        raise failure
     return told
 
 

@@ -118,3 +118,33 @@ async def test_what_waits_for_one_that_is_away_is_bounded_and_the_newest_stays(
         await trio.sleep(5)
         assert heard == [Assent(number, bytes(32), bytes(64)) for number in range(15, 20)]
         assert (speaker.reached, speaker.count, speaker.is_cut_off) == (1, 1, False)
+
+
+async def test_one_that_breaks_the_protocol_is_dialled_again() -> None:
+    async with authority_bench(3, 2) as made:
+        one, other = made.directories[0], made.directories[1]
+        await one.kill()
+        await other.kill()
+        links = 0
+
+        async def say_nonsense(stream: trio.abc.Stream) -> None:
+            nonlocal links
+            links += 1
+            link = Link.respond(NETWORK.id, other.seed, made.env.randomness, MAX_PEER_FRAME)
+            channel = Channel(stream, link, decode_peer_frame)
+            await channel.handshake()
+            await stream.send_all(bytes(100))
+            await trio.sleep_forever()
+
+        async def hear(sender: bytes, frame: Wire) -> None:
+            raise AssertionError("nobody speaks to this one")
+
+        opened = await made.wires.transport().listen(other.seed)
+        made.nursery.start_soon(opened.serve, say_nonsense)
+        speaker = Peers(made.wires.transport(), NETWORK.id, one.seed, made.env, NETWORK.calendar, hear)
+        speaker.follow({member.key: member for member in one.sitting.authorities.members[:2]})
+        made.nursery.start_soon(speaker.run)
+        for number in range(5):
+            speaker.send((other.seed.public(),), Assent(number, bytes(32), bytes(64)))
+            await trio.sleep(30)
+        assert links > 1
