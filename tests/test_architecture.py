@@ -256,7 +256,7 @@ def test_a_constructor_takes_few_things(path: Path) -> None:
 
 @each_file
 def test_nothing_is_raised_where_groups_are_caught(path: Path) -> None:
-    """Python before 3.11.4, as Debian's, makes a group of it, which who waits for the error does not catch."""
+    """Python before 3.11.4, as Debian's, makes a group of it, which nobody who waits for it catches."""
     for group in read(path).groups:
         inside = [node for handler in group.handlers for node in ast.walk(handler)]
         raised = [node.lineno for node in inside if isinstance(node, ast.Raise)]
