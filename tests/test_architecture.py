@@ -260,7 +260,7 @@ def test_nothing_is_raised_where_groups_are_caught(path: Path) -> None:
     for group in read(path).groups:
         inside = [node for handler in group.handlers for node in ast.walk(handler)]
         raised = [node.lineno for node in inside if isinstance(node, ast.Raise)]
-        assert not raised, f"lines {raised}: keep the error, and raise it after the `except*`"
+        assert not raised, f"lines {raised}: use `ungrouped`, or raise after the `except*`"
 
 
 @for_each([file for file in FILES if file.relative_to(ROOT).parts[0] != "cli"])

@@ -21,7 +21,7 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey, Wire
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.groups import innermost
+from hushcast_runtime.groups import ungrouped
 from hushcast_runtime.transports.base import Transport, TransportError
 
 MAX_QUEUED = 256  # frames that wait for one authority; the oldest give way: they are of a time gone by
@@ -162,20 +162,16 @@ class Peers:
         channel, _ = await open_channel(
             self._transport, address, self._env.isolation(), link, decode_peer_frame
         )
-        failure: Exception | None = None
         try:
             sender.is_reached = True
             backoff.reset()
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(_until_ended, channel, nursery.cancel_scope)
-                await self._send_what_comes(sender, channel)
-                nursery.cancel_scope.cancel()
-        except* (PeerError, TransportError) as failed:
-            failure = innermost(failed)
+            with ungrouped(PeerError, TransportError):
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(_until_ended, channel, nursery.cancel_scope)
+                    await self._send_what_comes(sender, channel)
+                    nursery.cancel_scope.cancel()
         finally:
             await channel.aclose()
-        if failure is not None:  # Python before 3.11.4 makes a group of what is raised in an `except*`
-            raise TransportError(str(failure))
 
     async def _send_what_comes(self, sender: _Sender, channel: Channel[PeerFrame]) -> None:
         """Send until nothing came for half an epoch."""

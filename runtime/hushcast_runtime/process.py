@@ -18,7 +18,7 @@ from hushcast_protocol.base.errors import HushcastError, UsageError
 from hushcast_runtime.config import DaemonSettings, SettingsT, load_settings
 from hushcast_runtime.core_dumps import forbid_core_dumps
 from hushcast_runtime.files import private_directory
-from hushcast_runtime.groups import innermost
+from hushcast_runtime.groups import ungrouped
 from hushcast_runtime.logs import configure_logs
 from hushcast_runtime.readiness import Health, service_manager
 from hushcast_runtime.tor.transport import TorTransport
@@ -53,14 +53,8 @@ def run_until_signal(
     if not settings.is_watched:
         forbid_core_dumps()
     state = private_directory(settings.state_path())
-    failure: HushcastError | None = None
-    with locked(state):
-        try:
-            trio.run(_live, work, health, _Configuration(settings, load, apply))
-        except* HushcastError as errors:
-            failure = innermost(errors)
-    if failure is not None:  # Python before 3.11.4 makes a group of what is raised in an `except*`
-        raise failure
+    with locked(state), ungrouped(HushcastError):
+        trio.run(_live, work, health, _Configuration(settings, load, apply))
 
 
 class _Configuration(Generic[SettingsT]):

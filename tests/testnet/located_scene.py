@@ -19,7 +19,6 @@ import hushcast
 
 PROGRAMS = [sys.executable, str(Path(__file__).with_name("located_programs.py"))]
 COMMAND = [sys.executable, "-m", "hushcast_cli.main", "located"]
-LOOK_EVERY = 0.1  # seconds; a command takes several
 KINDS = ("tcp", "tcp6", "udp", "udp6", "raw", "raw6")
 
 
@@ -49,7 +48,7 @@ class Scene:
         with trio.fail_after(120):
             while process.poll() is None:
                 self.look()
-                await trio.sleep(LOOK_EVERY)
+                await trio.sleep(0.02)
             async for part in process.stdout:
                 told += part
         assert process.returncode == 0, told

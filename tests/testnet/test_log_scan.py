@@ -74,7 +74,10 @@ async def live_through_everything(net: Any, link: str) -> list[str]:
     sockets = [with_metrics(net, name) for name in (relay, reader)]
     await net.restart(reader, signal.SIGKILL)
     found = []
-    async with net.listening(reader, OPEN) as heard, net.listening(reader, link) as heard_too:
+    async with (
+        net.listening(reader, OPEN, keep=True) as heard,
+        net.listening(reader, link, keep=True) as heard_too,
+    ):
         found.append(await net.publish(writer, OPEN, PAYLOAD))
         author = hushcast.Author(Seed.draw(os.urandom))
         async with hushcast.connect(net.socket(writer)) as daemon:
@@ -95,6 +98,8 @@ async def live_through_everything(net: Any, link: str) -> list[str]:
     await read_a_bad_configuration(net, relay)
     metrics = [await scrape(socket) for socket in sockets]
     assert re.search(r"^hushcast_messages_delivered_total [1-9]", metrics[1], re.MULTILINE)
+    for topic in (OPEN, link):
+        await net.unsubscribe(reader, topic)
     return [*texts, *metrics, *found]
 
 

@@ -25,7 +25,7 @@ def flood(relays: int, subscribers: int) -> float:
     """Transmissions of one publication as published, in the mean.
 
     In each tree a relay is the root, whose next hop is the mailbox, or its next hop is any other relay. To
-    one that is its next hop in several trees it sends once. Not counted: of 120 relays and 12 trees, one or
+    one that is its next hop in several trees it sends once. Not counted: of 200 relays and 20 trees, one or
     two are a leaf in every tree, and no message reaches them.
     """
     others = (relays - 1) * (1 - (1 - 1 / relays) ** subscribers)
@@ -73,9 +73,9 @@ def test_hardened_100_relays_20_subscribers_100_publications() -> None:
 @pytest.mark.network
 def test_as_published_relays_flood_as_predicted() -> None:
     assert flood(500, 50) == pytest.approx(MODEL, rel=0.005)
-    result = simulate(Scenario(nodes=120, subscribers=12, publications=3, depth=3, profile="paper"))
-    assert result.delivered == result.pairs == 3 * 12
-    assert result.transmissions / 3 == pytest.approx(flood(120, 12), rel=0.05)
+    result = simulate(Scenario(nodes=200, subscribers=20, publications=3, depth=3, profile="paper"))
+    assert result.delivered == result.pairs == 3 * 20
+    assert result.transmissions / 3 == pytest.approx(flood(200, 20), rel=0.05)
 
 
 def test_traces_keep_what_daemons_saw_apart_from_the_truth(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from hushcast_protocol.base.addresses import ONION_PORT, Address, is_onion
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Randomness, Seed
-from hushcast_runtime.groups import innermost
+from hushcast_runtime.groups import ungrouped
 from hushcast_runtime.tor import callers, publication, socks, watch
 from hushcast_runtime.tor.control import ControlClient, open_control
 from hushcast_runtime.tor.endpoints import Endpoint, open_endpoint
@@ -102,9 +102,8 @@ class TorTransport:
         port did not open within the settings' deadline or a tor of ours ended before it did; `UsageError`
         when tor cannot be started, or its SOCKS port was found not to isolate at the first look.
         """
-        failure: Exception | None = None
         self._look_at_sockets()
-        try:
+        with ungrouped(TransportError, UsageError):
             async with trio.open_nursery() as nursery:
                 with trio.CancelScope() as starting:
                     starting.deadline = trio.current_time() + self._settings.ready_within
@@ -119,10 +118,6 @@ class TorTransport:
                     raise TransportError(f"tor is not ready in time: {self.state.summary}")
                 await self._watch.wait()
                 task_status.started()
-        except* (TransportError, UsageError) as failures:
-            failure = innermost(failures)
-        if failure is not None:
-            raise failure
 
     async def _keep_control(self) -> None:
         backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE, self._randomness)

@@ -161,9 +161,7 @@ class ContainerBackend:
         if trio.current_time() < self._checked + _CHECK_EVERY:
             return
         self._checked = trio.current_time()
-        mine = ["--filter", f"name={self._containers.project}", "--filter", "status=exited"]
-        ended = (await self._containers.engine.run("ps", "--all", *mine, "--format", "{{.Names}}")).split()
-        for name in ended:
+        for name in await self._containers.there("status=exited"):
             service = name.removeprefix(self._containers.name(""))
             home = self._homes[service.removesuffix("-tor")]
             log = home / service / "log" if service.endswith("-tor") else home / "log"

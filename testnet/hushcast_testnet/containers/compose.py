@@ -44,13 +44,17 @@ class Containers(msgspec.Struct, frozen=True):
         """Start a container that does not run."""
         await self.engine.run("start", self.name(service))
 
+    async def there(self, *filters: str) -> list[str]:
+        """Return the names of its containers, all or those that the engine's filters leave."""
+        chosen = [word for each in (f"name={self.project}-", *filters) for word in ("--filter", each)]
+        return (await self.engine.run("ps", "--all", *chosen, "--format", "{{.Names}}")).split()
+
     async def remove(self) -> None:
         """Stop and remove all containers and their network; what is gone already is no error.
 
         By the engine: podman's compose asks it for each container of the file in turn.
         """
-        mine = ("--filter", f"name={self.project}-", "--format", "{{.Names}}")
-        if names := (await self.engine.run("ps", "--all", *mine)).split():
+        if names := await self.there():
             await self.engine.try_run("stop", "--time", "10", *names)
             await self.engine.run("rm", "--force", *names)
         await self.engine.try_run("network", "rm", self.network)
