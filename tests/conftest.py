@@ -8,7 +8,6 @@ from __future__ import annotations
 import fcntl
 import functools
 import itertools
-import logging
 import os
 import re
 import signal
@@ -20,10 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
-import structlog
 import trio
 from hypothesis import settings
 
+from hushcast_runtime.logs import log
 from hushcast_testnet import private_tor, processes
 from hushcast_testnet.private_tor import TorNetwork
 
@@ -123,13 +122,19 @@ def may_be_chosen(expression: str, of_all: frozenset[str], named: frozenset[str]
 
 @pytest.fixture(autouse=True)
 def _logs_as_at_first() -> Iterator[None]:
-    """A test that configures logs, as the command line does, leaves nothing of it to the next.
-
-    Lines of the lowest level are left out: they took a tenth of the time of networks whose relays die.
-    """
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
+    """A test that configures logs, as the command line does, leaves nothing of it to the next."""
     yield
-    structlog.reset_defaults()
+    log.set("info", as_json=False)
+
+
+@pytest.fixture
+def log_lines(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
+    """What is said from now on, in place of standard error."""
+    lines: list[dict[str, object]] = []
+    monkeypatch.setattr(
+        log, "_write", lambda level, event, fields: lines.append({"level": level, "event": event, **fields})
+    )
+    return lines
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

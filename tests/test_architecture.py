@@ -276,6 +276,8 @@ INJECTED = {
     # The default of an argument, and a nonce for a tor on this machine: neither replays, nor could.
     "runtime/hushcast_runtime/tor/transport.py": {"os.urandom"},
     "runtime/hushcast_runtime/tor/authentication.py": {"os.urandom"},
+    # A line says when it was written, in whatever time the program lives.
+    "runtime/hushcast_runtime/logs.py": {"datetime.now"},
     # Defaults for programs, which replay nothing.
     "client/hushcast/keys.py": {"os.urandom"},
     "client/hushcast/purposes/keys.py": {"os.urandom", "time.time"},

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-import structlog
 import trio
 
 from hushcast_brokers.upstream import Upstream
@@ -15,12 +14,11 @@ from hushcast_protocol.base.wire import encode
 from hushcast_protocol.brokers.items import ItemChanges
 from hushcast_protocol.brokers.upward import Upward
 from hushcast_runtime.counters import Counters
+from hushcast_runtime.logs import log
 from hushcast_runtime.tracing import Tracer
 
 AFTER_REFUSAL = 60.0  # seconds before a parent that had no room is told everything again
 AFTER_TREE = 5.0  # seconds before one is that held another tree: it is told the newer one just now
-
-log = structlog.get_logger("advertising")
 
 
 class _Waiting:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-import structlog
 import trio
 
 from hushcast_brokers.asking import Peer
@@ -35,13 +34,12 @@ from hushcast_protocol.brokers.routes import NOTHING, table_digest
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
 from hushcast_runtime.groups import innermost
+from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import Transport, TransportError
 
 TRIED_AGAIN_AFTER = 60.0  # seconds after which a request that was refused is made again
 AFTER_TREE = 5.0  # seconds after which it is where one end held another tree, and is told the newer one
 LEFT_WITHIN = 60.0  # seconds for which messages are taken from one that is left because another is pinned
-
-log = structlog.get_logger("attachment")
 
 
 @dataclass(frozen=True)

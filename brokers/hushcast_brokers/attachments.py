@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
-import structlog
 import trio
 
 from hushcast_brokers.attachment import Attachment, ClientParts
@@ -16,12 +15,11 @@ from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.frames import Verdict
 from hushcast_protocol.brokers.tree import Broker
 from hushcast_protocol.content.messages import Message
+from hushcast_runtime.logs import log
 
 EDGE_PATIENCE = 600.0  # seconds that an edge broker may be out of reach before another one is drawn
 ATTACH_WITHIN = 30.0  # seconds after a restart in which a daemon attaches, at a random moment
 LOOK_EVERY = 60.0  # seconds between looks at who was out of reach for how long
-
-log = structlog.get_logger("attachments")
 
 
 class Attachments:

@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import structlog
 import trio
 
 from hushcast_brokers.advertising import Advertising
@@ -56,8 +55,6 @@ from hushcast_runtime.spool import MAX_SPOOL, Spool
 from hushcast_runtime.store import Store
 from hushcast_runtime.tracing import Tracer
 from hushcast_runtime.transports.base import Transport
-
-log = structlog.get_logger("broker")
 
 
 @dataclass(frozen=True)

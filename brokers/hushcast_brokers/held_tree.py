@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import structlog
 import trio
 
 from hushcast_protocol.base.errors import PeerError
@@ -12,6 +11,7 @@ from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.tree import MAX_TREE, BrokerTree, check_newer, check_tree
 from hushcast_runtime.counters import Counters
+from hushcast_runtime.logs import log
 from hushcast_runtime.store import Change, Store
 
 NO_TREE = View(0, bytes(32))
@@ -19,8 +19,6 @@ NO_TREE = View(0, bytes(32))
 
 _KIND, _KEY = "tree", b"newest"
 _decode = decoder(Signed, "tree", MAX_TREE + 256)
-
-log = structlog.get_logger("tree")
 
 
 class HeldTree:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-import structlog
 import trio
 
 from hushcast_brokers.children import Children
@@ -21,8 +20,7 @@ from hushcast_protocol.brokers.frames import MAX_BROKER_FRAME, FromBelow, decode
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_runtime.channel import Channel, accept_channel
 from hushcast_runtime.context import Context
-
-log = structlog.get_logger("incoming")
+from hushcast_runtime.logs import log
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-import structlog
 import trio
 
 from hushcast_brokers.asking import Peer
@@ -24,6 +23,7 @@ from hushcast_protocol.content.messages import Message
 from hushcast_runtime.carrier import Handover
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import Transport, TransportError
 
 ATTEMPTS = 3  # circuits for one publication
@@ -34,8 +34,6 @@ _NOBODY = (
     "the root knows nobody in this daemon's community: nobody subscribes there now, and the root is not in it"
     " (`hushcast community admit` takes its key)"
 )
-
-log = structlog.get_logger("publishing")
 
 
 class Publications:

@@ -6,7 +6,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-import structlog
 import trio
 
 from hushcast_brokers.attachment import ClientParts
@@ -20,6 +19,7 @@ from hushcast_protocol.content.messages import Message, check_message
 from hushcast_runtime.carrier import Wanted
 from hushcast_runtime.coverage import Coverage
 from hushcast_runtime.handing_in import HandingIn
+from hushcast_runtime.logs import log
 
 FORGOTTEN_WITHIN = 30.0  # seconds that an ended route waits for its edge broker; the rest is done later
 
@@ -34,8 +34,6 @@ _REASONS: dict[Verdict, str] = {
 
 _PASSING: tuple[Verdict, ...] = ("tree", "day")
 """Why nothing is wrong: it is asked again under the tree, or for the day, of then."""
-
-log = structlog.get_logger("routes")
 
 
 @dataclass(eq=False)

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
-import structlog
 import trio
 
 from hushcast_brokers.broker import Broker, BrokerParts
@@ -54,8 +53,6 @@ _WAITING = {
     "not reached": "the parent is not reached, trying again",
     None: "connecting to the parent",
 }
-
-log = structlog.get_logger("broker")
 
 
 def kind_of(settings: AnyBrokerSettings) -> Kind:

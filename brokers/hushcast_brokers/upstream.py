@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
-import structlog
 import trio
 
 from hushcast_brokers.asking import Peer, ask_for_tree
@@ -43,6 +42,7 @@ from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.content.messages import MAX_BODY, Message
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import Transport, TransportError
 from hushcast_runtime.writing import Writer
 
@@ -53,8 +53,6 @@ MAX_AHEAD = MAX_UNACKNOWLEDGED + MAX_BODY  # bytes of bodies that came and are n
 
 ParentState = Literal["open", "not listed", "not reached"]
 """`not listed`: the parent closed the link before it said how this child stands."""
-
-log = structlog.get_logger("parent")
 
 
 class Parent(NamedTuple):

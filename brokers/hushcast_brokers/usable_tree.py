@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-import structlog
 import trio
 
 from hushcast_brokers.asking import ask_for_tree
@@ -12,11 +11,10 @@ from hushcast_brokers.attachment import ClientParts
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.brokers.tree import Broker
+from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between two questions to the root
-
-log = structlog.get_logger("tree")
 
 
 async def keep_usable_tree(parts: ClientParts, choice: Callable[[], Collection[Broker]]) -> None:

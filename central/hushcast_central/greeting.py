@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import structlog
 import trio
 
 from hushcast_central.heard import Heard
@@ -12,11 +11,10 @@ from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.central.frames import Pong
 from hushcast_protocol.central.network import MAX_PROXIES, Proxy
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between rounds
-
-log = structlog.get_logger("greeting")
 
 
 async def greet_until_heard(links: Links, heard: Heard, env: Environment) -> None:

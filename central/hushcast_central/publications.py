@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 
-import structlog
-
 from hushcast_central.deliveries import Deliveries
 from hushcast_central.sealing import Sealing
 from hushcast_protocol.base import observed
@@ -22,6 +20,7 @@ from hushcast_protocol.central.rerouting import mark
 from hushcast_protocol.content.hops import Send
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
 from hushcast_runtime.spool import Spool
 from hushcast_runtime.store import Change
 
@@ -29,8 +28,6 @@ MAX_KNOWN = 262_144  # ids of publications, some 40 MB: three a second for a day
 TOLD_EVERY = 3600.0  # seconds between two lines of the log that deliveries are lost
 
 _KIND = "publication"
-
-log = structlog.get_logger("central")
 
 
 class Publications:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import structlog
 import trio
 
 from hushcast_central.credentials import CredentialsMaker
@@ -23,12 +22,11 @@ from hushcast_protocol.central.rerouting import mark
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.carrier import Handover
 from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
 
 ATTEMPTS = 3  # circuits for one publication: another proxy, where there is one
 LONGEST_DELAY = 3.0  # seconds at random before the second and the third, so that they do not show as one
-
-log = structlog.get_logger("publishing")
 
 
 class Publications:

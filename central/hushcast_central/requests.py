@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import cast
 
-import structlog
 import trio
 
 from hushcast_central.deliveries import ProxyLink
@@ -28,12 +27,11 @@ from hushcast_protocol.central.frames import (
 from hushcast_protocol.central.introduction import SealingKey, factor_for, opened
 from hushcast_protocol.central.network import Proxy
 from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
 
 MAX_UNDER_WAY = 256  # requests of a proxy whose answers wait for the disk; meanwhile its link is not read
 INTRODUCTIONS_A_MINUTE = 6000.0  # of a proxy: each publication has one, and a core takes a few times as many
 INTRODUCTIONS_AT_ONCE = 6000.0
-
-log = structlog.get_logger("requests")
 
 
 class Requests:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import structlog
-
 from hushcast_central.counted import PROXY_COUNTERS, SERVER_COUNTERS
 from hushcast_central.doctor import examine_proxies, examine_server_link
 from hushcast_central.gauges import CENTRAL_GAUGES
@@ -53,8 +51,6 @@ _WAITING = {
     "not reached": "the server is not reached, trying again",
     None: "connecting to the server",
 }
-
-log = structlog.get_logger("central")
 
 
 def run_server(load: Load[ServerSettings]) -> None:

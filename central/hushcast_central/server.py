@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import structlog
 import trio
 
 from hushcast_central.deliveries import Deliveries, ProxyLink
@@ -39,14 +38,13 @@ from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.layout import migrate
 from hushcast_runtime.listening import ListeningDaemon
+from hushcast_runtime.logs import log
 from hushcast_runtime.own_address import open_address
 from hushcast_runtime.spool import Spool
 from hushcast_runtime.store import Store
 from hushcast_runtime.tracing import Tracer
 from hushcast_runtime.transports.base import Transport, TransportError
 from hushcast_runtime.writing import Writer
-
-log = structlog.get_logger("server")
 
 
 @dataclass(frozen=True)

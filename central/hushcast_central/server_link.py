@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
-import structlog
 import trio
 
 from hushcast_protocol.base.addresses import Address
@@ -37,6 +36,7 @@ from hushcast_protocol.central.network import CentralNetwork
 from hushcast_protocol.central.rerouting import Wrapped
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import Transport, TransportError
 from hushcast_runtime.writing import Writer
 
@@ -49,8 +49,6 @@ Asked = AskFactor | Subscribe | Withdraw | Attach | Publish
 
 LinkState = Literal["open", "not listed", "not reached"]
 """`not listed`: the server closed the link before it said anything."""
-
-log = structlog.get_logger("server link")
 
 
 class Receiver(Protocol):

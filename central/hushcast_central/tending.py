@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import structlog
 import trio
 
 from hushcast_central.attachments import Attachments
@@ -14,11 +13,10 @@ from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import HushcastError, PeerError, Refusal
 from hushcast_protocol.central.frames import Attached
 from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
 
 ATTACH_WITHIN = 30.0  # seconds after a restart, or a proxy's, in which pseudonyms attach, each at its moment
-
-log = structlog.get_logger("attachment")
 
 
 class Tending:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import structlog
 import trio
 
 from hushcast_central.credentials import CredentialsMaker
@@ -16,10 +15,9 @@ from hushcast_central.tending import Tending
 from hushcast_central.withdrawals import Withdrawals
 from hushcast_protocol.base import told
 from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
 
 LOOK_EVERY = 60.0  # seconds between looks at the clock, which may be set
-
-log = structlog.get_logger("upkeep")
 
 
 class Upkeep:

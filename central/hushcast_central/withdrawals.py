@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import structlog
 import trio
 
 from hushcast_central.links import Links
@@ -13,9 +12,8 @@ from hushcast_central.registering import Registering
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
-
-log = structlog.get_logger("withdrawing")
 
 
 class Withdrawals:

@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 
 import msgspec
-import structlog
 import trio
 
 from hushcast_directory.archive import Archive, epoch_key, epoch_of
@@ -38,14 +37,13 @@ from hushcast_protocol.shards.requests import ShardAnswer, ShardRequest
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import LOOK_EVERY
+from hushcast_runtime.logs import log
 from hushcast_runtime.store import Change, Store
 from hushcast_runtime.transports.base import Transport
 
 MAX_EVIDENCE = 256  # pieces that are kept, some 400 bytes each; more say nothing new of so few authorities
 TELLS = 24  # times an epoch that descriptors which came since are told: four times while others wait for them
 _ANY_TIME = -math.inf, math.inf
-
-log = structlog.get_logger("authorities")
 
 
 class Agreeing:

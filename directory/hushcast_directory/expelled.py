@@ -6,21 +6,19 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-import structlog
 import trio
 
 from hushcast_protocol.authorities.expulsion import Expelled
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.roster import MAX_SEATED
 from hushcast_runtime.files import write_private
+from hushcast_runtime.logs import log
 
 MAX_EXPELLED_FILE = MAX_SEATED * 256  # bytes: a relay on each line, and room for why
 LOOK_WITHIN = 60.0  # seconds after which a changed list is read; before an epoch's ballots in any case
 
 _HEADER = "# Relays that this directory leaves out: a name, the epoch since when, and why.\n"
 _LINE = re.compile(r"([0-9a-fA-F]{64})\s+([0-9]{1,15})")
-
-log = structlog.get_logger("directory")
 
 
 class ExpelledFile:

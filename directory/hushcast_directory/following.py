@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 
 import msgspec
-import structlog
 
 from hushcast_protocol.authorities.answers import follow
 from hushcast_protocol.authorities.chain import MAX_TURNS, Chain, Followed, handed_over
@@ -19,10 +18,10 @@ from hushcast_protocol.base.errors import AuthenticationError, PeerError
 from hushcast_protocol.base.handovers import Handover
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.wire import PublicKey, encode
+from hushcast_runtime.logs import log
 from hushcast_runtime.store import Change, Store, record_reader
 
 _KIND, _KEY = "authorities", b"followed"
-log = structlog.get_logger("authorities")
 
 
 _Pin = tuple[tuple[PublicKey, ...], int]

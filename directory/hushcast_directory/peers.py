@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
-import structlog
 import trio
 
 from hushcast_protocol.authorities.frames import MAX_PEER_FRAME
@@ -22,6 +21,7 @@ from hushcast_protocol.base.wire import PublicKey, Wire
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.groups import ungrouped
+from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import Transport, TransportError
 
 MAX_QUEUED = 256  # frames that wait for one authority; the oldest give way: they are of a time gone by
@@ -32,8 +32,6 @@ FrameT = TypeVar("FrameT")
 
 Hear = Callable[[PublicKey, PeerFrame], Awaitable[None]]
 """Takes a frame of an authority that has proven its key; raises a `PeerError` if no honest one sends it."""
-
-log = structlog.get_logger("authorities")
 
 
 class Peers:

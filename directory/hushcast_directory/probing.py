@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
-import structlog
 import trio
 
 from hushcast_directory import expelled
@@ -20,14 +19,13 @@ from hushcast_protocol.authorities.expulsion import EVIDENCE_DAYS, Expelled, Tri
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import HushcastError
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import log
 
 LIFE = 8.0, 16.0  # epochs that a hidden subscription lasts, drawn for each: time for a relay's copies to come
 GAP = 0.0, 2.0  # epochs until the next takes its place
 AGAIN = 0.25  # epochs until a daemon that could not do what was asked is asked again
 
 _TOPIC = 16  # random bytes of a topic's name
-
-log = structlog.get_logger("expulsion")
 
 
 class Subscriber(Protocol):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import structlog
-
 from hushcast_directory.checks import MAX_CHECKS, MAX_RENEWALS
 from hushcast_directory.closed import read_names
 from hushcast_directory.counted import DIRECTORY_COUNTERS
@@ -48,8 +46,6 @@ DIRECTORY = Kind(
     {},
     KEY_FILES[:1],  # the address may be a new one, after `key rotate service`
 )
-
-log = structlog.get_logger("directory")
 
 
 def run_directory(load: Load[DirectorySettings]) -> None:

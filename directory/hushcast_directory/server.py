@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-import structlog
 import trio
 
 from hushcast_directory.agreeing import Agreeing
@@ -36,6 +35,7 @@ from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import log
 from hushcast_runtime.rooms import Room
 from hushcast_runtime.transports.base import Listener, Transport, TransportError
 
@@ -43,8 +43,6 @@ MAX_CONNECTIONS = 1024  # that have not asked yet, or have a short answer; nothi
 MAX_FETCHES = 128  # rosters, or parts of a network in shards, sent at once: each may take 2 MB of memory
 REQUEST_TIMEOUT = 10.0  # seconds in which a connection must ask: two round trips, of a second each over Tor
 ROSTER_WITHIN = 75.0  # seconds in which a roster must be taken: who asked waits 90
-
-log = structlog.get_logger("directory")
 
 
 class DirectoryServer:

@@ -11,7 +11,6 @@ from contextlib import suppress
 from typing import NoReturn, TypeVar
 
 import msgspec
-import structlog
 import trio
 
 from hushcast_directory.client import DirectoryClient
@@ -31,6 +30,7 @@ from hushcast_protocol.base.wire import PublicKey, RelayId, encode
 from hushcast_protocol.shards.requests import ShardAnswer, ShardRequest
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import log
 from hushcast_runtime.store import Change, Store, record_reader
 from hushcast_runtime.transports.base import TransportError
 
@@ -38,7 +38,6 @@ PATIENCE = 20.0  # seconds after which another one is asked as well; a first con
 
 T = TypeVar("T")
 _decode_agreed = record_reader(Agreed, "roster")
-log = structlog.get_logger("authorities")
 
 ReadAgreed = Callable[[Agreed, Network], Roster]
 Reach = Callable[[Member], DirectoryClient]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import structlog
-
 from hushcast_protocol.base.handovers import (
     MAX_HANDOVERS,
     CheckRoster,
@@ -17,13 +15,13 @@ from hushcast_protocol.base.handovers import (
 from hushcast_protocol.base.roster import Network, SignedRoster
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, encode
+from hushcast_runtime.logs import log
 from hushcast_runtime.store import Change, Store, record_reader
 
 _KIND = "handover"
 _decode_signed = record_reader(Signed, "hand-over")
 Also = Callable[[Sequence[Handover]], Sequence[Change]]
 """What is to be written with hand-overs that are followed."""
-log = structlog.get_logger("directory-key")
 
 
 class Trust:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import structlog
 import trio
 
 import hushcast
+from hushcast_runtime.logs import log
 
 AGAIN = 5.0  # seconds between looks for a daemon that was never there, or that speaks another version
-
-log = structlog.get_logger("gateway")
 
 
 class DaemonLink:

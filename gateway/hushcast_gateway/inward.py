@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-import structlog
 import trio
 
 import hushcast
@@ -20,6 +19,7 @@ from hushcast_gateway.daemon import DaemonLink
 from hushcast_protocol.mqtt.ways import Way
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import log
 from hushcast_runtime.store import Change, Store
 
 MAX_WAYS = 256  # topics of the network at once: what a daemon has subscriptions
@@ -45,8 +45,6 @@ class Source(NamedTuple):
 
 Take = Callable[[Way, hushcast.Message, Callable[[], None]], None]
 """Takes a message that came; the function is called once nothing of it can be lost here."""
-
-log = structlog.get_logger("gateway")
 
 
 @dataclass(eq=False)

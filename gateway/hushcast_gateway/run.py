@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.metadata import version
 
-import structlog
 import trio
 
 from hushcast.keys import read_link
@@ -35,6 +34,7 @@ from hushcast_protocol.purposes.keyed import Keyed
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_runtime.environment import Environment, system_environment
 from hushcast_runtime.layout import DATABASE, check_version, kept_version, migrate
+from hushcast_runtime.logs import log
 from hushcast_runtime.metrics import MetricsServer
 from hushcast_runtime.process import Load, run_until_signal
 from hushcast_runtime.readiness import Health
@@ -42,8 +42,6 @@ from hushcast_runtime.store import SqliteStore
 from hushcast_runtime.wording import counted
 
 GOODBYE_WITHIN = 2.0  # seconds that clients may take to hear that the gateway stops
-
-log = structlog.get_logger("gateway")
 
 
 def run_gateway(load: Load[GatewaySettings]) -> None:

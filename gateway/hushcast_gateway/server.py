@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
-import structlog
 import trio
 
 from hushcast_gateway.broker_state import BrokerState
@@ -19,6 +18,7 @@ from hushcast_protocol.mqtt.links import Link
 from hushcast_protocol.mqtt.packets import V311, Connect, Packet
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
 from hushcast_protocol.mqtt.seams import Everything, Permissions
+from hushcast_runtime.logs import log
 from hushcast_runtime.rooms import Room
 from hushcast_runtime.transports.base import TransportError
 
@@ -36,8 +36,6 @@ Peer = Any
 
 Authenticate = Callable[[Connect, Peer], Awaitable[Permissions | Reason]]
 """Says what a client may do, or why it may not connect."""
-
-log = structlog.get_logger("gateway")
 
 
 async def everybody(packet: Connect, peer: Peer) -> Permissions | Reason:

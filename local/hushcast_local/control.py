@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import structlog
 import trio
 
 from hushcast.words import MAX_LINE, VERSION, Failed, Finding, Hello, decode_hello, encode_line
@@ -18,14 +17,13 @@ from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.lines import Lines
 from hushcast_runtime.local_sockets import listen_at
+from hushcast_runtime.logs import log
 from hushcast_runtime.rooms import Room
 from hushcast_runtime.transports.base import TransportError
 
 MAX_CONNECTIONS = 256  # applications that have said their version, at once; one more is told so
 MAX_SILENT = 64  # connections that have not; one more takes the place of another
 HELLO_WITHIN = 60.0  # seconds in which a connection must: some are made by hand
-
-log = structlog.get_logger("control")
 
 
 class ControlServer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import msgspec
-import structlog
 import trio
 
 from hushcast.words import (
@@ -27,8 +26,7 @@ from hushcast_local.requests import Requests, Starting
 from hushcast_protocol.base.errors import DecodeError, Refusal, UsageError
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.lines import Lines
-
-log = structlog.get_logger("control")
+from hushcast_runtime.logs import log
 
 
 class Conversation:

@@ -7,7 +7,6 @@ subscription's conditions it reveals only those that its carrier knows already (
 
 from __future__ import annotations
 
-import structlog
 import trio
 
 from hushcast_local.subscription import SETTLED, Subscription
@@ -21,12 +20,11 @@ from hushcast_protocol.content.predicates import Equals
 from hushcast_protocol.content.reports import MAX_HEARD, write_report
 from hushcast_protocol.content.topics import Interest
 from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
 
 PROBES_AN_EPOCH = 24.0  # for each subscription; each is a message to all subscribers of its topic
 
 _LABEL = 8  # random bytes of a label that nobody subscribed to
-
-log = structlog.get_logger("probing")
 
 
 class Prober:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import structlog
 import trio
 
 from hushcast_local.outbox import Outbox, Publication, Taken
@@ -17,12 +16,11 @@ from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.topics import Topic
 from hushcast_runtime.carrier import Carrier
 from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
 
 MAX_UNDER_WAY = 64  # publications being handed over at once; more wait their turn in the outbox
 FIRST_RETRY, LONGEST_RETRY = 30.0, 600.0  # seconds after which the outbox tries again; doubled each time
 RESUME_WITHIN = 10.0  # seconds after a restart in which the outbox tries again, at random moments
-
-log = structlog.get_logger("publisher")
 
 
 class Publisher:

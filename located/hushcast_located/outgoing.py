@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import structlog
 import trio
 
 import hushcast
@@ -14,10 +13,9 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import Wire, encode
 from hushcast_protocol.spatial.parts import cut
 from hushcast_runtime.counters import Counters
+from hushcast_runtime.logs import log
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0  # seconds until a daemon whose outbox is full is asked again
-
-log = structlog.get_logger("provider")
 
 
 async def send(daemon: hushcast.Daemon, link: str, whole: Wire | bytes, counters: Counters) -> None:

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import structlog
 import trio
 
 from hushcast_brokers.keys import COMMUNITY_KEY
@@ -26,14 +25,13 @@ from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.files import load_seed
 from hushcast_runtime.layout import DATABASE, check_version, kept_version
+from hushcast_runtime.logs import log
 from hushcast_runtime.metrics import MetricsServer, readings
 from hushcast_runtime.process import Load, open_transport, run_until_signal
 from hushcast_runtime.readiness import Health
 from hushcast_runtime.store import SqliteStore
 from hushcast_runtime.tor.consensus import compare_clock
 from hushcast_runtime.tor.transport import TorTransport
-
-log = structlog.get_logger("node")
 
 
 def run_node(load: Load[NodeSettings]) -> None:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Container, Iterable, Sequence
 
-import structlog
-
 from hushcast_overlay.lease_store import LeaseStore
 from hushcast_overlay.shards import Shards
 from hushcast_protocol.base.errors import Refusal
@@ -23,6 +21,7 @@ from hushcast_protocol.overlay.hops import relay_hop
 from hushcast_protocol.overlay.trail import BITS_A_LABEL, Trail
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import log
 from hushcast_runtime.spool import Move, Spool, Spooled
 
 PRUNE_AFTER = 8  # messages in a row that a next hop did not know; a tree being repaired causes a few at most
@@ -31,7 +30,6 @@ MAX_DETOURS = 12  # relays that may in turn not know a message's tree: 1 in 4,00
 MAX_WALK = 8  # relays that a message has passed at most that still goes around a full share
 MAX_TRIED = 4096  # messages and ways that did not lead on that are remembered; 0.5 MB
 
-log = structlog.get_logger("detours")
 
 _Followed = tuple[int, Hop, bytes]  # day, next hop, trunk
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol
 
-import structlog
 import trio
 
 from hushcast_overlay.connector import Connector
@@ -17,13 +16,12 @@ from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.frames import Drop, Receipt
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
 
 ATTEMPTS = 3  # circuits for one drop: another origin where none answers
 LONGEST_DELAY = 3.0  # seconds at random before the second and the third, so that they do not show as one
 RECEIPT_TIMEOUT = 30.0  # seconds from the drop to its receipt
-
-log = structlog.get_logger("dropping")
 
 
 class NotEverywhere(Refusal):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-import structlog
 import trio
 
 from hushcast_overlay.connector import Connector
@@ -19,12 +18,12 @@ from hushcast_protocol.overlay.installations import PATIENCE_A_LEVEL, seal_down
 from hushcast_protocol.overlay.leases import Instruction
 from hushcast_protocol.overlay.tree import Tree
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
 
 MAX_DROPS = 16  # parcels being dropped at once; each takes a circuit
 ROUNDS = 3  # down the tree, and then twice one by one to those who were not reached
 
-log = structlog.get_logger("installing")
 
 Instruct = Callable[[RelayId], Instruction]
 Confirm = Callable[[set[RelayId]], None]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import structlog
 import trio
 
 from hushcast_overlay.connector import Connector
@@ -20,11 +19,10 @@ from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_runtime.connection_guard import ConnectionGuard
 from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import Listener, Transport, TransportError
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts to open an address, or to publish it
-
-log = structlog.get_logger("mailbox")
 
 
 class Mailboxes:

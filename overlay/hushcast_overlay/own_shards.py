@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import structlog
 import trio
 
 from hushcast_overlay.kept_shard import KeptShard
@@ -22,8 +21,7 @@ from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.shards.guides import piece_bits
 from hushcast_protocol.shards.requests import AskPiece
 from hushcast_runtime.environment import Environment
-
-log = structlog.get_logger("shards")
+from hushcast_runtime.logs import log
 
 
 class OwnShards:

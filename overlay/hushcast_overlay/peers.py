@@ -6,7 +6,6 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-import structlog
 import trio
 
 from hushcast_overlay.connector import Connector, OverlayChannel
@@ -24,10 +23,9 @@ from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.frames import Ack, Forward, OverlayFrame, ParcelAnswer, ParcelFrame, Ping
 from hushcast_protocol.overlay.hops import is_mailbox, key_of, relay_hop
 from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
 from hushcast_runtime.spool import Spool, Spooled
 from hushcast_runtime.transports.base import TransportError
-
-log = structlog.get_logger("peers")
 
 Locate = Callable[[Hop], Address | None]
 """Where a next hop is reached now, if that is known."""

@@ -10,19 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Container
 
-import structlog
-
 from hushcast_overlay.detours import Detours
 from hushcast_protocol.content.hops import Hop, Send
 from hushcast_protocol.overlay.forwarding import Router
 from hushcast_protocol.overlay.hops import is_mailbox
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import log
 from hushcast_runtime.spool import Spool
 
 TOLD_EVERY = 3600.0  # seconds between two lines of the log that messages for mailboxes are lost
-
-log = structlog.get_logger("placing")
 
 
 class Placing:

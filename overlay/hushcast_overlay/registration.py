@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import structlog
 import trio
 
 from hushcast_directory.sources import Source
@@ -15,12 +14,11 @@ from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.roster import Descriptor, Network, sign_descriptor
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import Listener, TransportError
 
 VALIDITY = 3  # epochs that a descriptor holds: a relay away for two is still listed and keeps its seats
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts
-
-log = structlog.get_logger("registration")
 
 
 class Registration:

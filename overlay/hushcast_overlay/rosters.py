@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import msgspec
-import structlog
 import trio
 
 from hushcast_directory.sources import Source
@@ -20,6 +19,7 @@ from hushcast_protocol.base.wire import encode
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import log
 from hushcast_runtime.store import Change, Store, record_reader
 from hushcast_runtime.transports.base import TransportError
 
@@ -36,7 +36,6 @@ class _StoredStanding(msgspec.Struct, frozen=True, array_like=True):
 
 
 _decode_standing = record_reader(_StoredStanding, "standing")
-log = structlog.get_logger("rosters")
 
 
 class RosterKeeper:

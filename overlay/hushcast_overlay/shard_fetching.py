@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple, TypeVar
 
-import structlog
 import trio
 
 from hushcast_directory.sources import Source
@@ -35,6 +34,7 @@ from hushcast_protocol.shards.requests import (
 from hushcast_protocol.shards.slices import Leaf, Shard, read_leaf
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
 
 MOST_ASKED = 5  # relays for one part; after these an authority is asked
@@ -46,8 +46,6 @@ Parts = tuple[tuple[Guide, ...], ...]
 """The guides of each shard of a piece."""
 T = TypeVar("T")
 ShownT = TypeVar("ShownT", ShownLeaf, ShownSlice, ShownPiece)
-
-log = structlog.get_logger("shards")
 
 
 class Asked(NamedTuple):

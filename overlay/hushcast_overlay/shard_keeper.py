@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 
-import structlog
 import trio
 
 from hushcast_overlay.guide_book import GuideBook
@@ -28,6 +27,7 @@ from hushcast_protocol.shards.requests import AskLeaf, AskSlice, ShardRequest
 from hushcast_protocol.shards.slices import Leaf, Shard, read_leaf
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
 
 MAX_SHARDS = 544
@@ -37,7 +37,6 @@ FETCHED_WITHIN = 0.5
 """Epochs from an epoch's beginning in which its leaves are fetched: all have them when it is settled."""
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds before the next attempt to get a leaf
 
-log = structlog.get_logger("shards")
 
 FAILURES = (TransportError, PeerError, Refusal)
 

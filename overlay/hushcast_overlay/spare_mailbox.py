@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-import structlog
 import trio
 
 from hushcast_overlay.route import Route, RouteMailbox
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import Listener, Transport, TransportError
 
 # Seconds from one spare to the next. Tor uploads each service's descriptor anew every one to two hours, so
@@ -27,8 +27,6 @@ Owner = Callable[[], Route | None]
 """Returns the route that a mailbox belongs to; none while it is a spare."""
 Receive = Callable[[Listener, Seed, Owner], Awaitable[None]]
 """Lets relays in at an address, and hands what they bring to its owner, until cancelled."""
-
-log = structlog.get_logger("mailbox")
 
 
 @dataclass(eq=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import structlog
 import trio
 
 from hushcast_overlay.installing import Installer
@@ -16,13 +15,12 @@ from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
 
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds before the next attempt where no relay confirmed
 ASK_WITHIN = 30.0  # seconds after a restart that old trees wait for the rosters missed
 RESUME_WITHIN = 10.0  # seconds after a restart in which relays are told what is missing, each at its moment
-
-log = structlog.get_logger("upkeep")
 
 
 class Upkeep:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import structlog
 import trio
 
 from hushcast_overlay.installing import Installer
@@ -13,9 +12,8 @@ from hushcast_overlay.route_records import RouteRecords
 from hushcast_overlay.shards import Shards
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
-
-log = structlog.get_logger("withdrawals")
 
 
 class Withdrawals:

@@ -6,19 +6,18 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import msgspec
-import structlog
 import trio
 
 from hushcast_directory.sources import Terms
 from hushcast_protocol.authorities.work import Work, attempt, has_ended, is_to_be_renewed
 from hushcast_protocol.base.wire import RelayId, encode
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import log
 from hushcast_runtime.store import Change, Store, record_reader
 
 REST = 1.0  # as long as a try took: half of a core at most, so that the relay and the machine go on
 
 _KIND, _KEY = "work", b"own"
-log = structlog.get_logger("work")
 
 
 class _Found(msgspec.Struct, frozen=True, array_like=True):

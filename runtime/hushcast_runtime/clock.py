@@ -9,15 +9,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import structlog
-
 from hushcast_protocol.base.clocks import AHEAD, Span, TrustedClock, published, roster_span
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import log
 
 _NEVER = 0.0, 0.0, 0.0
-
-log = structlog.get_logger("clock")
 
 
 class DaemonClock:

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
-import structlog
 import trio
 
 from hushcast_protocol.base.errors import PeerError
 from hushcast_runtime.channel import Channel
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import log
 from hushcast_runtime.rooms import Room
 from hushcast_runtime.transports.base import TransportError
 
 MAX_STRANGERS = 1024  # connections to one address, before their handshake is done or while they stay unnamed
 
-log = structlog.get_logger("admission")
 
 FrameT = TypeVar("FrameT")
 

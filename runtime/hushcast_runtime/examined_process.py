@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-import structlog
 import trio
 
 from hushcast_protocol.base.findings import Finding
@@ -17,6 +16,7 @@ from hushcast_runtime.doctor import Doctor, Kind
 from hushcast_runtime.doctors_socket import ExaminedSettings, tell, tell_findings
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.layout import DATABASE, check_version, kept_version
+from hushcast_runtime.logs import log
 from hushcast_runtime.metrics import GAUGES, MetricsServer, readings
 from hushcast_runtime.own_address import until_published
 from hushcast_runtime.process import open_transport
@@ -27,8 +27,6 @@ from hushcast_runtime.tor.consensus import compare_clock
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.tracing import NoTracer, Tracer
 from hushcast_runtime.transports.base import Listener, Transport
-
-log = structlog.get_logger("process")
 
 
 class Daemon(Protocol):

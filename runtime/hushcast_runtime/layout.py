@@ -7,9 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
-import structlog
-
 from hushcast_protocol.base.errors import UsageError
+from hushcast_runtime.logs import log
 from hushcast_runtime.store import FAILURES, Change, Store, StoreError
 
 DATABASE = "state.db"
@@ -23,8 +22,6 @@ WAY_OUT_OF_NEWER = (
 
 Migration = Callable[[Store], Awaitable[Sequence[Change]]]
 """Returns the changes that bring a store of one version to the next; it reads, and writes nothing itself."""
-
-log = structlog.get_logger("state")
 
 
 def kept_version(state: Path) -> int:

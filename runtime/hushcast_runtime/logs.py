@@ -2,17 +2,85 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
+import traceback
+from datetime import UTC, datetime
 from typing import Literal
 
-import structlog
-
 Level = Literal["debug", "info", "warning", "error"]
+Fields = dict[str, object]
+"""What a line says besides its event, by name."""
 
+LEVELS: tuple[Level, ...] = ("debug", "info", "warning", "error")
 QUIET_FOR = 600  # complaints of trio's between two of ours: it has ten a second, each with a traceback
+_EVENT_WIDTH = 30  # characters; fields of most lines stand below each other
 
-log = structlog.get_logger("listeners")
+
+def _json_line(at: str, level: Level, event: str, fields: Fields) -> str:
+    return json.dumps({**fields, "event": event, "level": level, "timestamp": at}, default=repr)
+
+
+def _text_line(at: str, level: Level, event: str, fields: Fields) -> str:
+    shown = [f"{name}={_shown(value)}" for name, value in sorted(fields.items()) if name != "exception"]
+    line = f"{at} [{level:9}] {event:{_EVENT_WIDTH}} {' '.join(shown)}".rstrip()
+    return f"{line}\n{fields['exception']}" if "exception" in fields else line
+
+
+def _shown(value: object) -> str:
+    """Return a word as it is, and anything else so that it is seen where it ends, within one line."""
+    is_word = isinstance(value, str) and value.isprintable() and not set(value) & set(" ='\"")
+    return str(value) if is_word else repr(value)
+
+
+class Log:
+    """What a program says while it runs: events, each with a level and with fields.
+
+    Values of fields are shown as they show themselves: secrets hide in their `repr`.
+    """
+
+    def __init__(self, least: Level, as_json: bool) -> None:
+        self.set(least, as_json)
+
+    def set(self, least: Level, as_json: bool) -> None:
+        """Say what is of at least a level, as one JSON object or one readable line each."""
+        self._silent = LEVELS[: LEVELS.index(least)]
+        self._render = _json_line if as_json else _text_line
+
+    def debug(self, event: str, **fields: object) -> None:
+        """Say what helps who looks for a fault."""
+        self._say("debug", event, fields)
+
+    def info(self, event: str, **fields: object) -> None:
+        """Say what an operator may want to know."""
+        self._say("info", event, fields)
+
+    def warning(self, event: str, **fields: object) -> None:
+        """Say what an operator should look at."""
+        self._say("warning", event, fields)
+
+    def error(self, event: str, **fields: object) -> None:
+        """Say what went wrong."""
+        self._say("error", event, fields)
+
+    def exception(self, event: str, **fields: object) -> None:
+        """Say where the error that is being handled was raised; the variables there stay unsaid."""
+        self._say("error", event, {**fields, "exception": traceback.format_exc().rstrip()})
+
+    def _say(self, level: Level, event: str, fields: Fields) -> None:
+        if level not in self._silent:
+            self._write(level, event, fields)
+
+    def _write(self, level: Level, event: str, fields: Fields) -> None:
+        at = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        # Standard error as it is now: it may have been replaced, and the old one closed.
+        sys.stderr.write(self._render(at, level, event, fields) + "\n")
+        sys.stderr.flush()
+
+
+log = Log("info", as_json=False)
+"""The log of this process."""
 
 
 class _NoRoom(logging.Handler):
@@ -31,19 +99,7 @@ class _NoRoom(logging.Handler):
 
 def configure_logs(level: Level, as_json: bool) -> None:
     """Send log lines of at least `level` to standard error, one JSON object or one readable line each."""
-    renderer = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer(colors=False)
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            renderer,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
-        # Standard error as it is at each line, not as it was now: it may be replaced and the old one closed.
-        logger_factory=lambda *names: structlog.PrintLogger(sys.stderr),
-        cache_logger_on_first_use=False,
-    )
+    log.set(level, as_json)
     accepting = logging.getLogger("trio.serve_listeners")
     accepting.handlers, accepting.propagate = [_NoRoom()], False
     # stem logs addresses of services at low levels: none of it may reach the journal. Its level would not do:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import structlog
-
 from hushcast_protocol.base.addresses import Address, parse_address
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.secrets import Seed
+from hushcast_runtime.logs import log
 from hushcast_runtime.store import Change, Store
 from hushcast_runtime.transports.base import Listener, Transport, TransportError
 
 ADDRESS = "address"
 """The kind of the record."""
-
-log = structlog.get_logger("address")
 
 
 async def open_address(

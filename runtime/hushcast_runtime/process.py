@@ -11,7 +11,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Generic
 
-import structlog
 import trio
 
 from hushcast_protocol.base.errors import HushcastError, UsageError
@@ -19,7 +18,7 @@ from hushcast_runtime.config import DaemonSettings, SettingsT, load_settings
 from hushcast_runtime.core_dumps import forbid_core_dumps
 from hushcast_runtime.files import private_directory
 from hushcast_runtime.groups import ungrouped
-from hushcast_runtime.logs import configure_logs
+from hushcast_runtime.logs import configure_logs, log
 from hushcast_runtime.readiness import Health, service_manager
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Transport
@@ -27,7 +26,6 @@ from hushcast_runtime.transports.base import Transport
 # The kernel tells of locks a page at a time, and passes over some if others go meanwhile.
 _LOOKS = 3
 
-log = structlog.get_logger("process")
 
 Work = Callable[[trio.Nursery], Awaitable[None]]
 """Starts a daemon's tasks in the nursery and returns, or goes on until cancelled."""

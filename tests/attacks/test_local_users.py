@@ -13,9 +13,9 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
-import structlog.testing
 import trio
 
 from hushcast_protocol.base.errors import HushcastError
@@ -117,17 +117,18 @@ async def test_with_a_tor_of_our_own_nothing_answers(home: Path, stranger: int) 
         assert (await scanned(seed, os.getuid(), home))["found"] == ["socket"]  # the scan would notice
 
 
-async def test_with_the_systems_tor_only_tor_is_answered(home: Path, stranger: int) -> None:
+async def test_with_the_systems_tor_only_tor_is_answered(
+    home: Path, stranger: int, log_lines: list[dict[str, Any]]
+) -> None:
     seed = Seed.draw(os.urandom)
     transport = TorTransport(TorSettings(control=CLOSED, socks=CLOSED))
     listener = await transport.listen(seed)
-    with structlog.testing.capture_logs() as logs:
-        async with mailbox(seed, listener):
-            assert (await scanned(seed, os.getuid(), home))["found"] == []  # who tor is is not known yet
-            transport._user_of_tor = os.getuid()
-            assert (await scanned(seed, stranger, home))["found"] == []
-            assert (await scanned(seed, os.getuid(), home))["found"] == ["port"]
-    assert [line["event"] for line in logs if line["log_level"] == "warning"] == [
+    async with mailbox(seed, listener):
+        assert (await scanned(seed, os.getuid(), home))["found"] == []  # who tor is is not known yet
+        transport._user_of_tor = os.getuid()
+        assert (await scanned(seed, stranger, home))["found"] == []
+        assert (await scanned(seed, os.getuid(), home))["found"] == ["port"]
+    assert [line["event"] for line in log_lines if line["level"] == "warning"] == [
         "a stream for an onion service did not come from tor: refused"
     ]
 

@@ -17,12 +17,13 @@ from statistics import median
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "node"), str(HERE.parent / "runtime")]
 
-import structlog  # noqa: E402
 import trio  # noqa: E402
 import trio.testing  # noqa: E402
 from broker_daemons import TreeOfDaemons, tree_of_daemons  # noqa: E402
 from small_network import ONE, Ear  # noqa: E402
 from test_full_brokers import ROWS, SIX, sent, started  # noqa: E402
+
+from hushcast_runtime.logs import LEVELS, log  # noqa: E402
 
 PROFILES = ("full/3", "full/2/apart", "full/3/apart", "full/4/apart")
 WITHIN = 1200.0  # virtual seconds in which all has come
@@ -71,7 +72,7 @@ async def measured(profile: str, seed: int) -> tuple[float, float]:
 
 def main(times: int) -> None:
     """Print a line for each: median and longest."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+    log._silent = LEVELS
     for profile in PROFILES:
         clock = trio.testing.MockClock
         found = [

@@ -21,7 +21,7 @@ from hushcast_protocol.base.secrets import TopicSecret
 from hushcast_protocol.content.topics import make_topic, write_link
 
 DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
-HEAVY = {"trio", "nacl", "msgspec", "rich", "structlog", "stem", "asyncio", "hushcast_testnet"}
+HEAVY = {"trio", "nacl", "msgspec", "rich", "stem", "asyncio", "hushcast_testnet"}
 HEAVY |= {"pyspark", "numpy", "pandas", "pyarrow", "hushcast_analytics"}
 
 

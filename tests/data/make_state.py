@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import json
-import logging
 import sqlite3
 import sys
 from contextlib import suppress
@@ -17,7 +16,6 @@ from pathlib import Path
 
 sys.path.insert(0, "tests/node")
 
-import structlog
 import trio
 import trio.testing
 from small_network import EPOCH_SECONDS, ONE, TWO, Ear, Node, SmallNetwork, small_network, until
@@ -27,6 +25,7 @@ from hushcast_protocol.base.secrets import Seed, TopicSecret
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, make_topic, parse_topic
+from hushcast_runtime.logs import LEVELS, log
 
 PLACES = make_topic("places", ["kind", "a:0..65535"], TopicSecret(bytes(range(32))))
 WHERE = 'a in [10, 20], kind = "depot"'
@@ -143,5 +142,5 @@ def write_database(path: Path, records: dict[str, dict[bytes, bytes]]) -> None:
 
 
 if __name__ == "__main__":
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    log._silent = LEVELS
     trio.run(main, Path(sys.argv[1]), clock=trio.testing.MockClock(autojump_threshold=0))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 import math
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -14,7 +13,6 @@ from unittest import mock
 
 import core_examples as examples
 import pytest
-import structlog
 import trio
 import trio.testing
 from core_examples import DAY, DIRECTORY, NETWORK, NOW, relay_id, stream
@@ -69,12 +67,11 @@ from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import LEVELS, log
 from hushcast_runtime.spool import Spool
 from hushcast_runtime.store import Change, MemoryStore
 from hushcast_runtime.tracing import NoTracer
 from hushcast_runtime.transports.base import TransportError
-
-_SILENT = structlog.make_filtering_bound_logger(logging.CRITICAL)
 
 
 class _Records:
@@ -296,7 +293,7 @@ async def _channel(data: bytes) -> None:
 
 def _in_trio(work: Any) -> Callable[[bytes], None]:
     def run(data: bytes) -> None:
-        structlog.configure(wrapper_class=_SILENT)
+        log._silent = LEVELS
         trio.run(work, data, clock=trio.testing.MockClock(autojump_threshold=0))
 
     return run

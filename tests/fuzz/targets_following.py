@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-import structlog
 from fuzzing import Target
 from mutating import mutate_packed
 from several_bench import FIRST, NETWORK, Truth, a_set, agreed, drawn
-from targets_daemons import _SILENT, _Records, finished
+from targets_daemons import _Records, finished
 
 from hushcast_directory.following import Following
 from hushcast_protocol.authorities.answers import follow, roster_of
@@ -20,6 +19,7 @@ from hushcast_protocol.authorities.heads import Change
 from hushcast_protocol.authorities.requests import Agreed, decode_directory_answer
 from hushcast_protocol.base.errors import HushcastError, PeerError
 from hushcast_protocol.base.wire import encode
+from hushcast_runtime.logs import LEVELS, log
 
 
 @cache
@@ -90,7 +90,7 @@ def _agreed(data: bytes) -> object:
 
 def _followed(data: bytes) -> None:
     """A damaged record is taken for what it says, or the daemon says that it is damaged."""
-    structlog.configure(wrapper_class=_SILENT)
+    log._silent = LEVELS
     store: Any = _Records()
     store.records = {"authorities": {b"followed": data}}
     following = Following(NETWORK, a_set(3, 2).members, 2)

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 import stem.util.log
-import structlog
 
 from hushcast_directory.counted import DIRECTORY_COUNTERS
 from hushcast_gateway.counted import OWN_COUNTERS, PURPOSE_COUNTERS
@@ -23,7 +22,7 @@ from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.secrets import FilterKey, LeaseSecret, ParcelKey, Seed, TopicKey
 from hushcast_protocol.content.topics import parse_topic
 from hushcast_runtime.counters import COMMON_COUNTERS, Counters
-from hushcast_runtime.logs import QUIET_FOR, configure_logs
+from hushcast_runtime.logs import QUIET_FOR, configure_logs, log
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ["protocol", "runtime", "directory", "client", "local"]
@@ -110,9 +109,7 @@ def test_what_is_counted_is_declared_and_what_is_declared_is_counted() -> None:
 
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
-    before = structlog.get_config()
     yield
-    structlog.configure(**before)
     logging.getLogger("trio.serve_listeners").handlers = []
     logging.getLogger("trio.serve_listeners").propagate = True
     logging.getLogger("stem").disabled = False
@@ -120,7 +117,6 @@ def _as_before() -> Iterator[None]:
 
 def test_lines_are_json_objects(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs("info", as_json=True)
-    log = structlog.get_logger("test")
     log.info("something happened", relays=3)
     log.debug("too small to tell")
     (line,) = capsys.readouterr().err.splitlines()
@@ -134,7 +130,6 @@ def test_lines_below_the_level_are_not_told(
     capsys: pytest.CaptureFixture[str], level: str, lines: int
 ) -> None:
     configure_logs(level, as_json=False)  # type: ignore[arg-type]
-    log = structlog.get_logger("test")
     for method in (log.debug, log.info, log.warning, log.error):
         method("x")
     assert len(capsys.readouterr().err.splitlines()) == lines
@@ -143,7 +138,6 @@ def test_lines_below_the_level_are_not_told(
 @pytest.mark.parametrize("as_json", [True, False])
 def test_secrets_hide_themselves(capsys: pytest.CaptureFixture[str], as_json: bool) -> None:
     configure_logs("debug", as_json)
-    log = structlog.get_logger("test")
     value = b"0123456789abcdef0123456789abcdef"
     for kind in (Seed, TopicKey, ParcelKey, FilterKey, LeaseSecret):
         log.info("a secret", it=kind(value))
@@ -160,7 +154,6 @@ def test_an_error_of_ours_is_told_without_the_values_it_met(
 ) -> None:
     """A traceback names lines of the program; the variables beside them would be payloads and addresses."""
     configure_logs("info", as_json)
-    log = structlog.get_logger("test")
 
     def meets_an_error(payload: bytes, address: str) -> None:
         raise RuntimeError("an error of ours")

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import structlog
 
 from hushcast_directory.settings import DirectorySettings
 from hushcast_runtime.config import load_settings
 from hushcast_runtime.process import _Configuration
 
 TEXT = 'state = "/nowhere"\n[network]\nname = "n"\n[log]\nlevel = "info"\n'
-
-
-@pytest.fixture(autouse=True)
-def logs_as_before() -> Iterator[None]:
-    yield
-    structlog.reset_defaults()
 
 
 def test_what_changed_during_the_start_is_applied_before_it_is_ready(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
-import structlog
 import trio
 
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
@@ -24,6 +23,7 @@ from hushcast_protocol.brokers.community.epochs import Epoch, Epochs, Gone, Term
 from hushcast_protocol.brokers.frames import Communities, KnownCharter, NewCharter
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_runtime.counters import Counters
+from hushcast_runtime.logs import log
 from hushcast_runtime.store import Change, Store, record_reader
 
 _CHARTER, _EPOCH = "charter", "epoch"
@@ -31,8 +31,6 @@ _KEY, _NUMBER = 32, 8  # bytes of a community's key, and of an epoch's number, i
 _decode = decoder(Signed, "charter", MAX_CHARTER + 256)
 
 Heard = Callable[[Epoch], None]
-
-log = structlog.get_logger("charters")
 
 
 class _Kept(msgspec.Struct, frozen=True, array_like=True):

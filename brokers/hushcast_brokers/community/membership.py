@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import msgspec
-import structlog
 import trio
 
 from hushcast_brokers.asking import Peer, ask
@@ -27,6 +26,7 @@ from hushcast_protocol.brokers.frames import (
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import Transport, TransportError
 
 FRESH = 60.0  # seconds for which what was heard of charters is believed before something is published
@@ -41,8 +41,6 @@ _OUT = (
     "this daemon is not in its community: its keeper admits it with `hushcast community admit` and the key"
     " that `hushcast community join` shows here"
 )
-
-log = structlog.get_logger("community")
 
 
 class Membership:

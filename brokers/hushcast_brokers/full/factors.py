@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 import msgspec
-import structlog
 import trio
 
 from hushcast_brokers.full.records import FullRecords
@@ -28,12 +27,11 @@ from hushcast_protocol.brokers.full.secrets import (
     with_share,
 )
 from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
 
 AT_ONCE = 128  # questions under way: each costs those above some multiplications
 ASKED_AGAIN_AFTER = 60.0  # seconds after which somebody above is asked again who could not answer
 MAX_ANSWERS = 65_536  # factors a day for what is below one child: an item each that it may advertise
-
-log = structlog.get_logger("layers")
 
 
 class Factoring:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from functools import partial
 
-import structlog
 import trio
 
 from hushcast_brokers.advertising import Advertising
@@ -41,10 +40,9 @@ from hushcast_protocol.brokers.tomography.stating import Client
 from hushcast_protocol.brokers.tree import BrokerTree
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
 
 _TURN = 4  # bytes that tell a place from what it was before
-
-log = structlog.get_logger("layers")
 
 
 class FullMatching:

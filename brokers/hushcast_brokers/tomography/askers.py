@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import cast
 
-import structlog
 import trio
 
 from hushcast_brokers.held_tree import HeldTree
@@ -44,8 +43,6 @@ ADVANCE_AFTER = 1.0
 # Statements and questions of one broker: a whole table twice at once, as each costs a signature's check.
 ASKED_A_SECOND, ASKED_AT_ONCE = 64.0, 8192.0
 _NOBODY = b""  # asks without a name: no broker's key
-
-log = structlog.get_logger("tomography")
 
 
 class _Broker:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import structlog
 import trio
 
 from hushcast_brokers.asking import Peer, ask_for_tree
@@ -34,6 +33,7 @@ from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.layout import migrate
 from hushcast_runtime.listening import ListeningDaemon
+from hushcast_runtime.logs import log
 from hushcast_runtime.own_address import open_address
 from hushcast_runtime.store import Store
 from hushcast_runtime.tracing import NoTracer
@@ -41,8 +41,6 @@ from hushcast_runtime.transports.base import Transport, TransportError
 
 ROOT_ASKED_EVERY = 300.0  # seconds; brokers that are linked tell of a newer tree before
 FIRST_ASKED_EVERY = 10.0  # seconds, while no tree is held at all
-
-log = structlog.get_logger("tomography")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Protocol
 
-import structlog
 import trio
 
 from hushcast_brokers.held_tree import HeldTree
@@ -27,8 +26,7 @@ from hushcast_protocol.brokers.tomography.watching import Watching
 from hushcast_protocol.brokers.tomography.ways import between
 from hushcast_protocol.content.topics import Topic
 from hushcast_runtime.context import Context
-
-log = structlog.get_logger("tomography")
+from hushcast_runtime.logs import log
 
 
 class Subscriptions(Protocol):

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-import structlog
 import trio
 
 from hushcast_brokers.held_tree import HeldTree
@@ -40,6 +39,7 @@ from hushcast_protocol.brokers.tomography.stating import Client, Stating
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.context import Context
 from hushcast_runtime.groups import innermost
+from hushcast_runtime.logs import log
 from hushcast_runtime.store import Change
 from hushcast_runtime.transports.base import Transport, TransportError
 
@@ -53,8 +53,6 @@ NUMBERS_AHEAD = 2**24  # kept free at a start for what it will number: a clock s
 
 _KIND = "stated"  # of the record with the number that a next start may begin with
 _NUMBER = 8  # bytes
-
-log = structlog.get_logger("tomography")
 
 
 class ServiceAt(NamedTuple):

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
-import structlog
 from msgspec import Meta
 from msgspec.structs import replace
 
@@ -20,10 +19,9 @@ from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.purposes.keyed import Keyed
 from hushcast_protocol.purposes.problems import NotUsable
 from hushcast_runtime.config import PathText, Section
+from hushcast_runtime.logs import log
 
 MAX_GRANTS = 64  # of one alias, those of past epochs included: each key is tried with each message
-
-log = structlog.get_logger("gateway")
 
 
 class KeysSection(Section, frozen=True, kw_only=True):

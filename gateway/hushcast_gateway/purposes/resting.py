@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from itertools import islice
 
-import structlog
-
 from hushcast_gateway.purposes.readers import Readers
 from hushcast_protocol.mqtt.session import Granted
 from hushcast_protocol.purposes.names import Purpose
 from hushcast_protocol.purposes.stores import Reservations
 from hushcast_protocol.purposes.wide import reach
+from hushcast_runtime.logs import log
 
 AT_ONCE = 500  # subscriptions that one look decides; the others come with the next, a second later
 MAX_KNOWN = 10_000  # answers remembered until something changes; each takes 200 bytes
-
-log = structlog.get_logger("gateway")
 
 
 class Resting:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from weakref import WeakKeyDictionary
 
-import structlog
 from msgspec.structs import replace
 
 from hushcast_gateway.counted import PURPOSE_COUNTERS
@@ -40,12 +39,11 @@ from hushcast_protocol.purposes.deciding import decide, refuses
 from hushcast_protocol.purposes.names import Purpose, is_purpose
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_runtime.counters import Counters
+from hushcast_runtime.logs import log
 from hushcast_runtime.store import Store
 
 MAX_TOLD = 100  # topics of one look of which the audit log tells that something was withdrawn
 MANY = 16  # subscriptions that turn at once, from which on all topics are looked at anew
-
-log = structlog.get_logger("gateway")
 
 
 class Purposes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import structlog
 import trio
 
 import hushcast
@@ -20,10 +19,9 @@ from hushcast_protocol.spatial.register import Kept
 from hushcast_protocol.spatial.table import read_table
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import log
 
 _AT_ONCE = 64  # subscriptions along one way through the tree: so many are answered again after a crash
-
-log = structlog.get_logger("provider")
 
 
 @dataclass

@@ -5,8 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
-import structlog
-
 import hushcast
 from hushcast_located.service.news import News
 from hushcast_located.service.shelf import Shelf
@@ -19,10 +17,9 @@ from hushcast_protocol.spatial.problems import DoesNotHold, Problem
 from hushcast_protocol.spatial.table import Table, read_table
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import log
 
 _TABLE = encode("located-weights/1")
-
-log = structlog.get_logger("provider")
 
 
 @dataclass

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import structlog
 import trio
 
 import hushcast
@@ -21,13 +20,12 @@ from hushcast_protocol.spatial.requests import DAY, Opening
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.groups import innermost
+from hushcast_runtime.logs import log
 from hushcast_runtime.store import Store
 
 AGAIN = 5.0  # seconds between looks for a daemon that is not there, or that refuses a subscription
 
 Task = Callable[[hushcast.Daemon], Awaitable[None]]
-
-log = structlog.get_logger("provider")
 
 
 class Provider:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import structlog
-
 import hushcast
 from hushcast_located.outgoing import send
 from hushcast_located.service.shelf import Shelf
@@ -15,11 +13,11 @@ from hushcast_protocol.spatial.register import Kept, Verdict
 from hushcast_protocol.spatial.requests import AskTable, Opening, Request, Subscribe, Taken, Withdraw
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import log
 
 MAX_TABLES_AN_HOUR = 60  # sent; each may be 40 messages, for the price of one stamp
 _HOUR = 3600.0  # seconds
 
-log = structlog.get_logger("provider")
 
 _COUNTED = {
     Verdict.TAKEN: "requests_taken",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import structlog
 import trio
 
 from hushcast_located.service.counted import PROVIDER_COUNTERS, PROVIDER_GAUGES
@@ -16,14 +15,13 @@ from hushcast_runtime.counters import Counters
 from hushcast_runtime.doctors_socket import tell_findings
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.layout import DATABASE, check_version, kept_version, migrate
+from hushcast_runtime.logs import log
 from hushcast_runtime.metrics import MetricsServer
 from hushcast_runtime.process import Load, run_until_signal
 from hushcast_runtime.readiness import Health
 from hushcast_runtime.state_directory import check_keys
 from hushcast_runtime.store import SqliteStore, Store
 from hushcast_runtime.wording import counted
-
-log = structlog.get_logger("provider")
 
 
 def run_provider(load: Load[ProviderSettings]) -> None:

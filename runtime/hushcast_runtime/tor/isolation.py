@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 
-import structlog
-
 from hushcast_protocol.base.errors import UsageError
+from hushcast_runtime.logs import log
 from hushcast_runtime.tor.control import ControlClient
 from hushcast_runtime.tor.endpoints import Endpoint
 from hushcast_runtime.tor.replies import status
@@ -19,8 +18,6 @@ _EVERYWHERE = "0.0.0.0"  # noqa: S104 - where a listener of tor may be, never on
 _WITHOUT = "noisolatesocksauth"
 _LISTENER = re.compile(r'"([^"]*)"|(\S+)')  # paths may hold spaces
 _WORD = re.compile(r'(unix:)"([^"]*)"|(\S+)')
-
-log = structlog.get_logger("tor")
 
 
 async def isolating_socks(control: ControlClient, wanted: Endpoint) -> Endpoint:

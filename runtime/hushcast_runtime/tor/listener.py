@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import structlog
 import trio
 
 from hushcast_protocol.base.addresses import Address, onion_address
 from hushcast_protocol.base.secrets import Seed
+from hushcast_runtime.logs import log
 from hushcast_runtime.tor.endpoints import Endpoint
 from hushcast_runtime.tor.onions import expanded_key, service_of
 from hushcast_runtime.tor.publication import Publication
@@ -21,8 +21,6 @@ _SLOW = 10.0  # seconds; a directory that takes longer to answer an upload is no
 Withdraw = Callable[["TorListener"], Awaitable[None]]
 Admits = Callable[[trio.SocketStream], Awaitable[bool]]
 """Tells whether a stream came from tor."""
-
-log = structlog.get_logger("tor")
 
 
 class TorListener:

@@ -8,12 +8,12 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import structlog
 import trio
 
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Randomness
+from hushcast_runtime.logs import log
 from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.transports.base import TransportError
 
@@ -28,7 +28,6 @@ _SOCKS, _CONTROL = "socks", "control"
 # and scans all of them for every new one: after 400 drops a tor was busy with little else.
 DIRTINESS = "MaxCircuitDirtiness 30"
 
-log = structlog.get_logger("tor")
 
 Opened = Callable[[Endpoint], None]
 """Hears where the control port of a tor is, once it is open."""

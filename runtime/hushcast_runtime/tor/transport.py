@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-import structlog
 import trio
 
 from hushcast_protocol.base.addresses import ONION_PORT, Address, is_onion
@@ -21,6 +20,7 @@ from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Randomness, Seed
 from hushcast_runtime.groups import ungrouped
+from hushcast_runtime.logs import log
 from hushcast_runtime.tor import callers, publication, socks, watch
 from hushcast_runtime.tor.control import ControlClient, open_control
 from hushcast_runtime.tor.endpoints import Endpoint, open_endpoint
@@ -38,8 +38,6 @@ _WITHDRAW_WITHIN = 5.0  # seconds; tor answers within milliseconds
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0  # seconds between attempts to reach the control port
 _LOOK_EVERY = 30.0  # seconds between questions whether tor still answers
 _ANSWER_WITHIN = 30.0  # seconds; a tor that is busy with many services has taken three
-
-log = structlog.get_logger("tor")
 
 
 def _ignore(percent: int, summary: str) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import structlog
 import trio
 
+from hushcast_runtime.logs import log
 from hushcast_runtime.tor.control import ControlClient
 from hushcast_runtime.tor.reasons import in_words
 
@@ -20,8 +20,6 @@ EVENTS = ("STATUS_CLIENT", "STATUS_GENERAL")
 """What the control connection has to ask for, so that a `TorWatch` hears of all this."""
 
 _REASON = re.compile(r"[A-Z_]{1,40}\Z")  # a keyword of the control protocol: holds no address
-
-log = structlog.get_logger("tor")
 
 
 @dataclass(frozen=True, slots=True)

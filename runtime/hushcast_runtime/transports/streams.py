@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import structlog
 import trio
 
+from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import StreamHandler, TransportError
 
 LOOPBACK = "127.0.0.1"
-
-_log = structlog.get_logger()
 
 
 async def listen_on_loopback(port: int = 0, host: str = LOOPBACK) -> trio.SocketListener:
@@ -60,7 +58,7 @@ async def serve_streams(listener: trio.SocketListener, handler: StreamHandler) -
             try:
                 await handler(stream)
             except Exception as error:
-                _log.warning("a stream's handler failed", error=type(error).__name__)
+                log.warning("a stream's handler failed", error=type(error).__name__)
 
     async with trio.open_nursery() as handlers:
         try:
