@@ -3,6 +3,7 @@
 import itertools
 import re
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,16 @@ def test_each_test_runs_in_one_lane() -> None:
         marked = dict(zip(marks, has, strict=True))
         # These are Python's expressions, too, as far as they go.
         assert sum(bool(eval(each, {}, marked)) for each in expressions) == 1, marked
+
+
+def test_what_tests_import_by_name_has_that_name_alone() -> None:
+    """Of two files with one name Python takes that of the folder which it was told of first."""
+    files = sorted((ROOT / "tests").rglob("*.py"))
+    names = Counter(file.stem for file in files)
+    imported: set[str] = set()
+    for file in files:
+        imported.update(re.findall(r"^ *(?:from|import) (\w+)", file.read_text(), re.MULTILINE))
+    assert not [name for name in sorted(imported) if names[name] > 1]
 
 
 CHOSEN = "containers or processes and not (tor or spark)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_network_file import DELIVERIES, NETWORK, PUBLICATIONS, onion
+from test_central_network_file import DELIVERIES, NETWORK, PUBLICATIONS, onion
 
 from hushcast_central.network_file import central_section, proxy_section
 from hushcast_central.settings import ProxySettings, ServerSettings
