@@ -133,6 +133,23 @@ async def test_where_tor_does_not_tell_a_warning_is_logged(log_lines: list[dict[
     assert [line["level"] for line in log_lines] == ["warning"]
 
 
+@pytest.mark.parametrize(("forbids", "lines"), [(True, 1), (False, 0)])
+async def test_a_filter_may_forbid_events_of_streams(
+    forbids: bool, lines: int, log_lines: list[dict[str, Any]]
+) -> None:
+    def answer(command: str) -> str:
+        return "510 Command filtered" if forbids and "STREAM" in command else "250 OK"
+
+    asked: list[str] = []
+    async with scripted(answer, asked) as control:
+        await TorTransport(TorSettings(control=WANTED, socks=WANTED))._listen(control)
+    assert len(asked) == 1 + lines
+    assert {"HS_DESC", "STATUS_CLIENT"} <= set(asked[-1].split())
+    assert [line["event"] for line in log_lines] == lines * [
+        "tor does not close circuits for us: they end together"
+    ]
+
+
 def added(knows_defence: bool) -> Answer:
     def answer(command: str) -> str:
         if "PoWDefensesEnabled" in command and not knows_defence:

@@ -6,7 +6,7 @@ Onion services added over a connection live as long as the connection does.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ import trio
 from hushcast_runtime.tor import callers
 from hushcast_runtime.tor.authentication import authenticate
 from hushcast_runtime.tor.endpoints import Endpoint, open_endpoint
-from hushcast_runtime.tor.replies import EVENT, ReplySplitter, convert, status
+from hushcast_runtime.tor.replies import EVENT, Aside, ReplySplitter, convert, nothing, status
 from hushcast_runtime.transports.base import TransportError
 
 if TYPE_CHECKING:
@@ -44,9 +44,10 @@ class _Slot:
 class ControlClient:
     """An open control connection; made by `open_control`."""
 
-    def __init__(self, stream: trio.abc.Stream, on_event: EventHandler) -> None:
+    def __init__(self, stream: trio.abc.Stream, on_event: EventHandler, aside: Aside = nothing) -> None:
         self._stream = stream
         self._on_event = on_event
+        self._aside = aside
         self._turn = trio.Lock()
         self._owed: deque[_Slot] = deque()
         self.lost = trio.Event()
@@ -100,7 +101,11 @@ class ControlClient:
 
     async def set_events(self, *kinds: str) -> None:
         """Ask for these kinds of events and no others."""
-        await self.command(" ".join(("SETEVENTS", *kinds)))
+        await self.command(_events(kinds))
+
+    async def may_hear(self, *kinds: str) -> bool:
+        """Ask for these kinds of events and no others; tell whether we get them, else all is as before."""
+        return status(await self.ask(_events(kinds))) == _OK
 
     async def add_onion(
         self, key: str, virtual_port: int, target: Endpoint | str, defended: bool = False
@@ -141,7 +146,7 @@ class ControlClient:
 
     async def read(self) -> None:
         """Take replies and events from the connection until it ends; never raises but when cancelled."""
-        splitter = ReplySplitter()
+        splitter = ReplySplitter(self._aside)
         try:
             async for data in self._stream:
                 for reply in splitter.feed(bytes(data)):
@@ -171,21 +176,28 @@ class ControlClient:
             self._owed.popleft().filled.set()
 
 
+def _events(kinds: Iterable[str]) -> str:
+    return " ".join(("SETEVENTS", *kinds))
+
+
 def _ignore(event: Any) -> None:
     pass
 
 
 @asynccontextmanager
-async def open_control(endpoint: Endpoint, on_event: EventHandler = _ignore) -> AsyncIterator[ControlClient]:
+async def open_control(
+    endpoint: Endpoint, on_event: EventHandler = _ignore, aside: Aside = nothing
+) -> AsyncIterator[ControlClient]:
     """Connect to the control port at `endpoint`, authenticate and keep reading until the block ends.
 
-    Raises `TransportError` when nothing answers or tor does not let us in. Losing the connection later sets
-    `lost` and fails commands; it does not cancel the block.
+    `aside` takes events that are too many to be parsed. Raises `TransportError` when nothing answers or tor
+    does not let us in. Losing the connection later sets `lost` and fails commands; it does not cancel the
+    block.
     """
     failure: Exception | None = None
     stream = await open_endpoint(endpoint)
     async with stream, trio.open_nursery() as nursery:
-        control = ControlClient(stream, on_event)
+        control = ControlClient(stream, on_event, aside)
         nursery.start_soon(control.read)
         try:
             await authenticate(control.ask, at_port=bool(endpoint.port))

@@ -24,8 +24,8 @@ _LOG, _LAST_LOG = "tor.log", "tor.log.1"
 _PORT_FILE = "control-port"
 _SOCKS, _CONTROL = "socks", "control"
 
-# No circuit of ours is used again: each has an isolation of its own. By default tor keeps one for ten minutes
-# and scans all of them for every new one: after 400 drops a tor was busy with little else.
+# No circuit of ours is used again: each has an isolation of its own. `circuits` has those closed whose stream
+# has ended. The rest, where nobody was reached, tor keeps for ten minutes by default, and scans for others.
 DIRTINESS = "MaxCircuitDirtiness 30"
 
 

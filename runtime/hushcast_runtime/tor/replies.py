@@ -5,6 +5,7 @@ stem, which parses them, takes a fifth of a daemon's start to load: it is, once 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hushcast_runtime.transports.base import TransportError
@@ -15,11 +16,20 @@ if TYPE_CHECKING:
 MAX_REPLY = 4 << 20  # bytes; GETINFO circuit-status of a busy tor stays below 1 MiB
 EVENT = "650"
 
+Aside = Callable[[bytes], bool]
+"""Takes a whole reply as it came, and tells whether that is all: such a one is not parsed."""
+
+
+def nothing(reply: bytes) -> bool:
+    """Leave each reply to be parsed."""
+    return False
+
 
 class ReplySplitter:
     """Takes bytes in pieces of any size, gives back parsed replies; holds at most `MAX_REPLY` bytes."""
 
-    def __init__(self) -> None:
+    def __init__(self, aside: Aside = nothing) -> None:
+        self._aside = aside
         self._buffer = bytearray()
         self._scanned = 0  # everything before it is whole lines of the reply being read
         self._in_data = False
@@ -32,7 +42,9 @@ class ReplySplitter:
             last = self._is_last(bytes(self._buffer[self._scanned : end]))
             self._scanned = end + 2
             if last:
-                replies.append(_parse(bytes(self._buffer[: self._scanned])))
+                raw = bytes(self._buffer[: self._scanned])
+                if not self._aside(raw):
+                    replies.append(_parse(raw))
                 del self._buffer[: self._scanned]
                 self._scanned = 0
         if len(self._buffer) > MAX_REPLY:

@@ -21,7 +21,8 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Randomness, Seed
 from hushcast_runtime.groups import ungrouped
 from hushcast_runtime.logs import log
-from hushcast_runtime.tor import callers, publication, socks, watch
+from hushcast_runtime.tor import callers, circuits, publication, socks, watch
+from hushcast_runtime.tor.circuits import Circuits
 from hushcast_runtime.tor.control import ControlClient, open_control
 from hushcast_runtime.tor.endpoints import Endpoint, open_endpoint
 from hushcast_runtime.tor.isolation import isolating_socks
@@ -75,6 +76,7 @@ class TorTransport:
         # Daemons that share one tor must not share circuits, whatever they choose for `isolation`.
         self._randomness = randomness
         self._user = base64.urlsafe_b64encode(randomness(18)).decode()
+        self._circuits = Circuits(self._user, randomness)
         self._control: ControlClient | None = None
         self._socks: Endpoint | None = None
         self._user_of_tor: int | None = None
@@ -121,7 +123,8 @@ class TorTransport:
         backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE, self._randomness)
         while True:
             try:
-                async with open_control(await self._control_endpoint.wait(), self._handle) as control:
+                endpoint = await self._control_endpoint.wait()
+                async with open_control(endpoint, self._handle, self._circuits.take) as control:
                     await self._adopt(control)
                     backoff.reset()
                     await self._until_lost(control)
@@ -141,7 +144,7 @@ class TorTransport:
             await trio.sleep(pause)
 
     async def _adopt(self, control: ControlClient) -> None:
-        await control.set_events(*publication.EVENTS, *watch.EVENTS)
+        await self._listen(control)
         own = self._settings.state_directory
         wanted = self._settings.socks if own is None else socks_of(own)
         assert wanted is not None  # the settings have one or the other
@@ -156,9 +159,17 @@ class TorTransport:
         self._socks = socks
         self._adopted.set()
 
+    async def _listen(self, control: ControlClient) -> None:
+        """Ask for events; a filter before a system's tor may forbid those that we can live without."""
+        needed = (*publication.EVENTS, *watch.EVENTS)
+        if not await control.may_hear(*needed, *circuits.EVENTS):
+            self._circuits.tell_refused()
+            await control.set_events(*needed)
+
     async def _until_lost(self, control: ControlClient) -> NoReturn:
         """Supervise an adopted connection; raise `TransportError` once it is lost or tor hangs."""
         async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._circuits.run, control)
             nursery.start_soon(self._tell_when_published)
             while not control.lost.is_set():
                 with trio.move_on_after(_LOOK_EVERY):
