@@ -1,4 +1,4 @@
-"""`make test` runs each test in one of its lanes, whatever marks it has."""
+"""Each test runs in one lane of `make test`, and what it imports by name is what it means."""
 
 import itertools
 import re

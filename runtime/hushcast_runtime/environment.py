@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 import trio
 
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.secrets import Randomness, uniform
 
 LOOK_EVERY = 60.0  # seconds between looks at the clock of a task that sleeps until a moment
 
@@ -54,7 +54,7 @@ class Environment:
 
     def uniform(self, low: float, high: float) -> float:
         """Draw a number between `low` and `high`."""
-        return low + (high - low) * int.from_bytes(self.randomness(7), "big") / 2**56
+        return uniform(self.randomness, low, high)
 
     def sample(self, items: list[T], count: int) -> list[T]:
         """Draw `count` different items, or all if there are fewer, in random order."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.secrets import Randomness, uniform
 from hushcast_protocol.spatial.following import PATIENCE
 from hushcast_protocol.spatial.requests import DAY
 
@@ -41,4 +41,4 @@ class World:
 
     def moment(self, first: float, last: float) -> float:
         """Draw a moment between two."""
-        return first + (last - first) * int.from_bytes(self.randomness(7), "big") / 2**56
+        return uniform(self.randomness, first, last)

@@ -13,6 +13,11 @@ Randomness = Callable[[int], bytes]
 """Gives that many random bytes: `os.urandom` in daemons, a seeded stream in simulations."""
 
 
+def uniform(randomness: Randomness, low: float, high: float) -> float:
+    """Draw a number between `low` and `high`."""
+    return low + (high - low) * int.from_bytes(randomness(7), "big") / 2**56
+
+
 class Secret:
     """Bytes of a fixed length that never show themselves; `reveal()` is the one way to read them."""
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import trio
 
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.secrets import Randomness, uniform
 from hushcast_runtime.logs import log
 from hushcast_runtime.tor.control import ControlClient
 from hushcast_runtime.tor.replies import status
@@ -72,9 +72,7 @@ class Circuits:
 
     async def _close(self, control: ControlClient, circuit: int) -> None:
         try:
-            shortest, longest = LINGER
-            share = int.from_bytes(self._randomness(4), "big") / 2**32
-            await trio.sleep(shortest + (longest - shortest) * share)
+            await trio.sleep(uniform(self._randomness, *LINGER))
             with suppress(TransportError):
                 # Unless it is unused, another stream of the same isolation has come.
                 answer = status(await control.ask(f"CLOSECIRCUIT {circuit} IfUnused"))

@@ -15,7 +15,7 @@ import trio
 from hushcast_runtime.tor import callers
 from hushcast_runtime.tor.authentication import authenticate
 from hushcast_runtime.tor.endpoints import Endpoint, open_endpoint
-from hushcast_runtime.tor.replies import EVENT, Aside, ReplySplitter, convert, nothing, status
+from hushcast_runtime.tor.replies import EVENT, Aside, ReplySplitter, convert, parse_all, status
 from hushcast_runtime.transports.base import TransportError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class _Slot:
 class ControlClient:
     """An open control connection; made by `open_control`."""
 
-    def __init__(self, stream: trio.abc.Stream, on_event: EventHandler, aside: Aside = nothing) -> None:
+    def __init__(self, stream: trio.abc.Stream, on_event: EventHandler, aside: Aside = parse_all) -> None:
         self._stream = stream
         self._on_event = on_event
         self._aside = aside
@@ -186,7 +186,7 @@ def _ignore(event: Any) -> None:
 
 @asynccontextmanager
 async def open_control(
-    endpoint: Endpoint, on_event: EventHandler = _ignore, aside: Aside = nothing
+    endpoint: Endpoint, on_event: EventHandler = _ignore, aside: Aside = parse_all
 ) -> AsyncIterator[ControlClient]:
     """Connect to the control port at `endpoint`, authenticate and keep reading until the block ends.
 

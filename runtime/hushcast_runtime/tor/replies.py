@@ -20,7 +20,7 @@ Aside = Callable[[bytes], bool]
 """Takes a whole reply as it came, and tells whether that is all: such a one is not parsed."""
 
 
-def nothing(reply: bytes) -> bool:
+def parse_all(reply: bytes) -> bool:
     """Leave each reply to be parsed."""
     return False
 
@@ -28,7 +28,7 @@ def nothing(reply: bytes) -> bool:
 class ReplySplitter:
     """Takes bytes in pieces of any size, gives back parsed replies; holds at most `MAX_REPLY` bytes."""
 
-    def __init__(self, aside: Aside = nothing) -> None:
+    def __init__(self, aside: Aside = parse_all) -> None:
         self._aside = aside
         self._buffer = bytearray()
         self._scanned = 0  # everything before it is whole lines of the reply being read
