@@ -93,19 +93,8 @@ def open_session(
     for key, value in chosen.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
-    _spare_searches(session, name)
-    return session
-
-
-def _spare_searches(session: SparkSession, name: str) -> None:
     _look_up_once(session)
-    _name_call_sites(session, name)
-
-
-def _name_call_sites(session: SparkSession, name: str) -> None:
-    """Name what this thread makes: for each table Spark would look in Java's stack for a line of ours."""
-    for form in ("short", "long"):
-        session.sparkContext.setLocalProperty(f"callSite.{form}", name)
+    return session
 
 
 def _look_up_once(session: SparkSession) -> None:
