@@ -16,7 +16,7 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.tor import callers, reasons
 from hushcast_runtime.tor.authentication import authenticate
-from hushcast_runtime.tor.control import MAX_STREAMS, ControlClient
+from hushcast_runtime.tor.control import MAX_STREAMS, ControlClient, EventHandler
 from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.tor.isolation import isolating_socks
 from hushcast_runtime.tor.onions import expanded_key, service_id
@@ -30,13 +30,16 @@ from hushcast_runtime.transports.streams import listen_on_loopback, port_of
 WANTED = parse_endpoint("127.0.0.1:9050")
 TARGET = Endpoint(host="127.0.0.1", port=9)
 SEED = Seed(b"s" * 32)
+DONE = 'NOTICE BOOTSTRAP PROGRESS=100 TAG=done SUMMARY="Done"'
 
 Answer = Callable[[str], str]
 """Takes a command, returns the lines of tor's reply."""
 
 
 @asynccontextmanager
-async def scripted(answer: Answer, asked: list[str] | None = None) -> AsyncIterator[ControlClient]:
+async def scripted(
+    answer: Answer, asked: list[str] | None = None, on_event: EventHandler = lambda event: None
+) -> AsyncIterator[ControlClient]:
     """A control connection to a tor that answers each command by a script, and then says nothing."""
     ours, theirs = trio.testing.memory_stream_pair()
 
@@ -51,7 +54,7 @@ async def scripted(answer: Answer, asked: list[str] | None = None) -> AsyncItera
                 await theirs.send_all(answer(line.decode()).replace("\n", "\r\n").encode() + b"\r\n")
 
     async with trio.open_nursery() as nursery:
-        client = ControlClient(ours, lambda event: None)
+        client = ControlClient(ours, on_event)
         nursery.start_soon(tor)
         nursery.start_soon(client.read)
         yield client
@@ -260,6 +263,28 @@ async def test_what_kept_tor_back_before_we_came_is_told() -> None:
     watch = TorWatch(lambda percent, summary: None)
     await watch.begin(Asked())  # type: ignore[arg-type]
     assert watch.state.doing.startswith("5 %: relays take the connection and close it")
+
+
+async def test_an_event_on_the_heels_of_an_answer_is_newer_than_the_answer() -> None:
+    """A tor that has just come back bootstraps while it is asked how far it is."""
+    answers = {
+        "bootstrap-phase": ['NOTICE BOOTSTRAP PROGRESS=14 SUMMARY="Handshaking"', DONE],
+        "circuit-established": ["0", "1"],
+    }
+    told = "".join(
+        f"650 STATUS_CLIENT NOTICE {said}\n" for said in (DONE.partition(" ")[2], "CIRCUIT_ESTABLISHED")
+    )
+    watch = TorWatch(lambda percent, summary: None)
+
+    def tor(command: str) -> str:
+        key = command.partition("/")[2]
+        answer = answers[key].pop(0)
+        behind = told if answer == "0" else ""
+        return f"250-status/{key}={answer}\n250 OK\n{behind}".removesuffix("\n")
+
+    async with scripted(tor, on_event=watch.handle) as control:
+        await watch.begin(control)
+    assert watch.state == TorState(100, "Done", connected=True, circuits=True)
 
 
 def test_events_as_tor_writes_them_are_read() -> None:

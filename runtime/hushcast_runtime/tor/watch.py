@@ -56,14 +56,18 @@ class TorWatch:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._done = trio.Event()
+        self._heard = 0  # events
         self.state = TorState()
 
     async def begin(self, control: ControlClient) -> None:
         """Note that the control connection is up and ask how tor is; events tell the rest."""
         from stem.response import ControlLine
 
-        phase = await control.getinfo("status/bootstrap-phase")
-        circuits = await control.getinfo("status/circuit-established") == "1"
+        heard = -1
+        while heard != self._heard:  # an event that was read behind an answer tells what is newer
+            heard = self._heard
+            phase = await control.getinfo("status/bootstrap-phase")
+            circuits = await control.getinfo("status/circuit-established") == "1"
         self.state = replace(self.state, connected=True, circuits=circuits)
         line = ControlLine(phase)
         fields: dict[str, str] = {}
@@ -80,6 +84,7 @@ class TorWatch:
         """Take an event of the control connection; those of other kinds are passed over."""
         if event.type not in EVENTS:
             return
+        self._heard += 1
         fields: dict[str, str] = event.keyword_args
         if event.action == "BOOTSTRAP":
             self._note(fields)
