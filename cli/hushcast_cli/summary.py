@@ -99,6 +99,8 @@ def _tor(tor: Mapping[str, Any]) -> str:
     if not tor["connected"]:
         return "away: the control connection is lost"
     parts = ["connected" if tor["circuits"] else "connected, no circuits at the moment"]
+    if not tor.get("circuits_apart", True):
+        parts.append("circuits end together")
     if tor["services"]:
         services = counted(tor["services"], "onion service")
         parts.append(

@@ -48,6 +48,12 @@ async def examine_tor(tor: TorTransport | None) -> Finding:
             state.problem
             or "wait; if it stays so, a wrong clock or a network that blocks Tor may be the reason",
         )
+    if not state.circuits_apart:
+        return warning(
+            "tor",
+            f"version {version}, connected, but does not close circuits for us: relays see them end together",
+            "let the filter before tor's control port allow the event STREAM and the command CLOSECIRCUIT",
+        )
     return good("tor", f"version {version}, connected to the network")
 
 

@@ -18,6 +18,7 @@ TOR = {
     "summary": "done",
     "connected": True,
     "circuits": True,
+    "circuits_apart": True,
     "clock_skew": None,
     "services": 2,
     "published": 2,
@@ -98,6 +99,7 @@ def test_what_is_not_as_it_should_be_is_said_in_words() -> None:
     assert "protects nobody" in told(transport="tcp", tor=None)["network"]
     assert told(tor=TOR | {"connected": False})["tor"].startswith("away")
     assert told(tor=TOR | {"circuits": False})["tor"].startswith("connected, no circuits")
+    assert told(tor=TOR | {"circuits_apart": False})["tor"].startswith("connected; circuits end together")
     assert told(tor=TOR | {"published": 1})["tor"].endswith("2 onion services, 1 published")
     assert told(tor=TOR | {"clock_skew": -1})["tor"].endswith("clock is 1 second behind")
 

@@ -118,6 +118,14 @@ async def test_tor_that_is_not_there_yet(tmp_path: Path, tor: TorState, told: st
         assert told in findings["tor"].found
 
 
+async def test_tor_that_closes_no_circuits(tmp_path: Path) -> None:
+    async with small_network(relays=1, clients=0) as net:
+        tor = FakeTor(net.now, TorState(100, "Done", connected=True, circuits_apart=False))
+        findings = await found(doctor_of(net, net.relays[0], tmp_path, tor))
+        assert findings["tor"].verdict == "warning"
+        assert "CLOSECIRCUIT" in findings["tor"].advice
+
+
 @pytest.mark.parametrize(
     ("version", "verdict"), [("0.4.7.16", "bad"), ("0.4.8.1-alpha", "good"), ("0.5.0.1", "good"), ("", "bad")]
 )

@@ -123,6 +123,7 @@ async def test_a_filter_that_forbids_it_is_told_of_once(
             used.take(told("CLOSED", circuit))
         await trio.sleep(LINGER[1] + 1)
     assert [line["level"] for line in log_lines] == ["warning"] * lines
+    assert used.refused == bool(lines)
 
 
 async def test_with_the_connection_it_ends(autojump_clock: trio.testing.MockClock) -> None:

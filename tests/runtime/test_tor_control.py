@@ -145,7 +145,9 @@ async def test_a_filter_may_forbid_events_of_streams(
 
     asked: list[str] = []
     async with scripted(answer, asked) as control:
-        await TorTransport(TorSettings(control=WANTED, socks=WANTED))._listen(control)
+        transport = TorTransport(TorSettings(control=WANTED, socks=WANTED))
+        await transport._listen(control)
+    assert transport.state.circuits_apart is not forbids
     assert len(asked) == 1 + lines
     assert {"HS_DESC", "STATUS_CLIENT"} <= set(asked[-1].split())
     assert [line["event"] for line in log_lines] == lines * [

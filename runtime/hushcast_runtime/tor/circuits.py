@@ -37,7 +37,8 @@ class Circuits:
         )
         self._randomness = randomness
         self._waiting = 0
-        self._was_refused = False
+        self.refused = False
+        """Whether a filter before the control port forbids what this takes, so that circuits end together."""
         self._closing: tuple[trio.Nursery, ControlClient] | None = None
 
     def take(self, reply: bytes) -> bool:
@@ -54,10 +55,10 @@ class Circuits:
             nursery.start_soon(self._close, control, int(ended[1]))
         return True
 
-    def tell_refused(self) -> None:
-        """Say once that a filter before the control port forbids what this takes."""
-        if not self._was_refused:
-            self._was_refused = True
+    def note_refused(self) -> None:
+        """Note that a filter forbids it, and log it once."""
+        if not self.refused:
+            self.refused = True
             log.warning("tor does not close circuits for us: they end together")
 
     async def run(self, control: ControlClient) -> None:
@@ -77,6 +78,6 @@ class Circuits:
                 # Unless it is unused, another stream of the same isolation has come.
                 answer = status(await control.ask(f"CLOSECIRCUIT {circuit} IfUnused"))
                 if answer not in (_CLOSED, _GONE):
-                    self.tell_refused()
+                    self.note_refused()
         finally:
             self._waiting -= 1

@@ -91,7 +91,11 @@ class TorTransport:
         """How tor is, and how many of our onion services others can find."""
         services = self._services.values()
         published = sum(service.publication.held.is_set() for service in services)
-        return replace(self._watch.state, services=len(services), published=published, pow=self._pow)
+        apart = not self._circuits.refused
+        state = self._watch.state
+        return replace(
+            state, circuits_apart=apart, services=len(services), published=published, pow=self._pow
+        )
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Own the tor process, if it is ours, and the control connection, until cancelled.
@@ -162,8 +166,10 @@ class TorTransport:
     async def _listen(self, control: ControlClient) -> None:
         """Ask for events; a filter before a system's tor may forbid those that we can live without."""
         needed = (*publication.EVENTS, *watch.EVENTS)
-        if not await control.may_hear(*needed, *circuits.EVENTS):
-            self._circuits.tell_refused()
+        if await control.may_hear(*needed, *circuits.EVENTS):
+            self._circuits.refused = False  # the filter may be another one
+        else:
+            self._circuits.note_refused()
             await control.set_events(*needed)
 
     async def _until_lost(self, control: ControlClient) -> NoReturn:

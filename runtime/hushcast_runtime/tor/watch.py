@@ -33,6 +33,8 @@ class TorState:
     """Whether the control connection is up; without it nothing of ours is reached, and we reach nothing."""
     circuits: bool = False
     """Whether tor can build circuits at the moment, as far as it knows."""
+    circuits_apart: bool = True
+    """Whether tor closes our circuits one by one, as far as it was asked: else relays tell whose they are."""
     clock_skew: int | None = None
     """Seconds that this machine's clock is ahead (below 0: behind), when tor found it wrong."""
     services: int = 0
