@@ -15,7 +15,7 @@ import trio
 
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.tor.endpoints import Endpoint
-from hushcast_runtime.tor.process import DIRTINESS
+from hushcast_runtime.tor.process import OLD_CIRCUITS
 from hushcast_runtime.transports.streams import LOOPBACK
 from hushcast_testnet.tor_keys import make_authority
 
@@ -66,7 +66,7 @@ circpad_padding_disabled=1
 _CLIENT = f"""\
 ConnectionPadding 0
 MaxClientCircuitsPending 1024
-{DIRTINESS}
+{OLD_CIRCUITS}
 VanguardsLiteEnabled 0
 UseEntryGuards 0
 LearnCircuitBuildTimeout 0

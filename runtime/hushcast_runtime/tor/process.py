@@ -25,8 +25,11 @@ _PORT_FILE = "control-port"
 _SOCKS, _CONTROL = "socks", "control"
 
 # No circuit of ours is used again: each has an isolation of its own. `circuits` has those closed whose stream
-# has ended. The rest, where nobody was reached, tor keeps for ten minutes by default, and scans for others.
-DIRTINESS = "MaxCircuitDirtiness 30"
+# has ended. By default tor keeps the rest, where nobody was reached, for ten minutes; it looks for old ones
+# every half a minute, and closes those that it finds at one moment.
+OLD_CIRCUITS = """\
+MaxCircuitDirtiness 30
+NewCircuitPeriod 1"""
 
 
 Opened = Callable[[Endpoint], None]
@@ -46,7 +49,7 @@ def torrc(state: Path, include: Path | None) -> str:
         f'ControlPort unix:"{_quotable(state / _CONTROL)}"',
         f'ControlPortWriteToFile "{_quotable(state / _PORT_FILE)}"',
         "CookieAuthentication 1",
-        DIRTINESS,
+        OLD_CIRCUITS,
         f"__OwningControllerProcess {os.getpid()}",
         "SafeLogging 1",
         "Log notice stdout",

@@ -34,7 +34,7 @@ class TorState:
     circuits: bool = False
     """Whether tor can build circuits at the moment, as far as it knows."""
     circuits_apart: bool = True
-    """Whether tor closes our circuits one by one, as far as it was asked: else relays tell whose they are."""
+    """Whether tor closes our circuits one by one, as far as it was asked; relays see if they end together."""
     clock_skew: int | None = None
     """Seconds that this machine's clock is ahead (below 0: behind), when tor found it wrong."""
     services: int = 0
