@@ -154,7 +154,8 @@ class Network:
     def will(self, topic: str, payload: bytes, retain: bool, properties: Properties) -> None:
         """Take over a will; a random while later it travels, so that a client's end does not show."""
         delay = self._env.uniform(0.0, float(self._settings.will_jitter))
-        self._publish(topic, Enclosed(payload, "", retain, properties), lambda reason: None, delay)
+        enclosed = Enclosed(payload, "", retain, properties)
+        self._publish(topic, enclosed, lambda reason: None, delay, lapses=True)
 
     def grants(self, wanted: str, qos: int) -> int:
         """Return the QoS granted to a filter, or why it is refused."""
@@ -184,7 +185,9 @@ class Network:
         found = frozenset() if isinstance(ways, Reason) else ways
         return frozenset(way for way in found if self._may_read(way))
 
-    def _publish(self, topic: str, enclosed: Enclosed, done: Done, delay: float) -> None:
+    def _publish(
+        self, topic: str, enclosed: Enclosed, done: Done, delay: float, lapses: bool = False
+    ) -> None:
         found = self._way_out(topic)
         if found is None:
             done(Reason.TOPIC_NAME_INVALID)
@@ -203,7 +206,8 @@ class Network:
             done(first if isinstance(first, Reason) else Reason.IMPLEMENTATION_SPECIFIC_ERROR)
             return
         told = self._and_changed(done)
-        self._out.put(Leaving(source.topic, content, told, delay, self._attributes(way, path), make))
+        attributes, retained = self._attributes(way, path), self.topics(topic)[0] if enclosed.retain else ""
+        self._out.put(Leaving(source.topic, content, told, delay, attributes, make, retained, lapses))
 
     def _way_out(self, topic: str) -> tuple[Way, str, Source] | None:
         """Return a topic's way, the path on it and its source, `None` where it does not travel any more."""
@@ -294,7 +298,7 @@ class Network:
     def _send_again(self, message: Message) -> None:
         properties = message.properties_for((), self._env.now())
         again = Enclosed(message.payload, "", True, properties)
-        self._publish(message.topic, again, lambda reason: None, 0.0)
+        self._publish(message.topic, again, lambda reason: None, 0.0, lapses=True)
 
     def _take(self, way: Way, message: hushcast.Message, stored: Callable[[], None]) -> None:
         """Give a message that came to the clients here; they have what was published here already."""
@@ -318,6 +322,8 @@ class Network:
             stored()
             return
         broker, now = self._state.broker, self._env.now()
+        if enclosed.retain:
+            self._out.lapse(topics[0])
         for number, topic in enumerate(topics, 1):
             if enclosed.retain:
                 self._refreshing.note(topic, False)

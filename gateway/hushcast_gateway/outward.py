@@ -48,6 +48,13 @@ class Leaving:
     What a message may be used for can have changed while it waited.
     """
 
+    retained: str = ""
+    """The one name of the topic that it is to be retained for; empty for none."""
+    lapses: bool = False
+    """Whether it is not to go once there is something newer to be retained."""
+    scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+    """Cancelled when it lapses."""
+
     def __repr__(self) -> str:
         """Show nothing of it."""
         return "Leaving(...)"
@@ -66,6 +73,7 @@ class Outward:
         self._count = 0
         self._ours = Lately(MAX_OURS)
         self._handing: dict[trio.CancelScope, tuple[Leaving, Made]] = {}
+        self._lapsing: dict[str, Leaving] = {}  # by topic: the last that waits and would lapse
 
     def put(self, leaving: Leaving) -> None:
         """Take a message; it is told when it is done, at once where there is no room for it."""
@@ -74,9 +82,17 @@ class Outward:
             self._counters.add("network_refused")
             leaving.done(Reason.QUOTA_EXCEEDED)
             return
+        self.lapse(leaving.retained)
+        if leaving.retained and leaving.lapses:
+            self._lapsing[leaving.retained] = leaving
         self._count += 1
         self._size += size
         self._arrivals.send_nowait(leaving)
+
+    def lapse(self, topic: str) -> None:
+        """Give up what waits to be retained for a topic and lapses: there is something newer."""
+        if (former := self._lapsing.pop(topic, None)) is not None:
+            former.scope.cancel()
 
     def is_ours(self, message_id: str) -> bool:
         """Tell whether a message that comes was published here."""
@@ -89,13 +105,18 @@ class Outward:
                 nursery.start_soon(self._send, leaving)
 
     async def _send(self, leaving: Leaving) -> None:
-        await trio.sleep(leaving.delay)
+        reason = Reason.UNSPECIFIED_ERROR
         try:
-            reason = await self._hand_over(leaving)
+            with leaving.scope:
+                await trio.sleep(leaving.delay)
+                reason = await self._hand_over(leaving)
         finally:
             self._count -= 1
             self._size -= len(leaving.payload)
-        self._counters.add("network_refused" if reason else "network_published")
+            if self._lapsing.get(leaving.retained) is leaving:
+                del self._lapsing[leaving.retained]
+        if not leaving.scope.cancelled_caught:
+            self._counters.add("network_refused" if reason else "network_published")
         leaving.done(reason)
 
     async def _hand_over(self, leaving: Leaving) -> Reason:

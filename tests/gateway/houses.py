@@ -52,6 +52,7 @@ class House:
         self.links = links
         self.store = MemoryStore()
         self.counters = GatewayCounters()
+        self.network: Network
 
     @asynccontextmanager
     async def gateway(self) -> AsyncIterator[Gateway]:
@@ -59,7 +60,7 @@ class House:
         env = system_environment()
         section, anybody = self.settings.purposes, {"": PurposesOfUser(reserve=("#",))}
         rules = None if section is None else Purposes(section, anybody, VOCABULARY, env.now)
-        network = Network(self.settings, self.links, env, self.counters, rules)
+        self.network = network = Network(self.settings, self.links, env, self.counters, rules)
         state = await open_broker(self.store, env, network, purposes=rules)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(state.run)

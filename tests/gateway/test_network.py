@@ -401,6 +401,63 @@ async def test_a_will_travels_a_while_later(tmp_path: Path) -> None:
         assert (message.topic, message.payload) == ("hush/home/will", b"gone")
 
 
+async def test_a_will_that_waits_does_not_undo_what_its_client_says_when_it_is_back(tmp_path: Path) -> None:
+    async with houses(tmp_path, will_jitter=1) as (one, two, first, second):
+        await listening(two, second, "hush/home/#")
+        for _ in range(5):
+            mortal = await first.connect("mortal", will=Will("hush/home/state", b"offline", 1, True))
+            await mortal.stream.aclose()
+        back = await first.connect("mortal")
+        await acknowledged(back, Publish("hush/home/state", b"online", 1, True, packet_id=1))
+        await trio.sleep(1.2)
+        for house, gateway in ((one, first), (two, second)):
+            kept = gateway.broker.retained_at("hush/home/state")
+            assert kept is not None
+            assert kept.payload == b"online", house.daemon.socket
+
+
+async def test_a_will_that_waits_for_the_daemon_gives_way_too(tmp_path: Path) -> None:
+    async with houses(tmp_path, will_jitter=0) as (one, two, first, second):
+        await listening(two, second, "hush/home/#")
+        one.daemon.stop()
+        mortal = await first.connect("mortal", will=Will("hush/home/state", b"offline", 1, True))
+        await mortal.stream.aclose()
+        await trio.sleep(0.2)
+        back = await first.connect("mortal")
+        await back.send(Publish("hush/home/state", b"online", 1, True, packet_id=1))
+        async with trio.open_nursery() as nursery:
+            await one.daemon.start(nursery)
+            assert await back.next() == PubAck(1)
+            await until(lambda: second.broker.retained_at("hush/home/state") is not None)
+            await trio.sleep(0.2)
+            assert len(one.daemon.network.messages) == 1, "and nobody is told of both in the wrong order"
+            nursery.cancel_scope.cancel()
+
+
+async def test_what_travels_again_gives_way_to_what_is_newer(tmp_path: Path) -> None:
+    topic = "hush/home/a"
+    async with houses(tmp_path, refresh_retained=1) as (one, two, first, second):
+        await listening(two, second, "hush/home/#")
+        writer = await first.connect("writer")
+        await acknowledged(writer, Publish(topic, b"old", 1, True, packet_id=1))
+        old = first.broker.retained_at(topic)
+        assert old is not None
+        await until(lambda: second.broker.retained_at(topic) is not None)
+        one.daemon.stop()
+        one.network._send_again(old)
+        await trio.sleep(0.2)
+        await writer.send(Publish(topic, b"new", 1, True, packet_id=2))
+        async with trio.open_nursery() as nursery:
+            await one.daemon.start(nursery)
+            assert await writer.next() == PubAck(2)
+            await trio.sleep(0.3)
+            assert len(one.daemon.network.messages) == 2, "the first, and what is newer"
+            kept = second.broker.retained_at(topic)
+            assert kept is not None
+            assert kept.payload == b"new"
+            nursery.cancel_scope.cancel()
+
+
 async def test_puback_may_wait_for_a_relay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outward, "RECEIPT_AGAIN", 0.05)
     async with houses(tmp_path, puback="relay") as (one, _, first, _):
