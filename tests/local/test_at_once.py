@@ -1,0 +1,92 @@
+"""What applications ask at the same moment, and what ends in the middle of something else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import trio
+from fake_daemon import FakeDaemon
+from small_network import BEGIN, ONE, until
+
+from hushcast.words import End, Hello, Status, Subscribe, encode_line
+from hushcast_protocol.content.messages import MAX_PAYLOAD
+from hushcast_runtime.environment import simulated_environment
+from hushcast_runtime.lines import Lines
+from hushcast_runtime.store import MemoryStore
+
+TOKEN = b"an application's own"
+LARGE = 20  # of the largest messages: more than a socket's buffer takes
+INBOX = ("inbox", "inbox-seen", "inbox-progress")
+
+
+class SlowReads(MemoryStore):
+    """A store that reads as slowly as is asked for, and writes at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds = 0.0
+
+    async def scan(
+        self, kind: str, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
+    ) -> list[tuple[bytes, bytes]]:
+        await trio.sleep(self.seconds)
+        return await super().scan(kind, prefix, after, limit)
+
+
+async def left(store: MemoryStore) -> list[bytes]:
+    """Return the keys of all that any inbox has in the store."""
+    return [key for kind in INBOX for key, _ in await store.scan(kind)]
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> FakeDaemon:
+    return FakeDaemon(tmp_path / "control.sock", simulated_environment(1, BEGIN), SlowReads())
+
+
+async def test_a_request_that_is_ended_while_it_is_told_leaves_no_half_line(daemon: FakeDaemon) -> None:
+    """The application reads slowly, ends a subscription, and goes on with its others."""
+    async with trio.open_nursery() as nursery:
+        await daemon.start(nursery)
+        for number in range(LARGE):
+            await daemon.put(ONE.name, b"%c" % (97 + number) * MAX_PAYLOAD)
+        async with await trio.open_unix_socket(str(daemon.socket)) as stream:
+            lines = Lines(stream, 4 * MAX_PAYLOAD)
+
+            async def hear() -> dict[str, object]:
+                with trio.fail_after(60):
+                    line = await lines.read()
+                assert line is not None
+                heard: dict[str, object] = json.loads(line)
+                return heard
+
+            await lines.write(encode_line(Hello()))
+            assert "version" in await hear()
+            await lines.write(encode_line(Subscribe(ONE.name, since=0, request=1)))
+            await trio.sleep(60)  # the daemon has written what the socket takes, and waits
+            await lines.write(encode_line(End(request=1)))
+            await trio.sleep(60)
+            await lines.write(encode_line(Status(request=2)))
+            heard = [await hear()]
+            while heard[-1]["request"] != 2:
+                heard.append(await hear())
+        ends = [answer["event"] for answer in heard if answer["event"] not in ("message", "subscribed")]
+        assert ends == ["ended", "status"]
+        daemon.stop()
+
+
+async def test_an_application_that_reads_nothing_does_not_keep_the_daemon_from_stopping(
+    daemon: FakeDaemon,
+) -> None:
+    async with trio.open_nursery() as nursery:
+        await daemon.start(nursery)
+        for number in range(LARGE):
+            await daemon.put(ONE.name, b"%c" % (97 + number) * MAX_PAYLOAD)
+        async with await trio.open_unix_socket(str(daemon.socket)) as stream:
+            lines = Lines(stream, 4 * MAX_PAYLOAD)
+            await lines.write(encode_line(Hello()))
+            await lines.write(encode_line(Subscribe(ONE.name, since=0, request=1)))
+            await trio.sleep(60)
+            daemon.stop()
+            await until(lambda: not daemon.socket.exists(), 10.0, "it stops")
