@@ -11,6 +11,7 @@ from fake_daemon import FakeDaemon
 from small_network import BEGIN, ONE, until
 
 from hushcast.words import End, Hello, Status, Subscribe, encode_line
+from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import MAX_PAYLOAD
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.lines import Lines
@@ -90,3 +91,21 @@ async def test_an_application_that_reads_nothing_does_not_keep_the_daemon_from_s
             await trio.sleep(60)
             daemon.stop()
             await until(lambda: not daemon.socket.exists(), 10.0, "it stops")
+
+
+async def test_a_message_that_is_published_twice_at_once_with_one_token_is_one(daemon: FakeDaemon) -> None:
+    """An application that lost its connection asks again while the topic's key is still being made."""
+    async with trio.open_nursery() as nursery:
+        await daemon.start(nursery)
+        ids = []
+
+        async def enqueue() -> None:
+            ids.append((await daemon.service.enqueue(ONE, Content(b"x"), token=TOKEN)).id)
+
+        async with trio.open_nursery() as applications:
+            applications.start_soon(enqueue)
+            applications.start_soon(enqueue)
+        assert len(set(ids)) == 1
+        await until(lambda: not daemon.service.outbox())
+        assert daemon.published == [(ONE.name, b"x")]
+        daemon.stop()
