@@ -7,10 +7,10 @@ from typing import Any
 
 import trio
 
-from hushcast_local.inbox import Inbox
+from hushcast_local.inbox import NAME_SIZE, Inbox, erase_others
 from hushcast_local.probing import Prober
 from hushcast_local.settings import InboxSection
-from hushcast_local.subscription import NAME_SIZE, Subscription, forget, keep, kept
+from hushcast_local.subscription import Subscription, forget, keep, kept
 from hushcast_local.topic_keys import TopicKeys
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.predicates import Predicate
@@ -54,6 +54,7 @@ class Subscriber:
     async def load(self) -> None:
         """Take up the subscriptions that a restart interrupted."""
         held = [self._made(*one) for one in await kept(self._store)]
+        await erase_others(self._store, {subscription.name for subscription in held})
         for subscription in held:
             await subscription.inbox.load()
         routes = await self._carrier.resume(held)

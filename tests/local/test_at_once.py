@@ -11,8 +11,10 @@ from fake_daemon import FakeDaemon
 from small_network import BEGIN, ONE, until
 
 from hushcast.words import End, Hello, Status, Subscribe, encode_line
+from hushcast_local.subscription import kept
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import MAX_PAYLOAD
+from hushcast_protocol.content.topics import Interest
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.lines import Lines
 from hushcast_runtime.store import MemoryStore
@@ -108,4 +110,32 @@ async def test_a_message_that_is_published_twice_at_once_with_one_token_is_one(d
         assert len(set(ids)) == 1
         await until(lambda: not daemon.service.outbox())
         assert daemon.published == [(ONE.name, b"x")]
+        daemon.stop()
+
+
+async def test_a_daemon_that_stops_while_a_subscription_ends_keeps_none_of_its_messages(
+    daemon: FakeDaemon,
+) -> None:
+    store = daemon.store
+    assert isinstance(store, SlowReads)
+    async with trio.open_nursery() as nursery:
+        await daemon.start(nursery)
+        other = await daemon.hold("another topic")
+        await daemon.put(other.interest.topic.name, b"stays")
+        await daemon.put(ONE.name, b"secret")
+        store.seconds = 5.0
+        async with trio.open_nursery() as application:
+            application.start_soon(daemon.service.unsubscribe, ONE)
+            await trio.sleep(1)  # it is noted that it ended, and its messages are being looked for
+            daemon.stop()
+            application.cancel_scope.cancel()
+        await until(lambda: not daemon.socket.exists())
+        store.seconds = 0.0
+        assert [interest for _, interest, _, _ in await kept(store)] == [other.interest]
+        await daemon.start(nursery)
+        assert {key[:16] for key in await left(store)} == {other.name}
+        feed = await daemon.service.subscribe(Interest(other.interest.topic))
+        arrival = await feed.next()
+        assert isinstance(arrival, tuple)
+        assert arrival[1].payload == b"stays"
         daemon.stop()
