@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -111,6 +114,26 @@ async def test_a_message_that_is_published_twice_at_once_with_one_token_is_one(d
         await until(lambda: not daemon.service.outbox())
         assert daemon.published == [(ONE.name, b"x")]
         daemon.stop()
+
+
+async def test_a_daemon_that_stops_while_a_topics_key_is_made_publishes_nothing_more(tmp_path: Path) -> None:
+    """Keys are made in threads, which go on: behind them the daemon's own tasks are over."""
+
+    async def compute(function: Callable[..., Any], *args: Any) -> Any:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(5)
+        return function(*args)
+
+    env = dataclasses.replace(simulated_environment(1, BEGIN), compute=compute)
+    daemon = FakeDaemon(tmp_path / "control.sock", env)
+    async with trio.open_nursery() as nursery:
+        await daemon.start(nursery)
+        async with trio.open_nursery() as application:
+            application.start_soon(daemon.service.enqueue, ONE, Content(b"x"))
+            await trio.sleep(1)
+            daemon.stop()
+            application.cancel_scope.cancel()
+        assert await daemon.store.scan("outbox") == []
 
 
 async def test_a_daemon_that_stops_while_a_subscription_ends_keeps_none_of_its_messages(
