@@ -89,13 +89,10 @@ class Subscriber:
         the background. Returns whether there was one.
         """
         ending = self.find(topic, predicate)
-        for subscription in ending:
-            if self._by_interest.get(subscription.interest) is subscription:  # nobody else ended it meanwhile
-                del self._by_interest[subscription.interest]
-                ended = trio.Event()
-                # A task of the daemon's: the application may leave, and must not leave it half ended.
-                self._context.spawn(self._end, subscription, ended)
-                await ended.wait()
+        # All before anything is waited for, and by tasks of the daemon's: the application may leave, and must
+        # not leave a part of it.
+        for ended in [self._begin_end(subscription) for subscription in ending]:
+            await ended.wait()
         with trio.move_on_after(WITHDRAW_WITHIN):
             async with trio.open_nursery() as nursery:
                 for subscription in ending:
@@ -107,8 +104,14 @@ class Subscriber:
         await subscription.route.ready.wait()
         if subscription.refusal is None or self._by_interest.get(subscription.interest) is not subscription:
             return
+        self._begin_end(subscription)
+
+    def _begin_end(self, subscription: Subscription) -> trio.Event:
+        """End a subscription that is held; what is returned is set once it has ended."""
         del self._by_interest[subscription.interest]
-        self._context.spawn(self._end, subscription, trio.Event())
+        ended = trio.Event()
+        self._context.spawn(self._end, subscription, ended)
+        return ended
 
     async def _end(self, subscription: Subscription, ended: trio.Event) -> None:
         subscription.scope.cancel()

@@ -17,7 +17,8 @@ from hushcast.words import End, Hello, Status, Subscribe, encode_line
 from hushcast_local.subscription import kept
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import MAX_PAYLOAD
-from hushcast_protocol.content.topics import Interest
+from hushcast_protocol.content.predicates import parse_where
+from hushcast_protocol.content.topics import Interest, make_topic
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.lines import Lines
 from hushcast_runtime.store import MemoryStore
@@ -161,4 +162,26 @@ async def test_a_daemon_that_stops_while_a_subscription_ends_keeps_none_of_its_m
         arrival = await feed.next()
         assert isinstance(arrival, tuple)
         assert arrival[1].payload == b"stays"
+        daemon.stop()
+
+
+async def test_an_application_that_leaves_while_a_topic_is_ended_leaves_none_of_it(
+    daemon: FakeDaemon,
+) -> None:
+    store = daemon.store
+    assert isinstance(store, SlowReads)
+    topic = make_topic("fires", ("kind",))
+    wide, narrow = (Interest(topic, parse_where(where, topic.attributes)) for where in ("", "kind = fire"))
+    async with trio.open_nursery() as nursery:
+        await daemon.start(nursery)
+        for interest in (wide, narrow):
+            (await daemon.service.subscribe(interest)).close()
+        store.seconds = 5.0
+        with trio.move_on_after(1):
+            await daemon.service.unsubscribe(topic)
+        assert daemon.service.subscriptions() == []
+        await trio.sleep(60)
+        store.seconds = 0.0
+        assert await kept(store) == []
+        assert await left(store) == []
         daemon.stop()
