@@ -184,7 +184,8 @@ class Peers:
                 try:
                     await channel.send(frame)
                 except BaseException:
-                    sender.frames.appendleft(frame)
+                    if len(sender.frames) < MAX_QUEUED:  # else it is the oldest, which gives way
+                        sender.frames.appendleft(frame)
                     raise
             sender.arrival = trio.Event()
             with trio.move_on_after(self._calendar.grace) as waiting:

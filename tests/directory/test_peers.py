@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 import trio
 from authority_bench import SEEDS, AuthorityBench, authority_bench
-from directory_bench import EPOCH, NETWORK
+from directory_bench import BEGIN, CALENDAR, EPOCH, NETWORK
 
 from hushcast_directory import peers
 from hushcast_directory.archive import epoch_of
@@ -15,13 +16,16 @@ from hushcast_protocol.authorities.ballots import MAX_BALLOT
 from hushcast_protocol.authorities.frames import MAX_ECHO, MAX_PEER_FRAME, Assent, Echo
 from hushcast_protocol.authorities.gathering import PeerFrame, decode_peer_frame
 from hushcast_protocol.authorities.heads import Mark
+from hushcast_protocol.authorities.members import Member
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import Wire
-from hushcast_runtime.channel import Channel, open_channel
+from hushcast_runtime.channel import Channel, accept_channel, open_channel
+from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.store import Change, MemoryStore
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.memory import MemoryNetwork
 
 LARGE = Echo(0, bytes(32), bytes(32), (Mark(0, bytes(64)),), bytes(MAX_BALLOT))
 
@@ -191,3 +195,43 @@ async def test_what_an_authority_said_is_done_though_its_next_link_comes_meanwhi
             await trio.sleep(5)
             assert first.head is not None
             assert first.head.epoch == disk.last
+
+
+async def test_of_too_many_frames_the_oldest_gives_way_also_where_a_link_breaks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(peers, "MAX_QUEUED", 3)
+    env, wires = simulated_environment("links", BEGIN), MemoryNetwork(lambda: 0.1)
+    other = SEEDS[1]
+    heard: list[PeerFrame] = []
+
+    async def answer(stream: trio.abc.Stream) -> None:
+        """Break the first link after a while, in which nothing is read."""
+        link = Link.respond(NETWORK.id, other, env.randomness, MAX_PEER_FRAME)
+        channel, _ = await accept_channel(stream, link, decode_peer_frame)
+        links.append(channel)
+        if len(links) == 1:
+            await trio.sleep(10)
+            await channel.aclose()
+            return
+        while batch := await channel.receive():
+            heard.extend(batch)
+
+    async def ignore(sender: bytes, frame: PeerFrame) -> None:
+        raise AssertionError("nobody speaks here")
+
+    links: list[Channel[PeerFrame]] = []
+    frames = [msgspec.structs.replace(LARGE, epoch=number) for number in range(10)]
+    listener = await wires.transport().listen(other)
+    made = Peers(wires.transport(), NETWORK.id, SEEDS[0], env, CALENDAR, ignore)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listener.serve, answer)
+        nursery.start_soon(made.run)
+        made.follow({other.public(): Member(other.public(), listener.address)})
+        for frame in frames:
+            made.send((other.public(),), frame)
+            await trio.sleep(0.5)
+        await trio.sleep(60)
+        nursery.cancel_scope.cancel()
+    assert len(links) == 2
+    assert heard[-1] == frames[-1]
