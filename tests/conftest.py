@@ -212,11 +212,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory, quick_spark: dict[str, str])
         session = open_session(
             "local[2]",
             "tests",
+            little=True,
             spark_sql_shuffle_partitions="1",
             spark_default_parallelism="1",
-            spark_sql_optimizer_runtime_bloomFilter_enabled="false",
-            # To plan anew after each stage takes longer than the stage.
-            spark_sql_adaptive_enabled="false",
             spark_local_dir=str(tmp_path_factory.mktemp("spark")),
             spark_sql_warehouse_dir=str(tmp_path_factory.mktemp("warehouse")),
             spark_driver_memory="2g",

@@ -267,7 +267,7 @@ class Messages:
                 if is_new:
                     raise
                 # The subscription was ended and begun anew meanwhile: its messages count from 1 again.
-                self._got = self._acknowledged = self._durable = 0
+                self._got = self._shown = self._acknowledged = self._durable = 0
                 self._request = msgspec.structs.replace(self._request, since=0)
             except (ConnectionEnded, Starting):
                 connection.close(call)
@@ -279,6 +279,7 @@ class Messages:
                 raise
             else:
                 self._connection, self._call, self._room, self._told = connection, call, 0, told
+                self._is_untold = self._shown > 0  # the daemon may not have heard
                 return
 
     def _tell(self) -> None:

@@ -102,12 +102,16 @@ class Descriptors:
             raise Refusal("the descriptor was issued in the future: check the relay's clock")
         if descriptor.expires - now > MAX_VALIDITY * self.network.epoch_seconds + MAX_AHEAD:
             raise Refusal("the descriptor holds for too long")
-        known = self._descriptors.get(descriptor.relay)
-        if known is not None and known[0].issued > descriptor.issued:
-            raise Refusal("a newer descriptor of this relay is known")
+        self._refuse_older(descriptor)
         if len(self._descriptors) >= self.most:
             self._refuse_if_full(descriptor.relay, now)
         return descriptor
+
+    def _refuse_older(self, descriptor: Descriptor) -> None:
+        """Raise `Refusal` if a newer descriptor of its relay is held."""
+        known = self._descriptors.get(descriptor.relay)
+        if known is not None and known[0].issued > descriptor.issued:
+            raise Refusal("a newer descriptor of this relay is known")
 
     def _refuse_if_full(self, relay: RelayId, now: float) -> None:
         """Raise `Refusal` if so many relays are held that this one has no place."""

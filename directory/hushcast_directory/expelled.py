@@ -43,8 +43,9 @@ class ExpelledFile:
             mark = (told.st_mtime_ns, told.st_ino, told.st_size)
         if mark == self._seen:
             return None
+        data = _data(self.file)  # where that fails it is tried again
         self._seen = mark
-        return read(self.file)
+        return listed_in(data, str(self.file))
 
 
 async def follow(
@@ -70,11 +71,15 @@ async def follow(
 
 def read(file: Path) -> tuple[Expelled, ...]:
     """Return what a list says, nobody where there is none; raise `UsageError` if it cannot be used."""
+    return listed_in(_data(file), str(file))
+
+
+def _data(file: Path) -> bytes:
     try:
         with file.open("rb") as opened:
-            return listed_in(opened.read(MAX_EXPELLED_FILE + 1), str(file))
+            return opened.read(MAX_EXPELLED_FILE + 1)
     except FileNotFoundError:
-        return ()
+        return b""
     except OSError as error:
         raise UsageError(_cannot(file, error)) from None
 

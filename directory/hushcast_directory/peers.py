@@ -53,7 +53,7 @@ class Peers:
         self._calendar = calendar
         self._hear = hear
         self._senders: dict[PublicKey, _Sender] = {}
-        self._heard: dict[PublicKey, trio.CancelScope] = {}
+        self._heard: dict[PublicKey, _Ear] = {}
         self._budgets: dict[PublicKey, _Budget] = {}
         self._changed = trio.Event()
 
@@ -66,7 +66,7 @@ class Peers:
         for key in [key for key, member in known.items() if others.get(key) != member]:
             self._senders.pop(key).scope.cancel()
         for key in self._heard.keys() - others.keys():
-            self._heard[key].cancel()
+            self._heard[key].close()
         for key, member in others.items():
             if key not in self._senders:
                 self._senders[key] = _Sender(member)
@@ -120,22 +120,26 @@ class Peers:
                 await self._changed.wait()
 
     async def serve(self, channel: Channel[FrameT]) -> None:
-        """Hear another authority until its link ends; a later link of the same one takes its place."""
+        """Hear another authority until its link ends; a later link of the same one takes its place.
+
+        What it said already is done all the same: else it could end, by another link, what follows from that.
+        """
         peer = channel.peer
         assert peer is not None
         if (before := self._heard.get(peer)) is not None:
-            before.cancel()
+            before.close()
         budget = self._budgets.setdefault(peer, _Budget())
         frames = channel.speaking(lambda data: budget.decode(data, self._calendar.epoch(self._env.now())))
-        with trio.CancelScope() as scope:
-            self._heard[peer] = scope
-            try:
-                while batch := await frames.receive():
-                    for frame in batch:
-                        await self._hear(peer, frame)
-            finally:
-                if self._heard.get(peer) is scope:
-                    del self._heard[peer]
+        ear = self._heard[peer] = _Ear(frames)
+        try:
+            while batch := await ear.listen():
+                for frame in batch:
+                    await self._hear(peer, frame)
+                    if ear.is_closed:
+                        return
+        finally:
+            if self._heard.get(peer) is ear:
+                del self._heard[peer]
 
     async def _keep(self, sender: _Sender) -> None:
         longest = min(LONGEST_PAUSE, self._calendar.epoch_seconds / 60)
@@ -180,7 +184,8 @@ class Peers:
                 try:
                     await channel.send(frame)
                 except BaseException:
-                    sender.frames.appendleft(frame)
+                    if len(sender.frames) < MAX_QUEUED:  # else it is the oldest, which gives way
+                        sender.frames.appendleft(frame)
                     raise
             sender.arrival = trio.Event()
             with trio.move_on_after(self._calendar.grace) as waiting:
@@ -199,6 +204,27 @@ class _Sender:
         self.scope = trio.CancelScope()
         self.is_running = False
         self.is_reached: bool | None = None  # by the last attempt, if there was one
+
+
+class _Ear:
+    """Where one authority is heard over one link; to close it interrupts nothing that was heard."""
+
+    def __init__(self, frames: Channel[PeerFrame]) -> None:
+        self._frames = frames
+        self._waiting = trio.CancelScope()
+        self.is_closed = False
+
+    def close(self) -> None:
+        """Hear no more over this link."""
+        self.is_closed = True
+        self._waiting.cancel()
+
+    async def listen(self) -> list[PeerFrame]:
+        """Return what is said next; nothing once the link has ended, or is heard no more."""
+        if not self.is_closed:
+            with trio.CancelScope() as self._waiting:
+                return await self._frames.receive()
+        return []
 
 
 class _Budget:

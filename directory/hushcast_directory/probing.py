@@ -102,9 +102,10 @@ class Probing:
             return hidden
 
     async def _end(self, hidden: Hidden) -> None:
+        trial: Trial | None = None
         while True:
-            try:
-                trial = await self._subscriber.losses(hidden.topic)
+            try:  # what is asked again may have been done already, and there is nothing to tell of by then
+                trial = await self._subscriber.losses(hidden.topic) or trial
                 await self._subscriber.unsubscribe(hidden.topic)
             except HushcastError as error:
                 await self._trouble(error)

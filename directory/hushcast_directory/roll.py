@@ -101,7 +101,11 @@ class Roll(Descriptors):
         return tuple(sorted(_listed(*chosen[relay]) for relay in self._first_in_line(chosen)))
 
     async def admit(self, descriptor: Descriptor, signed: Signed) -> None:
-        """Keep a descriptor as `Descriptors.admit` does; where there are too many, the last in line goes."""
+        """Keep a descriptor as `Descriptors.admit` does; where there are too many, the last in line goes.
+
+        Raises `Refusal` where a newer one came while the relay was reached.
+        """
+        self._refuse_older(descriptor)
         before = self._descriptors.get(descriptor.relay)
         if before is not None:
             self._replaced[descriptor.relay] = before

@@ -62,7 +62,7 @@ def run_directory(load: Load[DirectorySettings]) -> None:
 class _Directory(Process):
     def __init__(self, settings: DirectorySettings) -> None:
         super().__init__(settings, DIRECTORY)
-        self._own = settings
+        self._own = self._newest = settings
         self._names = _names(settings)
         self._expelled = _expelled_file(settings)
         self._left_out = _left_out(self._expelled)
@@ -73,10 +73,11 @@ class _Directory(Process):
         """Take other lists of relays and what is voted for; `UsageError`, which changes nothing."""
         names, expelled = _names(fresh), _expelled_file(fresh)
         left_out = _left_out(expelled)
-        if self._directory is not None:
-            self._directory.agreeing.sit(_sitting(fresh, self._key))
+        sitting = None if self._seed is None else _sitting(fresh, self._key)
+        if self._directory is not None and sitting is not None:
+            self._directory.agreeing.sit(sitting)
             self._directory.roll.confine(names)
-        self._names, self._expelled = names, expelled
+        self._names, self._expelled, self._newest = names, expelled, fresh
         self._expel(left_out)
 
     def _expel(self, left_out: Sequence[Expelled]) -> None:
@@ -93,12 +94,12 @@ class _Directory(Process):
         """Also see, before tor is started, that this directory is one of those that it names."""
         super()._prepare()
         seed = self._seed = load_seed(self._own.state_path() / KEY_FILES[0], self._env.randomness)
-        self._own.sitting(seed.public())
+        self._newest.sitting(seed.public())
 
     def _make(self, around: Around) -> Directory:
         settings, seed = self._own, self._seed
         assert seed is not None
-        network, sitting = settings.network.network(), _sitting(settings, self._key)
+        network, sitting = settings.network.network(), _sitting(self._newest, self._key)
         roll = Roll(network, seed, around.store)
         roll.confine(self._names)
         roll.expel(self._left_out)

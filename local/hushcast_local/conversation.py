@@ -36,7 +36,7 @@ class Conversation:
         self._lines = lines
         self._requests = requests
         self._counters = counters
-        self._turn = trio.Lock()  # one sends at a time
+        self._telling, self._told = trio.open_memory_channel[tuple[bytes, trio.Event]](0)
         self._under_way: dict[int, trio.CancelScope] = {}
         self._feeding: dict[int, Feeding] = {}
         self._scope = trio.CancelScope()
@@ -45,6 +45,7 @@ class Conversation:
         """Serve until the application leaves; what it had under way and not finished ends then."""
         with self._scope:
             async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write)
                 try:
                     while (line := await self._lines.read()) is not None:
                         await self._hear(line, nursery)
@@ -54,13 +55,18 @@ class Conversation:
 
     async def tell(self, *answers: Answer) -> None:
         """Send answers in one piece; where the application is gone, end all that it had under way."""
-        data = b"\n".join(map(encode_line, answers))
-        async with self._turn:
-            try:
+        written = trio.Event()
+        await self._telling.send((b"\n".join(map(encode_line, answers)), written))
+        await written.wait()
+
+    async def _write(self) -> None:
+        # A task of its own: a request that is ended while it tells something must not leave half a line.
+        try:
+            async for data, written in self._told:
                 await self._lines.write(data)
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                self._scope.cancel()
-                await trio.lowlevel.checkpoint()
+                written.set()
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self._scope.cancel()
 
     async def _hear(self, line: bytes, nursery: trio.Nursery) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -18,12 +19,14 @@ from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Change, Records, Store, record_reader
 
+NAME_SIZE = 16  # bytes of a subscription's name
 MAX_MESSAGES = 100_000  # kept for one subscription, whatever their size; each takes 120 bytes of memory
 MAX_GAPS_TOLD = 256  # gaps that wait for an application that does not read
 MAX_SEEN = 100_000  # message ids remembered for one subscription, against duplicates; 10 MB
 MAX_PASSED_OVER = 100_000  # likewise of messages that were not wanted, apart, so that they evict no others
 
-_MESSAGE, _SEEN, _PROGRESS = "inbox", "inbox-seen", "inbox-progress"
+_MESSAGE, _SEEN, _PROGRESS = _KINDS = "inbox", "inbox-seen", "inbox-progress"
+_BEHIND = b"\xff" * 64  # after a subscription's name: behind all its keys, whose ends have 32 bytes at most
 _DAY = 8  # bytes of a day in the record of an id
 _PASSED_OVER = b"p"  # after the day of a message that was not wanted
 _SCAN = 15  # records read at once; the largest have 256 KiB
@@ -224,12 +227,7 @@ class Inbox:
     async def erase(self) -> None:
         """Delete everything kept, including pending writes."""
         await self._store.write()
-        changes = [
-            Change(kind, key, None)
-            for kind in (_MESSAGE, _SEEN, _PROGRESS)
-            for key, _ in await self._store.scan(kind, self._subscription)
-        ]
-        await self._store.write(*changes)
+        await _erase(self._store, self._subscription)
 
     def _key(self, number: int) -> bytes:
         return self._subscription + number.to_bytes(8, "big")
@@ -293,6 +291,22 @@ class Inbox:
             changes.append(self._delete_first())
         if changes:
             self._store.write_soon(*changes, self._progress_record())
+
+
+async def erase_others(store: Store, subscriptions: Collection[bytes]) -> None:
+    """Delete what is kept for any but these: a daemon that died while one ended has left it."""
+    for kind in _KINDS:
+        after: bytes | None = None
+        while found := await store.scan(kind, after=after, limit=1):
+            subscription = found[0][0][:NAME_SIZE]
+            if subscription not in subscriptions:
+                await _erase(store, subscription)
+            after = subscription + _BEHIND
+
+
+async def _erase(store: Store, subscription: bytes) -> None:
+    changes = [Change(kind, key, None) for kind in _KINDS for key, _ in await store.scan(kind, subscription)]
+    await store.write(*changes)
 
 
 @dataclass(eq=False)

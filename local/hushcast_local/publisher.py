@@ -13,6 +13,7 @@ from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content, compose
+from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.topics import Topic
 from hushcast_runtime.carrier import Carrier
 from hushcast_runtime.context import Context
@@ -53,7 +54,8 @@ class Publisher:
 
         Raises `NotYetTaken` when the first attempts have failed, and `Refusal` as `enqueue` does.
         """
-        publication = await self._enqueue(topic, content, author, at_once=True)
+        self._carrier.check_open()
+        publication = self._put(topic, await self._sealed(topic, content, author))
         await publication.taken()
         return publication
 
@@ -72,30 +74,31 @@ class Publisher:
         or the outbox full; with `at_once`, for a caller that waits, also if there is no relay to drop at;
         `UsageError` for too many `tags`, by which carriers may find its subscriptions.
         """
-        if token is not None and (known := self._outbox.known(token)) is not None:
-            await self._outbox.durable()
-            return known
-        return await self._enqueue(topic, content, author, at_once, token, tags)
+        kept = self._known(token)
+        if kept is None:
+            if at_once:
+                self._carrier.check_open()
+            message = await self._sealed(topic, content, author, tags)
+            # It may have been asked for again while the topic's key was made.
+            kept = self._known(token) or self._put(topic, message, token)
+        await self._outbox.durable()
+        return kept
 
-    async def _enqueue(
-        self,
-        topic: Topic,
-        content: Content,
-        author: Seed | None,
-        at_once: bool,
-        token: bytes | None = None,
-        tags: Iterable[str] = (),
-    ) -> Publication:
-        if at_once:
-            self._carrier.check_open()
+    def _known(self, token: bytes | None) -> Publication | Taken | None:
+        return None if token is None else self._outbox.known(token)
+
+    async def _sealed(
+        self, topic: Topic, content: Content, author: Seed | None, tags: Iterable[str] = ()
+    ) -> Message:
         day = self._calendar.day(self._env.now())
         tokens = await self._keys.published(topic, day, content.values, tags)
         body_key = await self._keys.of_bodies(topic, day)
-        message = compose(body_key, day, tokens, content, self._env.randomness, author)
+        return compose(body_key, day, tokens, content, self._env.randomness, author)
+
+    def _put(self, topic: Topic, message: Message, token: bytes | None = None) -> Publication:
         publication = self._outbox.put(topic.name, message, token, topic.width)
         # Before anything is waited for: the application may leave, and must not leave it half published.
         self._spawn(self._keep, publication)
-        await self._outbox.durable()
         return publication
 
     async def _keep(self, publication: Publication) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import trio
 
-from hushcast_local.inbox import Inbox
+from hushcast_local.inbox import NAME_SIZE, Inbox, erase_others
 from hushcast_local.probing import Prober
 from hushcast_local.settings import InboxSection
-from hushcast_local.subscription import NAME_SIZE, Subscription, forget, keep, kept
+from hushcast_local.subscription import Subscription, forget, keep, kept
 from hushcast_local.topic_keys import TopicKeys
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.predicates import Predicate
@@ -54,6 +54,7 @@ class Subscriber:
     async def load(self) -> None:
         """Take up the subscriptions that a restart interrupted."""
         held = [self._made(*one) for one in await kept(self._store)]
+        await erase_others(self._store, {subscription.name for subscription in held})
         for subscription in held:
             await subscription.inbox.load()
         routes = await self._carrier.resume(held)
@@ -88,13 +89,10 @@ class Subscriber:
         the background. Returns whether there was one.
         """
         ending = self.find(topic, predicate)
-        for subscription in ending:
-            if self._by_interest.get(subscription.interest) is subscription:  # nobody else ended it meanwhile
-                del self._by_interest[subscription.interest]
-                ended = trio.Event()
-                # A task of the daemon's: the application may leave, and must not leave it half ended.
-                self._context.spawn(self._end, subscription, ended)
-                await ended.wait()
+        # All before anything is waited for, and by tasks of the daemon's: the application may leave, and must
+        # not leave a part of it.
+        for ended in [self._begin_end(subscription) for subscription in ending]:
+            await ended.wait()
         with trio.move_on_after(WITHDRAW_WITHIN):
             async with trio.open_nursery() as nursery:
                 for subscription in ending:
@@ -106,8 +104,14 @@ class Subscriber:
         await subscription.route.ready.wait()
         if subscription.refusal is None or self._by_interest.get(subscription.interest) is not subscription:
             return
+        self._begin_end(subscription)
+
+    def _begin_end(self, subscription: Subscription) -> trio.Event:
+        """End a subscription that is held; what is returned is set once it has ended."""
         del self._by_interest[subscription.interest]
-        self._context.spawn(self._end, subscription, trio.Event())
+        ended = trio.Event()
+        self._context.spawn(self._end, subscription, ended)
+        return ended
 
     async def _end(self, subscription: Subscription, ended: trio.Event) -> None:
         subscription.scope.cancel()

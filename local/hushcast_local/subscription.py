@@ -23,7 +23,6 @@ from hushcast_runtime.carrier import Route, Tokens
 from hushcast_runtime.context import Context
 from hushcast_runtime.store import Change, Store, record_reader
 
-NAME_SIZE = 16  # bytes
 SETTLED = 300.0  # seconds after which a message that others received should have come here, too
 WHOLE_AFTER = 30.0  # seconds from being ready until a message that others get is missed here
 

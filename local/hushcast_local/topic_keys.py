@@ -73,4 +73,6 @@ class TopicKeys:
             while len(self._keys) >= MAX_KEYS:
                 del self._keys[next(iter(self._keys))]
             self._keys[place] = key
+            # A thread is not cancelled: whoever was meanwhile, as by the daemon's end, must go no further.
+            await trio.lowlevel.checkpoint_if_cancelled()
             return key

@@ -40,7 +40,7 @@ class PassingOn:
         self._shards = shards
         self._others = others
         self._under_way: Counter[bytes] = Counter()
-        self._next = 0.0  # the earliest moment for the next to set out
+        self._turn = trio.Lock()  # who leaves the queue for it delays nobody
 
     def __len__(self) -> int:
         """Return how many parcels are under way."""
@@ -68,8 +68,8 @@ class PassingOn:
         """Pass one on, in its turn where a link is to be opened; return those there that did not confirm."""
         hop = relay_hop(onward.relay)
         if not self._others.is_linked(hop):
-            self._next = max(self._next, trio.current_time()) + PACE
-            await trio.sleep_until(self._next)
+            async with self._turn:
+                await trio.sleep(PACE)
         try:
             answer = await self._others.request(hop, onward.sealed, patience)
         except HushcastError:

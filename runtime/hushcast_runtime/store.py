@@ -207,6 +207,7 @@ class SqliteStore:
         self._batches = deque([_Batch()])  # the first is committed next, the last takes what comes
         self._arrival = trio.Event()
         self._urgent = trio.Event()
+        self._failed = False
 
     @property
     def version(self) -> int:
@@ -262,8 +263,8 @@ class SqliteStore:
         return await trio.to_thread.run_sync(self._select, kind, prefix, after, limit, limiter=self._threads)
 
     def close(self) -> None:
-        """Commit what is waiting, and close. Call it when `run` has ended."""
-        for batch in self._batches:
+        """Commit what is waiting, unless a commit failed before, and close. Call it when `run` has ended."""
+        for batch in () if self._failed else self._batches:
             self._commit(batch.changes, batch.version)
             batch.done.set()
         self._connection.close()
@@ -335,6 +336,7 @@ class SqliteStore:
             self._connection.execute("COMMIT")
             self._version = self._version if version is None else version
         except FAILURES as error:
+            self._failed = True
             raise StoreError(f"the database cannot be written: {error}") from error
 
 

@@ -9,7 +9,8 @@ from decimal import Decimal
 from typing import Any
 
 import trio
-from small_network import BEGIN, EPOCH_SECONDS, LONGEST_WAY, SHORTEST_WAY, Process, Wires, _call_at, until
+from gated_transport import Wires
+from small_network import BEGIN, EPOCH_SECONDS, LONGEST_WAY, SHORTEST_WAY, Process, call_at, until
 from talk import Talk
 
 from hushcast_brokers.broker import Broker, BrokerParts
@@ -230,7 +231,7 @@ class SmallTree:
         self.seed = seed
         self.tracer = tracer or NoTracer()
         self.env = self.environment("network")
-        self.wires: Wires = MemoryNetwork(lambda: self.env.uniform(SHORTEST_WAY, LONGEST_WAY), _call_at())
+        self.wires: Wires = MemoryNetwork(lambda: self.env.uniform(SHORTEST_WAY, LONGEST_WAY), call_at())
         self.members: list[Member] = []
         self.root = self.add("root", "root", None)
         self.net = BrokersNetwork("small", profile, EPOCH_SECONDS, self.root.key)

@@ -9,7 +9,8 @@ from itertools import count
 from typing import Any
 
 import trio
-from small_network import BEGIN, EPOCH_SECONDS, LONGEST_WAY, SHORTEST_WAY, Process, Wires, _call_at, until
+from gated_transport import Wires
+from small_network import BEGIN, EPOCH_SECONDS, LONGEST_WAY, SHORTEST_WAY, Process, call_at, until
 from talk import Talk
 
 from hushcast_central.counted import PROXY_COUNTERS, SERVER_COUNTERS
@@ -237,7 +238,7 @@ class SmallCentral:
         self.seed = seed
         self.tracer = tracer or NoTracer()
         self.env = self.environment("network")
-        self.wires: Wires = MemoryNetwork(lambda: self.env.uniform(SHORTEST_WAY, LONGEST_WAY), _call_at())
+        self.wires: Wires = MemoryNetwork(lambda: self.env.uniform(SHORTEST_WAY, LONGEST_WAY), call_at())
         self.server = ServerMember(self)
         self.publications = ProxyMember(self, "publications", "publications")
         self.deliveries = ProxyMember(self, "deliveries", "deliveries")

@@ -6,8 +6,9 @@ from contextlib import suppress
 
 import pytest
 import trio
+from hanging_disk import Disk
 from small_central import TOPIC, Ear, Member, Person, SmallCentral, small_central
-from small_network import Disk, until
+from small_network import until
 
 from hushcast_protocol.central import proofs
 from hushcast_protocol.central.frames import Attached

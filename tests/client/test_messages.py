@@ -172,6 +172,25 @@ async def test_an_acknowledgement_that_the_daemon_did_not_hear_is_told_again(wor
     await world.run(program)
 
 
+async def test_what_was_shown_and_the_daemon_did_not_hear_is_told_again(world: World) -> None:
+    async def program() -> None:
+        await world.put("1", "2")
+        async with (
+            hushcast.connect(world.socket) as daemon,
+            daemon.subscribe("t", acknowledge="never") as messages,
+        ):
+            assert await take(messages, 2) == ["1", "2"]
+            await world.stop()
+            messages.done()  # into a connection that is gone
+            await world.start_again()
+            assert isinstance(await messages.next_event(), hushcast.Disconnected)
+            assert isinstance(await messages.next_event(), hushcast.Reconnected)
+        await world.put("3")
+        assert await again(world, 1, acknowledge="never") == ["3"]
+
+    await world.run(program)
+
+
 async def test_a_subscription_that_was_begun_anew_counts_from_1(world: World) -> None:
     async def program() -> None:
         await world.put("1", "2")

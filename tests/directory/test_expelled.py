@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import resource
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -131,3 +132,25 @@ async def test_a_list_is_taken_when_it_changes(tmp_path: Path) -> None:
         await trio.sleep(30)
         assert taken[1:] == [()]
         nursery.cancel_scope.cancel()
+
+
+async def test_a_list_that_could_not_be_opened_is_read_at_the_next_look(tmp_path: Path) -> None:
+    """In a flood a directory may have no file to spare; the list that changed then counts all the same."""
+    file = tmp_path / "expelled"
+    write(file, [])
+    looked = ExpelledFile(file)
+    assert looked.changed() == ()
+    mine = Expelled(bytes(32), 7, "")
+    write(file, [mine])
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, most[1]))
+    try:
+        with pytest.raises(UsageError, match="Too many open files"):
+            looked.changed()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, most)
+    assert looked.changed() == (mine,)
+    file.write_text("nobody\n")
+    with pytest.raises(UsageError, match="line 1"):
+        looked.changed()
+    assert looked.changed() is None, "that was told"

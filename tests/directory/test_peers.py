@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 import trio
 from authority_bench import SEEDS, AuthorityBench, authority_bench
-from directory_bench import EPOCH, NETWORK
+from directory_bench import BEGIN, CALENDAR, EPOCH, NETWORK
 
 from hushcast_directory import peers
+from hushcast_directory.archive import epoch_of
+from hushcast_directory.kept_evidence import AUTHORITY, read_kept
 from hushcast_directory.peers import Peers
 from hushcast_protocol.authorities.ballots import MAX_BALLOT
 from hushcast_protocol.authorities.frames import MAX_ECHO, MAX_PEER_FRAME, Assent, Echo
 from hushcast_protocol.authorities.gathering import PeerFrame, decode_peer_frame
 from hushcast_protocol.authorities.heads import Mark
+from hushcast_protocol.authorities.members import Member
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import Wire
-from hushcast_runtime.channel import Channel, open_channel
+from hushcast_runtime.channel import Channel, accept_channel, open_channel
+from hushcast_runtime.environment import simulated_environment
+from hushcast_runtime.store import Change, MemoryStore
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.memory import MemoryNetwork
 
 LARGE = Echo(0, bytes(32), bytes(32), (Mark(0, bytes(64)),), bytes(MAX_BALLOT))
 
@@ -148,3 +155,83 @@ async def test_one_that_breaks_the_protocol_is_dialled_again() -> None:
             speaker.send((other.seed.public(),), Assent(number, bytes(32), bytes(64)))
             await trio.sleep(30)
         assert links > 1
+
+
+class SlowDisk(MemoryStore):
+    """A disk that takes a second to keep a head, and tells when it begins."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = -1
+        self.keeps_head = trio.Event()
+
+    async def write(self, *changes: Change) -> None:
+        self.write_soon(*changes)
+        for change in changes:
+            newest = (
+                read_kept(change.value).chain.newest if change.kind == AUTHORITY and change.value else None
+            )
+            if newest is not None and epoch_of(newest) > self.last:
+                self.last = epoch_of(newest)
+                self.keeps_head.set()
+        await trio.sleep(1)
+
+
+async def test_what_an_authority_said_is_done_though_its_next_link_comes_meanwhile() -> None:
+    """With the word that makes a head: else who said it could keep the others from serving that."""
+    async with authority_bench(3, 2) as made:
+        await made.until(made.epoch + 1)
+        first = made.directories[0]
+        await first.kill()
+        disk = SlowDisk()
+        disk._records = first.store._records
+        first.store = disk
+        await first.start()
+        for _ in range(3):
+            disk.keeps_head = trio.Event()
+            await disk.keeps_head.wait()
+            for who in SEEDS[1:3]:
+                await linked(made, who)
+            await trio.sleep(5)
+            assert first.head is not None
+            assert first.head.epoch == disk.last
+
+
+async def test_of_too_many_frames_the_oldest_gives_way_also_where_a_link_breaks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(peers, "MAX_QUEUED", 3)
+    env, wires = simulated_environment("links", BEGIN), MemoryNetwork(lambda: 0.1)
+    other = SEEDS[1]
+    heard: list[PeerFrame] = []
+
+    async def answer(stream: trio.abc.Stream) -> None:
+        """Break the first link after a while, in which nothing is read."""
+        link = Link.respond(NETWORK.id, other, env.randomness, MAX_PEER_FRAME)
+        channel, _ = await accept_channel(stream, link, decode_peer_frame)
+        links.append(channel)
+        if len(links) == 1:
+            await trio.sleep(10)
+            await channel.aclose()
+            return
+        while batch := await channel.receive():
+            heard.extend(batch)
+
+    async def ignore(sender: bytes, frame: PeerFrame) -> None:
+        raise AssertionError("nobody speaks here")
+
+    links: list[Channel[PeerFrame]] = []
+    frames = [msgspec.structs.replace(LARGE, epoch=number) for number in range(10)]
+    listener = await wires.transport().listen(other)
+    made = Peers(wires.transport(), NETWORK.id, SEEDS[0], env, CALENDAR, ignore)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listener.serve, answer)
+        nursery.start_soon(made.run)
+        made.follow({other.public(): Member(other.public(), listener.address)})
+        for frame in frames:
+            made.send((other.public(),), frame)
+            await trio.sleep(0.5)
+        await trio.sleep(60)
+        nursery.cancel_scope.cancel()
+    assert len(links) == 2
+    assert heard[-1] == frames[-1]

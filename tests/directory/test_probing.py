@@ -11,6 +11,7 @@ import pytest
 import trio
 from directory_bench import BEGIN, CALENDAR, EPOCH
 
+from hushcast.errors import TimedOut
 from hushcast_directory.expelled import read, write
 from hushcast_directory.probing import GAP, LIFE, Probing
 from hushcast_directory.trials import MAX_HIDDEN
@@ -181,3 +182,25 @@ async def test_evidence_is_bounded(tmp_path: Path) -> None:
     await run_for(one, 2)
     assert one.trials <= 512
     assert len(json.loads(evidence.read_text())["hidden"]) <= 8
+
+
+class Unsure(Daemon):
+    """A daemon that ends subscriptions, and is restarted before it can say so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_unsure = True
+
+    async def unsubscribe(self, topic: str) -> None:
+        await super().unsubscribe(topic)
+        self.is_unsure = not self.is_unsure
+        if not self.is_unsure:
+            raise TimedOut(WORD)
+
+
+async def test_what_a_subscription_told_counts_though_its_end_was_not_confirmed(tmp_path: Path) -> None:
+    daemon = Unsure()
+    one = probing(daemon, tmp_path / "expelled", subscriptions=1)
+    await run_for(one, EVIDENCE_DAYS * 20)
+    assert len(daemon.lives) > 1
+    assert one.trials == len(daemon.lives)

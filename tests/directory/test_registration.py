@@ -14,7 +14,9 @@ from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import MAX_DESCRIPTOR
 from hushcast_protocol.base.signatures import Signed
-from hushcast_runtime.channel import open_channel
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
+from hushcast_runtime.channel import accept_channel, open_channel
 from hushcast_runtime.transports.base import TransportError
 
 
@@ -196,3 +198,29 @@ async def test_onion_and_loopback_addresses_are_taken_as_they_are_reached() -> N
     async with bench() as made:
         address = onion_address(relay_seed(1).public())
         assert "not reached" in await refusal(made, made.descriptor(1, address=address))
+
+
+async def test_a_newer_descriptor_that_came_while_a_relay_was_reached_stays() -> None:
+    """Another directory tells of an older one, and the relay is slow to answer just then."""
+    async with bench() as made:
+        listener = await made.wires.transport().listen(relay_seed(1))
+        knocks = 0
+
+        async def slow_at_first(stream: trio.abc.Stream) -> None:
+            nonlocal knocks
+            knocks += 1
+            if knocks == 1:
+                await trio.sleep(8)
+            link = Link.respond(NETWORK.id, relay_seed(1), made.env.randomness, MAX_OVERLAY_FRAME)
+            channel, _ = await accept_channel(stream, link, decode_overlay)
+            await channel.finish()
+
+        made.nursery.start_soon(listener.serve, slow_at_first)
+        older = made.descriptor(1)
+        made.nursery.start_soon(made.agreeing._exchange._admit, older)
+        await trio.sleep(2)
+        newer = made.descriptor(1)
+        await made.client().register(newer)
+        await trio.sleep(20)
+        assert made.roll.holds(relay_seed(1).public(), newer)
+        assert await made.store.scan("descriptor") == [(relay_seed(1).public(), encode(newer))]

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import trio
 from fake_daemon import FakeDaemon
-from small_network import BEGIN, ONE, Disk, until
+from hanging_disk import Disk
+from small_network import BEGIN, ONE, until
 
 from hushcast_local.inbox import Gap
 from hushcast_protocol.content.bodies import Content

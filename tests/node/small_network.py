@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 import trio
 import trio.testing
+from gated_transport import Gate, ProcessTransport
 
 from hushcast_directory.agreeing import Agreeing
 from hushcast_directory.directories import Checks, Pinned
@@ -40,9 +41,9 @@ from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import LOOK_EVERY, Environment, simulated_environment
-from hushcast_runtime.store import Change, MemoryStore, Store
+from hushcast_runtime.store import MemoryStore, Store
 from hushcast_runtime.tracing import FileTracer, NoTracer, Tracer
-from hushcast_runtime.transports.base import Listener, StreamHandler, Transport
+from hushcast_runtime.transports.base import Transport
 from hushcast_runtime.transports.memory import CallAt, MemoryNetwork
 from hushcast_testnet.clock_calls import ClockCalls
 
@@ -75,96 +76,6 @@ async def counted(node: Node, name: str, count: int) -> bool:
     """Wait until a daemon counted something so often; return whether it was just so often."""
     await until(lambda: node.count(name) >= count, 5.0, f"{name} reaches {count}")
     return node.count(name) == count
-
-
-class Gate:
-    """While shut, nothing is read from the streams of one daemon."""
-
-    def __init__(self) -> None:
-        self._open = trio.Event()
-        self._open.set()
-
-    def shut(self) -> None:
-        self._open = trio.Event()
-
-    def open(self) -> None:
-        self._open.set()
-
-    async def passed(self) -> None:
-        if not self._open.is_set():  # to wait takes a turn of the scheduler else
-            await self._open.wait()
-
-
-class GatedStream(trio.abc.Stream):
-    """A stream that is read only while its daemon's gate is open."""
-
-    def __init__(self, inner: trio.abc.Stream, gate: Gate) -> None:
-        self._inner = inner
-        self._gate = gate
-
-    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        await self._inner.send_all(data)
-
-    async def wait_send_all_might_not_block(self) -> None:
-        await self._inner.wait_send_all_might_not_block()
-
-    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        await self._gate.passed()
-        return await self._inner.receive_some(max_bytes)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
-class _GatedListener:
-    def __init__(self, inner: Listener, gate: Gate) -> None:
-        self._inner = inner
-        self._gate = gate
-
-    @property
-    def address(self) -> Address:
-        return self._inner.address
-
-    async def serve(self, handler: StreamHandler) -> None:
-        await self._inner.serve(lambda stream: handler(GatedStream(stream, self._gate)))
-
-    async def published(self) -> None:
-        await self._inner.published()
-
-    async def lost(self) -> None:
-        await self._inner.lost()
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
-class Wires(Protocol):
-    """What joins the daemons of a network."""
-
-    def transport(self) -> Transport:
-        """Return the transport of one daemon."""
-
-
-class ProcessTransport:
-    """The transport of one life of a daemon: what it listens on goes when the process does."""
-
-    def __init__(self, wires: Wires, gate: Gate) -> None:
-        self._inner = wires.transport()
-        self._gate = gate
-        self.listeners: list[_GatedListener] = []
-
-    async def listen(self, seed: Seed, previous: Address | None = None) -> Listener:
-        listener = _GatedListener(await self._inner.listen(seed, previous), self._gate)
-        self.listeners.append(listener)
-        return listener
-
-    async def connect(self, address: Address, isolation: str) -> trio.abc.Stream:
-        return GatedStream(await self._inner.connect(address, isolation), self._gate)
-
-    async def die(self) -> None:
-        with trio.CancelScope(shield=True):
-            for listener in self.listeners:
-                await listener.aclose()
 
 
 class Process:
@@ -217,38 +128,6 @@ class Process:
 
     async def _run(self, transport: Transport, env: Environment, task_status: trio.TaskStatus[None]) -> None:
         raise NotImplementedError
-
-
-class Disk(MemoryStore):
-    """A store whose disk can hang: what is written then is lost if the daemon dies."""
-
-    def __init__(self, before: Store) -> None:
-        """Hold what a store in memory held."""
-        super().__init__()
-        assert isinstance(before, MemoryStore)
-        self._records = before._records
-        self._turns = trio.Event()
-        self._turns.set()
-        self._waiting: list[Change] = []
-
-    def hang(self) -> None:
-        self._turns = trio.Event()
-
-    def lose(self) -> None:
-        """Turn again, without what was written meanwhile."""
-        self._waiting.clear()
-        self._turns.set()
-
-    async def write(self, *changes: Change) -> None:
-        self.write_soon(*changes)
-        await self._turns.wait()
-        await trio.lowlevel.checkpoint()
-
-    def write_soon(self, *changes: Change) -> None:
-        if self._turns.is_set():
-            super().write_soon(*changes)
-        else:
-            self._waiting += changes
 
 
 class Directory(Protocol):
@@ -438,7 +317,7 @@ class SmallNetwork:
         self.net = Network("small", "hardened", epoch)
         self.calendar = self.net.calendar
         self.env = self.environment("network")
-        self.wires = MemoryNetwork(lambda: self.env.uniform(SHORTEST_WAY, LONGEST_WAY), _call_at())
+        self.wires = MemoryNetwork(lambda: self.env.uniform(SHORTEST_WAY, LONGEST_WAY), call_at())
         self.waits = False
         self.traces: Path | None = None
         self.tracers: list[FileTracer] = []
@@ -531,7 +410,7 @@ class SmallNetwork:
         return roster.relays[node.id].address
 
 
-def _call_at() -> CallAt | None:
+def call_at() -> CallAt | None:
     clock = trio.lowlevel.current_clock()
     jumps = isinstance(clock, trio.testing.MockClock) and clock.autojump_threshold < math.inf
     return ClockCalls(clock).call_at if jumps else None

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
-from small_network import (
-    DAY_SECONDS,
-    EPOCH_SECONDS,
-    ONE,
-    TWO,
-    Ear,
-    Node,
-    SmallNetwork,
-    small_network,
-    until,
-)
+from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, TWO, Ear, Node, SmallNetwork, small_network, until
 
 from hushcast_protocol.base.secrets import TopicSecret
 from hushcast_protocol.content.bodies import Content

@@ -6,7 +6,8 @@ from contextlib import suppress
 
 import pytest
 import trio
-from small_network import ONE, TWO, Disk, Node, SmallNetwork, counted, derive, small_network, until
+from hanging_disk import Disk
+from small_network import ONE, TWO, Node, SmallNetwork, counted, derive, small_network, until
 
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import View

@@ -49,3 +49,23 @@ async def test_only_what_needs_a_new_link_waits_for_its_turn(
     assert others.asked.count(0.0) == linked
     assert max(others.asked) == pytest.approx(paced * PACE)
     assert len(passing) == 0
+
+
+async def test_who_leaves_gives_back_the_turns_that_it_waited_for(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A stranger hands in parcels and leaves, again and again; what others hand in need not wait for them."""
+    others = Others([])
+    shards: Any = SimpleNamespace(relay=lambda relay: relay)
+    many: Any = SimpleNamespace(onward=tuple(Onward(relay, b"") for relay in RELAYS), patience=10)
+    one: Any = SimpleNamespace(onward=(Onward(RELAYS[0], b""),), patience=10)
+    passing = PassingOn(shards, others)
+    for _ in range(50):
+        with passing.reserve(many, ORIGIN) as passage, trio.move_on_after(PACE / 2):
+            await passage.run()
+    assert others.asked == []
+    left = trio.current_time()
+    with passing.reserve(one, RELAYS[1]) as passage:
+        await passage.run()
+    assert others.asked == [pytest.approx(left + PACE)]
+    assert len(passing) == 0

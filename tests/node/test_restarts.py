@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 import trio
-from small_network import EPOCH_SECONDS, ONE, TWO, Disk, Node, SmallNetwork, small_network, until
+from hanging_disk import Disk
+from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
 
 from hushcast_protocol.base.secrets import TopicSecret
 from hushcast_protocol.content.bodies import Content

@@ -16,7 +16,7 @@ import trio
 import trio.testing
 
 from hushcast_runtime import store as stores
-from hushcast_runtime.store import Change, MemoryStore, Records, SqliteStore, Store, StoreError
+from hushcast_runtime.store import MAX_COMMIT, Change, MemoryStore, Records, SqliteStore, Store, StoreError
 
 Opened = Callable[[], "AsyncIterator[Store]"]
 
@@ -417,3 +417,19 @@ async def test_a_file_of_before_gives_back_its_space_and_loses_nothing(tmp_path:
     store.close()
     assert path.stat().st_size < 4 * 262_287
     assert sqlite3.connect(path).execute("PRAGMA auto_vacuum").fetchone() == (2,)
+
+
+async def test_nothing_is_committed_behind_what_the_disk_had_no_room_for(tmp_path: Path) -> None:
+    """A small change would still find room, and lie there without all that came before it."""
+    path = tmp_path / "state.db"
+    store = SqliteStore(path)
+    pages = store._ask("page_count")
+    store._connection.execute(f"PRAGMA max_page_count={pages + 50}")
+    store.write_soon(Change("k", b"1", bytes(MAX_COMMIT)))
+    store.write_soon(Change("k", b"2", b""))
+    with pytest.raises(StoreError, match="full"):
+        await store.run()
+    store.close()
+    again = SqliteStore(path)
+    assert await again.scan("k") == []
+    again.close()

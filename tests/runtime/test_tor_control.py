@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -370,3 +371,35 @@ async def test_a_tor_that_asks_for_nothing_is_used_at_a_unix_socket_only(at_port
         else:
             await authenticate(control.ask, at_port)
     assert ("AUTHENTICATE" in asked) is not at_port
+
+
+async def test_a_service_that_is_given_up_leaves_no_socket(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    transport = TorTransport(TorSettings(control=TARGET, socks=TARGET, services=tmp_path))
+    begun = trio.Event()
+    asked: list[str] = []
+
+    def answer(command: str) -> str:
+        begun.set()
+        return "250 OK" if command.startswith("DEL_ONION") else "250-ServiceID=x"  # and it takes its time
+
+    async with scripted(answer, asked) as control, trio.open_nursery() as nursery:
+        transport._control = control
+        nursery.start_soon(transport.listen, SEED)
+        await begun.wait()
+        assert len(list(tmp_path.glob("*.sock"))) == 1
+        nursery.cancel_scope.cancel()
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_daemon_that_stops_leaves_no_socket(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    transport = TorTransport(TorSettings(control=TARGET, socks=TARGET, services=tmp_path))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(transport.run)
+        listener = await transport.listen(SEED)  # the address of a relay is open to the last
+        assert len(list(tmp_path.glob("*.sock"))) == 1
+        nursery.cancel_scope.cancel()
+    assert list(tmp_path.iterdir()) == []
+    await listener.aclose()

@@ -116,6 +116,10 @@ class TorListener:
         try:
             await self._withdraw(self)
         finally:
+            self.remove_socket()
             await self._listener.aclose()
-            if self.target.path:
-                Path(self.target.path).unlink(missing_ok=True)
+
+    def remove_socket(self) -> None:
+        """Remove the Unix socket from its directory, if it is one; nobody connects any more."""
+        if self.target.path:
+            Path(self.target.path).unlink(missing_ok=True)

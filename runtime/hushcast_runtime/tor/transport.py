@@ -8,7 +8,8 @@ from __future__ import annotations
 import base64
 import os
 import re
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -107,7 +108,7 @@ class TorTransport:
         when tor cannot be started, or its SOCKS port was found not to isolate at the first look.
         """
         self._look_at_sockets()
-        with ungrouped(TransportError, UsageError):
+        with self._removing_sockets(), ungrouped(TransportError, UsageError):
             async with trio.open_nursery() as nursery:
                 with trio.CancelScope() as starting:
                     starting.deadline = trio.current_time() + self._settings.ready_within
@@ -263,6 +264,15 @@ class TorTransport:
                 raise UsageError(f"tor.services: {shared} cannot be used: {error.strerror}") from None
             if mode & 0o007:
                 raise UsageError(f"tor.services: {shared} is open to other users: chmod o= it")
+
+    @contextmanager
+    def _removing_sockets(self) -> Iterator[None]:
+        """Leave no socket of a service that was open to the last, as a relay is: it would stay for ever."""
+        try:
+            yield
+        finally:
+            for service in self._services.values():
+                service.remove_socket()
 
     async def _admits(self, stream: trio.SocketStream) -> bool:
         """Tell whether tor is at the other end of a stream that came for one of our services."""

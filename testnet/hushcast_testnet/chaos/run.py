@@ -136,10 +136,12 @@ class _Run:
         async with self._breaking[fault.target]:  # on a busy machine a start outlasts the rest after a fault
             self._progress(f"{fault.begin:5.0f} s  {fault.kind} {fault.target} for {lasts:.1f} s")
             journal.note("begin", fault.target, fault=fault.kind, lasts=round(lasts, 3), amount=fault.amount)
-            await self._breaker.begin(fault)
+            # An interrupted run leaves the testnet without faults: none is half there, or stays.
+            with trio.CancelScope(shield=True):
+                await self._breaker.begin(fault)
             try:
                 await trio.sleep(lasts)
-            finally:  # an interrupted run leaves the testnet without faults
+            finally:
                 with trio.CancelScope(shield=True):
                     await self._breaker.end(fault)
             journal.note("end", fault.target, fault=fault.kind)

@@ -1,0 +1,187 @@
+"""What applications ask at the same moment, and what ends in the middle of something else."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from fake_daemon import FakeDaemon
+from small_network import BEGIN, ONE, until
+
+from hushcast.words import End, Hello, Status, Subscribe, encode_line
+from hushcast_local.subscription import kept
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.messages import MAX_PAYLOAD
+from hushcast_protocol.content.predicates import parse_where
+from hushcast_protocol.content.topics import Interest, make_topic
+from hushcast_runtime.environment import simulated_environment
+from hushcast_runtime.lines import Lines
+from hushcast_runtime.store import MemoryStore
+
+TOKEN = b"an application's own"
+LARGE = 20  # of the largest messages: more than a socket's buffer takes
+INBOX = ("inbox", "inbox-seen", "inbox-progress")
+
+
+class SlowReads(MemoryStore):
+    """A store that reads as slowly as is asked for, and writes at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds = 0.0
+
+    async def scan(
+        self, kind: str, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
+    ) -> list[tuple[bytes, bytes]]:
+        await trio.sleep(self.seconds)
+        return await super().scan(kind, prefix, after, limit)
+
+
+async def left(store: MemoryStore) -> list[bytes]:
+    """Return the keys of all that any inbox has in the store."""
+    return [key for kind in INBOX for key, _ in await store.scan(kind)]
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> FakeDaemon:
+    return FakeDaemon(tmp_path / "control.sock", simulated_environment(1, BEGIN), SlowReads())
+
+
+async def test_a_request_that_is_ended_while_it_is_told_leaves_no_half_line(daemon: FakeDaemon) -> None:
+    """The application reads slowly, ends a subscription, and goes on with its others."""
+    async with trio.open_nursery() as nursery:
+        await daemon.start(nursery)
+        for number in range(LARGE):
+            await daemon.put(ONE.name, b"%c" % (97 + number) * MAX_PAYLOAD)
+        async with await trio.open_unix_socket(str(daemon.socket)) as stream:
+            lines = Lines(stream, 4 * MAX_PAYLOAD)
+
+            async def hear() -> dict[str, object]:
+                with trio.fail_after(60):
+                    line = await lines.read()
+                assert line is not None
+                heard: dict[str, object] = json.loads(line)
+                return heard
+
+            await lines.write(encode_line(Hello()))
+            assert "version" in await hear()
+            await lines.write(encode_line(Subscribe(ONE.name, since=0, request=1)))
+            await trio.sleep(60)  # the daemon has written what the socket takes, and waits
+            await lines.write(encode_line(End(request=1)))
+            await trio.sleep(60)
+            await lines.write(encode_line(Status(request=2)))
+            heard = [await hear()]
+            while heard[-1]["request"] != 2:
+                heard.append(await hear())
+        ends = [answer["event"] for answer in heard if answer["event"] not in ("message", "subscribed")]
+        assert ends == ["ended", "status"]
+        daemon.stop()
+
+
+async def test_an_application_that_reads_nothing_does_not_keep_the_daemon_from_stopping(
+    daemon: FakeDaemon,
+) -> None:
+    async with trio.open_nursery() as nursery:
+        await daemon.start(nursery)
+        for number in range(LARGE):
+            await daemon.put(ONE.name, b"%c" % (97 + number) * MAX_PAYLOAD)
+        async with await trio.open_unix_socket(str(daemon.socket)) as stream:
+            lines = Lines(stream, 4 * MAX_PAYLOAD)
+            await lines.write(encode_line(Hello()))
+            await lines.write(encode_line(Subscribe(ONE.name, since=0, request=1)))
+            await trio.sleep(60)
+            daemon.stop()
+            await until(lambda: not daemon.socket.exists(), 10.0, "it stops")
+
+
+async def test_a_message_that_is_published_twice_at_once_with_one_token_is_one(daemon: FakeDaemon) -> None:
+    """An application that lost its connection asks again while the topic's key is still being made."""
+    async with trio.open_nursery() as nursery:
+        await daemon.start(nursery)
+        ids = []
+
+        async def enqueue() -> None:
+            ids.append((await daemon.service.enqueue(ONE, Content(b"x"), token=TOKEN)).id)
+
+        async with trio.open_nursery() as applications:
+            applications.start_soon(enqueue)
+            applications.start_soon(enqueue)
+        assert len(set(ids)) == 1
+        await until(lambda: not daemon.service.outbox())
+        assert daemon.published == [(ONE.name, b"x")]
+        daemon.stop()
+
+
+async def test_a_daemon_that_stops_while_a_topics_key_is_made_publishes_nothing_more(tmp_path: Path) -> None:
+    """Keys are made in threads, which go on: behind them the daemon's own tasks are over."""
+
+    async def compute(function: Callable[..., Any], *args: Any) -> Any:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(5)
+        return function(*args)
+
+    env = dataclasses.replace(simulated_environment(1, BEGIN), compute=compute)
+    daemon = FakeDaemon(tmp_path / "control.sock", env)
+    async with trio.open_nursery() as nursery:
+        await daemon.start(nursery)
+        async with trio.open_nursery() as application:
+            application.start_soon(daemon.service.enqueue, ONE, Content(b"x"))
+            await trio.sleep(1)
+            daemon.stop()
+            application.cancel_scope.cancel()
+        assert await daemon.store.scan("outbox") == []
+
+
+async def test_a_daemon_that_stops_while_a_subscription_ends_keeps_none_of_its_messages(
+    daemon: FakeDaemon,
+) -> None:
+    store = daemon.store
+    assert isinstance(store, SlowReads)
+    async with trio.open_nursery() as nursery:
+        await daemon.start(nursery)
+        other = await daemon.hold("another topic")
+        await daemon.put(other.interest.topic.name, b"stays")
+        await daemon.put(ONE.name, b"secret")
+        store.seconds = 5.0
+        async with trio.open_nursery() as application:
+            application.start_soon(daemon.service.unsubscribe, ONE)
+            await trio.sleep(1)  # it is noted that it ended, and its messages are being looked for
+            daemon.stop()
+            application.cancel_scope.cancel()
+        await until(lambda: not daemon.socket.exists())
+        store.seconds = 0.0
+        assert [interest for _, interest, _, _ in await kept(store)] == [other.interest]
+        await daemon.start(nursery)
+        assert {key[:16] for key in await left(store)} == {other.name}
+        feed = await daemon.service.subscribe(Interest(other.interest.topic))
+        arrival = await feed.next()
+        assert isinstance(arrival, tuple)
+        assert arrival[1].payload == b"stays"
+        daemon.stop()
+
+
+async def test_an_application_that_leaves_while_a_topic_is_ended_leaves_none_of_it(
+    daemon: FakeDaemon,
+) -> None:
+    store = daemon.store
+    assert isinstance(store, SlowReads)
+    topic = make_topic("fires", ("kind",))
+    wide, narrow = (Interest(topic, parse_where(where, topic.attributes)) for where in ("", "kind = fire"))
+    async with trio.open_nursery() as nursery:
+        await daemon.start(nursery)
+        for interest in (wide, narrow):
+            (await daemon.service.subscribe(interest)).close()
+        store.seconds = 5.0
+        with trio.move_on_after(1):
+            await daemon.service.unsubscribe(topic)
+        assert daemon.service.subscriptions() == []
+        await trio.sleep(60)
+        store.seconds = 0.0
+        assert await kept(store) == []
+        assert await left(store) == []
+        daemon.stop()

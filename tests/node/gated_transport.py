@@ -1,0 +1,101 @@
+"""Transports of single daemons, which can be held up, and whose listeners go when their daemon does."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import trio
+
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.secrets import Seed
+from hushcast_runtime.transports.base import Listener, StreamHandler, Transport
+
+
+class Gate:
+    """While shut, nothing is read from the streams of one daemon."""
+
+    def __init__(self) -> None:
+        self._open = trio.Event()
+        self._open.set()
+
+    def shut(self) -> None:
+        self._open = trio.Event()
+
+    def open(self) -> None:
+        self._open.set()
+
+    async def passed(self) -> None:
+        if not self._open.is_set():  # to wait takes a turn of the scheduler else
+            await self._open.wait()
+
+
+class GatedStream(trio.abc.Stream):
+    """A stream that is read only while its daemon's gate is open."""
+
+    def __init__(self, inner: trio.abc.Stream, gate: Gate) -> None:
+        self._inner = inner
+        self._gate = gate
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await self._inner.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._inner.wait_send_all_might_not_block()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        await self._gate.passed()
+        return await self._inner.receive_some(max_bytes)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _GatedListener:
+    def __init__(self, inner: Listener, gate: Gate) -> None:
+        self._inner = inner
+        self._gate = gate
+
+    @property
+    def address(self) -> Address:
+        return self._inner.address
+
+    async def serve(self, handler: StreamHandler) -> None:
+        await self._inner.serve(lambda stream: handler(GatedStream(stream, self._gate)))
+
+    async def published(self) -> None:
+        await self._inner.published()
+
+    async def lost(self) -> None:
+        await self._inner.lost()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class Wires(Protocol):
+    """What joins the daemons of a network."""
+
+    def transport(self) -> Transport:
+        """Return the transport of one daemon."""
+
+
+class ProcessTransport:
+    """The transport of one life of a daemon: what it listens on goes when the process does."""
+
+    def __init__(self, wires: Wires, gate: Gate) -> None:
+        self._inner = wires.transport()
+        self._gate = gate
+        self.listeners: list[_GatedListener] = []
+
+    async def listen(self, seed: Seed, previous: Address | None = None) -> Listener:
+        listener = _GatedListener(await self._inner.listen(seed, previous), self._gate)
+        self.listeners.append(listener)
+        return listener
+
+    async def connect(self, address: Address, isolation: str) -> trio.abc.Stream:
+        return GatedStream(await self._inner.connect(address, isolation), self._gate)
+
+    async def die(self) -> None:
+        with trio.CancelScope(shield=True):
+            for listener in self.listeners:
+                await listener.aclose()
