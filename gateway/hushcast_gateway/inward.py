@@ -6,6 +6,7 @@ and outlives the last by an hour or two, each drawn at random: neither shows whe
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -188,7 +189,7 @@ class Inward:
                     started = _nothing
                     async for message in messages:
                         self._counters.add("network_arrived")
-                        self._take(way, message, partial(stored.note, messages, message))
+                        self._take(way, message, stored.came(messages, message))
             except hushcast.NoDaemon:
                 self._link.give_up(daemon)
             except hushcast.HushcastError as error:
@@ -222,17 +223,32 @@ def _nothing() -> None:
     """Do nothing."""
 
 
+@dataclass(eq=False)
+class _Came:
+    messages: hushcast.Messages
+    message: hushcast.Message
+    is_stored: bool = False
+
+
 class _Stored:
-    """The last message that is in safety, which is acknowledged, and all before it with it."""
+    """Acknowledges what came, in its order: to acknowledge one is to acknowledge all before it."""
 
     def __init__(self) -> None:
-        self._last: tuple[hushcast.Messages, hushcast.Message] | None = None
+        self._waiting: deque[_Came] = deque()
+        self._last: _Came | None = None
         self._news = trio.Event()
 
-    def note(self, messages: hushcast.Messages, message: hushcast.Message) -> None:
-        """Note that nothing of a message can be lost here."""
-        self._last = messages, message
-        self._news.set()
+    def came(self, messages: hushcast.Messages, message: hushcast.Message) -> Callable[[], None]:
+        """Note a message; call what is returned once nothing of it can be lost here."""
+        one = _Came(messages, message)
+        self._waiting.append(one)
+        return partial(self._note, one)
+
+    def _note(self, one: _Came) -> None:
+        one.is_stored = True
+        while self._waiting and self._waiting[0].is_stored:
+            self._last = self._waiting.popleft()
+            self._news.set()
 
     async def acknowledge(self) -> None:
         """Acknowledge what was noted, until cancelled; what fails is acknowledged with the next."""
@@ -240,6 +256,5 @@ class _Stored:
             await self._news.wait()
             self._news = trio.Event()
             assert self._last is not None
-            messages, message = self._last
             with suppress(hushcast.HushcastError):
-                await messages.acknowledge(message)
+                await self._last.messages.acknowledge(self._last.message)

@@ -324,27 +324,21 @@ class Network:
         broker, now = self._state.broker, self._env.now()
         if enclosed.retain:
             self._out.lapse(topics[0])
-        for number, topic in enumerate(topics, 1):
+        before = broker.ledger.made
+        for topic in topics:
             if enclosed.retain:
                 self._refreshing.note(topic, False)
-            broker.arrived(
-                topic,
-                enclosed.payload,
-                MAX_GRANTED,
-                enclosed.retain,
-                enclosed.properties,
-                now,
-                stored if number == len(topics) else None,
-            )
+            broker.arrived(topic, enclosed.payload, MAX_GRANTED, enclosed.retain, enclosed.properties, now)
+        broker.once_stored(before, stored)
         self._state.changed()
 
     def _withdraw(self, withdrawal: Inside, stored: Callable[[], None]) -> None:
         """Keep from everybody what its publisher withdrew, and delete it soon."""
         if self._purposes is None or self._state is None:
+            stored()
             return
         self._counters.add("network_withdrawals")
-        ledger = self._state.broker.ledger
-        before = ledger.made
+        before = self._state.broker.ledger.made
         self._purposes.withdrawals.take(withdrawal.withdrawn_by)
         self._state.broker.once_stored(before, stored)
         self._state.changed()

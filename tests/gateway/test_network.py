@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import trio
+from hanging_disk import Disk
 from houses import House
 from memory_gateway import Client, Gateway, running
 
@@ -349,6 +350,31 @@ async def test_what_came_before_a_kill_of_the_gateway_is_not_lost(tmp_path: Path
             await two.daemon.start(nursery)
             back = await again.connect("listener", clean=False, expiry=1_000)
             assert (await back.message()).payload == b"x"
+            nursery.cancel_scope.cancel()
+
+
+async def test_what_waits_for_the_disk_is_not_acknowledged_with_what_comes_behind_it(tmp_path: Path) -> None:
+    one = House(tmp_path / "one", {"home": LINK}, {}, None)
+    two = House(tmp_path / "two", {"home": LINK}, {}, one)
+    two.store = disk = Disk(two.store)
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery, one.gateway() as first:
+            for house in (one, two):
+                await house.daemon.start(nursery)
+            async with two.gateway() as second:
+                reader = await listening(two, second, "hush/home/#", clean=False, expiry=1_000)
+                await reader.stream.aclose()
+                disk.hang()
+                await (await first.connect("writer")).send(Publish("hush/home/a", b"x", 1, packet_id=1))
+                await until(lambda: two.counters.as_dict()["network_arrived"] == 1)
+                # Its own comes back at once, and changes nothing here.
+                await (await second.connect("writer")).send(Publish("hush/home/b", b"own"))
+                await until(lambda: two.counters.as_dict()["network_arrived"] == 2)
+                await trio.sleep(0.2)
+            disk.lose()
+            async with two.gateway() as again:
+                back = await again.connect("listener", clean=False, expiry=1_000)
+                assert (await back.message()).payload == b"x"
             nursery.cancel_scope.cancel()
 
 

@@ -219,13 +219,9 @@ class Broker:
         retain: bool,
         properties: Properties,
         now: float,
-        stored: Callable[[], None] | None = None,
     ) -> None:
-        """Take a message from the network beyond; `stored` is called once nothing of it can be lost here."""
-        before = self.ledger.made
+        """Take a message from the network beyond."""
         self._incoming.spread(message_of(topic, payload, qos, retain, properties, now), None, now)
-        if stored is not None:
-            self.once_stored(before, stored)
 
     def once_stored(self, before: int, stored: Callable[[], None]) -> None:
         """Call a function when all changes are on disk that were made after `before` of the ledger's."""
