@@ -237,7 +237,7 @@ class Incoming:
                 self._answer(link, held, PubAck(packet_id, reason), before)
             else:
                 session.pending.discard(packet_id)
-                if reason < _FAILURE or link.version == V311:
+                if reason < _FAILURE or (link.version == V311 and reason != Reason.QUOTA_EXCEEDED):
                     session.incoming.add(packet_id)
                     self._archive.incoming(session, packet_id)
                 else:
@@ -249,18 +249,20 @@ class Incoming:
     def _answer(self, link: Link, held: Held, packet: PubAck | PubRec, before: int) -> None:
         """Send what a kept place was for, once what `before` did not have yet is on disk.
 
-        A client of 3.1.1 that cannot hear "full" is disconnected.
+        A client of 3.1.1 that cannot hear "full" is disconnected, and sends it again.
         """
         session = link.session
+        # Where the client is back, it has sent it again, and waits for this.
+        later = session.link if link.is_closed and isinstance(packet, PubRec) else None
         if link.version == V311 and packet.reason == Reason.QUOTA_EXCEEDED:
-            link.close(None)
+            (later or link).close(None)
             return
         answer = packet if link.version == V5 else type(packet)(packet.packet_id)
         mark = self._ledger.made if self._ledger.made != before else 0
         if not link.is_closed:
             link.fill(held, answer, mark)
-        elif session.link is not None and isinstance(packet, PubRec):  # it came back meanwhile
-            session.link.answer(answer, mark)
+        elif later is not None:
+            later.answer(answer, mark)
 
 
 def _with(packet: Publish, topic: str, added: Added) -> Publish:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from broker_world import World
+from broker_world import Client, World
 
 from hushcast_protocol.mqtt.packets import (
     V5,
@@ -147,6 +147,31 @@ def test_a_refusal_of_the_network_is_told_where_it_can_be(version: int) -> None:
     client.publish("hush/a", qos=1)
     network.waiting[-1](Reason.QUOTA_EXCEEDED)
     assert client.outlet.is_closed is (version == V311)
+
+
+@pytest.mark.parametrize("is_back", [False, True])
+def test_what_a_client_of_3_1_1_was_not_told_is_full_it_sends_again(is_back: bool) -> None:
+    """It is disconnected, wherever it is by then; PUBREC for what was refused would lose it."""
+    network = Network()
+    world = World(network)
+
+    def connected() -> Client:
+        return world.connect(version=V311, clean=False)
+
+    client = connected()
+    client.publish("hush/a", b"x", qos=2, packet_id=2)
+    if is_back:
+        client.lose()
+        client = connected()
+        client.publish("hush/a", b"x", qos=2, packet_id=2, dup=True)
+    network.waiting[-1](Reason.QUOTA_EXCEEDED)
+    assert client.outlet.is_closed
+    back = connected()
+    back.publish("hush/a", b"x", qos=2, packet_id=2, dup=True)
+    assert len(network.taken) == 2
+    network.waiting[-1](0)
+    world.settle()
+    assert back.got() == [PubRec(2)]
 
 
 def test_qos_2_to_the_network_is_handed_over_once() -> None:
