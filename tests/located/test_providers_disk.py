@@ -8,18 +8,25 @@ from pathlib import Path
 from random import Random
 
 import trio
+import trio.testing
 from fake_daemon import FakeDaemon
 from feeding import House, Owner, Subscriber
 from msgspec.structs import asdict
 from spatial_world import place
 
 import hushcast
+from hushcast_located.service.shelf import TABLE, Shelf
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.topics import parse_topic
-from hushcast_protocol.spatial.register import Kept, decode_record
+from hushcast_protocol.spatial.places import chord
+from hushcast_protocol.spatial.register import Kept, Register, decode_record
 from hushcast_protocol.spatial.requests import Taken
 from hushcast_protocol.spatial.subscription import Subscription
+from hushcast_protocol.spatial.table import sign_table
+from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.layout import DATABASE
-from hushcast_runtime.store import SqliteStore
+from hushcast_runtime.store import Change, MemoryStore, SqliteStore
 
 WANTED = Subscription(place(Random(1)), ("ba", "da"), 500, 700)
 
@@ -83,6 +90,21 @@ async def test_two_subscriptions_of_one_daemon_are_as_two_of_two(tmp_path: Path)
         assert kinds == {"subscription", "table", "progress"}
         nursery.cancel_scope.cancel()
     house.store.close()
+
+
+async def test_tables_that_come_at_once_are_dropped_once(autojump_clock: trio.testing.MockClock) -> None:
+    """Two tasks may come to drop the same one, each while the other waits for the disk."""
+    store, owner = MemoryStore(), Seed(bytes(32))
+    tables = [sign_table(owner, version, {"ba": 7}, 9, chord(100)) for version in range(1, 9)]
+    old, new = tables[:6], tables[6:]  # a provider that was killed in the middle of it may have too many
+    await store.write(*(Change(TABLE, table.digest, encode(table.whole)) for table in old))
+    shelf = Shelf(store, simulated_environment("tables"), owner.public(), Register(1))
+    await shelf.load(1.0)
+    async with trio.open_nursery() as nursery:
+        for table in new:
+            nursery.start_soon(shelf.put_table, table, encode(table.whole))
+    assert shelf.tables.keys() == {digest for digest, _ in await store.scan(TABLE)}
+    assert sorted(shelf.tables.values()) == [5, 6, 7, 8]
 
 
 async def test_what_was_withdrawn_or_has_ended_is_not_on_disk(tmp_path: Path) -> None:

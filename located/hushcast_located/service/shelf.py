@@ -132,7 +132,7 @@ class Shelf:
             return False
         await self._store.write(Change(TABLE, table.digest, data))
         self.tables[table.digest] = version
-        in_use = {batch.body.table for batch in (last, self.current) if batch is not None}
+        in_use = {batch.body.table for batch in (self.arrivals.last, self.current) if batch is not None}
         others = sorted(
             (digest for digest in self.tables if digest not in in_use), key=self.tables.__getitem__
         )
@@ -193,8 +193,8 @@ class Shelf:
         return found[0][1]
 
     async def _drop_table(self, digest: bytes) -> None:
-        del self.tables[digest]
-        await self._store.write(Change(TABLE, digest, None))
+        if self.tables.pop(digest, None) is not None:  # another task may be at it
+            await self._store.write(Change(TABLE, digest, None))
 
     def _miss(self, numbers: Sequence[int]) -> None:
         today = self.today
