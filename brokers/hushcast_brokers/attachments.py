@@ -76,8 +76,9 @@ class Attachments:
         self._wishes = wishes
         async with self._settling:
             wishes = self._wishes
-            for place in self._left:
-                await self._end(place, wishes)
+            for place in list(self._left):
+                if place in self._left:  # or it was finished with meanwhile
+                    await self._end(place, wishes)
             if self.current is None and wishes:
                 await self._draw()
             if self.current is not None:
