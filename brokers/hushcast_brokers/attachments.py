@@ -162,7 +162,8 @@ class Attachments:
         if self._is_expelled(place):
             return True
         # Where the root does not answer either, it is this daemon that is cut off, or all brokers are away.
-        if place.away_for <= EDGE_PATIENCE or not await reach_root(self._parts):
+        is_away = place.away_for > EDGE_PATIENCE and await reach_root(self._parts)
+        if not is_away or place.away_for <= EDGE_PATIENCE:  # or it came back while the root was asked
             self._is_last_try = False
             return False
         was_tried, self._is_last_try = self._is_last_try, True
