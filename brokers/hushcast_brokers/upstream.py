@@ -265,8 +265,8 @@ class Upstream:
 
     async def _take(self, link: _Open, frame: FromAbove) -> None:
         if isinstance(frame, NewTree):
-            await self._tree.take(frame.tree)
-            link.theirs = max(link.theirs, self._tree.view.epoch)
+            said = await self._tree.take(frame.tree)
+            link.theirs = max(link.theirs, said)
         elif isinstance(frame, Standing):
             if link.standing is not None:
                 raise DecodeError("a parent says twice how its child stands")
