@@ -251,6 +251,11 @@ class Upstream:
                 self._look_at(now)
                 await self._hear(now)
                 was_broken = False
+        except TransportError as error:
+            if now.standing is None:
+                raise
+            self._counters.add("links_failed")
+            log.debug("the link to the parent broke", reason=str(error))
         finally:
             self._note("not reached" if was_broken or now.standing is not None else "not listed")
             self._end(now)
