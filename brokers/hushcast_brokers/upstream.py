@@ -255,7 +255,7 @@ class Upstream:
             if now.standing is None:
                 raise
             self._counters.add("links_failed")
-            log.debug("the link to the parent broke", reason=str(error))
+            log.debug("the parent was not reached, or the link to it broke", reason=str(error))
         finally:
             self._note("not reached" if was_broken or now.standing is not None else "not listed")
             self._end(now)
