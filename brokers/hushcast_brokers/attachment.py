@@ -237,7 +237,9 @@ class Attachment:
         verdict = await self._upstream.ask(request)
         if verdict == "unknown":
             raise TransportError("the edge broker has forgotten this daemon")
-        if verdict == "accepted" and not is_ending:
+        if self.kept.asked.get(one.name) is not one:
+            pass  # its day has lapsed meanwhile, and nobody knows of it any more
+        elif verdict == "accepted" and not is_ending:
             one.is_accepted = one.item is item  # or another is to be asked for by now
             self._parts.records.keep_soon(self.kept, one)
         elif verdict == "accepted" or (not is_ending and self._refused(one, verdict)):

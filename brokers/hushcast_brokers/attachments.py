@@ -76,8 +76,9 @@ class Attachments:
         self._wishes = wishes
         async with self._settling:
             wishes = self._wishes
-            for place in self._left:
-                await self._end(place, wishes)
+            for place in list(self._left):
+                if place in self._left:  # or it was finished with meanwhile
+                    await self._end(place, wishes)
             if self.current is None and wishes:
                 await self._draw()
             if self.current is not None:
@@ -161,7 +162,8 @@ class Attachments:
         if self._is_expelled(place):
             return True
         # Where the root does not answer either, it is this daemon that is cut off, or all brokers are away.
-        if place.away_for <= EDGE_PATIENCE or not await reach_root(self._parts):
+        is_away = place.away_for > EDGE_PATIENCE and await reach_root(self._parts)
+        if not is_away or place.away_for <= EDGE_PATIENCE:  # or it came back while the root was asked
             self._is_last_try = False
             return False
         was_tried, self._is_last_try = self._is_last_try, True

@@ -163,8 +163,8 @@ class Children:
         elif isinstance(frame, Ping):
             child.writer.post(Pong())
         elif isinstance(frame, NewTree):
-            await self._tree.take(frame.tree)
-            child.tree = max(child.tree, self._tree.view.epoch)
+            said = await self._tree.take(frame.tree)
+            child.tree = max(child.tree, said)
         elif isinstance(frame, AskCharters) and self._charters is not None:
             self._charters.begin(child.writer, frame)
         elif isinstance(frame, Request):

@@ -44,13 +44,14 @@ class HeldTree:
         """What both ends of a link compare."""
         return NO_TREE if self.newest is None else View(self.newest.version, self.newest.digest)
 
-    async def take(self, signed: Signed) -> None:
-        """Take a tree if it is newer, durably. Raises `PeerError` as `check_tree`."""
+    async def take(self, signed: Signed) -> int:
+        """Take a tree if it is newer, durably; return its version. Raises `PeerError` as `check_tree`."""
         tree = check_tree(signed, self._network)
         if check_newer(tree, self.newest):
             self._counters.add("trees_taken")
             self._set(tree)
             await self._store.write(Change(_KIND, _KEY, encode(signed)))
+        return tree.version
 
     async def keep(self, signed: Signed) -> None:
         """Hold a tree that was signed here; on disk before anybody hears of it. Raises as `check_tree`."""

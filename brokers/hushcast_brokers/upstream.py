@@ -143,12 +143,8 @@ class Upstream:
     def look(self) -> None:
         """See now whether there is another parent than before, or a newer tree to tell it."""
         self._looks.set()
-        if (link := self._open) is None:
-            return
-        if self._below.parent() != link.parent:
-            link.writer.scope.cancel()
-        else:
-            self._tell(link)
+        if self._open is not None:
+            self._look_at(self._open)
 
     def post(self, make: Callable[[int], Wire]) -> Awaited:
         """Send a request, made with its serial, after all before it; `TransportError` without a link."""
@@ -252,9 +248,14 @@ class Upstream:
         try:
             with now.writer.scope as scope:
                 scope.deadline = trio.current_time() + SILENT
-                self.look()
+                self._look_at(now)
                 await self._hear(now)
                 was_broken = False
+        except TransportError as error:
+            if now.standing is None:
+                raise
+            self._counters.add("links_failed")
+            log.debug("the parent was not reached, or the link to it broke", reason=str(error))
         finally:
             self._note("not reached" if was_broken or now.standing is not None else "not listed")
             self._end(now)
@@ -269,8 +270,8 @@ class Upstream:
 
     async def _take(self, link: _Open, frame: FromAbove) -> None:
         if isinstance(frame, NewTree):
-            await self._tree.take(frame.tree)
-            link.theirs = max(link.theirs, self._tree.view.epoch)
+            said = await self._tree.take(frame.tree)
+            link.theirs = max(link.theirs, said)
         elif isinstance(frame, Standing):
             if link.standing is not None:
                 raise DecodeError("a parent says twice how its child stands")
@@ -315,6 +316,13 @@ class Upstream:
             count += len(messages)
             link.size -= sum(len(message.body) for message in messages)
             link.writer.post(Ack(count))
+
+    def _look_at(self, link: _Open) -> None:
+        """End a link to whoever is no parent any more; tell one who is a newer tree."""
+        if self._below.parent() != link.parent:
+            link.writer.scope.cancel()
+        else:
+            self._tell(link)
 
     def _tell(self, link: _Open) -> None:
         """Say a newer tree than the parent holds."""

@@ -82,7 +82,7 @@ class FullReading:
         """Learn the words of the days that are asked for now."""
         before = self._interests.get(wanted.name)
         interest = before or _Interest(wanted, terms, {}, ())
-        words = {day: (await wanted.tokens(day)).entries for day in self._days() if day not in interest.words}
+        words = await self._words(interest)
         self._interests[wanted.name] = _Interest(wanted, terms, interest.words | words, ())
 
     def forget(self, route: bytes) -> None:
@@ -140,15 +140,18 @@ class FullReading:
                     await self._tree.changed()
 
     async def _renew(self) -> None:
-        for route, interest in list(self._interests.items()):
+        for interest in list(self._interests.values()):
             if interest.words and not all(day in interest.words for day in self._days()):
-                await self.learn(interest.wanted, interest.terms)
-                if route not in self._interests:
-                    continue
+                interest.words.update(await self._words(interest))  # of no use if it ended meanwhile
             for day in [day for day in interest.words if self._is_over(day)]:
                 interest.words.pop(day, None)
         self._openings.forget(self._is_over)
         self._holders = {place: one for place, one in self._holders.items() if not self._is_over(place[1])}
+
+    async def _words(self, interest: _Interest) -> dict[int, tuple[bytes, ...]]:
+        """Return the words of the days that are asked for now, and not known yet."""
+        missing = [day for day in self._days() if day not in interest.words]
+        return {day: (await interest.wanted.tokens(day)).entries for day in missing}
 
     def _days(self) -> list[int]:
         """Return the days whose words are asked for now."""
