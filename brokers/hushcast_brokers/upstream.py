@@ -212,9 +212,12 @@ class Upstream:
         try:
             return await self._live(parent)
         except (PeerError, TransportError) as error:
-            self._counters.add("parent_faults" if isinstance(error, PeerError) else "links_failed")
-            log.debug("the parent was not reached, or the link to it broke", reason=str(error))
+            self._note_fault(error)
             return False
+
+    def _note_fault(self, error: PeerError | TransportError) -> None:
+        self._counters.add("parent_faults" if isinstance(error, PeerError) else "links_failed")
+        log.debug("the parent was not reached, or the link to it broke", reason=str(error))
 
     async def _ask_another(self) -> None:
         """Ask the next of those who may have a newer tree."""
@@ -254,8 +257,7 @@ class Upstream:
         except TransportError as error:
             if now.standing is None:
                 raise
-            self._counters.add("links_failed")
-            log.debug("the parent was not reached, or the link to it broke", reason=str(error))
+            self._note_fault(error)  # it was open all the same
         finally:
             self._note("not reached" if was_broken or now.standing is not None else "not listed")
             self._end(now)

@@ -206,7 +206,8 @@ class Network:
             done(first if isinstance(first, Reason) else Reason.IMPLEMENTATION_SPECIFIC_ERROR)
             return
         told = self._and_changed(done)
-        attributes, retained = self._attributes(way, path), self.topics(topic)[0] if enclosed.retain else ""
+        retained = self._ways.topics(way, path)[0] if enclosed.retain else ""
+        attributes = self._attributes(way, path)
         self._out.put(Leaving(source.topic, content, told, delay, attributes, make, retained, lapses))
 
     def _way_out(self, topic: str) -> tuple[Way, str, Source] | None:
