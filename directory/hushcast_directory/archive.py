@@ -182,7 +182,13 @@ class Archive:
     ) -> None:
         key, record = epoch_key(epoch), encode(shown)
         bodies: _Bodies = tuple((day, one.bodies) for day, one in leaves.items())
-        old = self.epochs[: max(0, len(self._shown) + 1 - HEADS_KEPT)]
+        # Before anything is waited for: another head may come to be shown meanwhile.
+        self._shown[epoch] = record
+        self._leaves[epoch] = dict(leaves)
+        old = self.epochs[:-HEADS_KEPT]
+        for known in old:
+            del self._shown[known]
+            self._leaves.pop(known, None)
         rosters = await forgotten(self._store) if old else []
         await self._store.write(
             *changes,
@@ -191,11 +197,6 @@ class Archive:
             *([Change(_LEAVES, key, encode(bodies))] if bodies else []),
             *(Change(kind, epoch_key(known), None) for known in old for kind in (_SHOWN, _LEAVES)),
         )
-        self._shown[epoch] = record
-        self._leaves[epoch] = dict(leaves)
-        for known in old:
-            del self._shown[known]
-            self._leaves.pop(known, None)
 
 
 def epoch_key(epoch: int) -> bytes:
