@@ -21,6 +21,7 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.tor import socks
 from hushcast_runtime.tor.control import MAX_STREAMS, ControlClient, open_control
 from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
+from hushcast_runtime.tor.listener import TorListener
 from hushcast_runtime.tor.onions import expanded_key, service_id
 from hushcast_runtime.tor.publication import Publication
 from hushcast_runtime.tor.replies import ReplySplitter, convert, status
@@ -175,6 +176,37 @@ def test_a_service_is_published_once_all_directories_have_answered() -> None:
     assert not publication.complete.is_set()
     publication.handle(hs_desc("UPLOADED", "c"))
     assert publication.complete.is_set()
+
+
+async def test_a_service_that_is_lost_while_slow_directories_are_awaited_is_published_by_the_next_tor(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    transport = TorTransport(TorSettings(control=LOOPBACK, socks=LOOPBACK))
+    listener = await transport.listen(Seed(bytes(32)))
+    assert isinstance(listener, TorListener)
+
+    def upload(*answered: str) -> None:
+        for directory in ("a", "b"):
+            listener.publication.handle(hs_desc("UPLOAD", directory, "now"))
+        for directory in answered:
+            listener.publication.handle(hs_desc("UPLOADED", directory))
+
+    async with trio.open_nursery() as nursery:
+        published = trio.Event()
+
+        @nursery.start_soon
+        async def wait() -> None:
+            await listener.published()
+            published.set()
+
+        upload("a")
+        await trio.testing.wait_all_tasks_blocked()
+        listener.lose()
+        await trio.sleep(60)
+        assert not published.is_set(), "the next tor has uploaded nothing yet"
+        upload("a", "b")
+        await published.wait()
+    await listener.aclose()
 
 
 async def socks_answer(answers: list[bytes]) -> bytes:

@@ -84,20 +84,16 @@ class TorListener:
         refused upload is not the end: tor tries again by itself.
         """
         with trio.move_on_after(self._published_within):
-            publication = await self._held()
-            with trio.move_on_after(_SLOW):
-                await publication.complete.wait()
+            publication = None
+            while publication is not self.publication:  # again where its tor went away meanwhile
+                publication = self.publication
+                await publication.held.wait()
+                with trio.move_on_after(_SLOW):
+                    await publication.complete.wait()
         if self._closed:
             raise TransportError("the onion service was closed")
         if not self.publication.held.is_set():
             raise TransportError("tor has not published the onion service in time")
-
-    async def _held(self) -> Publication:
-        while True:
-            publication = self.publication
-            await publication.held.wait()
-            if publication is self.publication:
-                return publication
 
     async def lost(self) -> None:
         """Return once a tor that had the service is gone, or where there was none when it was opened."""
