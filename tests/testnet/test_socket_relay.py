@@ -10,6 +10,7 @@ import msgspec
 import pytest
 import trio
 
+from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.streams import listen_on_socket
 from hushcast_testnet.containers import socket_relay
 from hushcast_testnet.containers.socket_relay import PAIRS_FILE, Pair
@@ -97,3 +98,30 @@ async def test_a_door_that_nobody_answers_any_more_leads_nowhere(sides: tuple[Pa
     await until_there(tor / "2.sock")
     await stale.aclose()
     assert not await answered(tor / "2.sock")
+
+
+async def test_a_door_that_cannot_be_made_yet_is_made_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon, tor = tmp_path / "daemon", tmp_path / "tor"
+    daemon.mkdir()
+    failed = trio.Event()
+
+    async def listen(path: Path) -> trio.SocketListener:
+        try:
+            return await listen_on_socket(path)
+        except TransportError:
+            failed.set()
+            raise
+
+    monkeypatch.setattr(socket_relay, "listen_on_socket", listen)
+    (tmp_path / PAIRS_FILE).write_bytes(msgspec.json.encode([Pair("relay-1", str(daemon), str(tor))]))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.serve_listeners, echo, [await listen_on_socket(daemon / "1.sock")])
+        nursery.start_soon(socket_relay.serve, tmp_path)
+        with trio.fail_after(30):
+            await failed.wait()
+        tor.mkdir()
+        await until_there(tor / "1.sock")
+        assert await answered(tor / "1.sock")
+        nursery.cancel_scope.cancel()

@@ -56,7 +56,6 @@ class _Mirror:
     async def _mirror(self, original: Path, mirror: Path) -> None:
         if mirror in self._mirrored or not original.is_socket():
             return
-        self._mirrored.add(mirror)
         host = _TOR if original.name == "control" else self._name
 
         async def carry(stream: trio.SocketStream) -> None:
@@ -66,6 +65,7 @@ class _Mirror:
                         await self._relay.join(End(stream, host), End(onward, _TOR))
 
         listener = await listen_on_socket(mirror)
+        self._mirrored.add(mirror)
         self._nursery.start_soon(trio.serve_listeners, carry, [listener])
 
 
