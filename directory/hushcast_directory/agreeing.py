@@ -141,6 +141,8 @@ class Agreeing:
 
     async def run(self) -> None:
         """Agree with the others until cancelled."""
+        await self._archive.load()
+        await self.works.load()
         self._begin(await self._load())
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.peers.run)
@@ -215,8 +217,6 @@ class Agreeing:
     # From the disk
 
     async def _load(self) -> Authority:
-        await self._archive.load()
-        await self.works.load()
         self._restored = await last_restored(self._store)
         kept, beginning = await resume(self._roll, self._set_of_now(), self._restored)
         machine = Authority(self._roll.network, self._roll.seed, kept, self._clock.now(), beginning)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import pytest
+import trio
 from authority_bench import AuthorityBench, Directory, authority_bench
-from directory_bench import CALENDAR, EPOCH, NETWORK
+from directory_bench import CALENDAR, EPOCH, NETWORK, relay_seed
 
 from hushcast_directory.descriptors import DESCRIPTOR
 from hushcast_directory.directories import Pinned, open_source
 from hushcast_node.counted import COUNTERS
 from hushcast_overlay.rosters import RosterKeeper
-from hushcast_protocol.authorities.heads import decode_head, head_digest
+from hushcast_protocol.authorities import work as work_module
+from hushcast_protocol.authorities.admission import Admission
+from hushcast_protocol.authorities.beacon import day_of
+from hushcast_protocol.authorities.heads import Beacon, decode_head, head_digest
+from hushcast_protocol.authorities.work import NO_BEACON, Work, attempt
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.clocks import FOLLOWED_AFTER
 from hushcast_runtime.counters import Counters
@@ -121,6 +126,58 @@ async def test_descriptors_from_then_do_not_outlast_it() -> None:
         assert len(await directory.store.scan(DESCRIPTOR)) == 3
         assert directory.head is not None
         assert directory.head.count == 3
+
+
+class Read(MemoryStore):
+    """A disk that is slow to read records of a kind, while it is told so."""
+
+    def __init__(self, before: MemoryStore, kind: str) -> None:
+        super().__init__()
+        self._records = before._records
+        self._kind = kind
+        self.is_slow = False
+        self.reads, self.has_read = trio.Event(), trio.Event()
+
+    async def scan(
+        self, kind: str, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
+    ) -> list[tuple[bytes, bytes]]:
+        found = await super().scan(kind, prefix, after, limit)
+        if self.is_slow and kind == self._kind:
+            self.reads.set()
+            await self.has_read.wait()
+        return found
+
+
+async def test_work_that_is_shown_while_they_are_taken_back_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work_module, "WORK_OPERATIONS", 1)
+    monkeypatch.setattr(work_module, "WORK_MEMORY", 8192)
+    async with authority_bench(1, 1, admission=Admission(work=1)) as made:
+        (directory,) = made.directories
+        await made.until(made.epoch + 2)
+        clock = Wrong(made, directory)
+        disk = directory.store = Read(directory.store, "proven")
+        await clock.restart()
+        clock.seconds = AHEAD * EPOCH
+        await made.until(made.epoch + FOLLOWED_AFTER + 3)
+        assert directory.head is not None
+        assert directory.head.epoch > made.epoch + AHEAD / 2
+        clock.seconds = 0.0
+        disk.is_slow = True
+        with trio.move_on_after(2 * FOLLOWED_AFTER * EPOCH):  # it need not be read at all
+            await disk.reads.wait()
+        await made.relay(7)
+        await directory.client().register(made.descriptor(7), work_of(made, 7))
+        disk.has_read.set()
+        await made.until(made.epoch + 1.9)
+        assert directory.head.epoch == made.epoch + 1
+        assert relay_seed(7).public() in made.names_listed()
+
+
+def work_of(made: AuthorityBench, number: int) -> Work:
+    beacon, name = Beacon(day_of(made.epoch), NO_BEACON), relay_seed(number).public()
+    while (found := attempt(NETWORK.id, name, beacon, 1, made.env.randomness)) is None:
+        pass
+    return found
 
 
 async def test_one_of_several_takes_nothing_back() -> None:
