@@ -203,15 +203,13 @@ class Agreeing:
         return self._archive.part(request)
 
     async def _hear(self, sender: PublicKey, frame: PeerFrame) -> None:
-        machine = self._machine
-        if machine is None:
-            return
         if isinstance(frame, Gathered):
             if await self._exchange.hear(sender, frame):
                 self._tell_published()
             return
         async with self._moves:
-            if self._waits is None:
+            machine = self._machine  # of now: while others wait for their turn it may begin anew
+            if machine is not None and self._waits is None:
                 await self._do(machine, machine.take(sender, frame, self._clock.now()))
 
     # From the disk

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 import trio
-from authority_bench import AuthorityBench, Directory, authority_bench
+from authority_bench import SEEDS, AuthorityBench, Directory, authority_bench, sets
 from directory_bench import CALENDAR, EPOCH, NETWORK, relay_seed
+from test_peers import linked
 
+from hushcast_directory.archive import epoch_of
 from hushcast_directory.descriptors import DESCRIPTOR
 from hushcast_directory.directories import Pinned, open_source
+from hushcast_directory.kept_evidence import AUTHORITY, read_kept
+from hushcast_directory.resuming import LISTING
 from hushcast_node.counted import COUNTERS
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.authorities import work as work_module
 from hushcast_protocol.authorities.admission import Admission
 from hushcast_protocol.authorities.beacon import day_of
+from hushcast_protocol.authorities.frames import MAX_PEER_FRAME, AskHeads, Heads
+from hushcast_protocol.authorities.gathering import decode_peer_frame
 from hushcast_protocol.authorities.heads import Beacon, decode_head, head_digest
 from hushcast_protocol.authorities.work import NO_BEACON, Work, attempt
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.clocks import FOLLOWED_AFTER
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.wire import encode
+from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.counters import Counters
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.store import Change, MemoryStore
 
 AHEAD = 100  # epochs
 
@@ -171,6 +181,44 @@ async def test_work_that_is_shown_while_they_are_taken_back_counts(monkeypatch: 
         await made.until(made.epoch + 1.9)
         assert directory.head.epoch == made.epoch + 1
         assert relay_seed(7).public() in made.names_listed()
+
+
+async def test_a_former_authority_that_asks_meanwhile_is_shown_none_of_them() -> None:
+    async with authority_bench(1, 1) as made:
+        (directory,) = made.directories
+        former = SEEDS[1]
+        await made.until(made.epoch + 2)
+        clock = Wrong(made, directory)
+        disk = directory.store = Read(directory.store, LISTING)
+        await directory.kill()
+        kept = read_kept(dict(await disk.scan(AUTHORITY))[b""])
+        chain = msgspec.structs.replace(kept.chain, before=sets(2, 2))
+        await disk.write(Change(AUTHORITY, b"", encode(msgspec.structs.replace(kept, chain=chain))))
+        directory.env = clock.env
+        await directory.start()
+        clock.seconds = AHEAD * EPOCH
+        await made.until(made.epoch + FOLLOWED_AFTER + 3)
+        clock.seconds = 0.0
+        disk.is_slow = True
+        with trio.fail_after(2 * FOLLOWED_AFTER * EPOCH):
+            await disk.reads.wait()
+        told: list[int] = []
+
+        async def hear(stream: trio.abc.Stream) -> None:
+            link = Link.respond(NETWORK.id, former, made.env.randomness, MAX_PEER_FRAME)
+            channel, _ = await accept_channel(stream, link, decode_peer_frame)
+            while frames := await channel.receive():
+                shown = [one for frame in frames if isinstance(frame, Heads) for one in frame.heads]
+                told.extend(epoch_of(one) for one in shown)
+
+        made.nursery.start_soon((await made.wires.transport().listen(former)).serve, hear)
+        channel = await linked(made, former)
+        await channel.send(AskHeads(None))
+        await trio.sleep(1)
+        disk.has_read.set()
+        await trio.sleep(EPOCH)
+        assert told
+        assert max(told) <= made.epoch + 1
 
 
 def work_of(made: AuthorityBench, number: int) -> Work:
