@@ -142,11 +142,14 @@ class _Record:
             ) from None
 
     def add(self, job: Job, subscribers: int, points: list[Point], load: dict[str, Any]) -> None:
-        """Add a wave's."""
-        self.measurements += [
+        """Add a wave's, in place of what an interruption left of it."""
+        fresh = [
             Measurement(job.profile, point.figure, job.system, point.x, job.seed, point.seconds)
             for point in points
         ]
+        measured_anew = {replace(one, seconds=0.0) for one in fresh}
+        left = [one for one in self.measurements if replace(one, seconds=0.0) not in measured_anew]
+        self.measurements = [*left, *fresh]
         self.loads[job.wave(subscribers)] = load | {"pace": _pace()}
         self._write_measurements()
         self._write_json(MODEL, {"settings": self._settings, "networks": self.loads})

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hushcast_protocol.base.errors import UsageError
-from hushcast_testnet.compare.experiments import Plan, Point, measure
+from hushcast_runtime.files import write_private
+from hushcast_testnet.compare import run
+from hushcast_testnet.compare.experiments import Keep, Plan, Point, measure
 from hushcast_testnet.compare.network import Scene
 from hushcast_testnet.compare.run import compare, jobs, settings
 from hushcast_testnet.compare.tor_work import measured
@@ -58,6 +62,36 @@ def test_a_comparison_measures_all_systems_and_goes_on_where_it_was_interrupted(
     assert said == []
     with pytest.raises(UsageError, match="other settings"):
         compare(settings(12, (4, 12), (1, 4), 1), tmp_path, said.append)
+
+
+def test_a_wave_of_which_half_was_written_is_in_the_figures_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = {part: {"most": "one", "seconds": 1.0, "mean": 0.5} for part in ("processor", "tor")}
+    kept = 0
+
+    def measure_at_once(scene: Scene, plan: Plan, progress: Callable[[str], None], keep: Keep) -> None:
+        for count in plan.subscribers:
+            points = [Point(figure, count, scene.seed + count / 100) for figure in (3, 4, 4, 5)]
+            keep(count, points, load | {"sent": {}})
+
+    def write(path: Path, data: bytes) -> None:
+        nonlocal kept
+        if path.name == "model.json":
+            kept += 1
+            if kept == 4:
+                raise Pressed
+        write_private(path, data)
+
+    monkeypatch.setattr(run, "measure", measure_at_once)
+    monkeypatch.setattr(run, "write_private", write)
+    with pytest.raises(Pressed):
+        compare(SMALL, tmp_path, lambda text: None)
+    compare(SMALL, tmp_path, lambda text: None)
+    lines = csv.DictReader((tmp_path / "measurements.csv").read_text().splitlines())
+    waves = Counter((one["profile"], one["system"], one["x"]) for one in lines)
+    assert len(waves) == 10
+    assert set(waves.values()) == {4}
 
 
 def test_files_of_somebody_else_are_left_alone(tmp_path: Path) -> None:
