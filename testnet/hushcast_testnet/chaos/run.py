@@ -22,6 +22,7 @@ from hushcast_testnet.chaos.plan import EVERY, LONGEST, Fault, Kind, plan
 from hushcast_testnet.chaos.traffic import Traffic
 from hushcast_testnet.chaos.verdict import Verdict, judge, traces
 from hushcast_testnet.inventory import Member, Testnet, away, deadline, describe, load
+from hushcast_testnet.signals import until_signalled
 
 SUBSCRIBE_WITHIN = 120.0  # seconds until all subscriptions are installed, before anything breaks
 SETTLE_WITHIN = 180.0  # seconds after the last fault in which all must be shown; links try again within 60
@@ -61,7 +62,7 @@ def run_chaos(directory: Path, chaos: Chaos, progress: Progress = lambda text: N
                 f"this testnet cannot suffer {kind}: `testnet up --breakable` makes one that can; cut, delay "
                 "and lose need --transport tcp or --backend containers, too"
             )
-    return trio.run(_Run(directory.absolute(), testnet, breaker, chaos, progress).run)
+    return trio.run(until_signalled, _Run(directory.absolute(), testnet, breaker, chaos, progress).run)
 
 
 class _Run:
