@@ -18,6 +18,7 @@ from hushcast_runtime.wording import listed
 from hushcast_testnet import testnet
 from hushcast_testnet.inventory import FILE, CarrierName, Transport, deadline
 from hushcast_testnet.layouts import BrokersModel
+from hushcast_testnet.signals import until_signalled
 from hushcast_testnet.story import story
 
 ARRIVE_WITHIN = 60.0  # seconds after the last publication
@@ -170,12 +171,13 @@ def run(course: Course, progress: Progress, tell: Tell = lambda line: None) -> O
             sockets = {node["name"]: Path(node["socket"]) for node in testnet.status(directory)["nodes"]}
             whole = f"A private Tor network, {_SERVING[course.carrier]} and {len(sockets)} daemons"
             tell(f"{whole} are up, after {ready:.0f} s.")
-            outcome = trio.run(converse, course, sockets, ready, progress, tell)
+            outcome = trio.run(until_signalled, converse, course, sockets, ready, progress, tell)
             for line in ("", "The way of one of them:", "", *story(directory / "traces", course.carrier), ""):
                 tell(line)
             if course.scene is None:
                 return outcome
-            return replace(outcome, scene=trio.run(course.scene, sockets, directory / "traces", tell))
+            scene = trio.run(until_signalled, course.scene, sockets, directory / "traces", tell)
+            return replace(outcome, scene=scene)
         finally:
             if (directory / FILE).exists():
                 testnet.down(directory, progress)

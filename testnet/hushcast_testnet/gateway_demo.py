@@ -17,6 +17,7 @@ from hushcast_testnet.course import Progress, Tell
 from hushcast_testnet.gateways import ALIAS
 from hushcast_testnet.inventory import FILE, GatewayMember, deadline, load
 from hushcast_testnet.mqtt_client import MqttClient, connect_to
+from hushcast_testnet.signals import until_signalled
 
 NODES, READINGS = 6, 10
 BETWEEN = 0.5  # seconds from one reading to the next
@@ -34,7 +35,7 @@ def demo(progress: Progress, tell: Tell) -> dict[str, Any]:
         directory = Path(folder) / "testnet"
         try:
             testnet.up(directory, NODES, 2, "tor", progress=progress, with_gateways=True)
-            delays = trio.run(_converse, directory, progress, tell)
+            delays = trio.run(until_signalled, _converse, directory, progress, tell)
         finally:
             if (directory / FILE).exists():
                 testnet.down(directory, progress)
