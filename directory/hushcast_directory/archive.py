@@ -189,14 +189,14 @@ class Archive:
         for known in old:
             del self._shown[known]
             self._leaves.pop(known, None)
-        rosters = await forgotten(self._store) if old else []
         await self._store.write(
             *changes,
-            *rosters,
             Change(_SHOWN, key, record),
             *([Change(_LEAVES, key, encode(bodies))] if bodies else []),
             *(Change(kind, epoch_key(known), None) for known in old for kind in (_SHOWN, _LEAVES)),
         )
+        if old and (rosters := await forgotten(self._store)):
+            await self._store.write(*rosters)
 
 
 def epoch_key(epoch: int) -> bytes:

@@ -1,4 +1,4 @@
-"""The archive of one authority: which heads it keeps where two come to be served while the disk is slow."""
+"""The archive of one authority: what it keeps of what comes at once while the disk is slow."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import pytest
 import trio
 import trio.testing
 from directory_bench import NETWORK
-from several_bench import FIRST, a_set, agreed, relay_of
+from several_bench import FIRST, a_set, agreed, drawn, entry, relay_of
 
 from hushcast_directory import archive as archive_module
 from hushcast_directory.archive import Archive
+from hushcast_directory.before import ROSTER
+from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.heads import Certified
-from hushcast_protocol.authorities.listing import Listing
+from hushcast_protocol.authorities.listing import Drawn, Listing
 from hushcast_protocol.base.roster import descriptor_digest
 from hushcast_protocol.base.signatures import Signed
 from hushcast_runtime.store import Change, MemoryStore
 
 OLD, BEFORE, NEW = FIRST, FIRST + 1, FIRST + 2
+NUMBERS = range(8)
 
 
 class SlowDisk(MemoryStore):
@@ -32,13 +35,52 @@ class SlowDisk(MemoryStore):
         await super().write(*changes)
 
 
-def head_of(epoch: int) -> tuple[Certified, Listing, dict[bytes, Signed]]:
+def head_of(epoch: int, shards: tuple[Drawn, ...] = ()) -> tuple[Certified, Listing, dict[bytes, Signed]]:
     """What is agreed on for an epoch: the head, its listing, the descriptors by digest."""
-    answer = agreed(a_set(3, 2), epoch)
-    signed = {descriptor_digest(one.descriptor.body): one for one in answer.seats}
+    entries = sorted((entry(number, epoch) for number in NUMBERS), key=relay_of)
+    signed = {descriptor_digest(one.descriptor.body): one for one in entries}
     seats = tuple((relay_of(one), known, 0, one.since) for known, one in signed.items())
-    descriptors = {known: one.descriptor for known, one in signed.items()}
-    return answer.heads[-1], Listing(epoch, seats, ()), descriptors
+    (certified,) = agreed(a_set(3, 2), epoch, NUMBERS, shards=shards).heads
+    return certified, Listing(epoch, seats, (), shards), {k: one.descriptor for k, one in signed.items()}
+
+
+class SlowSearch(MemoryStore):
+    """A store in which it takes a while to see that there are no records of a kind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.done = trio.Event(), trio.Event()
+
+    async def scan(
+        self, kind: str, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
+    ) -> list[tuple[bytes, bytes]]:
+        if kind == ROSTER:
+            self.begun.set()
+            await self.done.wait()
+        return await super().scan(kind, prefix, after, limit)
+
+
+async def test_descriptors_that_come_while_a_day_is_begun_outlast_a_restart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(archive_module, "HEADS_KEPT", 1)
+    disk = SlowSearch()
+    archive = Archive(NETWORK.id, disk)
+    certified, listing, known = head_of(OLD)
+    assert await archive.begin(certified, listing, known.get)
+    today = drawn(BEFORE, day_of(BEFORE), NUMBERS)
+    certified, listing, known = head_of(BEFORE, (today,))
+    first, *late = known
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(archive.begin, certified, listing, {first: known[first]}.get)
+            await disk.begun.wait()
+            await archive.supply({one: known[one] for one in late})
+            disk.done.set()
+    assert archive.missing == set()
+    again = Archive(NETWORK.id, disk)
+    await again.load()
+    assert again.missing == set()
 
 
 async def test_two_heads_that_come_at_once_are_both_kept_in_place_of_the_oldest(
