@@ -19,6 +19,7 @@ from hushcast_runtime.store import Change, Store
 
 LOOK_AGAIN = 60.0  # seconds between looks for expired ones where too many are held: each goes through all
 
+_FULL = "too many relays wait for a seat: who waits is drawn anew each day, try again then"
 _Known = tuple[Descriptor, Signed]
 
 
@@ -103,7 +104,7 @@ class Roll(Descriptors):
     async def admit(self, descriptor: Descriptor, signed: Signed) -> None:
         """Keep a descriptor as `Descriptors.admit` does; where there are too many, the last in line goes.
 
-        Raises `Refusal` where a newer one came while the relay was reached.
+        Raises `Refusal` where a newer one came while the relay was reached, or so many that it is the last.
         """
         self._refuse_older(descriptor)
         before = self._descriptors.get(descriptor.relay)
@@ -118,6 +119,8 @@ class Roll(Descriptors):
         if gone:
             await self.store.write(*(Change(DESCRIPTOR, relay, None) for relay in gone))
         self._tidy()
+        if descriptor.relay in gone:
+            raise Refusal(_FULL)
 
     async def forget(self, now: float) -> None:
         """Forget descriptors that have expired, but those of relays with a seat for a day."""
@@ -143,7 +146,7 @@ class Roll(Descriptors):
             self._looked = now
             self._forget_expired(now)
         if len(self._descriptors) >= self.most:
-            raise Refusal("too many relays wait for a seat: who waits is drawn anew each day, try again then")
+            raise Refusal(_FULL)
 
     def _hold(self, descriptor: Descriptor, signed: Signed) -> None:
         super()._hold(descriptor, signed)

@@ -164,6 +164,38 @@ async def test_a_full_directory_says_so_to_whom_is_last_in_line(monkeypatch: pyt
         assert relay_seed(last).public() not in made.roll._descriptors, "who is before it in line has come"
 
 
+async def test_who_is_last_in_line_by_the_time_it_was_reached_is_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Roll, "most", 2)
+    async with bench(first_roster=9) as made:
+        first, second, last = sorted(
+            range(3), key=lambda number: made.roll._place(relay_seed(number).public())
+        )
+        listener = await made.wires.transport().listen(relay_seed(last))
+        knocked, may_answer = trio.Event(), trio.Event()
+
+        async def slow(stream: trio.abc.Stream) -> None:
+            knocked.set()
+            await may_answer.wait()
+            link = Link.respond(NETWORK.id, relay_seed(last), made.env.randomness, MAX_OVERLAY_FRAME)
+            channel, _ = await accept_channel(stream, link, decode_overlay)
+            await channel.finish()
+
+        async def others_come() -> None:
+            await knocked.wait()
+            for number in (first, second):
+                await made.relay(number)
+            await made.register(first, second)
+            may_answer.set()
+
+        made.nursery.start_soon(listener.serve, slow)
+        made.nursery.start_soon(others_come)
+        with pytest.raises(Refusal, match="too many relays wait"):
+            await made.client().register(made.descriptor(last))
+        assert made.roll.count(made.now) == 2
+
+
 async def test_the_connection_names_nobody_and_has_one_question() -> None:
     async with bench(2) as made:
         client = made.client()
