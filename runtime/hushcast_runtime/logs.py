@@ -6,6 +6,7 @@ import json
 import logging
 import sys
 import traceback
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -74,9 +75,11 @@ class Log:
 
     def _write(self, level: Level, event: str, fields: Fields) -> None:
         at = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-        # Standard error as it is now: it may have been replaced, and the old one closed.
-        sys.stderr.write(self._render(at, level, event, fields) + "\n")
-        sys.stderr.flush()
+        line = self._render(at, level, event, fields) + "\n"
+        with suppress(OSError):  # its disk is full, or its reader gone: no reason for a daemon to end
+            # Standard error as it is now: it may have been replaced, and the old one closed.
+            sys.stderr.write(line)
+            sys.stderr.flush()
 
 
 log = Log("info", as_json=False)

@@ -8,8 +8,10 @@ import importlib
 import json
 import logging
 import re
+import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -171,6 +173,16 @@ def test_an_error_of_ours_is_told_without_the_values_it_met(
     assert "meets_an_error" in written
     assert "secret payload" not in written
     assert address.split(".")[0] not in written
+
+
+def test_a_line_that_cannot_be_written_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is full that a daemon's lines go to, its terminal was closed, or who read them has ended."""
+    is_said = False
+    with suppress(OSError), Path("/dev/full").open("w") as full:  # what is left is written as it is closed
+        monkeypatch.setattr(sys, "stderr", full)
+        log.error("the disk of the log is full")
+        is_said = True
+    assert is_said
 
 
 def test_stem_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
