@@ -92,6 +92,8 @@ def restore_backup(
                 if kind.note_restored is not None:
                     kind.note_restored(part / DATABASE, kind.network, now)
                 held = kind.held_in(state)
+                # Keys go first and come last: with them and without its records a directory would sign anew.
+                held.sort(key=lambda name: name not in kind.keys)
                 aside = move_aside(state, held, now) if held else None
                 for name in (DATABASE, *kind.keys):
                     (part / name).replace(state / name)

@@ -21,7 +21,7 @@ from hushcast_runtime.backup import make_backup, restore_backup
 from hushcast_runtime.backup_format import MAX_HEADER, BackupError, Header, Part, write_backup
 from hushcast_runtime.layout import DATABASE, kept_version
 from hushcast_runtime.process import locked
-from hushcast_runtime.state_directory import StateKind
+from hushcast_runtime.state_directory import StateKind, check_keys
 from hushcast_runtime.store import Change, SqliteStore, StoreError
 
 NETWORK = Network("test", "hardened", 3600)
@@ -182,6 +182,34 @@ def test_a_state_that_is_there_is_moved_aside_only_if_asked(backup: Path, state:
     ]
     assert tree(asides[0]) == before
     assert (state / "author.key").read_bytes() == b"of a person"
+
+
+@pytest.mark.parametrize("moves", range(6))
+def test_one_that_is_stopped_in_between_leaves_no_keys_without_their_records(
+    backup: Path, state: Path, moves: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A directory with its key would sign anew: what it may have signed is noted in the records."""
+    replace, moved = Path.replace, 0
+
+    def stopped(path: Path, to: Path) -> None:
+        nonlocal moved
+        if moved == moves:
+            raise KeyboardInterrupt
+        moved += 1
+        replace(path, to)
+
+    monkeypatch.setattr(Path, "replace", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        restore_backup(backup, state, RELAY, NOW, force=True)
+    monkeypatch.undo()
+    held = [name for name in RELAY.keys if (state / name).exists()]
+    if kept_version(state) == 0:
+        assert held == [], "it would begin anew under them"
+    elif len(held) < len(RELAY.keys):
+        with pytest.raises(UsageError, match="is gone"):
+            check_keys(state, RELAY.keys)
+    restore_backup(backup, state, RELAY, NOW, force=True)
+    assert {name: (state / name).read_bytes() for name in KEYS} == KEYS
 
 
 def test_a_daemon_that_runs_keeps_its_state(backup: Path, state: Path) -> None:
