@@ -178,6 +178,24 @@ def test_a_service_is_published_once_all_directories_have_answered() -> None:
     assert publication.complete.is_set()
 
 
+def test_an_answer_to_an_upload_of_before_is_of_no_descriptor_that_was_sent_since() -> None:
+    """The service was opened anew at the same tor, which still uploaded it for the last time."""
+    publication = Publication()
+    publication.handle(hs_desc("UPLOADED", "a"))
+    publication.handle(hs_desc("FAILED", "b"))
+    for directory in ("a", "b"):
+        for descriptor in ("now", "next"):
+            publication.handle(hs_desc("UPLOAD", directory, descriptor))
+    publication.handle(hs_desc("UPLOADED", "a"))
+    assert not publication.held.is_set(), "one of both is nowhere yet"
+    publication.handle(hs_desc("UPLOADED", "a"))
+    publication.handle(hs_desc("UPLOADED", "b"))
+    assert publication.held.is_set()
+    assert not publication.complete.is_set(), "one upload is not answered yet"
+    publication.handle(hs_desc("UPLOADED", "b"))
+    assert publication.complete.is_set()
+
+
 async def test_a_service_that_is_lost_while_slow_directories_are_awaited_is_published_by_the_next_tor(
     autojump_clock: trio.testing.MockClock,
 ) -> None:

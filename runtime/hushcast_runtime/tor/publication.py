@@ -42,6 +42,8 @@ class Publication:
             self._missing.add(event.descriptor_id)
             self._sent[event.directory].add(event.descriptor_id)
             self._open += 1
+        elif event.directory not in self._sent:
+            return  # of an upload before the service was opened anew
         elif event.action == "UPLOADED":
             self._take(event.directory)
         elif event.action == "FAILED":
@@ -56,7 +58,7 @@ class Publication:
         # The answer does not say which descriptor was taken: one that was sent both has to answer twice.
         if self._taken[directory] >= len(sent):
             self._missing -= sent
-        if sent and not self._missing:
+        if not self._missing:
             self.held.set()
 
     def end(self) -> None:
