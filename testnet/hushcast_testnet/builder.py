@@ -113,8 +113,9 @@ class Builder:
         if self._with_gateways:
             daemons = [member for member in self.testnet.members if member.role == "client"]
             self.progress(f"starting {counted(len(daemons), 'gateway')}")
-            self._keep(gateways=gateways.prepare(self.directory, daemons))
-            await gateways.start(self.testnet.gateways)
+            with gateways.prepared(self.directory, daemons) as prepared:
+                self._keep(gateways=prepared)
+                await gateways.start(prepared)
 
     def _require_room(self, socket: Path) -> None:
         if (over := len(bytes(socket)) - MAX_PATH) > 0:

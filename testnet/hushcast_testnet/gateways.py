@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import trio
@@ -53,13 +54,17 @@ level = "debug"
 """
 
 
-def prepare(directory: Path, daemons: Sequence[Member]) -> list[GatewayMember]:
-    """Write the configuration of a gateway for each daemon, and the link that they share."""
+@contextmanager
+def prepared(directory: Path, daemons: Sequence[Member]) -> Iterator[list[GatewayMember]]:
+    """Write the configuration of a gateway for each daemon, and the link that they share.
+
+    Their ports are nobody else's until the block ends: start them in it.
+    """
     home = private_directory(directory / "gateways")
     link = home / f"{ALIAS}.link"
     write_private(link, new_link(ALIAS, private=True).encode() + b"\n")
     with held_ports(len(daemons)) as ports:
-        return [
+        yield [
             _prepare(home, number, daemon, link, port)
             for number, (daemon, port) in enumerate(zip(daemons, ports, strict=True), 1)
         ]
