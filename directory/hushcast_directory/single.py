@@ -14,7 +14,7 @@ from hushcast_directory.sources import NOTHING, CheckPart, Fetched, Reached, Ter
 from hushcast_directory.trust import Trust
 from hushcast_protocol.authorities.requests import Agreed, HandedOver, Rosters
 from hushcast_protocol.authorities.work import Work
-from hushcast_protocol.base.errors import AuthenticationError, Refusal
+from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
 from hushcast_protocol.base.handovers import CheckRoster
 from hushcast_protocol.base.roster import Roster, check_roster, check_successor, roster_digest
 from hushcast_protocol.base.signatures import Signed
@@ -22,6 +22,7 @@ from hushcast_protocol.base.wire import encode
 from hushcast_protocol.shards.requests import ShardAnswer, ShardRequest
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Change, Store, record_reader
+from hushcast_runtime.transports.base import TransportError
 
 _decode_record: Callable[[bytes], Signed | Agreed] = record_reader(Signed | Agreed, "roster")  # type: ignore[arg-type]
 
@@ -133,7 +134,10 @@ class SingleDirectory:
         return self._several.reached() if self._several.has_begun else Reached(1, int(self._answers))
 
     async def _ask(self, after: int | None) -> Rosters | HandedOver | Agreed:
-        self._answers = False
-        answer = await self._client.roster(after)
+        try:
+            answer = await self._client.roster(after)
+        except (TransportError, PeerError):
+            self._answers = False
+            raise
         self._answers = True
         return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import pairwise
 
 import pytest
@@ -19,6 +20,7 @@ from directory_bench import (
 )
 
 from hushcast_directory.archive import CATCH_UP, HEADS_KEPT
+from hushcast_directory.sources import Reached
 from hushcast_overlay.neighbourhood import ROSTERS_HELD
 from hushcast_overlay.rosters import MAX_ABSENCE, RosterKeeper
 from hushcast_protocol.authorities.requests import Agreed, Rosters
@@ -436,3 +438,28 @@ async def test_views_are_compared_where_they_can_be() -> None:
                 keeper.compare(lie)
             assert keeper._counters["roster_mismatches"] == number
         assert made.now >= BEGIN
+
+
+async def test_a_directory_that_is_being_asked_counts_as_it_answered_last() -> None:
+    async with bench(first_roster=9) as made:
+        source = made.keeper()._source
+        assert source.reached() == Reached(1, 1)
+
+        async def while_it_is_asked() -> Reached:
+            async with trio.open_nursery() as nursery:
+
+                @nursery.start_soon
+                async def ask() -> None:
+                    with suppress(TransportError):
+                        await source.fetch(None, None)
+
+                await trio.sleep(0.1)
+                return source.reached()
+
+        assert await while_it_is_asked() == Reached(1, 1)
+        await made.stop()
+        assert await while_it_is_asked() == Reached(1, 1)
+        assert source.reached() == Reached(1, 0)
+        await made.start()
+        assert await while_it_is_asked() == Reached(1, 0)
+        assert source.reached() == Reached(1, 1)
