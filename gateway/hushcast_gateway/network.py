@@ -119,10 +119,10 @@ class Network:
         """Carry messages out and in until cancelled."""
         self._state = state
         async with trio.open_nursery() as nursery:
+            await nursery.start(self._refreshing.run, state, store)  # before anything comes or goes
             nursery.start_soon(self._link.run)
             nursery.start_soon(self._out.run)
             nursery.start_soon(self._in.run, store)
-            nursery.start_soon(self._refreshing.run, state, store)
             if self._purposes is not None:
                 nursery.start_soon(Withdrawing(self._purposes, self._tell).run)
 

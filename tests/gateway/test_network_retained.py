@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
-from houses import acknowledged, houses, listening, quick, until
+from houses import LINK, House, acknowledged, houses, listening, quick, until
 
 from hushcast_protocol.mqtt.packets import PubAck, Publish, SubAck, Subscribe, Subscription
+from hushcast_runtime.store import Change, MemoryStore
 
 
 @pytest.fixture(autouse=True)
@@ -63,4 +65,42 @@ async def test_what_travels_again_gives_way_to_what_is_newer(tmp_path: Path) -> 
             kept = second.broker.retained_at(topic)
             assert kept is not None
             assert kept.payload == b"new"
+            nursery.cancel_scope.cancel()
+
+
+class SlowDisk(MemoryStore):
+    """A store that reads what travels again once it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.turns = trio.Event()
+
+    async def scan(self, kind: str, *given: Any, **named: Any) -> list[tuple[bytes, bytes]]:
+        if kind == "gateway-refreshed":
+            await self.turns.wait()
+        return await super().scan(kind, *given, **named)
+
+
+async def test_what_another_house_retains_while_the_disk_is_read_is_that_ones_to_refresh(
+    tmp_path: Path,
+) -> None:
+    topic = "hush/home/a"
+    one = House(tmp_path / "one", {"home": LINK}, {}, None, refresh_retained=1)
+    two = House(tmp_path / "two", {"home": LINK}, {}, one)
+    one.store = disk = SlowDisk()
+    disk.write_soon(Change("gateway-refreshed", topic.encode(), b"\0"))  # by an earlier run
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            for house in (one, two):
+                await house.daemon.start(nursery)
+            async with one.gateway() as first, two.gateway() as second:
+                await (await first.connect()).subscribe("hush/home/#", 1)
+                writer = await second.connect("writer")
+                await one.daemon.hold(LINK)
+                await acknowledged(writer, Publish(topic, b"theirs", 1, True, packet_id=1))
+                with trio.move_on_after(0.3):
+                    await until(lambda: first.broker.retained == 1)
+                disk.turns.set()
+                await until(lambda: first.broker.retained == 1)
+                assert disk._records["gateway-refreshed"] == {}
             nursery.cancel_scope.cancel()
