@@ -16,6 +16,7 @@ from providing import HERE, OWNER, Town
 
 import hushcast
 import hushcast_located
+from hushcast_local import outbox
 from hushcast_located import (
     Accepted,
     Event,
@@ -237,6 +238,23 @@ async def test_one_without_a_name_that_is_cancelled_while_it_opens_leaves_nothin
                 assert await topics(2) == ["requests", "answers"]
                 tasks.cancel_scope.cancel()
             assert [one.topic for one in await daemon.subscriptions()] == ["requests", *left]
+
+    await town.run(program)
+
+
+async def test_one_without_a_name_ends_in_the_daemon_though_the_provider_cannot_be_told(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def program() -> None:
+        async def follow() -> None:
+            async with following(town) as feed:
+                await take(feed, Accepted)
+                monkeypatch.setattr(outbox, "MAX_PUBLICATIONS", 0)
+
+        with pytest.raises(hushcast.Refusal, match="outbox is full"):
+            await follow()
+        async with hushcast.connect(town.socket) as daemon:
+            assert [one.topic for one in await daemon.subscriptions()] == ["requests"]
 
     await town.run(program)
 

@@ -261,7 +261,9 @@ class Feed:
 
 async def end(daemon: Daemon, kept: Kept, world: World) -> None:
     """Withdraw a subscription at its provider, and end it in the daemon; raise what the daemon does."""
-    if kept.number:
-        request = Withdraw(kept.name, kept.number + 1, kept.until)
-        await send(daemon, read_offer(kept.offer), request, world)
-    await daemon.unsubscribe(kept.answers)
+    try:
+        if kept.number:
+            request = Withdraw(kept.name, kept.number + 1, kept.until)
+            await send(daemon, read_offer(kept.offer), request, world)
+    finally:
+        await daemon.unsubscribe(kept.answers)
