@@ -9,6 +9,7 @@ from typing import NamedTuple
 import trio
 
 import hushcast
+from hushcast.keys import new_token
 from hushcast_gateway.daemon import DaemonLink
 from hushcast_gateway.lately import Lately
 from hushcast_protocol.mqtt.reasons import Reason
@@ -54,6 +55,8 @@ class Leaving:
     """Whether it is not to go once there is something newer to be retained."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
     """Cancelled when it lapses."""
+    token: bytes = field(default_factory=new_token)
+    """By which the daemon knows it, whatever it was made into."""
 
     def __repr__(self) -> str:
         """Show nothing of it."""
@@ -155,7 +158,11 @@ class Outward:
             self._handing[scope] = leaving, made
             try:
                 return await daemon.enqueue(
-                    leaving.topic, made.payload, attributes=leaving.attributes, tags=made.tags
+                    leaving.topic,
+                    made.payload,
+                    attributes=leaving.attributes,
+                    tags=made.tags,
+                    token=leaving.token,
                 )
             finally:
                 del self._handing[scope]

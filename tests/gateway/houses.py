@@ -123,3 +123,16 @@ async def acknowledged(client: Client, packet: Publish) -> int:
     while not isinstance(answer := await client.next(), PubAck):
         assert answer is not None
     return answer.reason
+
+
+def hold_answers(daemon: FakeDaemon) -> trio.Event:
+    """Let a daemon take what is published and say so no sooner than the event is set."""
+    take, answers = daemon.service.enqueue, trio.Event()
+
+    async def enqueue(*given: Any, **named: Any) -> Any:
+        taken = await take(*given, **named)
+        await answers.wait()
+        return taken
+
+    daemon.service.enqueue = enqueue  # type: ignore[method-assign]
+    return answers

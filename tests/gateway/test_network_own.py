@@ -1,0 +1,37 @@
+"""What a house publishes: it comes back to it from the network, and is known however slow its daemon is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trio
+from houses import hold_answers, quick, until
+from keyed_houses import POSITION, keyed, network
+from purposes_house import Reader
+
+from hushcast_protocol.mqtt.packets import PubAck, Publish
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick(monkeypatch)
+
+
+async def test_what_the_daemon_has_taken_is_not_published_again_where_rules_change(tmp_path: Path) -> None:
+    async with network(tmp_path, keyed(tmp_path / "f", ()), keyed(tmp_path / "o", ["operations"])) as (
+        one,
+        two,
+    ):
+        dashboard = await two.reads("dashboard")
+        car = await one.connect("car")
+        answers = hold_answers(one.daemon)
+        await car.client.send(Publish(POSITION, b"here", 1, packet_id=1))
+        await until(lambda: two.counters.as_dict()["network_arrived"] == 1)
+        owner = Reader(await one.gateway.connect("owner", username="car"))
+        assert await owner.reserve("home/#", "operations") == 0
+        await trio.sleep(0.1)
+        answers.set()
+        assert await car.until(PubAck) == PubAck(1)
+        assert len(one.daemon.published) == 1
+        assert await dashboard.got() == [b"here"]
