@@ -7,7 +7,7 @@ and outlives the last by an hour or two, each drawn at random: neither shows whe
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -44,7 +44,7 @@ class Source(NamedTuple):
         return "Source(...)"
 
 
-Take = Callable[[Way, hushcast.Message, Callable[[], None]], None]
+Take = Callable[[Way, hushcast.Message, Callable[[], None]], Awaitable[None]]
 """Takes a message that came; the function is called once nothing of it can be lost here."""
 
 
@@ -189,7 +189,7 @@ class Inward:
                     started = _nothing
                     async for message in messages:
                         self._counters.add("network_arrived")
-                        self._take(way, message, stored.came(messages, message))
+                        await self._take(way, message, stored.came(messages, message))
             except hushcast.NoDaemon:
                 self._link.give_up(daemon)
             except hushcast.HushcastError as error:

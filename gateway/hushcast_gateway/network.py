@@ -301,8 +301,9 @@ class Network:
         again = Enclosed(message.payload, "", True, properties)
         self._publish(message.topic, again, lambda reason: None, 0.0, lapses=True)
 
-    def _take(self, way: Way, message: hushcast.Message, stored: Callable[[], None]) -> None:
+    async def _take(self, way: Way, message: hushcast.Message, stored: Callable[[], None]) -> None:
         """Give a message that came to the clients here; they have what was published here already."""
+        await self._out.settled(message.payload)
         enclosed = self._opened(way, message.payload)
         if isinstance(enclosed, Inside):
             self._withdraw(enclosed, stored)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from houses import hold_answers, quick, until
+from houses import acknowledged, hold_answers, houses, listening, quick, until
 from keyed_houses import POSITION, keyed, network
 from purposes_house import Reader
 
@@ -16,6 +16,25 @@ from hushcast_protocol.mqtt.packets import PubAck, Publish
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     quick(monkeypatch)
+
+
+@pytest.mark.parametrize("topic", ["lamps/1", "hush/home/1"])
+async def test_what_is_back_before_the_daemon_has_answered_is_not_given_again(
+    tmp_path: Path, topic: str
+) -> None:
+    async with houses(tmp_path, {"lamps/#": "home"}) as (one, _, first, second):
+        reader = await listening(one, first, topic)
+        answers = hold_answers(one.daemon)
+        writer = await first.connect("writer")
+        await writer.send(Publish(topic, b"on", 1, packet_id=1))
+        await until(lambda: one.counters.as_dict()["network_arrived"] == 1)
+        answers.set()
+        assert await writer.next() == PubAck(1)
+        other = await second.connect("other")
+        await acknowledged(
+            other, Publish(f"hush/home/{topic.removeprefix('hush/home/')}", b"off", 1, packet_id=1)
+        )
+        assert [(await reader.message()).payload for _ in range(2)] == [b"on", b"off"]
 
 
 async def test_what_the_daemon_has_taken_is_not_published_again_where_rules_change(tmp_path: Path) -> None:
