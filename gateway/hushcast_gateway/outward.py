@@ -9,6 +9,7 @@ from typing import NamedTuple
 import trio
 
 import hushcast
+from hushcast import words
 from hushcast.keys import new_token
 from hushcast_gateway.daemon import DaemonLink
 from hushcast_gateway.lately import Lately
@@ -137,6 +138,8 @@ class Outward:
             with leaving.scope:
                 await trio.sleep(leaving.delay)
                 reason = await self._hand_over(leaving)
+            if leaving.scope.cancelled_caught and leaving.token in self._handing:
+                await self._look_for(leaving)
         finally:
             self._count -= 1
             self._size -= len(leaving.payload)
@@ -151,11 +154,12 @@ class Outward:
         while True:
             daemon = await self._link.get()
             try:
+                await daemon.connection()  # what waits for it is made, and lapses, without it
                 publication = await self._enqueue(daemon, leaving)
                 if isinstance(publication, Reason):
                     return publication
                 if self._until_relay:
-                    await _taken(daemon, publication)
+                    await _taken(daemon, leaving.token)
             except hushcast.UsageError:
                 return Reason.TOPIC_NAME_INVALID
             except hushcast.Refusal:
@@ -164,6 +168,19 @@ class Outward:
                 self._link.give_up(daemon)
                 continue
             return Reason.SUCCESS
+
+    async def _look_for(self, leaving: Leaving) -> None:
+        """Learn by which id a message that lapsed comes back, if the daemon had taken it all the same."""
+        while True:
+            daemon = await self._link.get()
+            try:
+                message_id = await _taken(daemon, leaving.token)
+            except hushcast.NoDaemon:
+                self._link.give_up(daemon)
+                continue
+            if message_id is not None:
+                self._ours.add(message_id)
+            return
 
     def look_again(self) -> None:
         """Make anew what the daemon has not taken, where it may not go as it is: it may be away for long."""
@@ -199,14 +216,12 @@ class Outward:
             handing.settled.set()
 
 
-async def _taken(daemon: hushcast.Daemon, publication: hushcast.Publication) -> None:
-    """Return when a relay has a publication, or nobody knows any more that it waits for one."""
+async def _taken(daemon: hushcast.Daemon, token: bytes) -> str | None:
+    """Return the id of a publication when a relay has it, `None` where nobody knows of it any more."""
     while True:
         try:
-            await daemon.accepted(publication)
+            return (await daemon.ask(words.Await(token), words.Published)).id
         except hushcast.Waiting:
             await trio.sleep(RECEIPT_AGAIN)
-            continue
         except hushcast.Refusal:
-            pass  # it left the outbox, and the daemon was restarted since
-        return
+            return None  # the daemon never took it, or it left the outbox and the daemon was restarted since

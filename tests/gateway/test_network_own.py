@@ -10,7 +10,7 @@ from houses import acknowledged, hold_answers, houses, listening, quick, until
 from keyed_houses import POSITION, keyed, network
 from purposes_house import Reader
 
-from hushcast_protocol.mqtt.packets import PubAck, Publish
+from hushcast_protocol.mqtt.packets import PubAck, Publish, Will
 
 
 @pytest.fixture(autouse=True)
@@ -54,3 +54,27 @@ async def test_what_the_daemon_has_taken_is_not_published_again_where_rules_chan
         assert await car.until(PubAck) == PubAck(1)
         assert len(one.daemon.published) == 1
         assert await dashboard.got() == [b"here"]
+
+
+async def test_a_will_that_the_daemon_has_taken_does_not_undo_what_its_client_says_when_it_is_back(
+    tmp_path: Path,
+) -> None:
+    topic = "hush/home/state"
+    async with houses(tmp_path, will_jitter=0) as (one, _, first, _):
+        await listening(one, first, "hush/home/#")
+        one.daemon.network.receipts = trio.Event()
+        answers = hold_answers(one.daemon)
+        mortal = await first.connect("mortal", will=Will(topic, b"offline", 1, True))
+        await mortal.stream.aclose()
+        await until(lambda: len(one.daemon.service.outbox()) == 1)
+        back = await first.connect("mortal")
+        await back.send(Publish(topic, b"online", 1, True, packet_id=1))
+        await until(lambda: len(one.daemon.service.outbox()) == 2)
+        answers.set()
+        assert await back.next() == PubAck(1)
+        one.daemon.network.receipts.set()
+        await until(lambda: one.counters.as_dict()["network_arrived"] == 2)
+        await trio.sleep(0.1)
+        kept = first.broker.retained_at(topic)
+        assert kept is not None
+        assert kept.payload == b"online"
