@@ -143,9 +143,12 @@ class Network:
         self, topic: str, payload: bytes, qos: int, retain: bool, properties: Properties, done: Done
     ) -> None:
         """Take over a message of a client."""
+        is_kept = self.is_local_too(topic)
+        if retain and is_kept:
+            self._refreshing.note(topic, bool(payload))
 
         def told(reason: int) -> None:
-            if retain and not reason:
+            if retain and not is_kept and not reason:  # it is retained here when this returns
                 self._refreshing.note(topic, bool(payload))
             done(reason)
 

@@ -125,11 +125,16 @@ async def acknowledged(client: Client, packet: Publish) -> int:
     return answer.reason
 
 
-def hold_answers(daemon: FakeDaemon) -> trio.Event:
-    """Let a daemon take what is published and say so no sooner than the event is set."""
+def hold_answers(daemon: FakeDaemon, takes: bool = True) -> trio.Event:
+    """Let a daemon say that it takes what is published no sooner than the event is set.
+
+    It `takes` it before that, or with it.
+    """
     take, answers = daemon.service.enqueue, trio.Event()
 
     async def enqueue(*given: Any, **named: Any) -> Any:
+        if not takes:
+            await answers.wait()
         taken = await take(*given, **named)
         await answers.wait()
         return taken

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import trio
-from houses import LINK, House, acknowledged, houses, listening, quick, until
+from houses import LINK, House, acknowledged, hold_answers, houses, listening, quick, until
 
 from hushcast_protocol.mqtt.packets import PubAck, Publish, SubAck, Subscribe, Subscription
 from hushcast_runtime.store import Change, MemoryStore
@@ -104,3 +104,24 @@ async def test_what_another_house_retains_while_the_disk_is_read_is_that_ones_to
                 await until(lambda: first.broker.retained == 1)
                 assert disk._records["gateway-refreshed"] == {}
             nursery.cancel_scope.cancel()
+
+
+async def test_what_another_house_retains_before_the_daemon_has_answered_is_that_ones_to_refresh(
+    tmp_path: Path,
+) -> None:
+    topic = "lamps/1"
+    async with houses(tmp_path, {"lamps/#": "home"}, refresh_retained=1) as (one, _, first, second):
+        await listening(one, first, topic)
+        answers = hold_answers(one.daemon, takes=False)
+        lamp = await first.connect("lamp")
+        await lamp.send(Publish(topic, b"ours", 1, True, packet_id=1))
+        await until(lambda: first.broker.retained_at(topic) is not None)
+        switch = await second.connect("switch")
+        await acknowledged(switch, Publish(f"hush/home/{topic}", b"theirs", 1, True, packet_id=1))
+        await until(lambda: one.counters.as_dict()["network_arrived"] == 1)
+        answers.set()
+        assert await lamp.next() == PubAck(1)
+        kept = first.broker.retained_at(topic)
+        assert kept is not None
+        assert kept.payload == b"theirs"
+        assert topic.encode() not in one.store._records.get("gateway-refreshed", {})
