@@ -224,6 +224,11 @@ class Archive:
         for number in numbers:
             self._ledger.delete(MESSAGE, _key(number))
 
+    def delete_incoming(self, keys: Iterable[bytes]) -> None:
+        """Delete packet identifiers of sessions that are no more: their numbers are given to others."""
+        for key in keys:
+            self._ledger.delete(INCOMING, key)
+
     def _keep(self, message: Message) -> None:
         if not message.records:
             message.number = self.new_number()
