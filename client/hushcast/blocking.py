@@ -63,6 +63,7 @@ class BlockingDaemon:
         at_once: bool = False,
         tags: Iterable[str] = (),
         purposes: Allowed | None = None,
+        token: bytes | None = None,
         timeout: float | None = None,
     ) -> Publication:
         """Publish; return once the message is on the daemon's disk."""
@@ -75,6 +76,7 @@ class BlockingDaemon:
             at_once=at_once,
             tags=tags,
             purposes=purposes,
+            token=token,
             timeout=timeout,
         )
 

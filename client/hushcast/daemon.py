@@ -93,17 +93,20 @@ class Daemon:
         at_once: bool = False,
         tags: Iterable[str] = (),
         purposes: Allowed | None = None,
+        token: bytes | None = None,
         timeout: float | None = None,
     ) -> Publication:
         """Publish; return once the message is on the daemon's disk, which goes on until a relay takes it.
 
         With `at_once` it is refused while the daemon knows no relay. `tags`, at most 32 of 32 hexadecimal
         digits each, do not travel inside: who subscribes with `where="tags [...]"` is brought what has one of
-        these, and relays see neither. With `purposes` it has tags of their own. Otherwise as `publish`.
+        these, and relays see neither. With `purposes` it has tags of their own. `token` are 16 random bytes:
+        a call that is given those of an earlier one, which was cancelled, say, does not publish again what
+        the daemon has taken then. Otherwise as `publish`.
         """
         with self._limit(timeout):
             data, tags = _sealed(topic, payload, purposes, tags)
-            return await self._enqueue(topic, data, attributes, author, at_once, tags)
+            return await self._enqueue(topic, data, attributes, author, at_once, tags, token)
 
     async def accepted(self, publication: Publication, *, timeout: float | None = None) -> None:
         """Return once a relay has given its receipt for what was enqueued.
@@ -250,8 +253,9 @@ class Daemon:
         author: Author | None,
         at_once: bool,
         tags: Iterable[str],
+        token: bytes | None = None,
     ) -> Publication:
-        token = new_token()
+        token = token or new_token()
         request = words.Publish(
             topic,
             payload,

@@ -7,7 +7,7 @@ and outlives the last by an hour or two, each drawn at random: neither shows whe
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,7 +29,8 @@ LINGER = 3_600.0  # seconds, to twice as many, for which one goes on that nobody
 REFUSED_AGAIN = 60.0  # seconds until a daemon that refused is asked again
 
 _KIND, _OPEN, _ALIAS = "gateway-way", b"o", b"a"
-_ASKED = b"w"  # before the condition that was asked for; earlier versions wrote none
+_ASKED = b"w"  # before the conditions that were asked for; earlier versions wrote one, or none
+_AND = b"\0"  # between two of them
 
 
 class Source(NamedTuple):
@@ -44,7 +45,7 @@ class Source(NamedTuple):
         return "Source(...)"
 
 
-Take = Callable[[Way, hushcast.Message, Callable[[], None]], None]
+Take = Callable[[Way, hushcast.Message, Callable[[], None]], Awaitable[None]]
 """Takes a message that came; the function is called once nothing of it can be lost here."""
 
 
@@ -54,11 +55,14 @@ class _Reading:
     """Filters of clients that it serves."""
     before: bytes = b""
     """What an earlier run asked for, behind a mark."""
+    source: Source | None = None
+    """What it is in the network now."""
     change: trio.Event = field(default_factory=trio.Event)
+    """Set when something of the above is another."""
     look: trio.Event = field(default_factory=trio.Event)
-    """Set when it may be something else in the network than it was."""
+    """Set when `source` may be another."""
     open: list[Source] = field(default_factory=list)
-    """What is subscribed to: two while one takes the place of the other."""
+    """What is subscribed to: now, and what it was within two hours."""
 
     def changed(self) -> None:
         self.change.set()
@@ -107,7 +111,7 @@ class Inward:
         reading.changed()
 
     def look_again(self) -> None:
-        """Ask anew what the topics are in the network; the former is ended when the new one is read."""
+        """Ask anew what the topics are in the network; what they were is read for an hour or two more."""
         for reading in self._readings.values():
             reading.look.set()
 
@@ -130,17 +134,9 @@ class Inward:
         reading = self._readings[way]
         await trio.sleep(self._env.uniform(0.0, BEGIN_WITHIN))
         key = (_OPEN if way.is_open else _ALIAS) + f"{way.name}\0{way.first}".encode()
-        await self._end_before(reading.before, self._source_of(way))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._follow, way, reading, key, store)
-            while True:
-                if reading.wanted:
-                    await reading.change.wait()
-                    continue
-                with trio.move_on_after(self._env.uniform(LINGER, 2 * LINGER)):
-                    await reading.change.wait()
-                    continue
-                break
+            await self._outlived(reading, lambda: reading.wanted > 0, lambda: True)
             nursery.cancel_scope.cancel()
         for source in reading.open:
             await self._end(source)
@@ -149,47 +145,73 @@ class Inward:
         if reading.wanted:  # somebody came while it ended
             self._reading(way).wanted = reading.wanted
 
+    async def _outlived(
+        self, reading: _Reading, is_wanted: Callable[[], bool], lingers: Callable[[], bool]
+    ) -> None:
+        """Return when something has not been wanted for an hour or two, or at once if it does not linger."""
+        is_over = False
+        while not is_over:
+            while is_wanted():
+                await reading.change.wait()
+            seconds = self._env.uniform(LINGER, 2 * LINGER) if lingers() else 0.0
+            with trio.move_on_after(seconds) as scope:
+                while not is_wanted():
+                    await reading.change.wait()
+            is_over = scope.cancelled_caught
+
     async def _follow(self, way: Way, reading: _Reading, key: bytes, store: Store) -> None:
-        """Read a topic, and what it becomes in the network, without a gap between the two."""
-        scope: trio.CancelScope | None = None
+        """Read a topic as it is in the network, and for a while longer as it was."""
         async with trio.open_nursery() as nursery:
+            asked = _asked_before(reading.before, self._source_of(way))
             while True:
                 reading.look = trio.Event()
-                source = self._source_of(way)
-                if source is None:  # its alias was configured once
+                reading.source = self._source_of(way)
+                reading.changed()
+                if reading.source is None:  # its alias was configured once
                     await store.write(Change(_KIND, key, b"\0"))
-                elif source not in reading.open:
-                    reading.open.append(source)
-                    if scope is None:
-                        await store.write(Change(_KIND, key, _ASKED + source.where.encode()))
-                    former, scope = scope, await nursery.start(self._read, way, source)
-                    if former is not None:
-                        former.cancel()
-                        await self._end(reading.open[0])
-                        del reading.open[0]
-                        await store.write(Change(_KIND, key, _ASKED + source.where.encode()))
+                else:
+                    for source in (*asked, reading.source):
+                        if source not in reading.open:
+                            reading.open.append(source)
+                            nursery.start_soon(self._serve, way, reading, source, key, store)
+                asked = []
                 await reading.look.wait()
 
-    async def _read(self, way: Way, source: Source, task_status: trio.TaskStatus[trio.CancelScope]) -> None:
-        """Read a subscription until cancelled; it has started when messages come by it."""
+    async def _serve(self, way: Way, reading: _Reading, source: Source, key: bytes, store: Store) -> None:
+        """Read a subscription until another has taken its place for long, and end it."""
+
+        async def note() -> None:
+            asked = _AND.join(one.where.encode() for one in reading.open)
+            await store.write(Change(_KIND, key, _ASKED + asked))
+
+        await note()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._read, way, source)
+            # Messages may wait in it, if somebody is there for them.
+            await self._outlived(reading, lambda: reading.source == source, lambda: reading.wanted > 0)
+            nursery.cancel_scope.cancel()
+        await self._end(source)
+        reading.open.remove(source)
+        reading.look.set()  # it may be wanted again meanwhile
+        await note()
+
+    async def _read(self, way: Way, source: Source) -> None:
+        """Read a subscription until cancelled."""
         stored = _Stored()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(stored.acknowledge)
-            started = partial(task_status.started, nursery.cancel_scope)
-            await self._take_all(way, source, stored, started)
+            await self._take_all(way, source, stored)
 
-    async def _take_all(self, way: Way, source: Source, stored: _Stored, started: Callable[[], None]) -> None:
+    async def _take_all(self, way: Way, source: Source, stored: _Stored) -> None:
         while True:
             daemon = await self._link.get()
             try:
                 async with daemon.subscribe(
                     source.topic, where=source.where, acknowledge="manual"
                 ) as messages:
-                    started()
-                    started = _nothing
                     async for message in messages:
                         self._counters.add("network_arrived")
-                        self._take(way, message, stored.came(messages, message))
+                        await self._take(way, message, stored.came(messages, message))
             except hushcast.NoDaemon:
                 self._link.give_up(daemon)
             except hushcast.HushcastError as error:
@@ -198,13 +220,6 @@ class Inward:
                 await trio.sleep(REFUSED_AGAIN)
             else:  # somebody ended it in the daemon; it is wanted all the same
                 await trio.sleep(self._env.uniform(0.0, BEGIN_WITHIN))
-
-    async def _end_before(self, before: bytes, source: Source | None) -> None:
-        """End what an earlier run subscribed to, where this one asks for something else by the same way."""
-        if source is not None and before.startswith(_ASKED):
-            former = source._replace(where=before.removeprefix(_ASKED).decode())
-            if former != source:
-                await self._end(former)
 
     async def _end(self, source: Source | None) -> None:
         while source is not None:
@@ -219,8 +234,11 @@ class Inward:
             return
 
 
-def _nothing() -> None:
-    """Do nothing."""
+def _asked_before(before: bytes, source: Source | None) -> list[Source]:
+    """Return what an earlier run subscribed to by the way that leads to a source now."""
+    if source is None or not before.startswith(_ASKED):
+        return []
+    return [source._replace(where=one.decode()) for one in before.removeprefix(_ASKED).split(_AND)]
 
 
 @dataclass(eq=False)

@@ -119,10 +119,10 @@ class Network:
         """Carry messages out and in until cancelled."""
         self._state = state
         async with trio.open_nursery() as nursery:
+            await nursery.start(self._refreshing.run, state, store)  # before anything comes or goes
             nursery.start_soon(self._link.run)
             nursery.start_soon(self._out.run)
             nursery.start_soon(self._in.run, store)
-            nursery.start_soon(self._refreshing.run, state, store)
             if self._purposes is not None:
                 nursery.start_soon(Withdrawing(self._purposes, self._tell).run)
 
@@ -143,9 +143,12 @@ class Network:
         self, topic: str, payload: bytes, qos: int, retain: bool, properties: Properties, done: Done
     ) -> None:
         """Take over a message of a client."""
+        is_kept = self.is_local_too(topic)
+        if retain and is_kept:
+            self._refreshing.note(topic, bool(payload))
 
         def told(reason: int) -> None:
-            if retain and not reason:
+            if retain and not is_kept and not reason:  # it is retained here when this returns
                 self._refreshing.note(topic, bool(payload))
             done(reason)
 
@@ -301,8 +304,9 @@ class Network:
         again = Enclosed(message.payload, "", True, properties)
         self._publish(message.topic, again, lambda reason: None, 0.0, lapses=True)
 
-    def _take(self, way: Way, message: hushcast.Message, stored: Callable[[], None]) -> None:
+    async def _take(self, way: Way, message: hushcast.Message, stored: Callable[[], None]) -> None:
         """Give a message that came to the clients here; they have what was published here already."""
+        await self._out.settled(message.payload)
         enclosed = self._opened(way, message.payload)
         if isinstance(enclosed, Inside):
             self._withdraw(enclosed, stored)

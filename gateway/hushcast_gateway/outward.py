@@ -9,6 +9,8 @@ from typing import NamedTuple
 import trio
 
 import hushcast
+from hushcast import words
+from hushcast.keys import new_token
 from hushcast_gateway.daemon import DaemonLink
 from hushcast_gateway.lately import Lately
 from hushcast_protocol.mqtt.reasons import Reason
@@ -54,10 +56,28 @@ class Leaving:
     """Whether it is not to go once there is something newer to be retained."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
     """Cancelled when it lapses."""
+    token: bytes = field(default_factory=new_token)
+    """By which the daemon knows it, whatever it was made into."""
 
     def __repr__(self) -> str:
         """Show nothing of it."""
         return "Leaving(...)"
+
+
+@dataclass(eq=False)
+class _Handing:
+    """A message that the daemon may have taken, and has not said so."""
+
+    leaving: Leaving
+    made: Made
+    scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+    is_anew: bool = False
+    """Whether the daemon may have taken something else that it was made into before."""
+    settled: trio.Event = field(default_factory=trio.Event)
+    """Set when it is known what the daemon has taken."""
+
+    def may_be(self, payload: bytes) -> bool:
+        return self.is_anew or self.made.payload == payload
 
 
 class Outward:
@@ -72,7 +92,7 @@ class Outward:
         self._size = 0
         self._count = 0
         self._ours = Lately(MAX_OURS)
-        self._handing: dict[trio.CancelScope, tuple[Leaving, Made]] = {}
+        self._handing: dict[bytes, _Handing] = {}  # by token
         self._lapsing: dict[str, Leaving] = {}  # by topic: the last that waits and would lapse
 
     def put(self, leaving: Leaving) -> None:
@@ -94,6 +114,14 @@ class Outward:
         if (former := self._lapsing.pop(topic, None)) is not None:
             former.scope.cancel()
 
+    async def settled(self, payload: bytes) -> None:
+        """Wait until `is_ours` knows of a message that came with this payload, if it was published here.
+
+        It may come back before the daemon has said that it took it.
+        """
+        for handing in [one for one in self._handing.values() if one.may_be(payload)]:
+            await handing.settled.wait()
+
     def is_ours(self, message_id: str) -> bool:
         """Tell whether a message that comes was published here."""
         return message_id in self._ours
@@ -110,11 +138,14 @@ class Outward:
             with leaving.scope:
                 await trio.sleep(leaving.delay)
                 reason = await self._hand_over(leaving)
+            if leaving.scope.cancelled_caught and leaving.token in self._handing:
+                await self._look_for(leaving)
         finally:
             self._count -= 1
             self._size -= len(leaving.payload)
             if self._lapsing.get(leaving.retained) is leaving:
                 del self._lapsing[leaving.retained]
+            self._settle(leaving)
         if not leaving.scope.cancelled_caught:
             self._counters.add("network_refused" if reason else "network_published")
         leaving.done(reason)
@@ -122,16 +153,13 @@ class Outward:
     async def _hand_over(self, leaving: Leaving) -> Reason:
         while True:
             daemon = await self._link.get()
-            made = leaving.make(leaving.payload)
-            if isinstance(made, Reason):
-                return made
             try:
-                publication = await self._enqueue(daemon, leaving, made)
-                if publication is None:
-                    continue
-                self._ours.add(publication.id)
+                await daemon.connection()  # what waits for it is made, and lapses, without it
+                publication = await self._enqueue(daemon, leaving)
+                if isinstance(publication, Reason):
+                    return publication
                 if self._until_relay:
-                    await _taken(daemon, publication)
+                    await _taken(daemon, leaving.token)
             except hushcast.UsageError:
                 return Reason.TOPIC_NAME_INVALID
             except hushcast.Refusal:
@@ -141,35 +169,59 @@ class Outward:
                 continue
             return Reason.SUCCESS
 
+    async def _look_for(self, leaving: Leaving) -> None:
+        """Learn by which id a message that lapsed comes back, if the daemon had taken it all the same."""
+        while True:
+            daemon = await self._link.get()
+            try:
+                message_id = await _taken(daemon, leaving.token)
+            except hushcast.NoDaemon:
+                self._link.give_up(daemon)
+                continue
+            if message_id is not None:
+                self._ours.add(message_id)
+            return
+
     def look_again(self) -> None:
         """Make anew what the daemon has not taken, where it may not go as it is: it may be away for long."""
-        for scope, (leaving, made) in self._handing.items():
-            if leaving.make(leaving.payload) != made:
-                scope.cancel()
+        for handing in self._handing.values():
+            if handing.leaving.make(handing.leaving.payload) != handing.made:
+                handing.scope.cancel()
 
-    async def _enqueue(
-        self, daemon: hushcast.Daemon, leaving: Leaving, made: Made
-    ) -> hushcast.Publication | None:
-        """Return what the daemon has taken, `None` if it has to be made anew; errors as its own."""
-        with trio.CancelScope() as scope:
-            self._handing[scope] = leaving, made
-            try:
-                return await daemon.enqueue(
-                    leaving.topic, made.payload, attributes=leaving.attributes, tags=made.tags
+    async def _enqueue(self, daemon: hushcast.Daemon, leaving: Leaving) -> hushcast.Publication | Reason:
+        """Return what the daemon has taken, or why it is not to go; errors as its own."""
+        while True:
+            made = leaving.make(leaving.payload)
+            if isinstance(made, Reason):
+                return made
+            if (handing := self._handing.get(leaving.token)) is None:
+                handing = self._handing[leaving.token] = _Handing(leaving, made)
+            else:
+                handing.made, handing.scope, handing.is_anew = made, trio.CancelScope(), True
+            with handing.scope:
+                publication = await daemon.enqueue(
+                    leaving.topic,
+                    made.payload,
+                    attributes=leaving.attributes,
+                    tags=made.tags,
+                    token=leaving.token,
                 )
-            finally:
-                del self._handing[scope]
-        return None
+                self._ours.add(publication.id)
+                self._settle(leaving)
+                return publication
+
+    def _settle(self, leaving: Leaving) -> None:
+        """Note that it is known what the daemon has taken."""
+        if (handing := self._handing.pop(leaving.token, None)) is not None:
+            handing.settled.set()
 
 
-async def _taken(daemon: hushcast.Daemon, publication: hushcast.Publication) -> None:
-    """Return when a relay has a publication, or nobody knows any more that it waits for one."""
+async def _taken(daemon: hushcast.Daemon, token: bytes) -> str | None:
+    """Return the id of a publication when a relay has it, `None` where nobody knows of it any more."""
     while True:
         try:
-            await daemon.accepted(publication)
+            return (await daemon.ask(words.Await(token), words.Published)).id
         except hushcast.Waiting:
             await trio.sleep(RECEIPT_AGAIN)
-            continue
         except hushcast.Refusal:
-            pass  # it left the outbox, and the daemon was restarted since
-        return
+            return None  # the daemon never took it, or it left the outbox and the daemon was restarted since

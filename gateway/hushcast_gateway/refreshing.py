@@ -43,10 +43,17 @@ class Refreshing:
         if self._store is not None:
             self._store.write_soon(Change(_KIND, topic.encode(), b"\0" if is_ours else None))
 
-    async def run(self, state: BrokerState, store: Store) -> None:
-        """Publish again until cancelled."""
+    async def run(
+        self,
+        state: BrokerState,
+        store: Store,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Publish again until cancelled; started when it knows what an earlier run noted."""
         self._store = store
         self._topics |= {key.decode() for key, _ in await store.scan(_KIND)}
+        task_status.started()
         while self._hours:
             period = self._hours * 3_600.0
             begins = self._env.now()

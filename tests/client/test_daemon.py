@@ -103,6 +103,19 @@ async def test_what_waits_in_the_outbox_is_shown_and_taken_back(world: World) ->
     await world.run(program)
 
 
+async def test_what_is_asked_for_again_by_its_token_is_published_once(world: World) -> None:
+    async def program() -> None:
+        async with hushcast.connect(world.socket) as daemon:
+            first = await daemon.enqueue("t", "x", token=bytes(16))
+            await daemon.accepted(first)
+            again = await daemon.enqueue("t", "y", token=bytes(16))
+            assert (again.id, again.token) == (first.id, first.token)
+            await daemon.publish("t", "z")
+
+    await world.run(program)
+    assert world.daemon.published == [("t", b"x"), ("t", b"z")]
+
+
 async def test_errors_say_whose_fault_it_is(world: World) -> None:
     async def program() -> None:
         async with hushcast.connect(world.socket) as daemon:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import trio
 from fake_daemon import FakeDaemon
-from memory_gateway import Gateway
+from memory_gateway import Client, Gateway
 from purposes_house import VOCABULARY
 
+import hushcast
+from hushcast_gateway import daemon as daemon_link
+from hushcast_gateway import inward
 from hushcast_gateway.broker_state import open_broker
 from hushcast_gateway.counted import GatewayCounters
 from hushcast_gateway.network import Network
@@ -25,8 +29,24 @@ from hushcast_gateway.settings import (
     MapSection,
     NetworkTopicsSection,
 )
+from hushcast_protocol.mqtt.packets import PubAck, Publish
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.store import MemoryStore
+
+LINK = hushcast.new_link("the house", private=True)
+SPLIT = hushcast.new_link("the house", ["room"], private=True)
+
+
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for nothing longer than a test needs."""
+    monkeypatch.setattr(inward, "BEGIN_WITHIN", 0.01)
+    monkeypatch.setattr(inward, "LINGER", 0.2)
+    monkeypatch.setattr(daemon_link, "AGAIN", 0.05)
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    while not reached():  # noqa: ASYNC110
+        await trio.sleep(0.01)
 
 
 class House:
@@ -67,3 +87,57 @@ class House:
             nursery.start_soon(network.run, state, self.store)
             yield Gateway(state, Server(state), nursery)
             nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def houses(
+    tmp_path: Path, maps: dict[str, str] | None = None, **settings: Any
+) -> AsyncIterator[tuple[House, House, Gateway, Gateway]]:
+    link = SPLIT if "label" in settings else LINK
+    one = House(tmp_path / "one", {"home": link}, maps or {}, None, **settings)
+    two = House(tmp_path / "two", {"home": link}, {}, one, label=settings.get("label"))
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery, AsyncExitStack() as gateways:
+            for house in (one, two):
+                await house.daemon.start(nursery)
+            first = await gateways.enter_async_context(one.gateway())
+            second = await gateways.enter_async_context(two.gateway())
+            yield one, two, first, second
+            nursery.cancel_scope.cancel()
+
+
+async def listening(house: House, gateway: Gateway, wanted: str, **fields: Any) -> Client:
+    """Return a client whose subscription has come to the network."""
+    client = await gateway.connect("listener", **fields)
+    await client.subscribe(wanted, 1)
+    await until(
+        lambda: (
+            bool(house.daemon.service.subscriptions()) and house.daemon.service.subscriptions()[0]["ready"]
+        )
+    )
+    return client
+
+
+async def acknowledged(client: Client, packet: Publish) -> int:
+    await client.send(packet)
+    while not isinstance(answer := await client.next(), PubAck):
+        assert answer is not None
+    return answer.reason
+
+
+def hold_answers(daemon: FakeDaemon, takes: bool = True) -> trio.Event:
+    """Let a daemon say that it takes what is published no sooner than the event is set.
+
+    It `takes` it before that, or with it.
+    """
+    take, answers = daemon.service.enqueue, trio.Event()
+
+    async def enqueue(*given: Any, **named: Any) -> Any:
+        if not takes:
+            await answers.wait()
+        taken = await take(*given, **named)
+        await answers.wait()
+        return taken
+
+    daemon.service.enqueue = enqueue  # type: ignore[method-assign]
+    return answers

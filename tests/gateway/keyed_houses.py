@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
 import trio
 from fake_daemon import FakeDaemon
+from houses import until
 from memory_gateway import Gateway
 from purpose_files import ISSUER, VOCABULARY, write_files
 from purposes_house import ALL, Reader
 
 import hushcast
-from hushcast_gateway import daemon as daemon_link
-from hushcast_gateway import inward
 from hushcast_gateway.broker_state import open_broker
 from hushcast_gateway.counted import GatewayCounters
 from hushcast_gateway.network import Network
@@ -94,18 +92,6 @@ class House:
         """Publish as another program that has the alias's link."""
         async with hushcast.connect(self.daemon.socket) as daemon:
             await daemon.enqueue(LINK, payload, tags=tags)
-
-
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for nothing longer than a test needs."""
-    monkeypatch.setattr(inward, "BEGIN_WITHIN", 0.01)
-    monkeypatch.setattr(inward, "LINGER", 0.2)
-    monkeypatch.setattr(daemon_link, "AGAIN", 0.05)
-
-
-async def until(reached: Callable[[], bool]) -> None:
-    while not reached():  # noqa: ASYNC110
-        await trio.sleep(0.01)
 
 
 @asynccontextmanager

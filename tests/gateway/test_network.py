@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 from hanging_disk import Disk
-from houses import House
-from memory_gateway import Client, Gateway, running
+from houses import LINK, House, acknowledged, houses, listening, quick, until
+from memory_gateway import running
 
 import hushcast
-from hushcast_gateway import daemon as daemon_link
-from hushcast_gateway import inward, outward
+from hushcast_gateway import outward
 from hushcast_gateway.no_daemon import NoDaemon
 from hushcast_gateway.purposes.settings import PurposesSection
 from hushcast_protocol.mqtt.packets import (
@@ -31,56 +28,10 @@ from hushcast_protocol.mqtt.packets import (
 )
 from hushcast_protocol.mqtt.reasons import Reason
 
-LINK = hushcast.new_link("the house", private=True)
-SPLIT = hushcast.new_link("the house", ["room"], private=True)
-
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inward, "BEGIN_WITHIN", 0.01)
-    monkeypatch.setattr(inward, "LINGER", 0.2)
-    monkeypatch.setattr(daemon_link, "AGAIN", 0.05)
-
-
-@asynccontextmanager
-async def houses(
-    tmp_path: Path, maps: dict[str, str] | None = None, **settings: Any
-) -> AsyncIterator[tuple[House, House, Gateway, Gateway]]:
-    link = SPLIT if "label" in settings else LINK
-    one = House(tmp_path / "one", {"home": link}, maps or {}, None, **settings)
-    two = House(tmp_path / "two", {"home": link}, {}, one, label=settings.get("label"))
-    with trio.fail_after(30):
-        async with trio.open_nursery() as nursery, AsyncExitStack() as gateways:
-            for house in (one, two):
-                await house.daemon.start(nursery)
-            first = await gateways.enter_async_context(one.gateway())
-            second = await gateways.enter_async_context(two.gateway())
-            yield one, two, first, second
-            nursery.cancel_scope.cancel()
-
-
-async def until(reached: Callable[[], bool]) -> None:
-    while not reached():  # noqa: ASYNC110
-        await trio.sleep(0.01)
-
-
-async def listening(house: House, gateway: Gateway, wanted: str, **fields: Any) -> Client:
-    """Return a client whose subscription has come to the network."""
-    client = await gateway.connect("listener", **fields)
-    await client.subscribe(wanted, 1)
-    await until(
-        lambda: (
-            bool(house.daemon.service.subscriptions()) and house.daemon.service.subscriptions()[0]["ready"]
-        )
-    )
-    return client
-
-
-async def acknowledged(client: Client, packet: Publish) -> int:
-    await client.send(packet)
-    while not isinstance(answer := await client.next(), PubAck):
-        assert answer is not None
-    return answer.reason
+    quick(monkeypatch)
 
 
 @pytest.mark.parametrize("version", [V5, V311])
@@ -91,22 +42,6 @@ async def test_what_one_house_publishes_the_other_gets(tmp_path: Path, version: 
         assert await acknowledged(writer, Publish("hush/home/kitchen/temp", b"21", 1, packet_id=1)) == 0
         message = await reader.message()
         assert (message.topic, message.payload, message.qos) == ("hush/home/kitchen/temp", b"21", 1)
-
-
-async def test_properties_and_the_retain_flag_travel_inside_the_seal(tmp_path: Path) -> None:
-    properties = {"content_type": "text/plain", "correlation_data": b"\0", "user_property": [("a", "b")]}
-    async with houses(tmp_path) as (one, two, first, second):
-        await listening(two, second, "hush/home/#")
-        writer = await first.connect("writer")
-        await writer.send(Publish("hush/home/a", b"kept", 1, True, packet_id=1, properties=properties))  # type: ignore[arg-type]
-        await until(lambda: second.broker.retained == 1)
-        late = await second.connect("late")
-        await late.send(Subscribe(1, [Subscription("hush/home/a", 1)]))
-        assert isinstance(await late.next(), SubAck)
-        message = await late.message()
-        assert (message.payload, message.retain, message.properties) == (b"kept", True, properties)
-        assert first.broker.retained == 1, "and here"
-        assert b"text/plain" not in b"".join(m.body for m in one.daemon.network.messages.values())
 
 
 async def test_a_program_without_mqtt_reads_and_writes_open_topics(tmp_path: Path) -> None:
@@ -403,85 +338,6 @@ async def test_what_an_earlier_run_read_and_nobody_wants_is_ended(tmp_path: Path
         await until(lambda: bool(two.store._records["gateway-way"]))
         async with third.gateway():
             await until(lambda: third.store._records["gateway-way"] == {})
-
-
-async def test_what_is_retained_here_travels_again_for_who_comes_later(tmp_path: Path) -> None:
-    async with houses(tmp_path, refresh_retained=1) as (one, _, first, _):
-        writer = await first.connect("writer")
-        for payload in (b"old", b"new"):
-            await acknowledged(writer, Publish("hush/home/a", payload, 1, True, packet_id=1))
-        await acknowledged(writer, Publish("hush/home/gone", b"x", 1, True, packet_id=1))
-        await acknowledged(writer, Publish("hush/home/gone", b"", 1, True, packet_id=1))
-        await until(lambda: set(one.store._records["gateway-refreshed"]) == {b"hush/home/a"})
-
-
-async def test_a_will_travels_a_while_later(tmp_path: Path) -> None:
-    async with houses(tmp_path, will_jitter=1) as (_, two, first, second):
-        reader = await listening(two, second, "hush/home/#")
-        here = await first.connect("here")
-        await here.subscribe("hush/home/#")
-        mortal = await first.connect("mortal", will=Will("hush/home/will", b"gone", 1))
-        await mortal.stream.aclose()
-        assert (await here.message()).payload == b"gone"
-        message = await reader.message()
-        assert (message.topic, message.payload) == ("hush/home/will", b"gone")
-
-
-async def test_a_will_that_waits_does_not_undo_what_its_client_says_when_it_is_back(tmp_path: Path) -> None:
-    async with houses(tmp_path, will_jitter=1) as (one, two, first, second):
-        await listening(two, second, "hush/home/#")
-        for _ in range(5):
-            mortal = await first.connect("mortal", will=Will("hush/home/state", b"offline", 1, True))
-            await mortal.stream.aclose()
-        back = await first.connect("mortal")
-        await acknowledged(back, Publish("hush/home/state", b"online", 1, True, packet_id=1))
-        await trio.sleep(1.2)
-        for house, gateway in ((one, first), (two, second)):
-            kept = gateway.broker.retained_at("hush/home/state")
-            assert kept is not None
-            assert kept.payload == b"online", house.daemon.socket
-
-
-async def test_a_will_that_waits_for_the_daemon_gives_way_too(tmp_path: Path) -> None:
-    async with houses(tmp_path, will_jitter=0) as (one, two, first, second):
-        await listening(two, second, "hush/home/#")
-        one.daemon.stop()
-        mortal = await first.connect("mortal", will=Will("hush/home/state", b"offline", 1, True))
-        await mortal.stream.aclose()
-        await trio.sleep(0.2)
-        back = await first.connect("mortal")
-        await back.send(Publish("hush/home/state", b"online", 1, True, packet_id=1))
-        async with trio.open_nursery() as nursery:
-            await one.daemon.start(nursery)
-            assert await back.next() == PubAck(1)
-            await until(lambda: second.broker.retained_at("hush/home/state") is not None)
-            await trio.sleep(0.2)
-            assert len(one.daemon.network.messages) == 1, "and nobody is told of both in the wrong order"
-            nursery.cancel_scope.cancel()
-
-
-async def test_what_travels_again_gives_way_to_what_is_newer(tmp_path: Path) -> None:
-    topic = "hush/home/a"
-    async with houses(tmp_path, refresh_retained=1) as (one, two, first, second):
-        await listening(two, second, "hush/home/#")
-        writer = await first.connect("writer")
-        await acknowledged(writer, Publish(topic, b"old", 1, True, packet_id=1))
-        old = first.broker.retained_at(topic)
-        assert old is not None
-        await until(lambda: second.broker.retained_at(topic) is not None)
-        one.daemon.stop()
-        one.network._send_again(old)
-        await trio.sleep(0.2)
-        await writer.send(Publish(topic, b"new", 1, True, packet_id=2))
-        async with trio.open_nursery() as nursery:
-            await one.daemon.start(nursery)
-            assert await writer.next() == PubAck(2)
-            await trio.sleep(0.3)
-            assert len(one.daemon.network.messages) == 2, "the first, and what is newer"
-            kept = second.broker.retained_at(topic)
-            assert kept is not None
-            assert kept.payload == b"new"
-            nursery.cancel_scope.cancel()
 
 
 async def test_puback_may_wait_for_a_relay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

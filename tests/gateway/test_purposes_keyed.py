@@ -11,18 +11,8 @@ from pathlib import Path
 import pytest
 import trio
 from fake_daemon import FakeDaemon
-from keyed_houses import (
-    LINK,
-    POSITION,
-    USERS,
-    by,
-    house,
-    keyed,
-    keys_section,
-    network,
-    quick,
-    until,
-)
+from houses import quick, until
+from keyed_houses import LINK, POSITION, USERS, by, house, keyed, keys_section, network
 from msgspec.structs import replace
 from purpose_files import EPOCH, issued, write_files
 

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import trio
 from fake_daemon import FakeDaemon
-from keyed_houses import LINK, POSITION, House, house, keyed, network, quick, until
+from houses import quick, until
+from keyed_houses import LINK, POSITION, House, house, keyed, network
 from purpose_files import write_files
 from purposes_house import Reader
 

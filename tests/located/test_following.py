@@ -10,11 +10,13 @@ from typing import Any
 
 import anyio
 import pytest
+import trio
 from msgspec.structs import replace
 from providing import HERE, OWNER, Town
 
 import hushcast
 import hushcast_located
+from hushcast_local import outbox
 from hushcast_located import (
     Accepted,
     Event,
@@ -210,6 +212,49 @@ async def test_a_provider_that_says_nothing_is_told_of_and_asked_again(town: Tow
             town.provider.is_deaf = False
             await take(feed, Accepted)
             assert town.provider.numbers[-1] > 1
+
+    await town.run(program)
+
+
+@pytest.mark.parametrize(("name", "left"), [("", []), ("kept", ["answers"])])
+async def test_one_without_a_name_that_is_cancelled_while_it_opens_leaves_nothing(
+    town: Town, name: str, left: list[str]
+) -> None:
+    async def program() -> None:
+        async with hushcast.connect(town.socket) as daemon:
+
+            async def topics(count: int) -> list[str]:
+                while len(held := await daemon.subscriptions()) != count:  # noqa: ASYNC110
+                    await anyio.sleep(0.01)
+                return [one.topic for one in held]
+
+            async def follow() -> None:
+                async with following(town, name=name):
+                    raise AssertionError("nothing is routed to it")
+
+            town.daemon.network.installed = trio.Event()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(follow)
+                assert await topics(2) == ["requests", "answers"]
+                tasks.cancel_scope.cancel()
+            assert [one.topic for one in await daemon.subscriptions()] == ["requests", *left]
+
+    await town.run(program)
+
+
+async def test_one_without_a_name_ends_in_the_daemon_though_the_provider_cannot_be_told(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def program() -> None:
+        async def follow() -> None:
+            async with following(town) as feed:
+                await take(feed, Accepted)
+                monkeypatch.setattr(outbox, "MAX_PUBLICATIONS", 0)
+
+        with pytest.raises(hushcast.Refusal, match="outbox is full"):
+            await follow()
+        async with hushcast.connect(town.socket) as daemon:
+            assert [one.topic for one in await daemon.subscriptions()] == ["requests"]
 
     await town.run(program)
 

@@ -19,13 +19,15 @@ import hushcast
 from hushcast_located.service.answering import Answerer
 from hushcast_located.service.doctor import own_findings
 from hushcast_located.service.requests import MAX_TABLES_AN_HOUR
+from hushcast_located.service.shelf import MAX_TABLES
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.answer import Answer
 from hushcast_protocol.spatial.arrivals import MAX_HELD
+from hushcast_protocol.spatial.places import chord
 from hushcast_protocol.spatial.problems import DoesNotHold, Problem
 from hushcast_protocol.spatial.requests import AskTable, Taken
 from hushcast_protocol.spatial.subscription import Subscription
-from hushcast_protocol.spatial.table import WholeTable
+from hushcast_protocol.spatial.table import WholeTable, sign_table
 
 ALL = Subscription(place(Random(1)), ("ba",), 0, 0)  # wants every message
 NEAR = Subscription(place(Random(2)), ("ba", "da"), 500, 700)
@@ -144,6 +146,22 @@ async def test_batches_in_any_order_are_answered_in_theirs(make: Make) -> None:
         await one.until(Answer, 4)
         assert [said.batch.body.number for said in one.verified()] == [1, 2, 3, 4]
         assert network.house.counters["batches_repeated"] == 2
+
+
+async def test_weights_of_batches_that_wait_are_kept_however_many_there_are(make: Make) -> None:
+    network = await make()
+    async with running(network):
+        one = await network.subscriber()
+        await one.subscribed()
+        owner, wholes = network.owner, []
+        for version in range(1, MAX_TABLES + 3):
+            owner.table = sign_table(OWNER, version, {"ba": 7}, 9, chord(100))
+            wholes.append((encode(owner.table.whole), owner.make()))
+        first, second, *others = wholes
+        for pair in (first, *others, second):
+            await owner.publish(*pair)
+        await one.until(Answer, len(wholes))
+        assert [said.batch.body.version for said in one.verified()] == list(range(1, MAX_TABLES + 3))
 
 
 async def test_a_batch_that_never_comes_is_waited_for_and_told(make: Make) -> None:

@@ -11,7 +11,7 @@ import anyio
 from msgspec.structs import replace
 
 from hushcast.daemon import Daemon
-from hushcast.errors import TimedOut, UnknownCursor
+from hushcast.errors import HushcastError, TimedOut, UnknownCursor
 from hushcast.events import Disconnected, Lost, Message, Reconnected
 from hushcast.messages import Messages
 from hushcast_located.following import events
@@ -87,7 +87,12 @@ class Feed:
         self._save(kept)
         self._following = self._begun(kept)
         messages = self._daemon.subscribe(kept.answers, acknowledge="manual")
-        self._messages = await messages.__aenter__()
+        try:
+            self._messages = await messages.__aenter__()
+        except BaseException:  # the daemon may have begun it
+            with suppress(HushcastError):
+                await self._end()
+            raise
 
     def _begun(self, kept: Kept) -> Following:
         assert kept.told is not None
@@ -111,11 +116,15 @@ class Feed:
             if error is None:
                 self._note()
             await self._messages.__aexit__(kind, error, trace)
-            if not self.name:
-                with anyio.move_on_after(LAST_WORDS, shield=True):
-                    await end(self._daemon, self._requests.kept, self._world)
+            await self._end()
         finally:
             self._keeping.close()
+
+    async def _end(self) -> None:
+        """Leave nothing of a subscription that nobody could go on with: one without a name."""
+        if not self.name:
+            with anyio.move_on_after(LAST_WORDS, shield=True):
+                await end(self._daemon, self._requests.kept, self._world)
 
     def __aiter__(self) -> Feed:
         """Iterate over events."""
@@ -252,7 +261,9 @@ class Feed:
 
 async def end(daemon: Daemon, kept: Kept, world: World) -> None:
     """Withdraw a subscription at its provider, and end it in the daemon; raise what the daemon does."""
-    if kept.number:
-        request = Withdraw(kept.name, kept.number + 1, kept.until)
-        await send(daemon, read_offer(kept.offer), request, world)
-    await daemon.unsubscribe(kept.answers)
+    try:
+        if kept.number:
+            request = Withdraw(kept.name, kept.number + 1, kept.until)
+            await send(daemon, read_offer(kept.offer), request, world)
+    finally:
+        await daemon.unsubscribe(kept.answers)

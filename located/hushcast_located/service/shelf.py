@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 SUBSCRIPTION, BATCH, TABLE, PROGRESS = "subscription", "batch", "table", "progress"
 """Kinds of records."""
-MAX_TABLES = 4  # tables of weights on disk: the newest; 40 MiB
+MAX_TABLES = 4  # tables of weights on disk: the newest; 40 MiB, or those that batches wait with
 MAX_TOLD_MISSING = 16  # batches that never came and are still told of
 TOLD_FOR = 7  # days for which they are told of
 
@@ -132,7 +132,8 @@ class Shelf:
             return False
         await self._store.write(Change(TABLE, table.digest, data))
         self.tables[table.digest] = version
-        in_use = {batch.body.table for batch in (self.arrivals.last, self.current) if batch is not None}
+        batches = (self.arrivals.last, self.current, *self.arrivals.held)
+        in_use = {table.digest, *(batch.body.table for batch in batches if batch is not None)}
         others = sorted(
             (digest for digest in self.tables if digest not in in_use), key=self.tables.__getitem__
         )

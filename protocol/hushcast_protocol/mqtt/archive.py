@@ -143,7 +143,7 @@ class Archive:
             self._ledger.put(SESSION, _key(session.number), _encode(record))
 
     def ended(self, session: Session) -> None:
-        """Delete a session and all that is its own."""
+        """Delete a session and all that is its own; nothing of it is written from now on."""
         if not session.is_durable:
             return
         self._ledger.delete(SESSION, _key(session.number))
@@ -153,6 +153,7 @@ class Archive:
             self.released(session, packet_id)
         for entry in [*session.inflight.values(), *session.queue]:
             self.done(session, entry)
+        session.is_durable = False
 
     def subscribed(self, session: Session, wanted: str, asked: Subscription, granted: Granted) -> None:
         """Write a subscription, by its filter as the client wrote it."""
@@ -222,6 +223,11 @@ class Archive:
         """Delete bodies that nothing needs."""
         for number in numbers:
             self._ledger.delete(MESSAGE, _key(number))
+
+    def delete_incoming(self, keys: Iterable[bytes]) -> None:
+        """Delete packet identifiers of sessions that are no more: their numbers are given to others."""
+        for key in keys:
+            self._ledger.delete(INCOMING, key)
 
     def _keep(self, message: Message) -> None:
         if not message.records:

@@ -22,13 +22,14 @@ from hushcast_protocol.mqtt.session import Entry, Granted, Session, State
 class Restored:
     """Sessions and messages from records; feed it all of them, then give it to a broker.
 
-    Records that lead nowhere, as only a damaged disk has them, are left out.
+    Records that lead nowhere, as a damaged disk has them, are left out.
     """
 
     def __init__(self) -> None:
         self._sessions: dict[int, Session] = {}
         self._messages: dict[int, Message] = {}
         self._retained: list[Message] = []
+        self._left: list[bytes] = []  # keys of packet identifiers of sessions that are no more
 
     @property
     def sessions(self) -> list[Session]:
@@ -48,6 +49,7 @@ class Restored:
         for session in self.sessions:
             delivery.restored(session)
         archive.delete_messages(n for n, message in self._messages.items() if not message.records)
+        archive.delete_incoming(self._left)
 
     def _session(self, key: bytes, value: bytes) -> None:
         record = decode(SessionRecord, value)
@@ -90,6 +92,8 @@ class Restored:
         session = self._sessions.get(number_of(key))
         if session is not None:
             session.incoming.add(int.from_bytes(key[8:], "big"))
+        else:
+            self._left.append(key)
 
     def _retain(self, key: bytes, value: bytes) -> None:
         message = self._messages.get(decode(RetainedRecord, value).number)

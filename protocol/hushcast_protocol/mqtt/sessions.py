@@ -68,7 +68,6 @@ class Sessions:
         if session is not None:
             if not expiry:  # what is on disk would outlive it
                 self._archive.ended(session)
-                session.is_durable = False
             session.expiry = expiry
             session.will = None
             self._away.pop(session, None)

@@ -192,6 +192,34 @@ def test_qos_2_to_the_network_is_handed_over_once() -> None:
     assert len(network.taken) == 1
 
 
+def test_what_the_network_takes_after_its_session_ended_is_nobody_elses() -> None:
+    network = Network()
+    world = World(network)
+    world.connect("a", expiry=100).publish("hush/a", qos=2)
+    world.connect("a").lose()  # begun anew, and ended
+    network.waiting[0](0)
+    world.settle()
+    assert world.kinds() == {}
+    world.kill()
+    world.connect("b", expiry=100).lose()
+    world.kill()
+    other = world.connect("b", clean=False, expiry=100)
+    other.publish("hush/a", qos=2)
+    assert len(network.taken) == 2, "a packet identifier is of one client"
+
+
+def test_what_an_ended_session_left_on_disk_is_nobody_elses() -> None:
+    """Earlier versions left packet identifiers of sessions that had ended, whose numbers are given anew."""
+    network = Network()
+    world = World(network)
+    world.disk["mqtt-incoming", (1).to_bytes(8, "big") + (7).to_bytes(2, "big")] = b""
+    world.kill()
+    world.connect(expiry=100).lose()
+    world.kill()
+    world.connect(clean=False, expiry=100).publish("hush/a", qos=2)
+    assert len(network.taken) == 1
+
+
 def test_the_network_hears_which_filters_somebody_has() -> None:
     network = Network()
     world = World(network)
