@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
@@ -256,7 +257,7 @@ class Messages:
         self._is_over = False
         while True:
             if self._acknowledged > self._durable:
-                await self._make_durable(None)
+                await self._make_durable(math.inf)  # a daemon that is away is waited for
             connection = await self._daemon.connection()
             since = self._got or self._request.since
             call = connection.open(msgspec.structs.replace(self._request, since=since))

@@ -122,6 +122,31 @@ async def test_a_daemon_that_is_restarted_is_waited_for(world: World) -> None:
     await world.run(program)
 
 
+async def test_a_daemon_is_waited_for_longer_than_a_call_may_take(world: World) -> None:
+    async def program() -> None:
+        await world.put("1")
+        async with (
+            hushcast.connect(world.socket, timeout=0.5) as daemon,
+            daemon.subscribe("t") as messages,
+            anyio.create_task_group() as tasks,
+        ):
+            assert await take(messages, 1) == ["1"]
+            await world.stop()
+            assert isinstance(await messages.next_event(), hushcast.Disconnected)
+
+            async def come_back() -> None:
+                with pytest.raises(hushcast.TimedOut):
+                    await daemon.status()  # so long was it away
+                await world.start_again()
+                await world.put("2")
+
+            tasks.start_soon(come_back)
+            assert isinstance(await messages.next_event(), hushcast.Reconnected)
+            assert await take(messages, 1) == ["2"]
+
+    await world.run(program)
+
+
 async def test_absence_is_told_who_wants_to_hear_of_it(world: World) -> None:
     async def program() -> list[str]:
         kinds = []
