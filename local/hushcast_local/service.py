@@ -78,9 +78,7 @@ class Service:
         self, interest: Interest, since: int | None = None, terms: Mapping[str, Any] | None = None
     ) -> InboxFeed:
         """Subscribe; return once messages reach this daemon. Raises `Refusal`."""
-        subscription = await self.subscriber.subscribe(interest, terms)
-        if since is not None:
-            subscription.inbox.check_cursor(since)
+        subscription = await self.subscriber.subscribe(interest, terms, since or 0)
         await subscription.route.ready.wait()
         if subscription.refusal is not None:
             raise Refusal(subscription.refusal)

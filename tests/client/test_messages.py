@@ -235,6 +235,17 @@ async def test_a_subscription_that_was_begun_anew_counts_from_1(world: World) ->
     await world.run(program)
 
 
+async def test_a_cursor_that_a_new_subscription_has_not_come_to_leaves_none_behind(world: World) -> None:
+    async def program() -> None:
+        async with hushcast.connect(world.socket) as daemon:
+            with pytest.raises(hushcast.Refusal, match="not yet to 5"):
+                async with daemon.subscribe("t", since=5):
+                    pass
+            assert await daemon.subscriptions() == []
+
+    await world.run(program)
+
+
 async def test_the_end_of_a_subscription_ends_its_listeners(world: World) -> None:
     async def program() -> list[str]:
         async with hushcast.connect(world.socket) as daemon, daemon.subscribe("t") as messages:
