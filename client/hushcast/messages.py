@@ -166,7 +166,8 @@ class Messages:
 
     def undone(self) -> None:
         """Leave the last message undone, also when the block is left without an error: it comes again."""
-        self._last = None
+        if self._last is not None:
+            self._let_go()
 
     def _done(self) -> None:
         if self._last is None:
@@ -174,6 +175,10 @@ class Messages:
         self._shown = self._last.cursor
         if self._mode == "automatic":
             self._acknowledged = max(self._acknowledged, self._shown)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Have another message come for the last one."""
         self._room += not isinstance(self._last, Lost)
         self._last, self._is_untold = None, True
         if self._room >= WINDOW // 2:

@@ -62,6 +62,19 @@ async def test_a_program_may_leave_a_message_for_later(world: World) -> None:
     await world.run(program)
 
 
+async def test_whoever_leaves_messages_for_later_gets_the_next_all_the_same(world: World) -> None:
+    async def program() -> None:
+        texts = [str(number) for number in range(WINDOW + 1)]
+        await world.put(*texts)
+        async with hushcast.connect(world.socket) as daemon, daemon.subscribe("t") as messages:
+            for text in texts:
+                assert (await messages.next_event(5)).text == text  # type: ignore[union-attr]
+                messages.undone()
+        assert await world.acknowledged() == 0
+
+    await world.run(program)
+
+
 async def test_what_a_cancelled_task_had_comes_again(world: World) -> None:
     async def program() -> None:
         await world.put("1", "2", "3")
