@@ -7,10 +7,12 @@ from typing import Any
 
 import anyio
 import pytest
+import trio
 from world import World
 
 import hushcast
 from hushcast.messages import WINDOW
+from hushcast_local import feeding
 from hushcast_local.settings import InboxSection
 
 
@@ -314,6 +316,39 @@ async def test_coverage_is_an_event(world: World) -> None:
             return await messages.next_event()
 
     assert isinstance(await world.run(program), hushcast.Coverage)
+
+
+async def test_a_slow_reader_of_coverage_gets_what_came_before_the_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feeding, "COVERAGE_EVERY", 0.01)
+    coverage, looked = world.daemon.service.coverage, trio.Event()
+
+    def look(*asked: Any) -> list[dict[str, Any]]:
+        if not (found := coverage(*asked)):
+            looked.set()  # there is nothing to tell of any more
+        return found
+
+    monkeypatch.setattr(world.daemon.service, "coverage", look)
+
+    async def sent() -> None:
+        (listener,) = (await world.daemon.hold("t")).inbox._listeners
+        while listener.position < WINDOW:  # noqa: ASYNC110
+            await trio.sleep(0.01)
+
+    async def program() -> list[hushcast.Event]:
+        async with (
+            hushcast.connect(world.socket) as daemon,
+            daemon.subscribe("t", coverage=True) as messages,
+        ):
+            await world.put(*map(str, range(WINDOW)))
+            await world.do(sent)
+            await daemon.unsubscribe("t")
+            await world.do(looked.wait)
+            return [event async for event in messages.events()]
+
+    events = await world.run(program)
+    assert sum(isinstance(event, hushcast.Message) for event in events) == WINDOW
 
 
 async def test_waiting_ends_when_it_was_to_and_loses_nothing(world: World) -> None:
