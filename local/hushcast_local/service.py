@@ -166,9 +166,12 @@ class InboxFeed:
         """Return at most so many next messages and their cursors, or a gap; nothing when it all ended."""
         return await self._listener.take(most)
 
-    def lost(self) -> int:
-        """Return how many messages were removed before this feed got them, since last asked."""
-        return self._listener.lost()
+    def lost(self, ahead: bool = True) -> int:
+        """Return how many messages were removed before this feed got them, since last asked.
+
+        Without `ahead` only of those before what it got last.
+        """
+        return self._listener.lost(ahead)
 
     def shown(self, number: int, acknowledged: bool = False) -> None:
         """Note that the messages up to `number` were shown, or are not needed any more."""

@@ -13,7 +13,9 @@ import trio
 from fake_daemon import FakeDaemon
 from small_network import BEGIN, ONE, until
 
-from hushcast.words import End, Hello, Status, Subscribe, encode_line
+from hushcast.words import Answer, Delivered, End, Hello, Lost, Status, Subscribe, encode_line
+from hushcast_local.feeding import Feeding
+from hushcast_local.settings import InboxSection
 from hushcast_local.subscription import kept
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import MAX_PAYLOAD
@@ -34,12 +36,15 @@ class SlowReads(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self.seconds = 0.0
+        self.seconds_behind = 0.0  # in which what was read may go
 
     async def scan(
         self, kind: str, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
     ) -> list[tuple[bytes, bytes]]:
         await trio.sleep(self.seconds)
-        return await super().scan(kind, prefix, after, limit)
+        found = await super().scan(kind, prefix, after, limit)
+        await trio.sleep(self.seconds_behind)
+        return found
 
 
 async def left(store: MemoryStore) -> list[bytes]:
@@ -184,4 +189,49 @@ async def test_an_application_that_leaves_while_a_topic_is_ended_leaves_none_of_
         store.seconds = 0.0
         assert await kept(store) == []
         assert await left(store) == []
+        daemon.stop()
+
+
+async def test_messages_that_are_removed_while_those_before_them_are_read_are_told_once(
+    daemon: FakeDaemon,
+) -> None:
+    """Retention overtakes a reader in the middle of a read; then its connection breaks, and it comes back."""
+    assert isinstance(daemon.store, SlowReads)
+    heard: list[Answer] = []
+
+    async def tell(*answers: Answer) -> None:
+        heard.extend(answers)
+
+    async def listen(since: int) -> None:
+        with trio.move_on_after(60):
+            await Feeding(Subscribe(ONE.name, since=since, request=1), tell).run(daemon.service)
+
+    async with trio.open_nursery() as nursery:
+        await daemon.start(nursery)
+        subscription = await daemon.hold(ONE.name)
+        subscription.inbox.retention = InboxSection(max_bytes=1024**2)
+        for _ in range(5):
+            await daemon.put(ONE.name, bytes(200_000))
+        daemon.store.seconds_behind = 59.0
+        nursery.start_soon(listen, 0)
+        await trio.sleep(1)
+        for _ in range(7):
+            await daemon.put(ONE.name, bytes(200_000))
+        await trio.sleep(60)
+        daemon.store.seconds_behind = 0.0
+        assert [told.cursor for told in heard if isinstance(told, Delivered)] == [1, 2, 3, 4, 5]
+        await listen(max(told.cursor for told in heard if isinstance(told, Delivered | Lost)))
+        assert [told.cursor for told in heard if isinstance(told, Delivered)] == [
+            1,
+            2,
+            3,
+            4,
+            5,
+            8,
+            9,
+            10,
+            11,
+            12,
+        ]
+        assert [(told.count, told.cursor) for told in heard if isinstance(told, Lost)] == [(2, 7)]
         daemon.stop()
