@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import trio
+from fake_carrier import FakeCarrier
 from fake_daemon import FakeDaemon
 from small_network import BEGIN, ONE, until
 
@@ -18,9 +19,10 @@ from hushcast_local.feeding import Feeding
 from hushcast_local.settings import InboxSection
 from hushcast_local.subscription import kept
 from hushcast_protocol.content.bodies import Content
-from hushcast_protocol.content.messages import MAX_PAYLOAD
+from hushcast_protocol.content.messages import MAX_PAYLOAD, Message
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, make_topic
+from hushcast_runtime.carrier import Handover
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.lines import Lines
 from hushcast_runtime.store import MemoryStore
@@ -234,4 +236,27 @@ async def test_messages_that_are_removed_while_those_before_them_are_read_are_to
             12,
         ]
         assert [(told.count, told.cursor) for told in heard if isinstance(told, Lost)] == [(2, 7)]
+        daemon.stop()
+
+
+async def test_a_message_that_is_taken_back_as_its_last_try_ends_is_not_given_up(
+    daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = trio.Event()
+
+    async def hand_over(carrier: FakeCarrier, message: Message, handover: Handover, *_: object) -> None:
+        await tried.wait()
+        handover.note_failure("nobody gave a receipt")
+
+    monkeypatch.setattr(FakeCarrier, "hand_over", hand_over)
+    async with trio.open_nursery() as nursery:
+        await daemon.start(nursery)
+        publication = await daemon.service.enqueue(ONE, Content(b"x"))
+        calendar = daemon.network.calendar
+        await daemon.env.sleep_until(calendar.lapse(calendar.day(BEGIN)) + 1)
+        tried.set()
+        assert await daemon.service.cancel(publication.id) == ONE.name
+        await trio.sleep(1)
+        assert daemon.service.outbox() == []
+        assert await daemon.store.scan("outbox-state") == []
         daemon.stop()
