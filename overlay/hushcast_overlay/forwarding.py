@@ -129,17 +129,18 @@ class Forwarding:
         Returns, once it is durable, the messages that have no route here, and whether there is no room for
         some: these must be brought again. The next hop need not wait for this relay's disk: should the relay
         die before it has written, it has acknowledged nothing, gets the messages again, and the next hop
-        knows their ids.
+        knows their ids. Nor is a repeat durable before: it may come while the message is still being written.
         """
         placed: list[tuple[Hop, Spooled]] = []
         unrouted: list[Message] = []
         changes: list[Change] = []
-        is_held = False
+        is_held = is_repeat = False
         now = self._env.elapsed()
         for message in messages:
             decision = await self._decide(message, previous, now, is_again)
             if decision.outcome is Outcome.UNROUTED:
                 unrouted.append(message)
+            is_repeat |= decision.outcome is Outcome.DUPLICATE
             if decision.sends:
                 spare = 0 if settle is None else len(message.body)
                 ways, more = self._placing.place(decision.sends, self._peers.away, spare)
@@ -148,7 +149,7 @@ class Forwarding:
         if settle is not None and not is_held and (settled := settle(not unrouted)) is not None:
             changes.append(settled)
         self._peers.enqueue(placed)
-        if changes or settle is not None:
+        if changes or is_repeat or settle is not None:
             await self._store.write(*changes)
         if previous != ORIGIN and (debt := self._rate_limiter.debt(previous, (hop for hop, _ in placed))):
             self._counters.add("links_slowed")

@@ -265,3 +265,26 @@ async def test_the_next_hop_does_not_wait_for_a_relays_disk_and_an_acknowledgeme
         assert relay.count("messages_received") == received + 1
         await trio.sleep(EPOCH_SECONDS)
         assert ear.payloads == [b"x"]
+
+
+async def test_a_repeat_is_not_acknowledged_either_before_a_relay_has_it_on_disk() -> None:
+    async with small_network(origins=1) as net:
+        subscriber = net.clients[0]
+        (await subscriber.daemon.service.subscribe(Interest(ONE))).close()
+        (planned,) = subscriber.route().planned.values()
+        below, top = next((key, above) for key, above in planned.installation.tree.parents.items() if above)
+        await subscriber.stop()
+        relay, origin = net.relay(top), net.relay(below)
+        disk = relay.store = Disk(relay.store)
+        await relay.restart()
+        disk.hang()
+        await net.drop_at(origin, ONE, Content(b"x"))
+        await trio.sleep(1)
+        await origin.restart()  # it hands the message in again
+        await trio.sleep(5)
+        assert relay.count("messages_received") == 2
+        await relay.stop()
+        disk.lose()
+        await relay.start()
+        await subscriber.start()
+        assert await (await subscriber.listen()).hears(1) == [b"x"]
