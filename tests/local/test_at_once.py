@@ -11,16 +11,17 @@ from typing import Any
 import pytest
 import trio
 from fake_carrier import FakeCarrier
-from fake_daemon import FakeDaemon
+from fake_daemon import NETWORK, FakeDaemon
 from small_network import BEGIN, ONE, until
 
 from hushcast.words import Answer, Delivered, End, Hello, Lost, Status, Subscribe, encode_line
 from hushcast_local.feeding import Feeding
 from hushcast_local.settings import InboxSection
 from hushcast_local.subscription import kept
-from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import MAX_PAYLOAD, Message
 from hushcast_protocol.content.predicates import parse_where
+from hushcast_protocol.content.tokens import token, topic_key
 from hushcast_protocol.content.topics import Interest, make_topic
 from hushcast_runtime.carrier import Handover
 from hushcast_runtime.environment import simulated_environment
@@ -259,4 +260,19 @@ async def test_a_message_that_is_taken_back_as_its_last_try_ends_is_not_given_up
         await trio.sleep(1)
         assert daemon.service.outbox() == []
         assert await daemon.store.scan("outbox-state") == []
+        daemon.stop()
+
+
+async def test_copies_that_come_while_their_topics_key_is_made_are_one_message(daemon: FakeDaemon) -> None:
+    async with trio.open_nursery() as nursery:
+        await daemon.start(nursery)
+        subscription = await daemon.hold(ONE.name)
+        day = daemon.network.calendar.day(BEGIN) - 1  # whose key nobody has asked for
+        key = topic_key(ONE, NETWORK, day)
+        message = compose(key, day, (token(key),), Content(b"x"), daemon.env.randomness)
+        async with trio.open_nursery() as relays:
+            relays.start_soon(subscription.take, [message])
+            relays.start_soon(subscription.take, [message])
+        reported = subscription.recent.heard(daemon.env.now(), 0.0)
+        assert [heard.id for heard in reported] == [message.id]
         daemon.stop()
