@@ -20,7 +20,7 @@ from hushcast_local.settings import InboxSection
 from hushcast_local.subscription import kept
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import MAX_PAYLOAD, Message
-from hushcast_protocol.content.predicates import parse_where
+from hushcast_protocol.content.predicates import MAX_TAGS, parse_where
 from hushcast_protocol.content.tokens import token, topic_key
 from hushcast_protocol.content.topics import Interest, make_topic
 from hushcast_runtime.carrier import Handover
@@ -275,4 +275,23 @@ async def test_copies_that_come_while_their_topics_key_is_made_are_one_message(d
             relays.start_soon(subscription.take, [message])
         reported = subscription.recent.heard(daemon.env.now(), 0.0)
         assert [heard.id for heard in reported] == [message.id]
+        daemon.stop()
+
+
+async def test_a_subscription_with_more_tags_than_a_message_has_room_for_is_probed(
+    daemon: FakeDaemon,
+) -> None:
+    topic = make_topic("wide", ["a:0..65535", "b:0..65535", "c:0..65535", "d:0..65535"])
+    tags = ", ".join(f"{number:032x}" for number in range(MAX_TAGS))
+    async with trio.open_nursery() as nursery:
+        await daemon.start(nursery)
+        wanted = Interest(topic, parse_where(f"tags [{tags}]", topic.attributes))
+        feed = await daemon.service.subscribe(wanted)
+        await trio.sleep(3600)
+        (described,) = daemon.service.coverage(topic)
+        assert described["probes"] > 0
+        await daemon.service.enqueue(topic, Content(b"x"), tags=[f"{1:032x}"])
+        arrival = await feed.next()
+        assert isinstance(arrival, tuple)
+        assert arrival[1].payload == b"x"
         daemon.stop()
