@@ -19,6 +19,7 @@ from hushcast.errors import (
     ConnectionEnded,
     HushcastError,
     OtherVersion,
+    Refusal,
     Starting,
     TimedOut,
     UnknownCursor,
@@ -262,7 +263,8 @@ class Messages:
         self._is_over = False
         while True:
             if self._acknowledged > self._durable:
-                await self._make_durable(math.inf)  # a daemon that is away is waited for
+                with suppress(Refusal):  # it was ended meanwhile: there is nothing of it any more
+                    await self._make_durable(math.inf)  # a daemon that is away is waited for
             connection = await self._daemon.connection()
             since = self._got or self._request.since
             call = connection.open(msgspec.structs.replace(self._request, since=since))

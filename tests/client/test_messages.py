@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import pytest
@@ -244,6 +244,28 @@ async def test_a_subscription_that_was_begun_anew_counts_from_1(world: World) ->
             world.daemon.store = type(world.daemon.store)()  # its state was lost
             await world.start_again()
             assert await other.subscriptions() == []
+            await world.put("new")
+            assert await take(messages, 1) == ["new"]
+
+    await world.run(program)
+
+
+@pytest.mark.parametrize("mode", ["automatic", "manual"])
+async def test_a_daemon_that_lost_its_state_is_subscribed_to_again(
+    world: World, mode: Literal["automatic", "manual"]
+) -> None:
+    async def program() -> None:
+        await world.put("1", "2")
+        async with (
+            hushcast.connect(world.socket) as daemon,
+            daemon.subscribe("t", acknowledge=mode) as messages,
+        ):
+            assert await take(messages, 2) == ["1", "2"]
+            await world.stop()
+            world.daemon.store = type(world.daemon.store)()
+            await world.start_again()
+            assert isinstance(await messages.next_event(), hushcast.Disconnected)
+            assert isinstance(await messages.next_event(), hushcast.Reconnected)
             await world.put("new")
             assert await take(messages, 1) == ["new"]
 
