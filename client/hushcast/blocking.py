@@ -9,6 +9,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from hushcast.daemon import TIMEOUT, Attributes, Daemon, connect
@@ -154,6 +155,8 @@ class BlockingMessages:
         """Programs use `BlockingDaemon.subscribe`."""
         self._portal = portal
         self._messages = messages
+        self._coming = anyio.Lock()
+        self._unseen: Event | None = None  # it came, and Ctrl-C kept the program from getting it
 
     @property
     def topic(self) -> str:
@@ -184,7 +187,7 @@ class BlockingMessages:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Listen no more; the subscription stays in the daemon."""
-        _wait(self._portal, self._messages.__aexit__, kind, error, trace)
+        _wait(self._portal, self._leave, kind, error, trace)
 
     def __iter__(self) -> Iterator[Message]:
         """Iterate over the messages alone."""
@@ -192,31 +195,51 @@ class BlockingMessages:
 
     def __next__(self) -> Message:
         """Return the next message; the one before is done."""
-        while (event := _wait(self._portal, self._messages.next_event)) is not None:
+        while (event := self.next_event()) is not None:
             if isinstance(event, Message):
                 return event
         raise StopIteration
 
     def events(self) -> Iterator[Event]:
         """Iterate over messages, and over what happened to others and to the daemon."""
-        while (event := _wait(self._portal, self._messages.next_event)) is not None:
+        while (event := self.next_event()) is not None:
             yield event
 
     def next_event(self, timeout: float | None = None) -> Event | None:
         """Return the next event; `None` when the subscription has ended."""
-        return _wait(self._portal, self._messages.next_event, timeout)
+        event = _wait(self._portal, self._fetch, timeout)
+        self._unseen = None
+        return event
 
     def done(self) -> None:
         """Be done with the last message before the next is asked for."""
-        self._portal.call(self._messages.done)
+        self._portal.call(self._settle, self._messages.done)
 
     def undone(self) -> None:
         """Leave the last message undone, also when the block is left without an error: it comes again."""
-        self._portal.call(self._messages.undone)
+        self._portal.call(self._settle, self._messages.undone)
 
     def acknowledge(self, message: Message) -> None:
         """Acknowledge a message and all before it: none of them is shown again."""
         _wait(self._portal, self._messages.acknowledge, message)
+
+    async def _fetch(self, timeout: float | None) -> Event | None:
+        async with self._coming:  # a call that Ctrl-C ended may not be over yet
+            if self._unseen is None:
+                self._unseen = await self._messages.next_event(timeout)
+            return self._unseen
+
+    def _settle(self, settle: Callable[[], None]) -> None:
+        """Settle the last message, unless the program has asked for another one since."""
+        if self._unseen is None:
+            settle()
+
+    async def _leave(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._unseen is not None:
+            self._messages.undone()
+        await self._messages.__aexit__(kind, error, trace)
 
 
 @contextmanager

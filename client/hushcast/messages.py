@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
@@ -18,6 +19,7 @@ from hushcast.errors import (
     ConnectionEnded,
     HushcastError,
     OtherVersion,
+    Refusal,
     Starting,
     TimedOut,
     UnknownCursor,
@@ -165,7 +167,8 @@ class Messages:
 
     def undone(self) -> None:
         """Leave the last message undone, also when the block is left without an error: it comes again."""
-        self._last = None
+        if self._last is not None:
+            self._let_go()
 
     def _done(self) -> None:
         if self._last is None:
@@ -173,6 +176,10 @@ class Messages:
         self._shown = self._last.cursor
         if self._mode == "automatic":
             self._acknowledged = max(self._acknowledged, self._shown)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Have another message come for the last one."""
         self._room += not isinstance(self._last, Lost)
         self._last, self._is_untold = None, True
         if self._room >= WINDOW // 2:
@@ -256,7 +263,8 @@ class Messages:
         self._is_over = False
         while True:
             if self._acknowledged > self._durable:
-                await self._make_durable(None)
+                with suppress(Refusal):  # it was ended meanwhile: there is nothing of it any more
+                    await self._make_durable(math.inf)  # a daemon that is away is waited for
             connection = await self._daemon.connection()
             since = self._got or self._request.since
             call = connection.open(msgspec.structs.replace(self._request, since=since))

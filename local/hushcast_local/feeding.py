@@ -105,15 +105,14 @@ class Feeding:
         return MAX_AT_ONCE if self._left is None else self._left
 
     async def _tell_losses(self, feed: InboxFeed, last: int | None = None) -> None:
-        """Tell of messages that were removed, the `last` of them where messages behind it were taken."""
-        if lost := feed.lost():
+        """Tell of messages that were removed, up to `last` where messages behind it were taken."""
+        if lost := feed.lost(ahead=last is None):
             cursor = feed.position if last is None else last
             await self._tell(Lost(self._topic.name, lost, cursor, request=self._request.request))
 
     async def _tell_coverage(self, service: Service) -> None:
         told = None
-        while True:
-            covered = service.coverage(self._topic, self._interest.predicate)
+        while covered := service.coverage(self._topic, self._interest.predicate):
             if covered != told:
                 told = covered
                 await self._tell(Covered(covered, request=self._request.request))

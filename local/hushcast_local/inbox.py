@@ -350,9 +350,12 @@ class InboxListener:
         self.position = number
         return number, _decode(value)
 
-    def lost(self) -> int:
-        """Return how many messages retention removed before this listener got them, since last asked."""
-        removed = max(0, self._inbox.progress.gone - self.position)
+    def lost(self, ahead: bool = True) -> int:
+        """Return how many messages retention removed before this listener got them, since last asked.
+
+        Without `ahead` only of those before what it got last: the others are told next time.
+        """
+        removed = max(0, self._inbox.progress.gone - self.position) if ahead else 0
         lost, self._missed = self._missed + removed, 0
         self.position += removed
         return lost

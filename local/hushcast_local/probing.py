@@ -12,7 +12,7 @@ import trio
 from hushcast_local.subscription import SETTLED, Subscription
 from hushcast_local.topic_keys import TopicKeys
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.errors import Refusal, UsageError
 from hushcast_protocol.content.attributes import Number, Value
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import Message
@@ -51,8 +51,8 @@ class Prober:
             await trio.sleep(between * self._env.uniform(0.5, 1.5))
             try:
                 sent = await subscription.route.probe(await self._compose(subscription))
-            except Refusal as refusal:
-                log.debug("a probe was not sent", reason=refusal.reason)
+            except (Refusal, UsageError) as error:
+                log.debug("a probe was not sent", reason=str(error))
             else:
                 self._counters.add("probes_sent", int(sent))
 
@@ -61,7 +61,9 @@ class Prober:
         day, topic = self._calendar.day(now), subscription.interest.topic
         report = write_report(self._env.sample(subscription.recent.heard(now, SETTLED), MAX_HEARD))
         values = self._values(subscription.interest)
-        tokens = await self._keys.published(topic, day, values, subscription.interest.predicate.tags)
+        # One tag brings it, as it does a publication; all of them may be more than a message can have.
+        tags = self._env.sample(sorted(subscription.interest.predicate.tags), 1)
+        tokens = await self._keys.published(topic, day, values, tags)
         body_key = await self._keys.of_bodies(topic, day)
         return compose(body_key, day, tokens, Content(report, values, probe=True), self._env.randomness)
 

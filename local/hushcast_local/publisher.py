@@ -115,6 +115,7 @@ class Publisher:
                 if self._env.now() < lapse:
                     async with self._turns:
                         is_everywhere = await self._drop_all(publication)
+                await trio.lowlevel.checkpoint_if_cancelled()  # it may have been taken back in this turn
                 if publication.origins and (is_everywhere or not publication.width):
                     self._outbox.leave(publication)
                     break

@@ -78,9 +78,7 @@ class Service:
         self, interest: Interest, since: int | None = None, terms: Mapping[str, Any] | None = None
     ) -> InboxFeed:
         """Subscribe; return once messages reach this daemon. Raises `Refusal`."""
-        subscription = await self.subscriber.subscribe(interest, terms)
-        if since is not None:
-            subscription.inbox.check_cursor(since)
+        subscription = await self.subscriber.subscribe(interest, terms, since or 0)
         await subscription.route.ready.wait()
         if subscription.refusal is not None:
             raise Refusal(subscription.refusal)
@@ -168,9 +166,12 @@ class InboxFeed:
         """Return at most so many next messages and their cursors, or a gap; nothing when it all ended."""
         return await self._listener.take(most)
 
-    def lost(self) -> int:
-        """Return how many messages were removed before this feed got them, since last asked."""
-        return self._listener.lost()
+    def lost(self, ahead: bool = True) -> int:
+        """Return how many messages were removed before this feed got them, since last asked.
+
+        Without `ahead` only of those before what it got last.
+        """
+        return self._listener.lost(ahead)
 
     def shown(self, number: int, acknowledged: bool = False) -> None:
         """Note that the messages up to `number` were shown, or are not needed any more."""

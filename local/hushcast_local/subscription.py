@@ -79,8 +79,7 @@ class Subscription:
     async def take(self, messages: list[Message]) -> None:
         """Take what arrived into the inbox; durable on return."""
         for message in messages:
-            if not self.inbox.knows(message.id):
-                await self._take(message)
+            await self._take(message)
         await self.inbox.durable()  # for repeats, too: they may not be on disk yet
 
     def refuse(self, reason: str) -> None:
@@ -90,6 +89,8 @@ class Subscription:
     async def _take(self, message: Message) -> None:
         topic = self.interest.topic
         key = await self._keys.of_bodies(topic, message.day)
+        if self.inbox.knows(message.id):  # perhaps since: another copy may have waited for the key as well
+            return
         try:
             content = open_body(key, message)
             check_values(topic, content.values)

@@ -14,6 +14,7 @@ from hushcast_runtime.store import Change, Records, Store
 
 _KIND = "intake"
 _SCAN = 15  # records read at once
+_COUNT = 8  # bytes at the end of a key
 _decode: Callable[[bytes], Message] = decoder(Message, "message", 512 * 1024)
 
 
@@ -30,12 +31,13 @@ class Accepted:
         """Return the keys of what a restart interrupted."""
         async for key, value in Records(self._store, _KIND, at_once=_SCAN):
             self._keep(key, len(_decode(value).body))
+            self._count = max(self._count, int.from_bytes(key[-_COUNT:], "big"))  # no key is given twice
         return list(self._reserved)
 
     async def take(self, message: Message) -> bytes:
         """Put a message on disk; return its key once it is there."""
         self._count += 1
-        key = message.id + self._count.to_bytes(8, "big")
+        key = message.id + self._count.to_bytes(_COUNT, "big")
         self._keep(key, len(message.body))
         await self._store.write(Change(_KIND, key, encode(message)))
         return key

@@ -28,7 +28,7 @@ FULL_PAUSE = 5.0
 _LABEL = "label"
 
 TakeListed = Callable[[Message], Awaitable[None]]
-"""Where the subscriber is a listed root: takes every new message that passes its relay."""
+"""Where the subscriber is a listed root: takes every message that passes its relay, repeats as well."""
 
 
 class Forwarding:
@@ -129,33 +129,41 @@ class Forwarding:
         Returns, once it is durable, the messages that have no route here, and whether there is no room for
         some: these must be brought again. The next hop need not wait for this relay's disk: should the relay
         die before it has written, it has acknowledged nothing, gets the messages again, and the next hop
-        knows their ids.
+        knows their ids. Nor is a repeat durable before: it may come while the message is still being written.
         """
         placed: list[tuple[Hop, Spooled]] = []
         unrouted: list[Message] = []
         changes: list[Change] = []
-        is_held = False
+        passing: list[Message] = []
+        is_held = is_repeat = False
         now = self._env.elapsed()
         for message in messages:
-            decision = await self._decide(message, previous, now, is_again)
+            decision = self._decide(message, previous, now, is_again)
             if decision.outcome is Outcome.UNROUTED:
                 unrouted.append(message)
+            is_repeat |= decision.outcome is Outcome.DUPLICATE
+            if decision.outcome is not Outcome.LOOP:
+                passing.append(message)
             if decision.sends:
                 spare = 0 if settle is None else len(message.body)
                 ways, more = self._placing.place(decision.sends, self._peers.away, spare)
                 is_held |= more
                 placed += self._spool.take(ways, changes)
-        if settle is not None and not is_held and (settled := settle(not unrouted)) is not None:
-            changes.append(settled)
+        # The router has noted what is sent: nothing may be waited for before it is.
         self._peers.enqueue(placed)
-        if changes or settle is not None:
-            await self._store.write(*changes)
+        if changes:
+            self._store.write_soon(*changes)
+        for message in passing:
+            await self._take_listed(message)
+        settled = None if settle is None or is_held else settle(not unrouted)
+        if changes or is_repeat or settle is not None:
+            await self._store.write(*([settled] if settled is not None else []))
         if previous != ORIGIN and (debt := self._rate_limiter.debt(previous, (hop for hop, _ in placed))):
             self._counters.add("links_slowed")
             await trio.sleep(debt)
         return unrouted, is_held
 
-    async def _decide(self, message: Message, previous: bytes, now: float, is_again: bool) -> Decision:
+    def _decide(self, message: Message, previous: bytes, now: float, is_again: bool) -> Decision:
         try:
             decision = self._router.route(message, previous, now)
         except DecodeError:
@@ -175,8 +183,6 @@ class Forwarding:
         )
         if decision.outcome in _COUNTED:
             self._counters.add(_COUNTED[decision.outcome])
-        if decision.outcome not in (Outcome.LOOP, Outcome.DUPLICATE):
-            await self._take_listed(message)
         return decision
 
     def entry(self, message: Message) -> tuple[bytes, ...]:

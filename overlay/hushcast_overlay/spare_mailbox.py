@@ -129,4 +129,5 @@ class SpareMailbox:
             log.info("a spare mailbox is not published", reason=str(error))
             self._drop(spare)
         else:
-            self._ready = spare
+            if not spare.scope.cancel_called:  # it was found in the turn in which it was dropped
+                self._ready = spare

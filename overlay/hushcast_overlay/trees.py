@@ -63,13 +63,13 @@ class Trees:
     async def mend(self, route: Route, planned: Planned) -> bool:
         """Bring an installation's tree in step with the roster, and put suspects where they harm nobody.
 
-        Whose seat changed has to confirm. Returns whether any did; none does where the relays are not held.
+        Whose seat changed has to confirm. Returns whether any did. Raises what `Shards.find` does.
         """
-        tree, root = planned.installation.tree, planned.installation.root
         installation = planned.installation
-        near = self._shards.of(installation.day, installation.trunk, installation.copy)
-        if near is None or isinstance(root, ListedRoot):
+        if isinstance(installation.root, ListedRoot):
             return False
+        tree = installation.tree
+        near = await self._shards.find(installation.day, installation.trunk, installation.copy)
         seating = near.seating()
         suspects = route.coverage.shunned(seating.listed)
         in_step = seating.listed.keys() <= tree.parents.keys() <= seating.kept

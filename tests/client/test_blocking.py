@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,36 @@ async def test_an_error_in_the_loop_leaves_the_message_for_later(world: World) -
     with pytest.raises(ValueError, match="1"):
         await trio.to_thread.run_sync(fails)
     assert await trio.to_thread.run_sync(works) == "1"
+
+
+@in_thread
+@pytest.mark.parametrize("goes_on", [True, False])
+async def test_a_message_that_comes_in_the_moment_of_an_interrupt_is_not_passed_over(
+    world: World, monkeypatch: pytest.MonkeyPatch, goes_on: bool
+) -> None:
+    await world.put("1", "2", "3")
+
+    def interrupt(future: Future[object], timeout: float | None = None) -> None:
+        wait([future])  # it is there, and nobody has it yet
+        raise KeyboardInterrupt
+
+    def interrupted(call: Callable[[], object]) -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(Future, "result", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                call()
+
+    def script() -> list[str]:
+        with hushcast.connect_sync(world.socket) as daemon, daemon.subscribe("t") as messages:
+            texts = [next(iter(messages)).text]
+            interrupted(lambda: next(iter(messages)))
+            messages.done()  # with what it got
+            if goes_on:
+                texts += [event.text for event in (messages.next_event(5) for _ in range(2))]  # type: ignore[union-attr]
+        return texts
+
+    assert await trio.to_thread.run_sync(script) == (["1", "2", "3"] if goes_on else ["1"])
+    assert await world.acknowledged() == (3 if goes_on else 1)
 
 
 @in_thread

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import pytest
+import trio
 from world import World
 
 import hushcast
 from hushcast.messages import WINDOW
+from hushcast_local import feeding
 from hushcast_local.settings import InboxSection
 
 
@@ -58,6 +60,19 @@ async def test_a_program_may_leave_a_message_for_later(world: World) -> None:
             assert await take(messages, 2) == ["1", "2"]
             messages.undone()
         assert await again(world, 1) == ["2"]
+
+    await world.run(program)
+
+
+async def test_whoever_leaves_messages_for_later_gets_the_next_all_the_same(world: World) -> None:
+    async def program() -> None:
+        texts = [str(number) for number in range(WINDOW + 1)]
+        await world.put(*texts)
+        async with hushcast.connect(world.socket) as daemon, daemon.subscribe("t") as messages:
+            for text in texts:
+                assert (await messages.next_event(5)).text == text  # type: ignore[union-attr]
+                messages.undone()
+        assert await world.acknowledged() == 0
 
     await world.run(program)
 
@@ -118,6 +133,31 @@ async def test_a_daemon_that_is_restarted_is_waited_for(world: World) -> None:
             await world.put("3")
             assert await take(messages, 1) == ["3"], "neither lost nor again what came before"
         assert await world.acknowledged() == 3
+
+    await world.run(program)
+
+
+async def test_a_daemon_is_waited_for_longer_than_a_call_may_take(world: World) -> None:
+    async def program() -> None:
+        await world.put("1")
+        async with (
+            hushcast.connect(world.socket, timeout=0.5) as daemon,
+            daemon.subscribe("t") as messages,
+            anyio.create_task_group() as tasks,
+        ):
+            assert await take(messages, 1) == ["1"]
+            await world.stop()
+            assert isinstance(await messages.next_event(), hushcast.Disconnected)
+
+            async def come_back() -> None:
+                with pytest.raises(hushcast.TimedOut):
+                    await daemon.status()  # so long was it away
+                await world.start_again()
+                await world.put("2")
+
+            tasks.start_soon(come_back)
+            assert isinstance(await messages.next_event(), hushcast.Reconnected)
+            assert await take(messages, 1) == ["2"]
 
     await world.run(program)
 
@@ -210,6 +250,39 @@ async def test_a_subscription_that_was_begun_anew_counts_from_1(world: World) ->
     await world.run(program)
 
 
+@pytest.mark.parametrize("mode", ["automatic", "manual"])
+async def test_a_daemon_that_lost_its_state_is_subscribed_to_again(
+    world: World, mode: Literal["automatic", "manual"]
+) -> None:
+    async def program() -> None:
+        await world.put("1", "2")
+        async with (
+            hushcast.connect(world.socket) as daemon,
+            daemon.subscribe("t", acknowledge=mode) as messages,
+        ):
+            assert await take(messages, 2) == ["1", "2"]
+            await world.stop()
+            world.daemon.store = type(world.daemon.store)()
+            await world.start_again()
+            assert isinstance(await messages.next_event(), hushcast.Disconnected)
+            assert isinstance(await messages.next_event(), hushcast.Reconnected)
+            await world.put("new")
+            assert await take(messages, 1) == ["new"]
+
+    await world.run(program)
+
+
+async def test_a_cursor_that_a_new_subscription_has_not_come_to_leaves_none_behind(world: World) -> None:
+    async def program() -> None:
+        async with hushcast.connect(world.socket) as daemon:
+            with pytest.raises(hushcast.Refusal, match="not yet to 5"):
+                async with daemon.subscribe("t", since=5):
+                    pass
+            assert await daemon.subscriptions() == []
+
+    await world.run(program)
+
+
 async def test_the_end_of_a_subscription_ends_its_listeners(world: World) -> None:
     async def program() -> list[str]:
         async with hushcast.connect(world.socket) as daemon, daemon.subscribe("t") as messages:
@@ -265,6 +338,39 @@ async def test_coverage_is_an_event(world: World) -> None:
             return await messages.next_event()
 
     assert isinstance(await world.run(program), hushcast.Coverage)
+
+
+async def test_a_slow_reader_of_coverage_gets_what_came_before_the_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feeding, "COVERAGE_EVERY", 0.01)
+    coverage, looked = world.daemon.service.coverage, trio.Event()
+
+    def look(*asked: Any) -> list[dict[str, Any]]:
+        if not (found := coverage(*asked)):
+            looked.set()  # there is nothing to tell of any more
+        return found
+
+    monkeypatch.setattr(world.daemon.service, "coverage", look)
+
+    async def sent() -> None:
+        (listener,) = (await world.daemon.hold("t")).inbox._listeners
+        while listener.position < WINDOW:  # noqa: ASYNC110
+            await trio.sleep(0.01)
+
+    async def program() -> list[hushcast.Event]:
+        async with (
+            hushcast.connect(world.socket) as daemon,
+            daemon.subscribe("t", coverage=True) as messages,
+        ):
+            await world.put(*map(str, range(WINDOW)))
+            await world.do(sent)
+            await daemon.unsubscribe("t")
+            await world.do(looked.wait)
+            return [event async for event in messages.events()]
+
+    events = await world.run(program)
+    assert sum(isinstance(event, hushcast.Message) for event in events) == WINDOW
 
 
 async def test_waiting_ends_when_it_was_to_and_loses_nothing(world: World) -> None:

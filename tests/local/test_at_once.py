@@ -10,15 +10,20 @@ from typing import Any
 
 import pytest
 import trio
-from fake_daemon import FakeDaemon
+from fake_carrier import FakeCarrier
+from fake_daemon import NETWORK, FakeDaemon
 from small_network import BEGIN, ONE, until
 
-from hushcast.words import End, Hello, Status, Subscribe, encode_line
+from hushcast.words import Answer, Delivered, End, Hello, Lost, Status, Subscribe, encode_line
+from hushcast_local.feeding import Feeding
+from hushcast_local.settings import InboxSection
 from hushcast_local.subscription import kept
-from hushcast_protocol.content.bodies import Content
-from hushcast_protocol.content.messages import MAX_PAYLOAD
-from hushcast_protocol.content.predicates import parse_where
+from hushcast_protocol.content.bodies import Content, compose
+from hushcast_protocol.content.messages import MAX_PAYLOAD, Message
+from hushcast_protocol.content.predicates import MAX_TAGS, parse_where
+from hushcast_protocol.content.tokens import token, topic_key
 from hushcast_protocol.content.topics import Interest, make_topic
+from hushcast_runtime.carrier import Handover
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.lines import Lines
 from hushcast_runtime.store import MemoryStore
@@ -34,12 +39,15 @@ class SlowReads(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self.seconds = 0.0
+        self.seconds_behind = 0.0  # in which what was read may go
 
     async def scan(
         self, kind: str, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
     ) -> list[tuple[bytes, bytes]]:
         await trio.sleep(self.seconds)
-        return await super().scan(kind, prefix, after, limit)
+        found = await super().scan(kind, prefix, after, limit)
+        await trio.sleep(self.seconds_behind)
+        return found
 
 
 async def left(store: MemoryStore) -> list[bytes]:
@@ -184,4 +192,106 @@ async def test_an_application_that_leaves_while_a_topic_is_ended_leaves_none_of_
         store.seconds = 0.0
         assert await kept(store) == []
         assert await left(store) == []
+        daemon.stop()
+
+
+async def test_messages_that_are_removed_while_those_before_them_are_read_are_told_once(
+    daemon: FakeDaemon,
+) -> None:
+    """Retention overtakes a reader in the middle of a read; then its connection breaks, and it comes back."""
+    assert isinstance(daemon.store, SlowReads)
+    heard: list[Answer] = []
+
+    async def tell(*answers: Answer) -> None:
+        heard.extend(answers)
+
+    async def listen(since: int) -> None:
+        with trio.move_on_after(60):
+            await Feeding(Subscribe(ONE.name, since=since, request=1), tell).run(daemon.service)
+
+    async with trio.open_nursery() as nursery:
+        await daemon.start(nursery)
+        subscription = await daemon.hold(ONE.name)
+        subscription.inbox.retention = InboxSection(max_bytes=1024**2)
+        for _ in range(5):
+            await daemon.put(ONE.name, bytes(200_000))
+        daemon.store.seconds_behind = 59.0
+        nursery.start_soon(listen, 0)
+        await trio.sleep(1)
+        for _ in range(7):
+            await daemon.put(ONE.name, bytes(200_000))
+        await trio.sleep(60)
+        daemon.store.seconds_behind = 0.0
+        assert [told.cursor for told in heard if isinstance(told, Delivered)] == [1, 2, 3, 4, 5]
+        await listen(max(told.cursor for told in heard if isinstance(told, Delivered | Lost)))
+        assert [told.cursor for told in heard if isinstance(told, Delivered)] == [
+            1,
+            2,
+            3,
+            4,
+            5,
+            8,
+            9,
+            10,
+            11,
+            12,
+        ]
+        assert [(told.count, told.cursor) for told in heard if isinstance(told, Lost)] == [(2, 7)]
+        daemon.stop()
+
+
+async def test_a_message_that_is_taken_back_as_its_last_try_ends_is_not_given_up(
+    daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = trio.Event()
+
+    async def hand_over(carrier: FakeCarrier, message: Message, handover: Handover, *_: object) -> None:
+        await tried.wait()
+        handover.note_failure("nobody gave a receipt")
+
+    monkeypatch.setattr(FakeCarrier, "hand_over", hand_over)
+    async with trio.open_nursery() as nursery:
+        await daemon.start(nursery)
+        publication = await daemon.service.enqueue(ONE, Content(b"x"))
+        calendar = daemon.network.calendar
+        await daemon.env.sleep_until(calendar.lapse(calendar.day(BEGIN)) + 1)
+        tried.set()
+        assert await daemon.service.cancel(publication.id) == ONE.name
+        await trio.sleep(1)
+        assert daemon.service.outbox() == []
+        assert await daemon.store.scan("outbox-state") == []
+        daemon.stop()
+
+
+async def test_copies_that_come_while_their_topics_key_is_made_are_one_message(daemon: FakeDaemon) -> None:
+    async with trio.open_nursery() as nursery:
+        await daemon.start(nursery)
+        subscription = await daemon.hold(ONE.name)
+        day = daemon.network.calendar.day(BEGIN) - 1  # whose key nobody has asked for
+        key = topic_key(ONE, NETWORK, day)
+        message = compose(key, day, (token(key),), Content(b"x"), daemon.env.randomness)
+        async with trio.open_nursery() as relays:
+            relays.start_soon(subscription.take, [message])
+            relays.start_soon(subscription.take, [message])
+        reported = subscription.recent.heard(daemon.env.now(), 0.0)
+        assert [heard.id for heard in reported] == [message.id]
+        daemon.stop()
+
+
+async def test_a_subscription_with_more_tags_than_a_message_has_room_for_is_probed(
+    daemon: FakeDaemon,
+) -> None:
+    topic = make_topic("wide", ["a:0..65535", "b:0..65535", "c:0..65535", "d:0..65535"])
+    tags = ", ".join(f"{number:032x}" for number in range(MAX_TAGS))
+    async with trio.open_nursery() as nursery:
+        await daemon.start(nursery)
+        wanted = Interest(topic, parse_where(f"tags [{tags}]", topic.attributes))
+        feed = await daemon.service.subscribe(wanted)
+        await trio.sleep(3600)
+        (described,) = daemon.service.coverage(topic)
+        assert described["probes"] > 0
+        await daemon.service.enqueue(topic, Content(b"x"), tags=[f"{1:032x}"])
+        arrival = await feed.next()
+        assert isinstance(arrival, tuple)
+        assert arrival[1].payload == b"x"
         daemon.stop()

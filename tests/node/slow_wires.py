@@ -19,10 +19,12 @@ class SlowListener(MemoryListener):
         self._wires = network
         self._fails = network.fails
         self._published_after = network.published_after
+        self.is_found = trio.Event()
         self.tor_is_gone = trio.Event()
 
     async def published(self) -> None:
-        await trio.sleep(self._published_after)
+        with trio.move_on_after(self._published_after):
+            await self.is_found.wait()
         if self._fails:
             raise TransportError("tor has not published the onion service in time")
 

@@ -151,6 +151,21 @@ async def test_after_a_restart_mailboxes_are_the_same_and_tomorrows_comes_back_l
         await assert_each_once(ear, [b"while away", *sent])
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_after_a_restart_the_tree_of_today_is_mended_as_before(restarts: bool) -> None:
+    async with cut_network() as net:
+        subscriber = net.clients[0]
+        day, before = net.today, (await subscriber.listen()).feed.nodes
+        if restarts:
+            await subscriber.restart()
+        (planned,) = subscriber.route().on(day)
+        await net.relay(next(iter(planned.installation.tree.parents))).stop()  # for good
+        await trio.sleep(9 * EPOCH)
+        assert net.today == day
+        (described,) = subscriber.daemon.service.subscriptions()
+        assert described["nodes"] == before - 1
+
+
 async def test_who_is_away_over_midnight_gets_what_was_published_then() -> None:
     async with cut_network() as net:
         subscriber, publisher = net.clients

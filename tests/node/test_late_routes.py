@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 import trio
-from small_network import ONE, TWO, SmallNetwork, small_network, until
+from small_network import ONE, TWO, SmallNetwork, derive, small_network, until
 
-from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.bodies import Content, compose
+from hushcast_protocol.content.tokens import token
 from hushcast_protocol.overlay import late_routes
+from hushcast_protocol.overlay.frames import Drop, Receipt
 from hushcast_protocol.overlay.late_routes import WAIT
 
 LONG = 4 * 3600  # seconds of an epoch, so long that no tree is mended during a test
@@ -37,6 +39,24 @@ async def test_it_arrives_though_its_origins_were_killed_meanwhile() -> None:
             await relay.restart()
         ear = await net.clients[0].listen()
         assert await ear.hears(1) == [b"early"]
+
+
+async def test_it_may_be_dropped_again_at_an_origin_that_was_killed_meanwhile() -> None:
+    async with small_network(relays=2, clients=2, epoch=LONG) as net:
+        origin = net.relays[0]
+        day = net.calendar.day(net.now)
+        key = derive(ONE, net.net.id, day)
+        message = compose(key, day, (token(key),), Content(b"early"), net.env.randomness)
+        for _ in range(2):
+            await origin.restart()
+            channel = await net.knock(origin)
+            await channel.send(Drop(message, None))
+            assert await channel.one(60) == Receipt("accepted")
+            await channel.aclose()
+        await net.drop_at(origin, TWO, Content(b"to nobody"))
+        first, second = net.clients
+        assert await (await first.listen()).hears(1) == [b"early"]
+        assert (await second.listen()).feed.nodes == len(net.relays)
 
 
 async def test_it_waits_for_its_own_topic_and_not_for_ever() -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
+
 import pytest
 import trio
 from hanging_disk import Disk
-from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
+from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, derive, small_network, until
 
+from hushcast_protocol.base.hop import MAX_LINKS_A_PEER
 from hushcast_protocol.base.secrets import TopicSecret
-from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.predicates import parse_where
+from hushcast_protocol.content.tokens import token
 from hushcast_protocol.content.topics import Interest, make_topic
+from hushcast_protocol.overlay.frames import Ack, Forward
+from hushcast_protocol.overlay.profile import PAPER
 
 
 async def publish_some(node: Node, payloads: list[bytes]) -> None:
@@ -265,3 +271,51 @@ async def test_the_next_hop_does_not_wait_for_a_relays_disk_and_an_acknowledgeme
         assert relay.count("messages_received") == received + 1
         await trio.sleep(EPOCH_SECONDS)
         assert ear.payloads == [b"x"]
+
+
+async def test_a_repeat_is_not_acknowledged_either_before_a_relay_has_it_on_disk() -> None:
+    async with small_network(origins=1) as net:
+        subscriber = net.clients[0]
+        (await subscriber.daemon.service.subscribe(Interest(ONE))).close()
+        (planned,) = subscriber.route().planned.values()
+        below, top = next((key, above) for key, above in planned.installation.tree.parents.items() if above)
+        await subscriber.stop()
+        relay, origin = net.relay(top), net.relay(below)
+        disk = relay.store = Disk(relay.store)
+        await relay.restart()
+        disk.hang()
+        await net.drop_at(origin, ONE, Content(b"x"))
+        await trio.sleep(1)
+        await origin.restart()  # it hands the message in again
+        await trio.sleep(5)
+        assert relay.count("messages_received") == 2
+        await relay.stop()
+        disk.lose()
+        await relay.start()
+        await subscriber.start()
+        assert await (await subscriber.listen()).hears(1) == [b"x"]
+
+
+async def test_what_a_listed_root_is_still_taking_is_forwarded_though_its_link_ends() -> None:
+    """As published a relay takes messages for itself, too; its disk hangs, and a previous hop links anew."""
+    async with small_network(relays=3, **asdict(replace(PAPER, depth=1))) as net:
+        relay, other, previous = net.relays
+        disk = relay.store = Disk(relay.store)
+        await relay.restart()
+        ears = [await node.listen() for node in (relay, other)]
+        day = net.calendar.day(net.now)
+        key = derive(ONE, net.net.id, day)
+        message = compose(key, day, (token(key),), Content(b"x"), net.env.randomness)
+        assert previous.identity is not None
+        us = previous.identity.seed
+        disk.hang()
+        links = [await net.knock(relay, us)]
+        await links[0].send(Forward(message))
+        await trio.sleep(1)
+        links += [await net.knock(relay, us) for _ in range(MAX_LINKS_A_PEER)]  # the oldest ends
+        await trio.sleep(1)
+        disk.turn()
+        await links[-1].send(Forward(message))
+        assert await links[-1].one(5) == Ack(1, ())
+        for ear in ears:
+            assert await ear.hears(1) == [b"x"]

@@ -216,6 +216,24 @@ async def test_one_that_is_not_published_yet_is_not_taken() -> None:
         assert await works(net)
 
 
+async def test_one_that_is_found_in_the_turn_in_which_it_is_closed_is_not_taken() -> None:
+    async with world() as net:
+        (subscriber,) = net.clients
+        await spare_address(net)
+        for _ in range(20):  # which of two tasks goes first in a turn is drawn
+            spare(subscriber).renew()
+            await trio.sleep(1)
+            (address,) = net.mailboxes
+            listener = net.wires.listeners[address]
+            assert isinstance(listener, SlowListener)
+            listener.is_found.set()
+            spare(subscriber).renew()
+            await trio.sleep(1)
+            if spare(subscriber).is_ready:
+                break
+        assert await works(net)
+
+
 async def test_it_does_not_come_back_with_the_other_mailboxes_when_tor_does() -> None:
     async with world() as net:
         (subscriber,) = net.clients
