@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal, Protocol
 
 import trio
@@ -88,6 +89,7 @@ class ServerLink:
         self._numbers = 0
         self._awaited: dict[int, _Awaited] = {}
         self._receivers: dict[int, Receiver] = {}
+        self._acknowledging: dict[int, Acknowledge] = {}  # what each receiver said last, until it is written
         self.state: LinkState = "not reached"
         self._is_told = False
 
@@ -119,9 +121,12 @@ class ServerLink:
         return number, answer
 
     def acknowledge(self, number: int, acknowledged: Acknowledge) -> None:
-        """Pass on what a receiver has; one too many is left out, for the next says the same."""
-        if self._writer is not None and number in self._receivers and not self._writer.is_full:
-            self._writer.post(Acknowledged(number, acknowledged.number, acknowledged.proof))
+        """Pass on what a receiver has; while one waits to be written, the next takes its place."""
+        if self._writer is None or number not in self._receivers:
+            return
+        if number not in self._acknowledging:
+            self._writer.post_later(partial(self._acknowledgement, number))
+        self._acknowledging[number] = acknowledged
 
     def detach(self, number: int) -> None:
         """Tell the server that a receiver is gone."""
@@ -209,6 +214,7 @@ class ServerLink:
 
     def _end(self) -> None:
         self._writer = None
+        self._acknowledging.clear()
         for awaited in self._awaited.values():
             awaited.over.set()
         receivers, self._receivers = self._receivers, {}
@@ -235,6 +241,10 @@ class ServerLink:
         if awaited.answer is None:
             raise TransportError("the server did not answer")
         return awaited.answer
+
+    def _acknowledgement(self, number: int) -> Acknowledged | None:
+        last = self._acknowledging.pop(number, None)
+        return Acknowledged(number, last.number, last.proof) if last is not None else None
 
     def _fault(self, text: str) -> PeerError:
         self._counters.add("server_faults")

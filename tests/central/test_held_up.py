@@ -1,0 +1,35 @@
+"""The server is slow: what users say and take back meanwhile holds up nobody else, and holds no room."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from small_central import hears, small_central
+from small_network import until
+
+from hushcast_protocol.central.frames import Acknowledge, Done
+from hushcast_runtime import writing
+from hushcast_runtime.transports import memory
+
+
+async def test_a_user_that_acknowledges_without_end_does_not_end_the_link_of_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory, "MAX_IN_FLIGHT", 1000)
+    monkeypatch.setattr(writing, "MAX_POSTED", 50)
+    async with small_central() as network:
+        ear, flood = await network.subscriber(), await network.subscriber()
+        network.server.gate.shut()
+        for _ in range(10):
+            await flood.connection.say(*[Acknowledge(0, bytes(16))] * 50)
+            await trio.sleep(0.1)
+        person = network.person("subscribe")
+        connection = await network.connect(network.deliveries)
+        await connection.say(person.introduce())
+        await trio.sleep(1)
+        network.server.gate.open()
+        assert await connection.hear() == Done("accepted", None)
+        message = await network.published()
+        await until(hears(ear, message))
+        assert not ear.closed
+        assert network.deliveries.count("links_failed") == 0
