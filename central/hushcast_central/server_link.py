@@ -63,11 +63,12 @@ class Receiver(Protocol):
 
 
 class _Awaited:
-    """An answer, once it is there; none if the link ended."""
+    """What a user asked, and the answer, once it is there; none if the link ended."""
 
-    __slots__ = ("answer", "over")
+    __slots__ = ("answer", "over", "what")
 
-    def __init__(self) -> None:
+    def __init__(self, what: Asked) -> None:
+        self.what = what
         self.over = trio.Event()
         self.answer: Factor | Done | Attached | None = None
 
@@ -231,9 +232,9 @@ class ServerLink:
             raise TransportError("the server is not there")
         if len(self._awaited) >= MAX_REQUESTS:
             raise Refusal("quota")
-        awaited = self._awaited[number] = _Awaited()
+        awaited = self._awaited[number] = _Awaited(what)
         try:
-            writer.post(Request(number, what))
+            writer.post_later(partial(self._request, number))
             with trio.move_on_after(ANSWER_WITHIN):
                 await awaited.over.wait()
         finally:
@@ -241,6 +242,11 @@ class ServerLink:
         if awaited.answer is None:
             raise TransportError("the server did not answer")
         return awaited.answer
+
+    def _request(self, number: int) -> Request | None:
+        """Make a request whose turn to be written has come; none where nobody waits for its answer."""
+        awaited = self._awaited.get(number)
+        return Request(number, awaited.what) if awaited is not None else None
 
     def _acknowledgement(self, number: int) -> Acknowledged | None:
         last = self._acknowledging.pop(number, None)

@@ -7,6 +7,7 @@ import trio
 from small_central import hears, small_central
 from small_network import until
 
+from hushcast_central import server_link
 from hushcast_protocol.central.frames import Acknowledge, Done
 from hushcast_runtime import writing
 from hushcast_runtime.transports import memory
@@ -33,3 +34,21 @@ async def test_a_user_that_acknowledges_without_end_does_not_end_the_link_of_all
         await until(hears(ear, message))
         assert not ear.closed
         assert network.deliveries.count("links_failed") == 0
+
+
+async def test_requests_of_users_who_gave_up_do_not_wait_for_the_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory, "MAX_IN_FLIGHT", 1000)
+    monkeypatch.setattr(server_link, "ANSWER_WITHIN", 5.0)
+    async with small_central() as network:
+        network.server.gate.shut()
+        for _ in range(20):
+            connection = await network.connect(network.deliveries)
+            await connection.say(network.person("subscribe").introduce())
+            assert isinstance(await connection.hear(), Done)
+            await connection.close()
+        network.server.gate.open()
+        await network.pong(network.deliveries)
+        await trio.sleep(5)
+        assert 0 < network.server.count("introductions") < 10, "those that were on their way"
