@@ -6,9 +6,11 @@ import pytest
 import trio
 from small_central import hears, small_central
 from small_network import until
+from test_central_hostile import hostile
 
 from hushcast_central import server_link
-from hushcast_protocol.central.frames import Acknowledge, Done
+from hushcast_protocol.central import proofs
+from hushcast_protocol.central.frames import Acknowledge, Detach, Done, Ping, Pong, Request
 from hushcast_runtime import writing
 from hushcast_runtime.transports import memory
 
@@ -52,3 +54,15 @@ async def test_requests_of_users_who_gave_up_do_not_wait_for_the_server(
         await network.pong(network.deliveries)
         await trio.sleep(5)
         assert 0 < network.server.count("introductions") < 10, "those that were on their way"
+
+
+async def test_an_attachment_that_is_taken_back_at_once_is_none() -> None:
+    async with small_central() as network:
+        proxy = await hostile(network)
+        person, attachment, _ = await proxy.subscriber()
+        await proxy.connection.say(Detach(attachment))
+        attach = Request(100, proofs.attach(person.pseudonym, person.secret))
+        await proxy.connection.say(attach, Detach(100), Ping())
+        heard = [await proxy.hear() for _ in range(2)]
+        assert Pong(0, True) in heard
+        assert network.server.daemon.status()["attached"] == 0
