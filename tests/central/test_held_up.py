@@ -9,8 +9,8 @@ from small_network import until
 from test_central_hostile import hostile
 
 from hushcast_central import server_link
-from hushcast_protocol.central import proofs
-from hushcast_protocol.central.frames import Acknowledge, Detach, Done, Ping, Pong, Request
+from hushcast_protocol.central import proofs, register
+from hushcast_protocol.central.frames import Acknowledge, AskFactor, Detach, Done, Ping, Pong, Request
 from hushcast_runtime import writing
 from hushcast_runtime.transports import memory
 
@@ -66,3 +66,18 @@ async def test_an_attachment_that_is_taken_back_at_once_is_none() -> None:
         heard = [await proxy.hear() for _ in range(2)]
         assert Pong(0, True) in heard
         assert network.server.daemon.status()["attached"] == 0
+
+
+async def test_who_gives_way_to_others_is_not_attached_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(register, "MAX_PSEUDONYMS", 4)
+    async with small_central() as network:
+        connection = (await hostile(network)).connection
+        for number in range(12):
+            person = network.person("subscribe")
+            attach = proofs.attach(person.pseudonym, person.secret)
+            await connection.say(Request(2 * number, AskFactor(person.introduce().sealed)))
+            await trio.sleep(1)
+            await connection.say(Request(2 * number + 1, attach))
+            await trio.sleep(1)
+        status = network.server.daemon.status()
+        assert (status["pseudonyms"], status["attached"]) == (4, 4)
