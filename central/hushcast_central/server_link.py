@@ -139,15 +139,14 @@ class ServerLink:
         backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, self._env.randomness)
         while True:
             try:
-                if await self._live():
-                    backoff.reset()
+                await self._live(backoff)
             except (PeerError, TransportError) as error:
                 self._counters.add("server_faults" if isinstance(error, PeerError) else "links_failed")
                 log.debug("the server was not reached, or its link broke", reason=str(error))
             await trio.sleep(backoff.next())
 
-    async def _live(self) -> bool:
-        """Open the link and take what comes until it ends; return whether the server said anything."""
+    async def _live(self, backoff: Backoff) -> None:
+        """Open the link and take what comes until it ends; pauses begin anew once the server has spoken."""
         link = Link.initiate(
             self._network.id, self._network.server, self._env.randomness, MAX_CENTRAL_FRAME, self._seed
         )
@@ -158,32 +157,28 @@ class ServerLink:
         except (PeerError, TransportError):
             self._note("not reached")
             raise
-        has_answered = False
         try:
-            has_answered = await self._talk(channel)
+            await self._talk(channel, backoff)
         finally:
-            self._note("not reached" if has_answered or self.is_open else "not listed")
+            self._note("not reached" if self.is_open else "not listed")
             self._end()
             await channel.aclose()
-        return has_answered
 
-    async def _talk(self, channel: Channel[FromServer]) -> bool:
+    async def _talk(self, channel: Channel[FromServer], backoff: Backoff) -> None:
         writer = Writer(channel, self._spawn)
         writer.post(Ping())
-        has_answered = False
         with writer.scope as scope:
             scope.deadline = trio.current_time() + SILENT
             while batch := await channel.receive():
                 scope.deadline = trio.current_time() + SILENT
-                if not has_answered:
-                    has_answered = True
+                if not self.is_open:
+                    backoff.reset()
                     self._counters.add("links_opened")
                     self._writer = writer
                     self._note("open")
                     self._spawn(self._show_life, writer)
                 for frame in batch:
                     self._take(frame)
-        return has_answered
 
     def _note(self, state: LinkState) -> None:
         if state == self.state and self._is_told:
