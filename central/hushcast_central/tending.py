@@ -42,15 +42,18 @@ class Tending:
         return self._env.uniform(0.0, min(ATTACH_WITHIN, self._calendar.grace / 2))
 
     async def run(self, receiver: Receiver, pseudonym: Pseudonym, pause: float) -> None:
-        """Receive by a pseudonym, from `pause` seconds on, until its day is over or it is ending.
+        """Receive by a pseudonym, from `pause` seconds on, until it is forgotten or ending.
 
         Returns, too, where it came to nothing and another proxy may do better.
         """
         with pseudonym.scope:
             while True:
                 await trio.sleep(pause)
-                if pseudonym.is_ending or self._calendar.lapse(pseudonym.day) <= self._env.now():
+                if pseudonym.is_ending:
                     return
+                if self._calendar.lapse(pseudonym.day) <= self._env.now():
+                    pause = self.own_moment()  # it is forgotten soon, or the clock is wrong
+                    continue
                 pause = await self._receive(receiver, pseudonym)
                 if not pseudonym.held and len(self._links.of("deliveries")) > 1:
                     await trio.sleep(pause)
