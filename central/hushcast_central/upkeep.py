@@ -84,8 +84,8 @@ class Upkeep:
             await self._withdrawals.end(gone)
 
     async def _tend(self, receiver: Receiver, pseudonym: Pseudonym, pause: float) -> None:
-        await self._tending.run(receiver, pseudonym, pause)
-        if pseudonym.held or pseudonym.is_ending or receiver.pseudonyms.get(pseudonym.day) is not pseudonym:
+        gave_up = await self._tending.run(receiver, pseudonym, pause)
+        if not gave_up or pseudonym.is_ending or receiver.pseudonyms.get(pseudonym.day) is not pseudonym:
             return
         # Nobody answered when it was new: another one, at another proxy.
         receiver.avoided = pseudonym.proxy
