@@ -140,7 +140,7 @@ def summary(traces: Traces, paired: DataFrame | None = None, loaded: DataFrame |
     each = pairs(traces) if paired is None else paired
     wanted = each.groupBy("run").agg(F.count("*").alias("pairs"), F.count("seconds").alias("delivered"))
     conditional = _conditional(traces).groupBy("run").agg(F.count("*").alias("conditional"))
-    arrived = _of(traces.observations, "delivered").groupBy("run").agg(F.count("*").alias("arrivals"))
+    arrived = _arrivals(traces).groupBy("run").agg(F.count("*").alias("arrivals"))
     ideal = path_lengths(traces).groupBy("run").agg(F.sum(length).alias("ideal"))
     joined = told
     for part in (conditional, wanted, arrived, ideal, _of_loads(loads(traces) if loaded is None else loaded)):
@@ -164,6 +164,12 @@ def _subscriptions(traces: Traces) -> DataFrame:
     begun = whole.select("run", "topic", "node", "mailbox", F.col("time").alias("since"))
     ended = _of(traces.truths, "unsubscribed").select("run", "mailbox", F.col("time").alias("until"))
     return begun.join(ended, ["run", "mailbox"], "left").drop("mailbox")
+
+
+def _arrivals(traces: Traces) -> DataFrame:
+    """Return what arrived of messages: of a probe neither publishers nor inboxes know."""
+    messages = traces.truths.where("kind in ('published', 'delivered')").select("run", "message").distinct()
+    return _of(traces.observations, "delivered").join(messages, ["run", "message"], "left_semi")
 
 
 def _conditional(traces: Traces) -> DataFrame:

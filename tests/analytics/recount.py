@@ -51,7 +51,8 @@ def _deliveries(seen, told):
                 asked[one["node"], message["message"]] = began
     latencies = sorted(at[key] - began for key, began in asked.items() if key in at)
     kept = sum(one["kind"] == "delivered" for one in told)
-    arrivals = sum(one["kind"] == "delivered" for one in seen)
+    messages = {one["message"] for one in told if one["kind"] in ("published", "delivered")}  # no probes
+    arrivals = sum(one["kind"] == "delivered" and one["message"] in messages for one in seen)
     return {
         "publications": len(published),
         "subscriptions": len(subscribed),
