@@ -162,8 +162,9 @@ def _subscriptions(traces: Traces) -> DataFrame:
     """Return (run, topic, node, since, until) of subscriptions to all of a topic; `until` may be null."""
     whole = _of(traces.truths, "subscribed").join(_conditional(traces), ["run", "mailbox"], "left_anti")
     begun = whole.select("run", "topic", "node", "mailbox", F.col("time").alias("since"))
-    ended = _of(traces.truths, "unsubscribed").select("run", "mailbox", F.col("time").alias("until"))
-    return begun.join(ended, ["run", "mailbox"], "left").drop("mailbox")
+    ended = _of(traces.truths, "unsubscribed").select("run", "topic", "mailbox", F.col("time").alias("until"))
+    # By the topic, too: as published, a user of the central system has one pseudonym for all.
+    return begun.join(ended, ["run", "topic", "mailbox"], "left").drop("mailbox")
 
 
 def _arrivals(traces: Traces) -> DataFrame:

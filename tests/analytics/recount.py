@@ -29,7 +29,7 @@ def recount(directory):
 
 def _deliveries(seen, told):
     published = [one for one in told if one["kind"] == "published" and one["origins"]]
-    until = {one["mailbox"]: one["time"] for one in told if one["kind"] == "unsubscribed"}
+    until = {(one["topic"], one["mailbox"]): one["time"] for one in told if one["kind"] == "unsubscribed"}
     subscribed = [one for one in told if one["kind"] == "subscribed"]
     trees = [one for one in told if one["kind"] == "installed"]
     conditional = {one["mailbox"] for one in trees if set(one["tokens"]) != {one["tokens"][0]}}
@@ -46,7 +46,7 @@ def _deliveries(seen, told):
             if (
                 whole
                 and one["topic"] == message["topic"]
-                and one["time"] <= began <= until.get(one["mailbox"], began)
+                and one["time"] <= began <= until.get((one["topic"], one["mailbox"]), began)
             ):
                 asked[one["node"], message["message"]] = began
     latencies = sorted(at[key] - began for key, began in asked.items() if key in at)

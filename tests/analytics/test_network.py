@@ -99,6 +99,19 @@ def write(directory: Path, told: list[Truth], seen: list[Observation]) -> None:
     (directory / "all.observations.jsonl").write_text("".join(to_line(one) + "\n" for one in seen))
 
 
+def test_a_subscription_goes_on_where_another_one_under_its_name_ends(spark, tmp_path):
+    """As published, a user of the central system has one pseudonym for all that it subscribes to."""
+    told = [Truth("b", 1.0, 0, "subscribed", topic=topic, mailbox="pseudonym") for topic in "st"]
+    told.append(Truth("b", 2.0, 0, "unsubscribed", topic="s", mailbox="pseudonym"))
+    told += [
+        Truth("a", 3.0, 0, "published", topic=topic, message=f"on {topic}", origins=("r",), took=0.5)
+        for topic in "st"
+    ]
+    write(tmp_path, told, [])
+    found = [(row.message, row.node) for row in network.pairs(read_lines(spark, str(tmp_path))).collect()]
+    assert found == [("on t", "b")]
+
+
 def test_probes_are_no_messages_in_excess(spark, tmp_path):
     told = [Truth("b", 1.0, 0, "subscribed", topic="t", mailbox="box")]
     told += [
