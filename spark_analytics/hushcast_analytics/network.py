@@ -190,8 +190,11 @@ def _state(traces: Traces) -> DataFrame:
             ((F.max("day") + 1) * EPOCHS_A_DAY).alias("lapses"),  # half an epoch into the next day
         )
     )
-    ended = _of(traces.observations, "withdrawn").select(
-        "run", "node", "lease", F.col("epoch").alias("ended")
+    # Who withdraws says so until it is confirmed, and a relay notes each time.
+    ended = (
+        _of(traces.observations, "withdrawn")
+        .groupBy("run", "node", "lease")
+        .agg(F.min("epoch").alias("ended"))
     )
     held = taken.join(ended, ["run", "node", "lease"], "left").withColumn(
         "after", F.least("lapses", F.coalesce("ended", "lapses")) + 1

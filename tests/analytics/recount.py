@@ -105,7 +105,7 @@ def _relays(seen, told):
             begin = leases.get((node, one["lease"]), (one["epoch"],))[0]
             leases[node, one["lease"]] = begin, one["elements"], one["day"]
         if one["kind"] == "withdrawn":
-            ended[node, one["lease"]] = one["epoch"]
+            ended.setdefault((node, one["lease"]), one["epoch"])
     elements = defaultdict(Counter)
     for (node, lease), (begin, count, day) in leases.items():
         last = min((day + 1) * 24, ended.get((node, lease), math.inf))

@@ -125,6 +125,19 @@ def test_probes_are_no_messages_in_excess(spark, tmp_path):
     assert (row.arrivals, row.excess) == (3, pytest.approx(1 / 3))
 
 
+def test_a_lease_that_was_withdrawn_twice_was_held_once(spark, tmp_path):
+    told = [Truth("r", 0.0, 0, "started", role="relay")]
+    seen = [
+        Observation(
+            *("r", 1.0, 0, "installed"), lease="one", elements=3, day=0, next="box", mark="00", children=0
+        )
+    ]
+    seen += [Observation("r", at, 2, "withdrawn", lease="one") for at in (7200.0, 7300.0)]
+    write(tmp_path, told, seen)
+    (row,) = network.loads(read_lines(spark, str(tmp_path))).collect()
+    assert (row.leases, row.elements) == (1, 3)
+
+
 @pytest.mark.processes
 def test_figures_of_real_daemons_agree_with_a_recount(spark, tmp_path):
     directory = tmp_path / "testnet"
