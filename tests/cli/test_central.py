@@ -234,6 +234,19 @@ async def test_a_list_that_cannot_be_edited_is_left_to_people(server: Path) -> N
     assert "put it in by hand" in told.error
 
 
+async def test_a_proxy_that_cannot_write_what_it_gives_out_says_so(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    (state / "proxy.toml").mkdir()
+    file = tmp_path / "proxy.toml"
+    network = central_section(NETWORK, Address("127.0.0.1:1"), [])
+    file.write_text(f'role = "deliveries"\nstate = "{state}"\ntransport = "tcp"\n{network}')
+    outcome = await hushcast("central", "proxy", "run", "--config", file)
+    assert outcome.code == 2
+    assert outcome.stderr.endswith(f"hushcast: {state}/proxy.toml cannot be written: Is a directory\n")
+    assert "Traceback" not in outcome.stderr
+
+
 # Doctors
 
 
