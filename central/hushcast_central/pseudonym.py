@@ -78,6 +78,8 @@ class Pseudonym:
     """The server is being told to forget it."""
     is_done: bool = False
     """There is nothing left of it."""
+    leaving: set[bytes] = field(default_factory=set, repr=False)
+    """The tokens that the server was told to route no more, and has not confirmed: it may, or not."""
     turn: trio.Lock = field(default_factory=trio.Lock)
     """For who changes what the server holds."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)

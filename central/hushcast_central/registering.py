@@ -38,7 +38,7 @@ class Registering:
             for route, tokens in wanted:
                 if tokens <= pseudonym.held:
                     route.ready.set()
-        return pseudonym.held == set().union(*(tokens for _, tokens in wanted))
+        return not pseudonym.leaving and pseudonym.held == set().union(*(tokens for _, tokens in wanted))
 
     async def settle(self, talk: Conversation, receiver: Receiver, pseudonym: Pseudonym) -> None:
         """Tell the server what it has not confirmed; raise `Refusal` where it declines.
@@ -58,7 +58,8 @@ class Registering:
             for some in _parts(tokens - pseudonym.held):
                 if not await self._subscribe(talk, route, pseudonym, some):
                     return False
-        for some in _parts(pseudonym.held.difference(*(tokens for _, tokens in wanted))):
+        there = pseudonym.held | pseudonym.leaving
+        for some in _parts(there.difference(*(tokens for _, tokens in wanted))):
             if not await self._withdraw(talk, pseudonym, some):
                 return False
         await self.is_settled(receiver, pseudonym)
@@ -80,6 +81,7 @@ class Registering:
         if not self._is_done(pseudonym, request, answer):
             return False
         pseudonym.held.update(tokens)
+        pseudonym.leaving.difference_update(tokens)
         self._records.keep_soon(pseudonym)
         self._tracer.tell(told.Registered(route.topic, pseudonym.id, request.serial))
         if route.told is None:
@@ -88,11 +90,13 @@ class Registering:
         return True
 
     async def _withdraw(self, talk: Conversation, pseudonym: Pseudonym, tokens: tuple[bytes, ...]) -> bool:
+        pseudonym.held.difference_update(tokens)  # whoever wants them again asks for them
+        pseudonym.leaving.update(tokens)
         await self._count(pseudonym)
         request = await self._env.compute(pseudonym.credentials.withdraw, pseudonym.serial, tokens)
         if not self._is_done(pseudonym, request, (await talk.ask(request))[0]):
             return False
-        pseudonym.held.difference_update(tokens)
+        pseudonym.leaving.difference_update(tokens)
         self._records.keep_soon(pseudonym)
         return True
 

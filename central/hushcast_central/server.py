@@ -21,6 +21,7 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.central.frames import (
     MAX_CENTRAL_FRAME,
     Acknowledged,
+    Attach,
     Detach,
     FromProxy,
     Ping,
@@ -204,7 +205,10 @@ class CentralServer(ListeningDaemon):
             link.writer.post(Pong(0, True))
         else:
             await link.slots.acquire()
-            self._context.spawn(self._requests.answer, link, link.proxy, frame, link.slots)
+            if isinstance(frame.what, Attach):  # in its turn, and without a wait: the next may take it back
+                await self._requests.answer(link, link.proxy, frame, link.slots)
+            else:
+                self._context.spawn(self._requests.answer, link, link.proxy, frame, link.slots)
 
     async def _keep_time(self) -> None:
         calendar = self._parts.network.calendar

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal, Protocol
 
 import trio
@@ -62,11 +63,12 @@ class Receiver(Protocol):
 
 
 class _Awaited:
-    """An answer, once it is there; none if the link ended."""
+    """What a user asked, and the answer, once it is there; none if the link ended."""
 
-    __slots__ = ("answer", "over")
+    __slots__ = ("answer", "over", "what")
 
-    def __init__(self) -> None:
+    def __init__(self, what: Asked) -> None:
+        self.what = what
         self.over = trio.Event()
         self.answer: Factor | Done | Attached | None = None
 
@@ -88,6 +90,7 @@ class ServerLink:
         self._numbers = 0
         self._awaited: dict[int, _Awaited] = {}
         self._receivers: dict[int, Receiver] = {}
+        self._acknowledging: dict[int, Acknowledge] = {}  # what each receiver said last, until it is written
         self.state: LinkState = "not reached"
         self._is_told = False
 
@@ -119,9 +122,12 @@ class ServerLink:
         return number, answer
 
     def acknowledge(self, number: int, acknowledged: Acknowledge) -> None:
-        """Pass on what a receiver has; one too many is left out, for the next says the same."""
-        if self._writer is not None and number in self._receivers and not self._writer.is_full:
-            self._writer.post(Acknowledged(number, acknowledged.number, acknowledged.proof))
+        """Pass on what a receiver has; while one waits to be written, the next takes its place."""
+        if self._writer is None or number not in self._receivers:
+            return
+        if number not in self._acknowledging:
+            self._writer.post_later(partial(self._acknowledgement, number))
+        self._acknowledging[number] = acknowledged
 
     def detach(self, number: int) -> None:
         """Tell the server that a receiver is gone."""
@@ -133,15 +139,14 @@ class ServerLink:
         backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, self._env.randomness)
         while True:
             try:
-                if await self._live():
-                    backoff.reset()
+                await self._live(backoff)
             except (PeerError, TransportError) as error:
                 self._counters.add("server_faults" if isinstance(error, PeerError) else "links_failed")
                 log.debug("the server was not reached, or its link broke", reason=str(error))
             await trio.sleep(backoff.next())
 
-    async def _live(self) -> bool:
-        """Open the link and take what comes until it ends; return whether the server said anything."""
+    async def _live(self, backoff: Backoff) -> None:
+        """Open the link and take what comes until it ends; pauses begin anew once the server has spoken."""
         link = Link.initiate(
             self._network.id, self._network.server, self._env.randomness, MAX_CENTRAL_FRAME, self._seed
         )
@@ -152,32 +157,28 @@ class ServerLink:
         except (PeerError, TransportError):
             self._note("not reached")
             raise
-        has_answered = False
         try:
-            has_answered = await self._talk(channel)
+            await self._talk(channel, backoff)
         finally:
-            self._note("not reached" if has_answered or self.is_open else "not listed")
+            self._note("not reached" if self.is_open else "not listed")
             self._end()
             await channel.aclose()
-        return has_answered
 
-    async def _talk(self, channel: Channel[FromServer]) -> bool:
+    async def _talk(self, channel: Channel[FromServer], backoff: Backoff) -> None:
         writer = Writer(channel, self._spawn)
         writer.post(Ping())
-        has_answered = False
         with writer.scope as scope:
             scope.deadline = trio.current_time() + SILENT
             while batch := await channel.receive():
                 scope.deadline = trio.current_time() + SILENT
-                if not has_answered:
-                    has_answered = True
+                if not self.is_open:
+                    backoff.reset()
                     self._counters.add("links_opened")
                     self._writer = writer
                     self._note("open")
                     self._spawn(self._show_life, writer)
                 for frame in batch:
                     self._take(frame)
-        return has_answered
 
     def _note(self, state: LinkState) -> None:
         if state == self.state and self._is_told:
@@ -209,6 +210,7 @@ class ServerLink:
 
     def _end(self) -> None:
         self._writer = None
+        self._acknowledging.clear()
         for awaited in self._awaited.values():
             awaited.over.set()
         receivers, self._receivers = self._receivers, {}
@@ -225,9 +227,9 @@ class ServerLink:
             raise TransportError("the server is not there")
         if len(self._awaited) >= MAX_REQUESTS:
             raise Refusal("quota")
-        awaited = self._awaited[number] = _Awaited()
+        awaited = self._awaited[number] = _Awaited(what)
         try:
-            writer.post(Request(number, what))
+            writer.post_later(partial(self._request, number))
             with trio.move_on_after(ANSWER_WITHIN):
                 await awaited.over.wait()
         finally:
@@ -235,6 +237,15 @@ class ServerLink:
         if awaited.answer is None:
             raise TransportError("the server did not answer")
         return awaited.answer
+
+    def _request(self, number: int) -> Request | None:
+        """Make a request whose turn to be written has come; none where nobody waits for its answer."""
+        awaited = self._awaited.get(number)
+        return Request(number, awaited.what) if awaited is not None else None
+
+    def _acknowledgement(self, number: int) -> Acknowledged | None:
+        last = self._acknowledging.pop(number, None)
+        return Acknowledged(number, last.number, last.proof) if last is not None else None
 
     def _fault(self, text: str) -> PeerError:
         self._counters.add("server_faults")

@@ -41,20 +41,27 @@ class Tending:
         """Draw the seconds until a pseudonym attaches, where others of this daemon have to, too."""
         return self._env.uniform(0.0, min(ATTACH_WITHIN, self._calendar.grace / 2))
 
-    async def run(self, receiver: Receiver, pseudonym: Pseudonym, pause: float) -> None:
-        """Receive by a pseudonym, from `pause` seconds on, until its day is over or it is ending.
+    async def run(self, receiver: Receiver, pseudonym: Pseudonym, pause: float) -> bool:
+        """Receive by a pseudonym, from `pause` seconds on, until it is forgotten or ending.
 
-        Returns, too, where it came to nothing and another proxy may do better.
+        Returns true where a new one came to nothing and another proxy may do better. One that was registered
+        stays where it is, whoever says that he forgot it: messages may wait for it at the server.
         """
+        is_new = not pseudonym.held
         with pseudonym.scope:
             while True:
                 await trio.sleep(pause)
-                if pseudonym.is_ending or self._calendar.lapse(pseudonym.day) <= self._env.now():
-                    return
+                if pseudonym.is_ending:
+                    return False
+                if self._calendar.lapse(pseudonym.day) <= self._env.now():
+                    pause = self.own_moment()  # it is forgotten soon, or the clock is wrong
+                    continue
                 pause = await self._receive(receiver, pseudonym)
-                if not pseudonym.held and len(self._links.of("deliveries")) > 1:
+                is_new = is_new and not pseudonym.held
+                if is_new and len(self._links.of("deliveries")) > 1:
                     await trio.sleep(pause)
-                    return
+                    return True
+        return False
 
     async def update(self, receiver: Receiver, pseudonym: Pseudonym) -> bool:
         """Tell the server what changed, over a link of its own; return whether it confirmed that."""

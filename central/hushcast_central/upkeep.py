@@ -56,10 +56,14 @@ class Upkeep:
             while True:
                 receiver.looks = trio.Event()
                 self._forget_lapsed(receiver)
+                pause = 0.0
                 for day in self._days_wanted(receiver):
                     if day not in receiver.pseudonyms:
                         pseudonym = receiver.pseudonyms[day] = await self._draw(receiver, day)
-                        self._spawn(self._tend, receiver, pseudonym, 0.0)
+                        self._spawn(self._tend, receiver, pseudonym, pause)
+                        # Two days at one moment would show as one subscription's.
+                        left = self._calendar.day_start(day + 1) - self._env.now()
+                        pause = self._env.uniform(0.0, max(0.0, left) / 2)
                 wait = self._until_next_look(receiver)
                 if not await self.update(receiver):
                     wait = min(wait, receiver.backoff.next())
@@ -84,8 +88,8 @@ class Upkeep:
             await self._withdrawals.end(gone)
 
     async def _tend(self, receiver: Receiver, pseudonym: Pseudonym, pause: float) -> None:
-        await self._tending.run(receiver, pseudonym, pause)
-        if pseudonym.held or pseudonym.is_ending or receiver.pseudonyms.get(pseudonym.day) is not pseudonym:
+        gave_up = await self._tending.run(receiver, pseudonym, pause)
+        if not gave_up or pseudonym.is_ending or receiver.pseudonyms.get(pseudonym.day) is not pseudonym:
             return
         # Nobody answered when it was new: another one, at another proxy.
         receiver.avoided = pseudonym.proxy

@@ -43,7 +43,7 @@ def admit_proxy(config: Path, proxy: ProxySection) -> tuple[ServerSettings, bool
         raise UsageError(
             f"{config} lists this proxy with another role or address: take those lines out first"
         )
-    text = config.read_text()
+    text = config.read_text("utf-8")
     fresh = f"{text.rstrip()}\n\n{proxy_section(listed_proxies([proxy])[0])}"
     check_edited(fresh, _expected(tomllib.loads(text), proxy), str(config), "proxies")
     settings = parse_settings(fresh.encode(), str(config), ServerSettings)

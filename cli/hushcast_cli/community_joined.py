@@ -33,7 +33,7 @@ def join_community(config: Path, keeper: str) -> tuple[str, bool]:
     if settings.brokers.community not in (None, keeper):
         raise UsageError(f"{config} names another community: take that line out first")
     is_new = settings.brokers.community is None
-    fresh = _edited(config.read_text(), keeper, str(config)) if is_new else ""
+    fresh = _edited(config.read_text("utf-8"), keeper, str(config)) if is_new else ""
     state = settings.state_path()
     if not state.is_dir():
         raise UsageError(f"{state} is not there yet: start the daemon once, and type this again")

@@ -55,15 +55,16 @@ def coverage(
 
     for covered in run(work, timeout):
         told = covered.described
-        write(json_line(told) if choices.json else text_line(_for_people(told)))
+        write(json_line(told) if choices.json else b"".join(map(text_line, _for_people(told))))
 
 
-def _for_people(covered: dict[str, Any]) -> str:
+def _for_people(covered: dict[str, Any]) -> list[str]:
+    """Return the lines that tell it."""
     where = f"  where {covered['where']}" if covered["where"] else ""
     if not covered["probes"]:
-        return f"{covered['topic']}{where}  (no probe has had time to arrive yet)"
+        return [f"{covered['topic']}{where}  (no probe has had time to arrive yet)"]
     share = f"{covered['share']:.1%} of {counted(covered['probes'], 'drop')} arrived"
     spread = f"95 %: {covered['low']:.1%} to {covered['high']:.1%}"
-    suspects = "".join(f"\n  loses messages: {relay}" for relay in covered["suspects"])
+    suspects = [f"  loses messages: {relay}" for relay in covered["suspects"]]
     whole = f"; {covered['delivered']:.1%} of probes by one drop or another" if "delivered" in covered else ""
-    return f"{covered['topic']}{where}  ({share}; {spread}{whole}){suspects}"
+    return [f"{covered['topic']}{where}  ({share}; {spread}{whole})", *suspects]

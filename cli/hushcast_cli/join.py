@@ -199,7 +199,7 @@ def _read_config(target: Path) -> tuple[str, Joined | None]:
     from hushcast_protocol.base.errors import UsageError
 
     try:
-        text = target.read_text()
+        text = target.read_text("utf-8")
         found = tomllib.loads(text)
     except FileNotFoundError:
         raise UsageError(

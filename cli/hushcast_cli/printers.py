@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -142,7 +143,7 @@ class FormatPrinter(TextPrinter):
     def message(self, event: Message) -> bytes:
         """Return the format with what the message has in its places, and a line's end."""
         filled = [
-            _TOLD[part](event) if place % 2 else part.encode() for place, part in enumerate(self._parts)
+            _TOLD[part](event) if place % 2 else os.fsencode(part) for place, part in enumerate(self._parts)
         ]
         return b"".join(filled) + b"\n"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from hushcast_cli.purpose_options import allowed_options
 LINES_AT_ONCE = 256  # lines whose receipts are awaited; a connection carries 512 requests
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     import trio
 
@@ -131,10 +132,17 @@ class _Told:
         self.no_wait = no_wait
         self.queued: Publication | None = None
         self._accepted = False
+        self._lines_left = 0  # in the outbox, where each line is a publication of its own
 
-    def another(self) -> _Told:
-        """Return one for another publication of the same command."""
-        return _Told(self._choices, self.no_wait)
+    @contextmanager
+    def line(self) -> Iterator[_Told]:
+        """Yield one for the publication of a line; it is told at the end, however that comes."""
+        one = _Told(self._choices, self.no_wait)
+        try:
+            yield one
+        finally:
+            self._lines_left += one.queued is not None and not one._accepted
+            one.tell()
 
     def accepted(self) -> None:
         """Note that a relay has taken it."""
@@ -145,6 +153,12 @@ class _Told:
         """Where the message is, for who is not told that it was accepted."""
         if self.queued is not None:
             return f"the message {self.queued.id} stays in the outbox, so do not publish it again"
+        if self._lines_left:
+            from hushcast_runtime.wording import counted
+
+            left, them = self._lines_left, "it" if self._lines_left == 1 else "them"
+            stay = counted(left, "message stays", "messages stay")
+            return f"{stay} in the outbox, so do not publish {them} again"
         return "no receipt yet, though the message may be on its way"
 
     def tell(self) -> None:
@@ -214,9 +228,8 @@ async def _publish_lines(daemon: Daemon, lines: AsyncIterator[bytes], hand_in: P
 
     async def publish_line(line: bytes, task_status: trio.TaskStatus[None]) -> None:
         async with room:
-            one = told.another()
-            await _publish(daemon, line, hand_in, one, task_status.started)
-            one.tell()
+            with told.line() as one:
+                await _publish(daemon, line, hand_in, one, task_status.started)
 
     async with trio.open_nursery() as nursery:
         async for line in lines:

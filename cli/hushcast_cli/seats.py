@@ -122,7 +122,7 @@ def _check_not_root(settings: RootSettings, broker: BrokerSection) -> None:
 
 def _write(config: Path, edit: Callable[[str], str], listed: list[BrokerSection]) -> RootSettings:
     """Edit the text so that it lists these brokers, and write it; raise `UsageError`, and write nothing."""
-    text = config.read_text()
+    text = config.read_text("utf-8")
     fresh, expected = edit(text), tomllib.loads(text) | {"brokers": [_plain(one) for one in listed]}
     check_edited(fresh, expected, str(config), "brokers")
     try:

@@ -66,7 +66,7 @@ def _anonymity(held: Mapping[str, Any]) -> str:
 
 @click.command()
 @click.argument("topic", required=False, shell_complete=suggestions.topics)
-@click.argument("cursor", required=False)
+@click.argument("cursor", required=False, type=CURSOR)
 @link_file_option
 @where_option
 @timeout_option
@@ -75,7 +75,7 @@ def _anonymity(held: Mapping[str, Any]) -> str:
 def ack(
     choices: Choices,
     topic: str | None,
-    cursor: str | None,
+    cursor: int | None,
     link_file: Path | None,
     where: str | None,
     timeout: float | None,
@@ -90,12 +90,13 @@ def ack(
       hushcast ack news 17
       hushcast ack --link-file fires.link 17 --where 'kind = fire'
     """
-    if link_file is not None and cursor is None:
-        topic, cursor = None, topic
+    usage = click.get_current_context()
+    if link_file is not None and topic is not None and cursor is None:
+        argument = next(one for one in usage.command.params if one.name == "cursor")
+        topic, cursor = None, CURSOR.convert(topic, argument, usage)
     check_one_topic(topic, link_file)
     if cursor is None:
-        raise click.UsageError("give CURSOR, as a message has it", click.get_current_context())
-    number = CURSOR.convert(cursor, None, click.get_current_context())
+        raise click.UsageError("give CURSOR, as a message has it", usage)
     from hushcast_cli.asking import daemon, run
     from hushcast_cli.links import checked_where, choose_topic
     from hushcast_cli.output import json_line, write
@@ -104,12 +105,12 @@ def ack(
         chosen = await choose_topic(topic, link_file)
         only = None if where is None else checked_where(chosen.topic, where)
         async with daemon(choices) as one:
-            await one.acknowledge(chosen.text, number, where=only)
+            await one.acknowledge(chosen.text, cursor, where=only)
         return chosen.topic.name
 
     name = run(work, timeout)
     if choices.json:
-        write(json_line({"topic": name, "cursor": number}))
+        write(json_line({"topic": name, "cursor": cursor}))
 
 
 @click.command()

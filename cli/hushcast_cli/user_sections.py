@@ -28,7 +28,7 @@ def put_password(file: Path, user: str, password: str) -> bool:
     Raises `UsageError`, and then changes nothing.
     """
     try:
-        text = file.read_text()
+        text = file.read_text("utf-8")
         before = tomllib.loads(text)
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import trio
+
 from hushcast_central.attachments import Attachments
 from hushcast_central.carrier import CentralCarrier
 from hushcast_central.credentials import CredentialsMaker
@@ -22,6 +24,7 @@ from hushcast_central.upkeep import Upkeep
 from hushcast_central.withdrawals import Withdrawals
 from hushcast_local.topic_keys import Derive, TopicKeys
 from hushcast_node.sides import Surroundings
+from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.central.frames import Pong
 from hushcast_protocol.central.network import CentralNetwork, Proxy, ProxyRole
 from hushcast_protocol.central.profile import CentralProfile
@@ -104,8 +107,16 @@ class CentralSide:
         return CentralCarrier(calendar, heard, publications, self._routes, context.env)
 
     async def greet(self) -> list[tuple[ProxyRole, Pong | None]]:
-        """Ask all proxies for a sign of life; return what each said."""
-        return [(proxy.role, await greet(self._links, proxy)) for proxy in self._parts.proxies]
+        """Ask all proxies for a sign of life, at once: some may be silent; return what each said."""
+        said: dict[PublicKey, Pong | None] = {}
+
+        async def ask(proxy: Proxy) -> None:
+            said[proxy.key] = await greet(self._links, proxy)
+
+        async with trio.open_nursery() as nursery:
+            for proxy in self._parts.proxies:
+                nursery.start_soon(ask, proxy)
+        return [(proxy.role, said[proxy.key]) for proxy in self._parts.proxies]
 
     def waits_for(self) -> str:
         """Say what is missing until it is ready."""

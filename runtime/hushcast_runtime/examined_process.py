@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import trio
 
+from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import Finding
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
@@ -84,7 +85,7 @@ class Process(ABC):
 
     @abstractmethod
     def _give_out(self) -> None:
-        """Write what others need to reach the daemon, whose address is published."""
+        """Write what others need to reach the daemon, whose address is published; may raise `OSError`."""
 
     @abstractmethod
     def _own_findings(self) -> list[Finding]:
@@ -125,7 +126,11 @@ class Process(ABC):
                 self._doctor.transport, self._doctor.listener = transport, daemon.listener
                 await until_published(daemon.listener)
                 self._is_published = True
-                self._give_out()
+                try:
+                    self._give_out()
+                except OSError as error:
+                    where = error.filename2 or error.filename or state
+                    raise UsageError(f"{where} cannot be written: {error.strerror}") from None
                 log.info("running")
         finally:
             store.close()

@@ -115,7 +115,8 @@ def _analysed(
     findings.unwatched = tuple(sorted({share for each in profiles for share in each.unwatched}))
     if profiles and not any(each.shares for each in profiles):
         raise TracesError(
-            f"of {profiles[0].case.relays} relays these shares are less than one: give a higher --colluding"
+            f"of {profiles[0].case.everybody} relays these shares are less than one:"
+            " give a higher --colluding"
         )
     watched = [each for each in profiles if each.shares]
     for each in watched:

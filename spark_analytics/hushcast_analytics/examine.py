@@ -31,7 +31,8 @@ _EVERYTHING = Learning()
 class Case:
     """Runs of one variant: their observations and truths, relays that a tree spans, its levels, and shards.
 
-    `rosters` are those observations that write down rosters.
+    `rosters` are those observations that write down rosters; `listed` are the relays of the whole network,
+    as many as all shards have unless given.
     """
 
     observations: DataFrame
@@ -40,6 +41,12 @@ class Case:
     relays: int
     depth: int
     shards: int = 1
+    listed: int | None = None
+
+    @property
+    def everybody(self) -> int:
+        """How many relays there are, of which an adversary has its share."""
+        return self.relays * self.shards if self.listed is None else self.listed
 
 
 def case_of(observations: DataFrame, truths: DataFrame) -> Case:
@@ -61,7 +68,7 @@ def case_of(observations: DataFrame, truths: DataFrame) -> Case:
     depth, spanned = (facts[0] or 1, facts[1] or relays) if facts else (1, relays)
     shards = max(1, round(relays / max(1, spanned)))
     rosters = observations.where("kind = 'roster'")
-    return Case(observations, truths, rosters, relays // shards, int(depth), shards)
+    return Case(observations, truths, rosters, relays // shards, int(depth), shards, relays)
 
 
 class Examination:

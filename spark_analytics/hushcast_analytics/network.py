@@ -140,7 +140,7 @@ def summary(traces: Traces, paired: DataFrame | None = None, loaded: DataFrame |
     each = pairs(traces) if paired is None else paired
     wanted = each.groupBy("run").agg(F.count("*").alias("pairs"), F.count("seconds").alias("delivered"))
     conditional = _conditional(traces).groupBy("run").agg(F.count("*").alias("conditional"))
-    arrived = _of(traces.observations, "delivered").groupBy("run").agg(F.count("*").alias("arrivals"))
+    arrived = _arrivals(traces).groupBy("run").agg(F.count("*").alias("arrivals"))
     ideal = path_lengths(traces).groupBy("run").agg(F.sum(length).alias("ideal"))
     joined = told
     for part in (conditional, wanted, arrived, ideal, _of_loads(loads(traces) if loaded is None else loaded)):
@@ -162,8 +162,15 @@ def _subscriptions(traces: Traces) -> DataFrame:
     """Return (run, topic, node, since, until) of subscriptions to all of a topic; `until` may be null."""
     whole = _of(traces.truths, "subscribed").join(_conditional(traces), ["run", "mailbox"], "left_anti")
     begun = whole.select("run", "topic", "node", "mailbox", F.col("time").alias("since"))
-    ended = _of(traces.truths, "unsubscribed").select("run", "mailbox", F.col("time").alias("until"))
-    return begun.join(ended, ["run", "mailbox"], "left").drop("mailbox")
+    ended = _of(traces.truths, "unsubscribed").select("run", "topic", "mailbox", F.col("time").alias("until"))
+    # By the topic, too: as published, a user of the central system has one pseudonym for all.
+    return begun.join(ended, ["run", "topic", "mailbox"], "left").drop("mailbox")
+
+
+def _arrivals(traces: Traces) -> DataFrame:
+    """Return what arrived of messages: of a probe neither publishers nor inboxes know."""
+    messages = traces.truths.where("kind in ('published', 'delivered')").select("run", "message").distinct()
+    return _of(traces.observations, "delivered").join(messages, ["run", "message"], "left_semi")
 
 
 def _conditional(traces: Traces) -> DataFrame:
@@ -183,8 +190,11 @@ def _state(traces: Traces) -> DataFrame:
             ((F.max("day") + 1) * EPOCHS_A_DAY).alias("lapses"),  # half an epoch into the next day
         )
     )
-    ended = _of(traces.observations, "withdrawn").select(
-        "run", "node", "lease", F.col("epoch").alias("ended")
+    # Who withdraws says so until it is confirmed, and a relay notes each time.
+    ended = (
+        _of(traces.observations, "withdrawn")
+        .groupBy("run", "node", "lease")
+        .agg(F.min("epoch").alias("ended"))
     )
     held = taken.join(ended, ["run", "node", "lease"], "left").withColumn(
         "after", F.least("lapses", F.coalesce("ended", "lapses")) + 1

@@ -90,7 +90,7 @@ class ProfileRuns:
 
     def __init__(self, name: str, case: Case, wanted: Wanted) -> None:
         self.name, self.case = name, case
-        self.shares = tuple(share for share in wanted.colluding if int(share * case.relays) >= 1)
+        self.shares = tuple(share for share in wanted.colluding if int(share * case.everybody) >= 1)
         self.unwatched = tuple(share for share in wanted.colluding if share not in self.shares)
         self.trials: dict[Subject, DataFrame] = {}
         self._wanted = wanted
@@ -163,7 +163,7 @@ class ProfileRuns:
                 "target": ATTACKS[row["attack"]].target,
                 "subject": ATTACKS[row["attack"]].subject,
                 "profile": self.name,
-                "relays": self.case.relays,
+                "relays": self.case.everybody,
             }
             for row in rows
         ]

@@ -85,7 +85,7 @@ def _figures(row: dict[str, Any]) -> dict[str, Any]:
     variance = variance_of_mean(runs, n, belief, row["bb"], row["bn"], row["nn"])
     if runs == 1:
         variance = max(0.0, row["squares"] / n - belief**2) / n
-    width = Z * variance**0.5
+    width = Z * variance**0.5 if n > 1 else 1.0  # of one trial nothing is known of others
     return {
         **{name: row[name] for name in BY},
         "trials": n,

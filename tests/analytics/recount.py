@@ -29,7 +29,7 @@ def recount(directory):
 
 def _deliveries(seen, told):
     published = [one for one in told if one["kind"] == "published" and one["origins"]]
-    until = {one["mailbox"]: one["time"] for one in told if one["kind"] == "unsubscribed"}
+    until = {(one["topic"], one["mailbox"]): one["time"] for one in told if one["kind"] == "unsubscribed"}
     subscribed = [one for one in told if one["kind"] == "subscribed"]
     trees = [one for one in told if one["kind"] == "installed"]
     conditional = {one["mailbox"] for one in trees if set(one["tokens"]) != {one["tokens"][0]}}
@@ -46,12 +46,13 @@ def _deliveries(seen, told):
             if (
                 whole
                 and one["topic"] == message["topic"]
-                and one["time"] <= began <= until.get(one["mailbox"], began)
+                and one["time"] <= began <= until.get((one["topic"], one["mailbox"]), began)
             ):
                 asked[one["node"], message["message"]] = began
     latencies = sorted(at[key] - began for key, began in asked.items() if key in at)
     kept = sum(one["kind"] == "delivered" for one in told)
-    arrivals = sum(one["kind"] == "delivered" for one in seen)
+    messages = {one["message"] for one in told if one["kind"] in ("published", "delivered")}  # no probes
+    arrivals = sum(one["kind"] == "delivered" and one["message"] in messages for one in seen)
     return {
         "publications": len(published),
         "subscriptions": len(subscribed),
@@ -104,7 +105,7 @@ def _relays(seen, told):
             begin = leases.get((node, one["lease"]), (one["epoch"],))[0]
             leases[node, one["lease"]] = begin, one["elements"], one["day"]
         if one["kind"] == "withdrawn":
-            ended[node, one["lease"]] = one["epoch"]
+            ended.setdefault((node, one["lease"]), one["epoch"])
     elements = defaultdict(Counter)
     for (node, lease), (begin, count, day) in leases.items():
         last = min((day + 1) * 24, ended.get((node, lease), math.inf))

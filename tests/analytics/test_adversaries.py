@@ -9,9 +9,10 @@ from pyspark.sql import functions as F
 
 from hushcast_analytics.adversaries import Adversary, Choice, colluders
 from hushcast_analytics.attacks.catalogue import ATTACKS
-from hushcast_analytics.examine import Case, Examination
+from hushcast_analytics.examine import Case, Examination, case_of
 from hushcast_analytics.keeping import kept
 from hushcast_analytics.lab.networks import SCANNER, Lab
+from hushcast_analytics.profile_runs import ProfileRuns, Wanted
 
 pytestmark = pytest.mark.spark
 
@@ -126,3 +127,26 @@ def test_what_the_view_holds_was_written_by_members(examination: Examination) ->
     assert (
         view.own.count() >= 2 * 2 * 2 * 24
     )  # a scan: shares, runs, topics, relays; and what members published
+
+
+def test_of_a_network_of_shards_all_relays_are_told(spark):
+    """The adversary has its share of all, so that is what is watched and said, not that of a shard."""
+    started = [("run", f"relay {number}", "started", "relay", None, None) for number in range(9)]
+    trees = [
+        (
+            "run",
+            f"relay {number}",
+            "installed",
+            None,
+            {f"relay {number}": None, "other": f"relay {number}"},
+            1,
+        )
+        for number in range(4)
+    ]
+    columns = "run string, node string, kind string, role string, tree map<string, string>, depth int"
+    truths = spark.createDataFrame([*started, *trees], columns)
+    observations = spark.createDataFrame([], "run string, kind string, mark string")
+    case = case_of(observations, truths)
+    assert (case.relays, case.shards, case.everybody) == (2, 4, 9)
+    runs = ProfileRuns("hardened", case, Wanted((0.12, 0.1), ()))
+    assert (runs.shares, runs.unwatched) == ((0.12,), (0.1,))

@@ -136,3 +136,19 @@ def test_trials_of_one_run_count_for_less(spark: SparkSession) -> None:
     assert figures["trials"] == 1000
     assert (figures["accuracy"], figures["precision"], figures["recall"]) == (0.5, 0.5, 0.5)
     assert (figures["accuracy_low"], figures["accuracy_high"]) == pytest.approx((low, high), abs=0.01)
+
+
+def test_one_trial_says_nothing_of_belief_in_others(spark: SparkSession) -> None:
+    names = ("bound", "inverse_rank", "ndcg", "entropy_bits", "degree", "effective_set", "min_entropy_bits")
+    figures = dict.fromkeys((*names, "guessing_entropy"), 0.5)
+    trial = {
+        "attack": "some",
+        "colluding": 0.1,
+        "run": "r",
+        "hit": 1.0,
+        "belief": 0.5,
+        "named": 1,
+        "right": 1,
+    }
+    (row,) = summarised(spark.createDataFrame([Row(**trial, anonymity_set=2, **figures)]))
+    assert (row["belief_low"], row["belief"], row["belief_high"]) == (0.0, 0.5, 1.0)

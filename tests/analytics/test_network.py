@@ -10,7 +10,7 @@ from recount import recount
 
 from hushcast_analytics import network
 from hushcast_analytics.reading import Traces, keep, load, read_lines
-from hushcast_protocol.base.trace import Truth, to_line
+from hushcast_protocol.base.trace import Observation, Truth, to_line
 from hushcast_testnet.simulation import Scenario, simulate
 
 pytestmark = [pytest.mark.spark, pytest.mark.network]
@@ -92,6 +92,50 @@ def test_subscriptions_with_conditions_are_counted_and_make_no_pairs(spark, tmp_
     assert found == {("m", "b"): 1.5, ("n", "b"): None, ("m", "d"): None, ("n", "d"): None}
     (row,) = network.summary(traces).collect()
     assert (row.subscriptions, row.conditional, row.pairs, row.completeness) == (3, 1, 4, 0.25)
+
+
+def write(directory: Path, told: list[Truth], seen: list[Observation]) -> None:
+    (directory / "all.truth.jsonl").write_text("".join(to_line(one) + "\n" for one in told))
+    (directory / "all.observations.jsonl").write_text("".join(to_line(one) + "\n" for one in seen))
+
+
+def test_a_subscription_goes_on_where_another_one_under_its_name_ends(spark, tmp_path):
+    """As published, a user of the central system has one pseudonym for all that it subscribes to."""
+    told = [Truth("b", 1.0, 0, "subscribed", topic=topic, mailbox="pseudonym") for topic in "st"]
+    told.append(Truth("b", 2.0, 0, "unsubscribed", topic="s", mailbox="pseudonym"))
+    told += [
+        Truth("a", 3.0, 0, "published", topic=topic, message=f"on {topic}", origins=("r",), took=0.5)
+        for topic in "st"
+    ]
+    write(tmp_path, told, [])
+    found = [(row.message, row.node) for row in network.pairs(read_lines(spark, str(tmp_path))).collect()]
+    assert found == [("on t", "b")]
+
+
+def test_probes_are_no_messages_in_excess(spark, tmp_path):
+    told = [Truth("b", 1.0, 0, "subscribed", topic="t", mailbox="box")]
+    told += [
+        Truth("a", 3.0, 0, "published", topic="t", message=name, origins=("r",), took=1.0) for name in "mn"
+    ]
+    told += [Truth("b", 3.5, 0, "delivered", topic="t", message=name) for name in ("m", "unheard of")]
+    arrived = ("m", "n", "unheard of", "probe", "another probe")
+    seen = [Observation("b", 3.5, 0, "delivered", message=name, tokens=("t",), size=1) for name in arrived]
+    write(tmp_path, told, seen)
+    (row,) = network.summary(read_lines(spark, str(tmp_path))).collect()
+    assert (row.arrivals, row.excess) == (3, pytest.approx(1 / 3))
+
+
+def test_a_lease_that_was_withdrawn_twice_was_held_once(spark, tmp_path):
+    told = [Truth("r", 0.0, 0, "started", role="relay")]
+    seen = [
+        Observation(
+            *("r", 1.0, 0, "installed"), lease="one", elements=3, day=0, next="box", mark="00", children=0
+        )
+    ]
+    seen += [Observation("r", at, 2, "withdrawn", lease="one") for at in (7200.0, 7300.0)]
+    write(tmp_path, told, seen)
+    (row,) = network.loads(read_lines(spark, str(tmp_path))).collect()
+    assert (row.leases, row.elements) == (1, 3)
 
 
 @pytest.mark.processes

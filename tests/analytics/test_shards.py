@@ -50,6 +50,12 @@ def test_figures_are_of_all_shard_days(spark):
     assert (made.smallest, made.largest, made.client_bytes) == (80, 120, 31_000)
 
 
+@pytest.mark.spark
+def test_a_shard_may_have_no_relay(spark):
+    made = figures(shard_days(spark, Asked(relays=3, shards=16)), 1000, 300)
+    assert (made.shard_days, made.smallest) == (16, 0)
+
+
 def test_colluders_come_together_as_seldom_as_draws_say():
     # Of 50 relays in one of 8 shards 5 of 40 colluders are expected: against the hypergeometric tail.
     asked = Asked(relays=400, shards=8, days=400, colluding=0.1)

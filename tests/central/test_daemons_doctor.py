@@ -61,3 +61,18 @@ async def test_the_doctor_asks_each_proxy_and_what_it_knows_of_the_server(tmp_pa
         status = node.daemon.status()
         assert (status["role"], status["server"], status["subscriptions"]) == ("client", False, 1)
         assert "roster" not in status
+
+
+async def test_proxies_that_are_silent_keep_nobody_waiting_for_each_in_turn(tmp_path: Path) -> None:
+    async with daemons(count=0) as network:
+        for number in range(12):
+            await network.add(f"silent {number}", "deliveries").start()
+        node = network.node("here")
+        await node.start()
+        for member in network.members[3:]:
+            member.gate.shut()
+        doctor = Doctor(settings(network, tmp_path), network.env)
+        doctor.daemon = node.daemon
+        began = network.now
+        assert (await found(doctor))["proxies for deliveries"].found == "1 of 13 answer"
+        assert network.now - began < 60.0

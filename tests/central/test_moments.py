@@ -88,6 +88,21 @@ async def test_tomorrows_pseudonyms_come_at_moments_of_their_own() -> None:
         assert len({round(moment, 1) for moment, _ in noted}) > len(TOPICS)
 
 
+async def test_a_subscription_that_begins_late_in_a_day_does_not_show_both_days_at_one_moment() -> None:
+    async with daemons(count=1) as network:
+        node, day, today = network.nodes[0], network.calendar.day_seconds, network.today
+        await trio.sleep(network.calendar.day_start(today + 1) - 0.2 * day - network.now)
+        noted = attaches(network)
+        await subscribed(node)
+        await trio.sleep(0.18 * day)
+        moments = {pseudonym: moment for moment, pseudonym in noted}
+        both = [route.receiver.pseudonyms for route in node.routes]
+        apart_by = [moments[one[today + 1].id] - moments[one[today].id] for one in both]
+        assert len(moments) == 2 * len(TOPICS)
+        assert sum(seconds > 2.0 for seconds in apart_by) >= len(TOPICS) - 1
+        assert max(apart_by) - min(apart_by) > 0.05 * day
+
+
 async def test_an_ended_subscriptions_two_days_are_not_withdrawn_at_one_moment() -> None:
     async with daemons(count=1) as network:
         node = network.nodes[0]

@@ -8,7 +8,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from running import Running, hushcast, until
+import trio
+from running import COMMAND, Running, environment, hushcast, until
 
 from hushcast_central.doctor import examine_proxies, examine_server_link
 from hushcast_central.network_file import central_section, proxy_section
@@ -161,6 +162,22 @@ async def test_a_server_joins_nothing_and_is_no_node(server: Path) -> None:
 # Admitting
 
 
+async def test_a_configuration_is_utf_8_whatever_the_terminal_is(tmp_path: Path, server: Path) -> None:
+    server.write_text("# für mich\n" + server.read_text(), "utf-8")
+    file = tmp_path / "proxy.toml"
+    file.write_text(proxy_section(DELIVERIES))
+    done = await trio.run_process(
+        [*COMMAND, "central", "server", "admit", file, "--config", server],
+        env=environment(LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0"),
+        capture_stdout=True,
+        capture_stderr=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert server.read_text("utf-8").startswith("# für mich\n")
+    assert load_settings(server, ServerSettings).proxies() == (DELIVERIES,)
+
+
 async def test_admit_lists_a_proxy_and_leaves_all_else(tmp_path: Path, server: Path) -> None:
     file = tmp_path / "proxy.toml"
     file.write_text(proxy_section(PUBLICATIONS))
@@ -215,6 +232,19 @@ async def test_a_list_that_cannot_be_edited_is_left_to_people(server: Path) -> N
     )
     assert (told.code, server.read_text()) == (2, before)
     assert "put it in by hand" in told.error
+
+
+async def test_a_proxy_that_cannot_write_what_it_gives_out_says_so(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    (state / "proxy.toml").mkdir()
+    file = tmp_path / "proxy.toml"
+    network = central_section(NETWORK, Address("127.0.0.1:1"), [])
+    file.write_text(f'role = "deliveries"\nstate = "{state}"\ntransport = "tcp"\n{network}')
+    outcome = await hushcast("central", "proxy", "run", "--config", file)
+    assert outcome.code == 2
+    assert outcome.stderr.endswith(f"hushcast: {state}/proxy.toml cannot be written: Is a directory\n")
+    assert "Traceback" not in outcome.stderr
 
 
 # Doctors

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import signal
 import subprocess
 from pathlib import Path
 
@@ -161,6 +163,38 @@ async def test_lines_of_a_file_and_one_that_is_too_large(daemon: FakeDaemon, tmp
     assert outcome.code == 4
     assert "too large" in outcome.error
     assert daemon.published == [("t", b"fits")]
+
+
+@pytest.mark.parametrize(("how", "code"), [("daemon", 3), ("interrupt", 130)])
+async def test_lines_that_wait_in_the_outbox_are_told_when_it_ends_early(
+    daemon: FakeDaemon, how: str, code: int
+) -> None:
+    daemon.network.receipts = trio.Event()
+    command = [*COMMAND, "--socket", str(daemon.socket), "publish", "t", "--lines", "--json"]
+    process = await trio.lowlevel.open_process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with trio.fail_after(WITHIN):
+        await process.stdin.send_all(b"one\ntwo\nthree\n")
+        while daemon.service.status()["outbox"] < 3:  # noqa: ASYNC110 - another process
+            await trio.sleep(0.01)
+        if how == "daemon":
+            daemon.stop()
+        else:
+            process.send_signal(signal.SIGINT)
+        told = b"".join([part async for part in process.stdout])
+        assert await process.wait() == code
+    receipts = [json.loads(line)["receipt"] for line in told.splitlines()]
+    assert receipts.count("queued") >= 2, "of the last one the program need not have heard"
+
+
+async def test_a_timeout_says_how_many_lines_stay(daemon: FakeDaemon) -> None:
+    daemon.network.receipts = trio.Event()
+    outcome = await hushcast(
+        *("publish", "t", "--lines", "--timeout", "0.5", "--socket", daemon.socket), stdin=b"one\ntwo\n"
+    )
+    assert outcome.code == 124
+    assert "2 messages stay in the outbox, so do not publish them again" in outcome.error
 
 
 async def test_lines_and_a_payload_exclude_each_other(daemon: FakeDaemon) -> None:

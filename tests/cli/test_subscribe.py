@@ -181,6 +181,14 @@ async def test_a_format(daemon: FakeDaemon) -> None:
     assert (len(moment), moment[-1:], rest) == (20, b"Z", b"t: \xffrain|\n")
 
 
+async def test_a_format_may_have_any_bytes(daemon: FakeDaemon) -> None:
+    await daemon.put("t", b"rain")
+    outcome = await hushcast(
+        "--socket", daemon.socket, "subscribe", "t", "--count", "1", "--format", b"\xff {payload}"
+    )
+    assert (outcome.code, outcome.stdout) == (0, b"\xff rain\n")
+
+
 async def test_a_format_that_names_what_there_is_not(daemon: FakeDaemon) -> None:
     outcome = await hushcast(
         "--socket", daemon.socket, "subscribe", "t", "--format", "{payload.__class__} {what}"

@@ -18,6 +18,7 @@ from running import hushcast
         ("subscribe t --count abc", "--count: 'abc' is not a whole number of at least 0 (see"),
         ("testnet up --dir d --epoch x", "--epoch: 'x' is not a whole number from 5 to 86400 (see"),
         ("testnet up --dir d --epoch 1", "--epoch: 1 is not a whole number from 5 to 86400 (see"),
+        ("ack t all", "CURSOR: 'all' is not a whole number from 0 to 9223372036854775807 (see"),
         ("subscribe t --timeout soon", "--timeout: 'soon' is not a number (see"),
         ("subscribe t --timeout -1", "--timeout: -1.0 is not a number of seconds above 0 (see"),
         ("traces generate --seed x", "--seed: 'x' is not a whole number (see"),

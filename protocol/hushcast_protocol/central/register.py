@@ -219,8 +219,7 @@ class Register:
         subscriber = self._subscribers[pseudonym]
         self._unroute(pseudonym, subscriber, tuple(subscriber.tokens))
         del self._subscribers[pseudonym], self._idle[pseudonym]
-        if subscriber.proof:
-            self._changed[pseudonym] = None
+        self._changed[pseudonym] = None
 
     def _kept(self, pseudonym: bytes) -> Kept | None:
         subscriber = self._subscribers.get(pseudonym)

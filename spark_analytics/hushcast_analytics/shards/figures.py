@@ -28,8 +28,8 @@ class Figures:
 
 def figures(shard_days: DataFrame, fixed: int, a_relay: int) -> Figures:
     """Return the figures; a client pays `fixed` bytes, and `a_relay` for each relay of its topic's shard."""
-    share = F.col("colluders") / F.col("relays")
-    above = (F.sum((share > least).cast("long")) for least in SHARES)
+    share = F.try_divide("colluders", "relays")  # null where a shard has no relay
+    above = (F.count_if(share > least) for least in SHARES)
     (row,) = shard_days.agg(F.count("*"), *above, F.min("relays"), F.max("relays"), F.avg("relays")).collect()
     shard_days_, first, second, smallest, largest, mean = row
-    return Figures(shard_days_, first or 0, second or 0, smallest, largest, round(fixed + a_relay * mean))
+    return Figures(shard_days_, first, second, smallest, largest, round(fixed + a_relay * mean))
