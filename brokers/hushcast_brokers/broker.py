@@ -319,7 +319,7 @@ class Broker(ListeningDaemon):
             return
         if is_edge:
             for child in list(self._tables.routes.children):  # it was another kind of broker before
-                await self._tables.drop(child)
+                await self._tables.drop(child, lambda: self._keeper.role == "edge")
                 self._downstream.clear(child)
         else:
             self._clients.forget_all()

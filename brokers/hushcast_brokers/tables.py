@@ -89,10 +89,13 @@ class Tables:
         """Delete what was dropped as its day has lapsed."""
         self._store.write_soon(*(Change(_KIND, child + name, None) for child, name in lapsed))
 
-    async def drop(self, child: PublicKey) -> None:
-        """Route nothing to a broker any more."""
+    async def drop(self, child: PublicKey, is_gone: Callable[[], bool]) -> None:
+        """Route nothing to a broker any more, for as long as it is gone.
+
+        One that is back before the end finds part of its table here, and says all of it again.
+        """
         self._heard.pop(child, None)
-        while names := self._advertised.drop(child, MAX_IN_ONE):
+        while is_gone() and (names := self._advertised.drop(child, MAX_IN_ONE)):
             self._store.write_soon(*(Change(_KIND, child + name, None) for name in names))
             self._matching.advertise()
             await trio.lowlevel.checkpoint()  # each takes up to a millisecond
