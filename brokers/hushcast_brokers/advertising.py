@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
+from bisect import bisect_right, insort
 from collections.abc import Iterable
+from operator import attrgetter
 
 import trio
 
@@ -32,6 +33,9 @@ class _Waiting:
         self.is_refused = False
 
 
+_VERSION = attrgetter("version")
+
+
 class Advertising:
     """One broker's table on its way up; the root has nobody to tell, and confirms at once."""
 
@@ -41,7 +45,7 @@ class Advertising:
         self._tracer = tracer
         self._upward = Upward()
         self._changed = trio.Event()
-        self._waiting: deque[_Waiting] = deque()  # in the order of versions
+        self._waiting: list[_Waiting] = []  # in the order of versions
         self._turn = 0
 
     def __len__(self) -> int:
@@ -68,7 +72,7 @@ class Advertising:
         if self._is_root or self._upward.confirmed >= version:
             return
         waiting = _Waiting(version)
-        self._waiting.append(waiting)
+        insort(self._waiting, waiting, key=_VERSION)  # it may have waited for a disk longer than a later one
         try:
             await waiting.over.wait()
         finally:
@@ -108,7 +112,8 @@ class Advertising:
                 self._upward.unlinked()
 
     def _settle(self, version: int, is_refused: bool = False) -> None:
-        while self._waiting and self._waiting[0].version <= version:
-            waiting = self._waiting.popleft()
+        count = bisect_right(self._waiting, version, key=_VERSION)
+        for waiting in self._waiting[:count]:
             waiting.is_refused = is_refused
             waiting.over.set()
+        del self._waiting[:count]
