@@ -42,6 +42,7 @@ from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.content.messages import MAX_BODY, Message
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.context import Context
+from hushcast_runtime.groups import ungrouped
 from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import Transport, TransportError
 from hushcast_runtime.writing import Writer
@@ -346,7 +347,8 @@ class Upstream:
     async def _within(self, link: _Open, work: Callable[..., Awaitable[None]], *args: object) -> None:
         """Do something that ends the link with what it raises."""
         try:
-            await work(*args)
+            with ungrouped(PeerError, TransportError):
+                await work(*args)
         except (PeerError, TransportError) as error:
             if isinstance(error, PeerError):
                 self._counters.add("parent_faults")
