@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import trio
 from small_network import until
 from small_tree import SIX, hears, nothing_waits, shape, small_tree
@@ -191,7 +192,8 @@ async def test_a_root_restored_from_a_backup_outdoes_the_trees_of_before() -> No
         assert len(SIX) + 2 == len(network.root.daemon.tree.brokers)
 
 
-async def test_a_replacement_that_comes_late_gets_what_waited() -> None:
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_replacement_that_comes_late_gets_what_waited(restarts: bool) -> None:
     async with small_tree() as network:
         client = await network.client("edge 1", "")
         old = network["inner 1"]
@@ -202,6 +204,8 @@ async def test_a_replacement_that_comes_late_gets_what_waited() -> None:
         for name in ("edge 1", "edge 2"):
             network[name].parent = network["inner 3"]
         await network.list_all()
+        if restarts:  # and has forgotten who is new
+            await network.root.restart()
         await trio.sleep(2 * SETTLED_AFTER)
         await network["inner 3"].start()
         await until(hears(client, before), REMATCH_AFTER)
