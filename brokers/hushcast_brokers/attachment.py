@@ -238,8 +238,11 @@ class Attachment:
         elif verdict == "accepted" and not is_ending:
             one.is_accepted = one.item is item  # or another is to be asked for by now
             self._parts.records.keep_soon(self.kept, one)
-        elif verdict == "accepted" or (not is_ending and self._refused(one, verdict)):
+        elif verdict == "accepted":
             self.forget(one)
+        elif not is_ending and self._refused(one, verdict):
+            one.ending.set()  # it is held there, where it is further up that there was no room
+            self._parts.records.keep_soon(self.kept, one)
         elif is_ending:
             await trio.sleep(TRIED_AGAIN_AFTER)
         else:
