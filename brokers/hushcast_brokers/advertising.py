@@ -12,7 +12,7 @@ from hushcast_brokers.upstream import Upstream
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.brokers.items import ItemChanges
+from hushcast_protocol.brokers.items import Item, ItemChanges
 from hushcast_protocol.brokers.upward import Upward
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.logs import log
@@ -56,6 +56,10 @@ class Advertising:
     def version(self) -> int:
         """The version of what is shown now."""
         return self._upward.version
+
+    def recall(self, items: Iterable[Item]) -> None:
+        """Show what the parent had before a restart, before the first link to it opens."""
+        self._upward.recall(items)
 
     def change(self, changes: ItemChanges) -> int:
         """Show what changed; return the version of it, which `confirmed` takes."""
