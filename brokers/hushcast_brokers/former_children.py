@@ -43,13 +43,10 @@ class FormerChildren:
         self._is_waiting = False
         self._known: Set[PublicKey] | None = None  # the children of the tree before
         self._fresh: set[PublicKey] = set()  # children that came since: what they ask for is not all yet
-        self._is_resumed = False  # a restart has forgotten who is fresh
 
     def follow(self, children: Set[PublicKey]) -> None:
         """Hear who the children are by the tree of now."""
-        if self._known is None:
-            self._is_resumed = True
-        else:
+        if self._known is not None:
             self._fresh |= children - self._known
         self._known = frozenset(children)
         self._fresh &= children
@@ -57,7 +54,7 @@ class FormerChildren:
         left = (self._tables.routes.children | self._left.keys()) - children
         self._left = {child: self._left.get(child, now) for child in left}
         if not left:
-            self._await_nobody()
+            self._fresh.clear()
         elif not self._is_waiting:
             self._is_waiting = True
             self._spawn(self._wait)
@@ -89,10 +86,10 @@ class FormerChildren:
 
     def _last_heard(self) -> float:
         """Return when somebody last asked for more that may have come from a former child."""
-        awaited = (self._known or ()) if self._is_resumed else self._fresh
-        if any(not self._downstream.is_linked(child) for child in awaited):
+        known = self._known or ()
+        if any(not self._downstream.is_linked(child) for child in known):
             return math.inf
-        return max((self._tables.heard(child) for child in awaited or self._known or ()), default=0.0)
+        return max((self._tables.heard(child) for child in self._fresh or known), default=0.0)
 
     async def _rematch(self, child: PublicKey) -> None:
         """Let what waits for a former child wait for whoever has asked for it now, until it is back."""
@@ -105,11 +102,7 @@ class FormerChildren:
             self._downstream.enqueue(await self._spool.move(moves))
         self._left.pop(child, None)
         if not self._left:
-            self._await_nobody()
-
-    def _await_nobody(self) -> None:
-        self._fresh.clear()
-        self._is_resumed = False
+            self._fresh.clear()
 
     def _moves(self, items: Sequence[Spooled], others: Others) -> list[Move]:
         moves = []

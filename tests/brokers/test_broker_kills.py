@@ -210,3 +210,20 @@ async def test_a_replacement_that_comes_late_gets_what_waited(restarts: bool) ->
         await network["inner 3"].start()
         await until(hears(client, before), REMATCH_AFTER)
         await nothing_waits(network)
+
+
+async def test_a_sibling_that_takes_over_and_is_away_gets_what_waited() -> None:
+    async with small_tree() as network:
+        client = await network.client("edge 1", "")
+        old, sibling = network["inner 1"], network["inner 2"]
+        await old.stop()
+        await sibling.stop()
+        before = await network.published(lat=1)
+        network.members.remove(old)
+        for name in ("edge 1", "edge 2"):
+            network[name].parent = sibling
+        await network.list_all()
+        await trio.sleep(2 * SETTLED_AFTER)
+        await sibling.start()
+        await until(hears(client, before), REMATCH_AFTER)
+        await nothing_waits(network)
