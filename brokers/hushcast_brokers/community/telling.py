@@ -56,6 +56,7 @@ class _Told:
         found: list[Wire] = []
         if (keepers := charters.keepers) is not None and keepers != self._keepers:
             self._keepers = keepers
+            self._known = {one: epoch for one, epoch in self._known.items() if one in keepers}
             found.append(Communities(keepers))
         for charter in charters.later(self._known):
             self._known[charter.community] = charter.epoch
