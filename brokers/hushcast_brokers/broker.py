@@ -157,7 +157,7 @@ class Broker(ListeningDaemon):
         self._served = clients
         if self.listener is not None:
             for client in self._clients.serve_only(clients):
-                self._children.let_go(client)
+                self._downstream.disconnect(client)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Live until cancelled. Reports started when it listens."""
