@@ -20,7 +20,7 @@ from hushcast_runtime.context import Context
 from hushcast_runtime.spool import Move, Spool, Spooled
 
 REMATCH_AFTER = 600.0  # seconds after which no more former grandchildren are awaited
-SETTLED_AFTER = 60.0  # seconds without an advertisement after which those that came are all that will come
+SETTLED_AFTER = 60.0  # seconds without an advertisement, or a new link, after which nobody else will come
 LOOK_EVERY = 5.0  # seconds between looks whether it is time
 
 Others = Callable[[Message], Mapping[PublicKey, Sequence[Message]]]
