@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
+from bisect import bisect_right, insort
 from collections.abc import Iterable
+from operator import attrgetter
 
 import trio
 
@@ -11,7 +12,7 @@ from hushcast_brokers.upstream import Upstream
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.brokers.items import ItemChanges
+from hushcast_protocol.brokers.items import Item, ItemChanges
 from hushcast_protocol.brokers.upward import Upward
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.logs import log
@@ -32,6 +33,9 @@ class _Waiting:
         self.is_refused = False
 
 
+_VERSION = attrgetter("version")
+
+
 class Advertising:
     """One broker's table on its way up; the root has nobody to tell, and confirms at once."""
 
@@ -41,7 +45,7 @@ class Advertising:
         self._tracer = tracer
         self._upward = Upward()
         self._changed = trio.Event()
-        self._waiting: deque[_Waiting] = deque()  # in the order of versions
+        self._waiting: list[_Waiting] = []  # in the order of versions
         self._turn = 0
 
     def __len__(self) -> int:
@@ -52,6 +56,10 @@ class Advertising:
     def version(self) -> int:
         """The version of what is shown now."""
         return self._upward.version
+
+    def recall(self, items: Iterable[Item]) -> None:
+        """Show what the parent had before a restart, before the first link to it opens."""
+        self._upward.recall(items)
 
     def change(self, changes: ItemChanges) -> int:
         """Show what changed; return the version of it, which `confirmed` takes."""
@@ -68,7 +76,7 @@ class Advertising:
         if self._is_root or self._upward.confirmed >= version:
             return
         waiting = _Waiting(version)
-        self._waiting.append(waiting)
+        insort(self._waiting, waiting, key=_VERSION)  # it may have waited for a disk longer than a later one
         try:
             await waiting.over.wait()
         finally:
@@ -108,7 +116,8 @@ class Advertising:
                 self._upward.unlinked()
 
     def _settle(self, version: int, is_refused: bool = False) -> None:
-        while self._waiting and self._waiting[0].version <= version:
-            waiting = self._waiting.popleft()
+        count = bisect_right(self._waiting, version, key=_VERSION)
+        for waiting in self._waiting[:count]:
             waiting.is_refused = is_refused
             waiting.over.set()
+        del self._waiting[:count]

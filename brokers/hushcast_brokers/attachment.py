@@ -33,7 +33,6 @@ from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.routes import NOTHING, table_digest
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
-from hushcast_runtime.groups import innermost
 from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import Transport, TransportError
 
@@ -155,10 +154,7 @@ class Attachment:
             await self._join(standing.difficulty)
         self.turned_away = None
         self._changed(self)
-        try:
-            await self._keep_asking()
-        except ExceptionGroup as group:
-            raise innermost(group) from None
+        await self._keep_asking()
 
     async def linked(self) -> None:
         """Ask for newer charters, in a network of communities."""
@@ -242,8 +238,11 @@ class Attachment:
         elif verdict == "accepted" and not is_ending:
             one.is_accepted = one.item is item  # or another is to be asked for by now
             self._parts.records.keep_soon(self.kept, one)
-        elif verdict == "accepted" or (not is_ending and self._refused(one, verdict)):
+        elif verdict == "accepted":
             self.forget(one)
+        elif not is_ending and self._refused(one, verdict):
+            one.ending.set()  # it is held there, where it is further up that there was no room
+            self._parts.records.keep_soon(self.kept, one)
         elif is_ending:
             await trio.sleep(TRIED_AGAIN_AFTER)
         else:

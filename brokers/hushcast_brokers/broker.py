@@ -93,6 +93,7 @@ class Broker(ListeningDaemon):
         super().__init__(parts.env, parts.network.calendar, parts.counters)
         self._parts = parts
         self._seats = parts.seats
+        self._served = parts.clients
         self._held = HeldTree(parts.network, parts.store, parts.counters)
         self._keeper = TreeKeeper(parts.network, parts.seed, parts.root, self._held)
         self._charters = self._made_charters()
@@ -139,7 +140,10 @@ class Broker(ListeningDaemon):
         return self._children.keys
 
     async def replace_seats(self, seats: tuple[Seat, ...]) -> None:
-        """Have the tree list these brokers from now on, besides the root; `DecodeError` if it is none."""
+        """Have the tree list these brokers from now on, besides the root; `DecodeError` if it is none.
+
+        Before it listens that is so once it does, and of what `serve_only` says, too.
+        """
         self._seats = seats
         await self._sign()
 
@@ -150,8 +154,10 @@ class Broker(ListeningDaemon):
 
     def serve_only(self, clients: frozenset[PublicKey] | None) -> None:
         """Serve, at an edge broker that runs, these clients alone from now on; all if it is `None`."""
-        for client in self._clients.serve_only(clients):
-            self._children.let_go(client)
+        self._served = clients
+        if self.listener is not None:
+            for client in self._clients.serve_only(clients):
+                self._downstream.disconnect(client)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Live until cancelled. Reports started when it listens."""
@@ -163,6 +169,7 @@ class Broker(ListeningDaemon):
             incoming = self._make(context)
             await self._load()
             listener = self.listener = await open_address(parts.service, parts.transport, parts.store)
+            self.serve_only(self._served)  # others than it was made with, if it was told so while it loaded
             await self._sign()
             guard = ConnectionGuard(
                 incoming.accept, incoming.serve, MAX_CLIENTS + 2 * MAX_CHILDREN, self._env, parts.counters
@@ -211,7 +218,7 @@ class Broker(ListeningDaemon):
         matching = self._matching = self._make_matching(downstream, context)
         self._tables = Tables(matching, context)
         self._clients = Clients(
-            parts.clients, matching.interests, downstream, self._admission, calendar, context
+            self._served, matching.interests, downstream, self._admission, calendar, context
         )
         former = self._former = self._make_former(matching, context)
         forwarding = Forwarding(matching, former, self._spool, downstream, calendar, context)
@@ -299,7 +306,7 @@ class Broker(ListeningDaemon):
                 await self._held.changed()
 
     async def _sign(self) -> None:
-        if self._seats is not None:
+        if self._seats is not None and self.listener is not None:
             await self._keeper.sign(self._seats, self.address)
 
     async def _leave_those_gone(self) -> None:
@@ -312,7 +319,7 @@ class Broker(ListeningDaemon):
             return
         if is_edge:
             for child in list(self._tables.routes.children):  # it was another kind of broker before
-                await self._tables.drop(child)
+                await self._tables.drop(child, lambda: self._keeper.role == "edge")
                 self._downstream.clear(child)
         else:
             self._clients.forget_all()

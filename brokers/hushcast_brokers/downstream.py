@@ -69,8 +69,7 @@ class Downstream:
 
     def begin(self, child: PublicKey, writer: Writer, is_client: bool) -> ChildLink:
         """Send what waits for a child over its new link; one of before ends."""
-        if (former := self._machines.get(child)) is not None:
-            former.links[-1].writer.scope.cancel()
+        self.disconnect(child)
         now = self._now()
         link = ChildLink(child, writer, now)
         machine = self._machines[child] = NextHop(self._to_clients if is_client else self._to_brokers)
@@ -83,6 +82,11 @@ class Downstream:
         machine = self._machines.get(link.child)
         if machine is not None and link in machine.links:
             del self._machines[link.child]
+
+    def disconnect(self, child: PublicKey) -> None:
+        """End a child's link, if it has one; it hears over the next one how it stands."""
+        if (machine := self._machines.get(child)) is not None:
+            machine.links[-1].writer.scope.cancel()
 
     def enqueue(self, placed: Iterable[tuple[Hop, Spooled]]) -> None:
         """Send spooled messages to those whose link is open; for the others they wait."""

@@ -20,7 +20,7 @@ from hushcast_runtime.context import Context
 from hushcast_runtime.spool import Move, Spool, Spooled
 
 REMATCH_AFTER = 600.0  # seconds after which no more former grandchildren are awaited
-SETTLED_AFTER = 60.0  # seconds without an advertisement after which those that came are all that will come
+SETTLED_AFTER = 60.0  # seconds without an advertisement, or a new link, after which nobody else will come
 LOOK_EVERY = 5.0  # seconds between looks whether it is time
 
 Others = Callable[[Message], Mapping[PublicKey, Sequence[Message]]]
@@ -40,6 +40,7 @@ class FormerChildren:
         self._now = context.env.elapsed
         self._spawn = context.spawn
         self._left: dict[PublicKey, float] = {}  # since when
+        self._is_waiting = False
         self._known: Set[PublicKey] | None = None  # the children of the tree before
         self._fresh: set[PublicKey] = set()  # children that came since: what they ask for is not all yet
 
@@ -50,12 +51,12 @@ class FormerChildren:
         self._known = frozenset(children)
         self._fresh &= children
         now = self._now()
-        is_waiting = bool(self._left)
-        left = self._tables.routes.children - children
+        left = (self._tables.routes.children | self._left.keys()) - children
         self._left = {child: self._left.get(child, now) for child in left}
         if not left:
             self._fresh.clear()
-        if left and not is_waiting:
+        elif not self._is_waiting:
+            self._is_waiting = True
             self._spawn(self._wait)
 
     def divert(self, interested: Set[Place]) -> Set[Place]:
@@ -70,28 +71,38 @@ class FormerChildren:
     async def _wait(self) -> None:
         while self._left:
             await trio.sleep(LOOK_EVERY)
-            now = self._now()
-            is_settled = now - self._last_heard() >= SETTLED_AFTER
-            for child, since in list(self._left.items()):
-                if (is_settled and now - since >= SETTLED_AFTER) or now - since >= REMATCH_AFTER:
-                    await self._rematch(child)
+            while (child := self._settled()) is not None:
+                await self._rematch(child)
+        self._is_waiting = False
+
+    def _settled(self) -> PublicKey | None:
+        """Return a former child for which there is nothing more to wait, if there is one."""
+        now = self._now()
+        is_settled = now - self._last_heard() >= SETTLED_AFTER
+        for child, since in self._left.items():
+            if (is_settled and now - since >= SETTLED_AFTER) or now - since >= REMATCH_AFTER:
+                return child
+        return None
 
     def _last_heard(self) -> float:
         """Return when somebody last asked for more that may have come from a former child."""
-        if any(not self._downstream.is_linked(child) for child in self._fresh):
+        known = self._known or ()
+        if any(not self._downstream.is_linked(child) for child in known):
             return math.inf
-        return max((self._tables.heard(child) for child in self._fresh or self._known or ()), default=0.0)
+        return max((self._tables.heard(child) for child in self._fresh or known), default=0.0)
 
     async def _rematch(self, child: PublicKey) -> None:
-        """Let what waits for a former child wait for whoever has asked for it now."""
-        self._left.pop(child, None)
+        """Let what waits for a former child wait for whoever has asked for it now, until it is back."""
         others = self._matching.leaving(child)
-        await self._tables.drop(child)
+        await self._tables.drop(child, lambda: child in self._left)
+        while (items := await self._spool.waiting(hop_of(child))) and child in self._left:
+            moves = self._moves(items, others)
+            moved = {move.item.key for move in moves}
+            self._spool.done(item for item in items if item.key not in moved)
+            self._downstream.enqueue(await self._spool.move(moves))
+        self._left.pop(child, None)
         if not self._left:
             self._fresh.clear()
-        while items := await self._spool.waiting(hop_of(child)):
-            self._downstream.enqueue(await self._spool.move(self._moves(items, others)))
-            self._spool.done(item for item in items if self._spool.holds(item))
 
     def _moves(self, items: Sequence[Spooled], others: Others) -> list[Move]:
         moves = []

@@ -57,7 +57,8 @@ class HeldTree:
         """Hold a tree that was signed here; on disk before anybody hears of it. Raises as `check_tree`."""
         tree = check_tree(signed, self._network)
         await self._store.write(Change(_KIND, _KEY, encode(signed)))
-        self._set(tree)
+        if self.newest is None or tree.version > self.newest.version:  # than what was taken meanwhile
+            self._set(tree)
 
     async def changed(self) -> None:
         """Return when there is a newer tree than now."""

@@ -145,9 +145,9 @@ class _Root(_Broker):
         if not isinstance(fresh, RootSettings):
             raise UsageError("role: a root that runs stays one: stop it first")
         broker = self._broker
-        if broker is not None and broker.listener is not None:
-            seats = _seats(fresh, self._key)
-            if any(seat.address == broker.address for seat in seats):
+        if broker is not None:
+            seats, listens = _seats(fresh, self._key), broker.listener is not None
+            if listens and any(seat.address == broker.address for seat in seats):
                 raise UsageError("brokers: one has the address of this root; each has one of its own")
             self._living.start_soon(self._sign, broker, seats)
             broker.replace_keepers(fresh.keepers())
@@ -192,7 +192,7 @@ class _Below(_Broker):
         """Serve the clients that a configuration lists; raises `UsageError` where it is the root's."""
         if not isinstance(fresh, BrokerSettings):
             raise UsageError("role: a broker that runs does not become the root: stop it first")
-        if self._broker is not None and self._broker.listener is not None:
+        if self._broker is not None:
             self._broker.serve_only(fresh.clients())
         self._own = msgspec.structs.replace(self._own, edge=fresh.edge)
 

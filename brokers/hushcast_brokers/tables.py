@@ -33,7 +33,7 @@ class Tables:
         self._counters = context.counters
         self._tracer = context.tracer
         self._now = context.env.elapsed
-        self._heard: dict[PublicKey, float] = {}  # when each asked for anything last
+        self._heard: dict[PublicKey, float] = {}  # when each last linked, or asked for anything
 
     @property
     def routes(self) -> Held:
@@ -42,7 +42,7 @@ class Tables:
         return held
 
     def heard(self, child: PublicKey) -> float:
-        """Return when a broker last asked for anything, by a clock that nobody sets; 0.0 if it never did."""
+        """Return when a broker last linked or asked for anything, by a clock that nobody sets; 0.0: never."""
         return self._heard.get(child, 0.0)
 
     async def load(self) -> None:
@@ -57,6 +57,7 @@ class Tables:
 
     def greeting(self, child: PublicKey) -> list[Wire]:
         """Say what is routed to a broker below, over a link that has just opened."""
+        self._heard[child] = self._now()
         return [Standing(self._advertised.begin(child), 0)]
 
     def take(self, child: PublicKey, frame: FromBelow) -> int:
@@ -89,10 +90,13 @@ class Tables:
         """Delete what was dropped as its day has lapsed."""
         self._store.write_soon(*(Change(_KIND, child + name, None) for child, name in lapsed))
 
-    async def drop(self, child: PublicKey) -> None:
-        """Route nothing to a broker any more."""
+    async def drop(self, child: PublicKey, is_gone: Callable[[], bool]) -> None:
+        """Route nothing to a broker any more, for as long as it is gone.
+
+        One that is back before the end finds part of its table here, and says all of it again.
+        """
         self._heard.pop(child, None)
-        while names := self._advertised.drop(child, MAX_IN_ONE):
+        while is_gone() and (names := self._advertised.drop(child, MAX_IN_ONE)):
             self._store.write_soon(*(Change(_KIND, child + name, None) for name in names))
             self._matching.advertise()
             await trio.lowlevel.checkpoint()  # each takes up to a millisecond

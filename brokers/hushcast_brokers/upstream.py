@@ -42,6 +42,7 @@ from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.content.messages import MAX_BODY, Message
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.context import Context
+from hushcast_runtime.groups import ungrouped
 from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import Transport, TransportError
 from hushcast_runtime.writing import Writer
@@ -108,6 +109,9 @@ class _Open:
     tasks: Tasks
     theirs: int
     """The version of the tree that the parent holds, as far as is known."""
+    began: float = field(default_factory=trio.current_time)
+    is_futile: bool = False
+    """It was given up soon after it had opened, and so will be the next."""
     standing: Standing | None = None
     serial: int = 0
     awaited: dict[int, Awaited] = field(default_factory=dict)
@@ -208,7 +212,7 @@ class Upstream:
                     await self._looks.wait()
 
     async def _was_open(self, parent: Parent) -> bool:
-        """Keep a link for as long as it lasts; return whether the parent had us as its child."""
+        """Keep a link for as long as it lasts; return whether it was of use: this was a child there."""
         try:
             return await self._live(parent)
         except (PeerError, TransportError) as error:
@@ -262,7 +266,7 @@ class Upstream:
             self._note("not reached" if was_broken or now.standing is not None else "not listed")
             self._end(now)
             await channel.aclose()
-        return now.standing is not None
+        return now.standing is not None and not now.is_futile
 
     async def _hear(self, link: _Open) -> None:
         while batch := await link.channel.receive():
@@ -346,11 +350,13 @@ class Upstream:
     async def _within(self, link: _Open, work: Callable[..., Awaitable[None]], *args: object) -> None:
         """Do something that ends the link with what it raises."""
         try:
-            await work(*args)
+            with ungrouped(PeerError, TransportError):
+                await work(*args)
         except (PeerError, TransportError) as error:
             if isinstance(error, PeerError):
                 self._counters.add("parent_faults")
             log.debug("the link to the parent was given up", reason=str(error))
+            link.is_futile = trio.current_time() < link.began + LONGEST_PAUSE
             link.writer.scope.cancel()
 
     def _end(self, link: _Open) -> None:

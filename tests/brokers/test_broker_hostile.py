@@ -487,3 +487,14 @@ async def test_other_topics_are_not_the_same() -> None:
         await nothing_waits(network)
         assert one.heard == []
         assert len(TOPIC.attributes) == 2
+
+
+async def test_nothing_waits_for_who_is_listed_no_more_while_attached() -> None:
+    async with small_tree((("edge", "edge", "root"),)) as network:
+        edge = network["edge"]
+        client = await network.client("edge", "")
+        client.acknowledges = False
+        await network.published()
+        await until(lambda: edge.status("messages_waiting") == 1, 30.0)
+        edge.daemon.serve_only(frozenset())
+        await until(lambda: edge.status("messages_waiting") == 0, 60.0, "nothing waits for it")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 import trio
 from small_network import until
 from small_tree import SIX, hears, nothing_waits, shape, small_tree
 
-from hushcast_brokers.former_children import REMATCH_AFTER
+from hushcast_brokers.former_children import REMATCH_AFTER, SETTLED_AFTER
 
 
 async def test_each_broker_may_be_away_for_a_while() -> None:
@@ -189,3 +190,40 @@ async def test_a_root_restored_from_a_backup_outdoes_the_trees_of_before() -> No
         await network.linked()
         assert network.root.daemon.tree.version > 2
         assert len(SIX) + 2 == len(network.root.daemon.tree.brokers)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_replacement_that_comes_late_gets_what_waited(restarts: bool) -> None:
+    async with small_tree() as network:
+        client = await network.client("edge 1", "")
+        old = network["inner 1"]
+        await old.stop()
+        before = await network.published(lat=1)
+        network.members.remove(old)
+        shape(network, [("inner 3", "inner", "root")])
+        for name in ("edge 1", "edge 2"):
+            network[name].parent = network["inner 3"]
+        await network.list_all()
+        if restarts:  # and has forgotten who is new
+            await network.root.restart()
+        await trio.sleep(2 * SETTLED_AFTER)
+        await network["inner 3"].start()
+        await until(hears(client, before), REMATCH_AFTER)
+        await nothing_waits(network)
+
+
+async def test_a_sibling_that_takes_over_and_is_away_gets_what_waited() -> None:
+    async with small_tree() as network:
+        client = await network.client("edge 1", "")
+        old, sibling = network["inner 1"], network["inner 2"]
+        await old.stop()
+        await sibling.stop()
+        before = await network.published(lat=1)
+        network.members.remove(old)
+        for name in ("edge 1", "edge 2"):
+            network[name].parent = sibling
+        await network.list_all()
+        await trio.sleep(2 * SETTLED_AFTER)
+        await sibling.start()
+        await until(hears(client, before), REMATCH_AFTER)
+        await nothing_waits(network)

@@ -160,3 +160,21 @@ async def test_who_never_asked_gets_nothing_of_what_was_handed_up() -> None:
         assert not ear.heard
         assert not another.heard
         assert network.count_at_nodes("deliveries_refused") == 0
+
+
+async def test_one_that_is_listed_again_while_its_parent_is_away_gets_what_was_handed_up_before() -> None:
+    async with tree_of_daemons(0, ROWS, profile=APART) as network:
+        reader, author = await started(network, ("edge 1", "edge 3"))
+        ear = await reader.listen(ONE)
+        edge, parent = network["edge 1"], network["inner 1"]
+        await edge.stop()
+        await drop(network, edge.name)
+        await sent(author, b"while it is not listed")
+        await until(lambda: network.root.count("messages_returned") == 1, 120, "the root has it")
+        await parent.stop()
+        network.members.append(edge)
+        await network.list_all()
+        await parent.start()
+        await edge.start()
+        await network.linked()
+        assert await ear.hears(1, within=300.0) == [b"while it is not listed"]

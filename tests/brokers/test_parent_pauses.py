@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
+from broker_daemons import tree_of_daemons
 from small_network import until
 from small_tree import small_tree
 from talk import Talk
 from test_broker_hostile import posing
+from test_lying_brokers import lie_at
 
 from hushcast_brokers.upstream import LONGEST_PAUSE
-from hushcast_protocol.brokers.frames import Done
+from hushcast_protocol.brokers.frames import Done, Join, Standing
+from hushcast_protocol.brokers.routes import NOTHING
+from hushcast_runtime.channel import Channel
 
 
 @pytest.mark.parametrize(
@@ -43,3 +49,20 @@ async def test_a_link_that_breaks_is_opened_again_at_once_though_the_parent_was_
         broken = upstream._open
         await broken.channel._stream.aclose()
         await until(lambda: upstream.is_open and upstream._open is not broken, 5.0, "there is another link")
+
+
+async def test_an_edge_broker_that_asks_for_more_and_more_work_is_asked_less_and_less_often() -> None:
+    count = 0
+
+    async def answer(channel: Channel[Any], frame: Any) -> None:
+        nonlocal count
+        if isinstance(frame, Join):
+            count += 1
+            await channel.send(Done(frame.serial, "stamp"))
+
+    async with tree_of_daemons(1, (("liar", "edge", "root"),)) as network:
+        await network["liar"].stop()
+        await lie_at(network, network["liar"], answer, Standing(NOTHING, 0))
+        network.nursery.start_soon(network.nodes[0].listen)
+        await trio.sleep(600.0)
+        assert 600 / LONGEST_PAUSE <= count < 60

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hanging_disk import Disk
 from small_network import until
 from small_tree import SmallTree, small_tree
 
@@ -37,3 +38,22 @@ async def test_a_parent_that_says_an_older_one_is_told_the_newer_one() -> None:
         edge._held._set(check_tree(newest, network.net))
         await edge._upstream._take(edge._upstream._open, NewTree(older))
         await until(lambda: inner.tree.version == version, 10.0, "the parent is told")
+
+
+async def test_one_that_is_signed_while_a_newer_one_is_said_is_not_held_in_place_of_it() -> None:
+    """As after an old backup of the root was restored, which has forgotten what it signed since."""
+    async with small_tree(CHAIN) as network:
+        root, inner = network.root, network["inner"].daemon
+        await root.stop()
+        disk = root.store = Disk(root.store)
+        await root.start()
+        await network.linked()
+        forgotten = newer(network, 8)
+        network.members.remove(network["edge"])
+        disk.hang()
+        network.nursery.start_soon(network.list_all)
+        await inner._held.take(forgotten)
+        await until(lambda: root.daemon.tree.version > 2, 10.0, "the root is told")
+        disk.turn()
+        await until(lambda: root.status("brokers_listed") == 2, 10.0, "the root has signed")
+        await network.linked()

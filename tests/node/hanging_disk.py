@@ -22,6 +22,12 @@ class Disk(MemoryStore):
     def hang(self) -> None:
         self._turns = trio.Event()
 
+    def turn(self) -> None:
+        """Turn again, with all that was written meanwhile."""
+        self._turns.set()
+        self.write_soon(*self._waiting)
+        self._waiting.clear()
+
     def lose(self) -> None:
         """Turn again, without what was written meanwhile."""
         self._waiting.clear()

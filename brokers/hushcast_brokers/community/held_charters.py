@@ -61,6 +61,7 @@ class HeldCharters:
         self._network = network.id
         self._own = own
         self._keepers = None if keepers is None else frozenset(keepers)
+        self._said: tuple[PublicKey, ...] | None = None  # by the parent, since this daemon started
         self._store = store
         self._counters = counters
         self._newest: dict[PublicKey, Charter] = {}
@@ -89,9 +90,9 @@ class HeldCharters:
             self.only(self._keepers)
 
     @property
-    def keepers(self) -> tuple[PublicKey, ...]:
-        """The communities that there are, by their keepers' keys, as far as this daemon knows."""
-        return tuple(sorted(self._newest if self._keepers is None else self._keepers))
+    def keepers(self) -> tuple[PublicKey, ...] | None:
+        """The communities that there are, by their keepers' keys; `None` before anybody above has said."""
+        return self._said if self._keepers is None else tuple(sorted(self._keepers))
 
     @property
     def known(self) -> tuple[KnownCharter, ...]:
@@ -148,7 +149,9 @@ class HeldCharters:
             if isinstance(frame, NewCharter):
                 self.take(frame.charter)
             elif self._keepers is None:
+                self._said = frame.keepers
                 self.only(frame.keepers)
+                self._tell()
         except PeerError:
             self._counters.add("charters_refused")
         except Refusal as refusal:  # an unknown community is others' affair

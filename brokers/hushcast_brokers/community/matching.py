@@ -59,6 +59,7 @@ class CommunityMatching(Unlayered):
         self._above = above
         self._below = Below(epochs, above)
         self._advertising = advertising
+        self._downstream = downstream
         self._context = context
         self.advertised = Advertised(self._below, self._read, lambda name: True)
         self.interests = CommunityInterests(minimum, epochs, above, advertising, downstream, context)
@@ -140,7 +141,11 @@ class CommunityMatching(Unlayered):
         self._gone(self._below.learn(epoch), self.interests.learn(epoch))
 
     def _over(self, epoch: Epoch) -> None:
-        self._gone(self._below.forget(epoch), self.interests.drop(epoch))
+        clients = self.interests.drop(epoch)
+        self._gone(self._below.forget(epoch), clients)
+        if self._charters.newest(epoch.community) is None:  # taken out by the root, which clients do not hear
+            for client, _ in clients:
+                self._downstream.disconnect(client)
 
     def _gone(self, below: Iterable[Named], clients: Iterable[Named]) -> None:
         """Note what is to be nowhere on disk, with the next look at the time; above it is at once."""

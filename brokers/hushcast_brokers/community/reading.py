@@ -114,9 +114,11 @@ class CommunityReading:
             now = self._env.now()
             if self._env.is_certain():
                 charters.expire(now)
+            epochs = self._membership.epochs()
             await settle()
-            with trio.move_on_after(max(1.0, self._calendar.next_middle(now) - now)):
-                await charters.changed()
+            if epochs == self._membership.epochs():
+                with trio.move_on_after(max(1.0, self._calendar.next_middle(now) - now)):
+                    await charters.changed()
 
     def _filter(self, asked: Asked) -> ShownFilter | None:
         assert isinstance(asked.item, Sealed), "a daemon's state is of one network, and so of one model"

@@ -54,9 +54,10 @@ class _Told:
     def news(self, charters: HeldCharters) -> list[Wire]:
         """Return what it does not know yet."""
         found: list[Wire] = []
-        if charters.keepers != self._keepers:
-            self._keepers = charters.keepers
-            found.append(Communities(charters.keepers))
+        if (keepers := charters.keepers) is not None and keepers != self._keepers:
+            self._keepers = keepers
+            self._known = {one: epoch for one, epoch in self._known.items() if one in keepers}
+            found.append(Communities(keepers))
         for charter in charters.later(self._known):
             self._known[charter.community] = charter.epoch
             found.append(NewCharter(charter.signed))

@@ -103,6 +103,15 @@ class HandingUp:
         if not labels:
             raise Refusal("unknown")
         self._shares.take(child, message)
+        try:
+            await self._put(message, labels)
+        except Refusal as refusal:
+            if refusal.reason == "quota":  # it is handed up again
+                self._shares.give_back(child, message)
+            raise
+        await self._spool.durable()
+
+    async def _put(self, message: Message, labels: tuple[Label, ...]) -> None:
         if self.returned is not None:
             await self.returned.take(message, labels)
         elif not self._has_room(len(message.body)):
@@ -110,7 +119,6 @@ class HandingUp:
         else:
             self._spool.put([Send(_UP, _under(message, labels))])
             self._more.set()
-        await self._spool.durable()
 
     async def linked(self, upstream: Upstream) -> None:
         """Give the parent what waits for it, until the link ends; raises `TransportError` then."""

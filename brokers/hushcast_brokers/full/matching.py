@@ -207,7 +207,7 @@ class FullMatching:
         self._is_begun = True
         self._records.keep_shown((), lost)
         self._shown = {one.name: one.day for one in recalled}
-        self._advertising.change(ItemChanges(recalled, ()))
+        self._advertising.recall(recalled)
         self._unsettle(bool(kept.shown))
         self.advertise()
 

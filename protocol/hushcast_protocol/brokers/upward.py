@@ -46,6 +46,11 @@ class Upward:
         self._is_linked = False
         self._is_whole_due = False
 
+    def recall(self, items: Iterable[Item]) -> None:
+        """Show what the parent had before a restart, which is to be said only if it has something else."""
+        self.version += 1
+        self.shown.update((one.name, one) for one in items)
+
     def change(self, changes: ItemChanges) -> int:
         """Take what changed; return the version of it."""
         self.version += 1

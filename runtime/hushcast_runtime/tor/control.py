@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from hushcast_runtime.groups import ungrouped
 from hushcast_runtime.tor import callers
 from hushcast_runtime.tor.authentication import authenticate
 from hushcast_runtime.tor.endpoints import Endpoint, open_endpoint
@@ -194,16 +195,11 @@ async def open_control(
     does not let us in. Losing the connection later sets `lost` and fails commands; it does not cancel the
     block.
     """
-    failure: Exception | None = None
     stream = await open_endpoint(endpoint)
-    async with stream, trio.open_nursery() as nursery:
-        control = ControlClient(stream, on_event, aside)
-        nursery.start_soon(control.read)
-        try:
+    with ungrouped(Exception):
+        async with stream, trio.open_nursery() as nursery:
+            control = ControlClient(stream, on_event, aside)
+            nursery.start_soon(control.read)
             await authenticate(control.ask, at_port=bool(endpoint.port))
             yield control
-        except Exception as error:  # kept, so that the nursery does not wrap it into a group
-            failure = error
-        nursery.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
+            nursery.cancel_scope.cancel()

@@ -79,6 +79,11 @@ class Shares:
             raise Refusal("quota")
         self._bytes[message.day, child] = so_far
 
+    def give_back(self, child: PublicKey, message: Message) -> None:
+        """Count a message no more: there was no room for it."""
+        if (at := (message.day, child)) in self._bytes:
+            self._bytes[at] -= len(message.body) + MESSAGE
+
     def expire(self, day: int) -> None:
         """Forget the days up to this one."""
         self._bytes = {at: size for at, size in self._bytes.items() if at[0] > day}
