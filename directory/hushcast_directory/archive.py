@@ -7,7 +7,7 @@ an epoch, which is kept with its head, and the shards themselves, which are thos
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -104,11 +104,7 @@ class Archive:
     def forget(self, epochs: Iterable[int]) -> list[Change]:
         """Serve these heads no more, nor one that waits for descriptors; return what is to be written."""
         self._pending = None
-        gone = list(epochs)
-        for epoch in gone:
-            del self._shown[epoch]
-            self._leaves.pop(epoch, None)
-        return [Change(kind, epoch_key(known), None) for known in gone for kind in (_SHOWN, _LEAVES)]
+        return self._drop(list(epochs))
 
     def after(self, epoch: int | None, latest: float = math.inf) -> tuple[Shown | None, bool]:
         """Return the first head after an epoch, or the newest; and whether there are later ones.
@@ -182,21 +178,22 @@ class Archive:
     ) -> None:
         key, record = epoch_key(epoch), encode(shown)
         bodies: _Bodies = tuple((day, one.bodies) for day, one in leaves.items())
-        # Before anything is waited for: another head may come to be shown meanwhile.
-        self._shown[epoch] = record
-        self._leaves[epoch] = dict(leaves)
-        old = self.epochs[:-HEADS_KEPT]
-        for known in old:
-            del self._shown[known]
-            self._leaves.pop(known, None)
         await self._store.write(
             *changes,
             Change(_SHOWN, key, record),
             *([Change(_LEAVES, key, encode(bodies))] if bodies else []),
-            *(Change(kind, epoch_key(known), None) for known in old for kind in (_SHOWN, _LEAVES)),
         )
-        if old and (rosters := await forgotten(self._store)):
-            await self._store.write(*rosters)
+        self._shown[epoch] = record
+        self._leaves[epoch] = dict(leaves)
+        # Only now, and before anything is waited for: another head may have come to be shown meanwhile.
+        if old := self._drop(self.epochs[:-HEADS_KEPT]):
+            await self._store.write(*old, *await forgotten(self._store))
+
+    def _drop(self, epochs: Sequence[int]) -> list[Change]:
+        for epoch in epochs:
+            del self._shown[epoch]
+            self._leaves.pop(epoch, None)
+        return [Change(kind, epoch_key(known), None) for known in epochs for kind in (_SHOWN, _LEAVES)]
 
 
 def epoch_key(epoch: int) -> bytes:

@@ -33,12 +33,6 @@ class Disk(MemoryStore):
         self._waiting.clear()
         self._turns.set()
 
-    def turn(self) -> None:
-        """Turn again, and write all of it."""
-        self._turns.set()
-        self.write_soon(*self._waiting)
-        self._waiting.clear()
-
     async def write(self, *changes: Change) -> None:
         self.write_soon(*changes)
         await self._turns.wait()
