@@ -7,10 +7,11 @@ PIP := .venv/bin/pip install --quiet --disable-pip-version-check --use-pep517
 # Tests start Python hundreds of times: what each loads is compiled once, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Tests that wait for real things wait in lanes, one after the other in each: what is dear to start, a Tor network or
-# a JVM, is started once by the lane that uses it. What only computes goes by all cores, behind whoever waits.
+# Tests that wait for real things wait in lanes: what is dear to start, a testnet or a JVM, is started once by the lane
+# that uses it. Two workers of a lane wait beside each other. What only computes goes by all cores, behind whoever waits.
 REAL := tor or processes or containers or spark
 LANES := tor booted spark computed
+WAITING := $(BIN)/pytest --numprocesses 2 --dist loadfile
 PARALLEL := $(BIN)/pytest --numprocesses auto --dist worksteal
 
 .PHONY: help demo test quick check bench soak fuzz dist deb image format clean setup
@@ -27,10 +28,10 @@ test: setup tor java podman machine chromium mqtt-clients  ## all tests, those w
 
 .PHONY: $(addprefix test-,$(LANES))
 test-tor:
-	$(BIN)/pytest -m "tor and not containers"
+	$(WAITING) -m "tor and not containers"
 
 test-booted:
-	$(BIN)/pytest -m "containers or processes and not (tor or spark)"
+	$(WAITING) -m "containers or processes and not (tor or spark)"
 
 test-spark:
 	nice -n 5 $(BIN)/pytest -m "spark and not (tor or containers)"

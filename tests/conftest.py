@@ -16,11 +16,12 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 import trio
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 from hushcast_runtime.logs import log
 from hushcast_testnet import private_tor, processes
@@ -64,6 +65,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
         for item in items:
             (long if item.get_closest_marker("network") else short).append(item)
         items[:] = by_worker(long, short, workers)
+
+
+class ByGroup(LoadFileScheduling):
+    """Gives a file to one worker; so, too, all that shares a testnet, and all that boots containers."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return group_of(ROOT / file) or file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByGroup | None:
+    """Have `--dist loadfile` go by groups."""
+    return ByGroup(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+def group_of(path: Path) -> str | None:
+    """What the tests of a file share with those of others in their lane; `None` if nothing that is dear."""
+    _, named = marks_in(path)
+    if "containers" in named:
+        return "containers"
+    return "testnet" if re.search(rf"\b({'|'.join(TESTNETS)})\b", path.read_text()) else None
 
 
 def asked_for(item: pytest.Item) -> list[str]:

@@ -79,6 +79,15 @@ def test_a_mark_that_stands_in_no_file_is_an_error(request: pytest.FixtureReques
         plugin(request.config).check_marks([request.node])
 
 
+def test_what_is_shared_stays_with_one_worker(request: pytest.FixtureRequest) -> None:
+    group_of, tests = plugin(request.config).group_of, ROOT / "tests"
+    booting = ("systemd/test_booted.py", "systemd/test_image.py", "testnet/test_containers.py")
+    assert {group_of(tests / file) for file in booting} == {"containers"}
+    over_tcp, over_tor = tests / "testnet/test_kills.py", tests / "testnet/test_tor_testnet.py"
+    assert group_of(over_tcp) == group_of(over_tor) == "testnet"
+    assert group_of(tests / "testnet/test_chaos.py") is None
+
+
 @pytest.mark.parametrize("workers", [1, 2, 3, 8])
 @pytest.mark.parametrize("count", [0, 1, 5, 8])
 def test_each_worker_begins_with_its_share_of_long_tests(

@@ -65,8 +65,10 @@ def test_twenty_kills_of_server_proxies_and_nodes_lose_nothing_and_show_nothing_
         testnet.down(directory)
 
 
-def test_kills_of_brokers_and_nodes_lose_nothing_and_show_nothing_twice(tmp_path: Path) -> None:
-    directory = tmp_path / "net"
+def test_kills_of_brokers_and_nodes_lose_nothing_and_show_nothing_twice(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    directory = tmp_path_factory.mktemp("kills") / "net"
     testnet.up(directory, 6, None, "tcp", 3600, carrier="brokers")
     try:
         # With this seed each broker is killed.
