@@ -153,24 +153,24 @@ class FleetHouse(House):
 @contextmanager
 def fleet_houses(net: Any, fleet: Fleet, daemons: dict[str, str]) -> Iterator[dict[str, FleetHouse]]:
     """Run a gateway beside each of these daemons, by who has it; who was granted something reads."""
-    members = gateways.prepare(fleet.folder, [net.member(name) for name in daemons.values()])
-    houses = {who: FleetHouse(net, member) for who, member in zip(daemons, members, strict=True)}
-    for who, house in houses.items():
-        text = _CONFIG.format(
-            state=house.member.state,
-            port=house.member.port,
-            socket=house.member.socket,
-            purposes=fleet.purposes,
-            daemon=net.socket(house.member.daemon),
-            link=fleet.link,
-            vocabulary=fleet.vocabulary,
-            issuer=fleet.public,
-        )
-        if who in GRANTED:
-            text += _GRANTED.format(key=fleet.key(who), grant=fleet.grant(who))
-        Path(house.member.config).write_text(text)
-    with running(list(houses.values())):
-        yield houses
+    with gateways.prepared(fleet.folder, [net.member(name) for name in daemons.values()]) as members:
+        houses = {who: FleetHouse(net, member) for who, member in zip(daemons, members, strict=True)}
+        for who, house in houses.items():
+            text = _CONFIG.format(
+                state=house.member.state,
+                port=house.member.port,
+                socket=house.member.socket,
+                purposes=fleet.purposes,
+                daemon=net.socket(house.member.daemon),
+                link=fleet.link,
+                vocabulary=fleet.vocabulary,
+                issuer=fleet.public,
+            )
+            if who in GRANTED:
+                text += _GRANTED.format(key=fleet.key(who), grant=fleet.grant(who))
+            Path(house.member.config).write_text(text)
+        with running(list(houses.values())):
+            yield houses
 
 
 class Car:

@@ -64,12 +64,15 @@ class House:
 def houses(net: Any, settings: str = "") -> Iterator[list[House]]:
     """Run a gateway beside each of a testnet's clients; `settings` begin its configuration."""
     daemons = [one for one in testnet.load(net.directory).members if one.role == "client"]
-    found = [House(net, member) for member in gateways.prepare(net.directory, daemons)]
-    for house in found:
-        config = Path(house.member.config)
-        config.write_text(settings + config.read_text())
-    with running(found):
-        yield found
+    with gateways.prepared(
+        net.directory, daemons
+    ) as members:  # killed and started again they keep their ports
+        found = [House(net, member) for member in members]
+        for house in found:
+            config = Path(house.member.config)
+            config.write_text(settings + config.read_text())
+        with running(found):
+            yield found
 
 
 @contextmanager
