@@ -108,7 +108,7 @@ class Roll(Descriptors):
         """
         self._refuse_older(descriptor)
         before = self._descriptors.get(descriptor.relay)
-        if before is not None:
+        if before is not None and before[1] != signed:  # the relay and another directory may bring the same
             self._replaced[descriptor.relay] = before
         self._by_digest[descriptor_digest(signed.body)] = signed
         await super().admit(descriptor, signed)

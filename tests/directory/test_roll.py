@@ -87,6 +87,15 @@ async def test_a_ballot_names_what_all_hold_by_then() -> None:
     assert roll.issued(name(3)) is None
 
 
+async def test_a_descriptor_that_comes_by_two_ways_at_once_is_not_taken_for_the_one_before() -> None:
+    """From its relay, and in the exchange from another directory: both are looked at before one is held."""
+    roll = Roll(NETWORK, OWN, MemoryStore())
+    early = await admit(roll, 1, BEGIN)
+    for _ in range(2):
+        await admit(roll, 1, BEGIN + 40)
+    assert named(roll.ballot(NEXT, BEGIN + 10, False)) == {name(1): descriptor_digest(early.body)}
+
+
 async def test_who_could_not_renew_stays_where_there_were_no_heads() -> None:
     roll = Roll(NETWORK, OWN, MemoryStore())
     for number in range(3):
