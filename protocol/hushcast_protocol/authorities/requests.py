@@ -37,7 +37,7 @@ class Register(Wire, frozen=True, tag="register"):
 
 
 class Registered(Wire, frozen=True, tag="registered"):
-    """The directory reached the relay at its address and will list it."""
+    """The directory has reached the relay at its address, and holds its descriptor."""
 
 
 class Fetch(Wire, frozen=True, tag="fetch"):
@@ -47,7 +47,7 @@ class Fetch(Wire, frozen=True, tag="fetch"):
 
 
 class Rosters(Wire, frozen=True, tag="rosters"):
-    """Answer of a directory of before, which signs rosters alone: the one asked for, or none.
+    """Answer of a directory of an earlier version, which signs rosters itself: the one asked for, or none.
 
     `more` tells that later ones exist. Daemons read it; a directory of now answers with heads.
     """
