@@ -80,7 +80,7 @@ def backup(choices: Choices, file: Path, config: Path, force: bool) -> None:
 @click.command(short_help="Put a daemon's state back out of a file.")
 @_file
 @daemon_config_option
-@click.option("--force", is_flag=True, help="Move a state that is there aside, into a folder beside it.")
+@click.option("--force", is_flag=True, help="Move a state that is there aside, into a folder where it is.")
 @json_option
 @pass_choices
 def restore(choices: Choices, file: Path, config: Path, force: bool) -> None:

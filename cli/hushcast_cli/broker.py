@@ -36,7 +36,8 @@ def run_broker_command(config: Path | None) -> None:
 
     The root writes `network.toml`, the section that brokers and daemons of the network need, into its state
     directory. Any other broker writes `broker.toml`, the lines that the root's operator needs, and waits
-    until the root lists it. SIGHUP makes the root sign the tree that its configuration lists then.
+    until the root lists it. SIGHUP makes the root sign the tree that its configuration lists then, and an
+    edge broker serve the clients that its own lists then.
 
     \b
     Example:

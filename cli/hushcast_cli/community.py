@@ -132,8 +132,8 @@ def expel(choices: Choices, directory: Path, keys: tuple[str, ...], begins_in: i
 def send(choices: Choices, directory: Path, config: Path | None, timeout: float | None) -> None:
     """Send the charter in DIR to the root, which hands it out.
 
-    Over a circuit of its own, without a name; --config tells the transport. A tor of the daemon's own is not
-    used: a second one starts, which takes a minute. A charter tells everybody how many members there are, and
+    Over a circuit of its own, without a name; --config tells the transport. With `tor.mode = "own"` a second
+    tor starts for it, which takes a minute. A charter tells everybody how many members there are, and
     which brokers are among them.
 
     \b

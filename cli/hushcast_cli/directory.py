@@ -28,7 +28,8 @@ for _command in (init, members, probe, audit, evidence, simulate_authorities):
 def run_directory_command(config: Path | None) -> None:
     """Run a network's directory in the foreground until SIGTERM or Ctrl-C.
 
-    It writes `network.toml`, the section that the network's daemons need, into its state directory.
+    It writes `network.toml`, the section that the network's daemons need, into its state directory. SIGHUP
+    makes it list the relays that a closed network names then, and vote for what `[authorities]` says then.
 
     \b
     Example:

@@ -33,7 +33,7 @@ def run_gateway_command(config: Path | None) -> None:
 
     It speaks MQTT 3.1.1 and 5 over TCP, TLS, Unix sockets and WebSockets. A configuration that lets in
     strangers is refused, with exit code 2. Logs go to standard error and never show topics, payloads, users
-    or client identifiers. SIGHUP lets it read users, certificates and the log level again.
+    or client identifiers. SIGHUP makes it read users, certificates, purposes, grants and `log` again.
 
     \b
     Example:

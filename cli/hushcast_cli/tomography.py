@@ -146,8 +146,8 @@ def ask(
 
     A and B are `root`, or the keys of brokers, or their first digits. The service is asked over a circuit of
     its own, without a name. It learns the filter as brokers see it. --config tells the network and its
-    transport, and the service where it has a section `tomography`; otherwise --service does. A tor of the
-    daemon's own is not used: a second one starts, which takes a minute.
+    transport, and the service where it has a section `tomography`; otherwise --service does. With
+    `tor.mode = "own"` a second tor starts for the question, which takes a minute.
 
     \b
     Example:
