@@ -165,12 +165,12 @@ class BlockingMessages:
 
     @property
     def nodes(self) -> int:
-        """Relays or servers that route to the subscription; 0 where the carrier has none."""
+        """Relays, servers or edge brokers that route to the subscription; 0 where the carrier has none."""
         return self._messages.nodes
 
     @property
     def by(self) -> str:
-        """What those are: `relay` or `server`."""
+        """What those are: `relay`, `server` or `edge broker`."""
         return self._messages.by
 
     @property

@@ -100,9 +100,9 @@ class Daemon:
 
         With `at_once` it is refused while the daemon knows no relay. `tags`, at most 32 of 32 hexadecimal
         digits each, do not travel inside: who subscribes with `where="tags [...]"` is brought what has one of
-        these, and relays see neither. With `purposes` it has tags of their own. `token` are 16 random bytes:
-        a call that is given those of an earlier one, which was cancelled, say, does not publish again what
-        the daemon has taken then. Otherwise as `publish`.
+        these, and relays see a token of each, another one each day. With `purposes` it has tags of their own.
+        `token` are 16 random bytes: a call that is given those of an earlier one, which was cancelled, say,
+        does not publish again what the daemon has taken then. Otherwise as `publish`.
         """
         with self._limit(timeout):
             data, tags = _sealed(topic, payload, purposes, tags)

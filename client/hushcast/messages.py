@@ -102,12 +102,12 @@ class Messages:
 
     @property
     def nodes(self) -> int:
-        """Relays or servers that route to the subscription; 0 where the carrier has none."""
+        """Relays, servers or edge brokers that route to the subscription; 0 where the carrier has none."""
         return self._told.nodes
 
     @property
     def by(self) -> str:
-        """What those are: `relay` or `server`."""
+        """What those are: `relay`, `server` or `edge broker`."""
         return self._told.by
 
     @property

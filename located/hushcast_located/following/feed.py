@@ -61,7 +61,7 @@ class Feed:
 
     @property
     def nodes(self) -> int:
-        """Relays or servers that route to the subscription; 0 where the carrier has none."""
+        """Relays, servers or edge brokers that route to the subscription; 0 where the carrier has none."""
         return 0 if self._messages is None else self._messages.nodes
 
     async def __aenter__(self) -> Feed:
