@@ -173,8 +173,11 @@ class ShardFetching:
             for asked in relays:
                 answered = trio.Event()
                 nursery.start_soon(ask, asked, answered)
-                with trio.move_on_after(self._patience):
+                with trio.move_on_after(self._patience) as patience:
                     await answered.wait()
+                if patience.cancelled_caught:
+                    # Who answers first ends the others: what these would have come to is not heard.
+                    self._pass_over(request.day, asked.relay)
         return found
 
     async def _ask(self, asked: Asked, request: ShardRequest, read: Callable[[ShardAnswer], T]) -> T:
@@ -184,16 +187,22 @@ class ShardFetching:
                 raise Refusal("it has not got it, or serves too many")
             if not isinstance(answer, ShownLeaf | ShownSlice | ShownPiece):
                 raise DecodeError("another frame came than a part of a network")
-            return await self._env.compute(read, answer)
+            found = await self._env.compute(read, answer)
+            self._silent.get(request.day, set()).discard(asked.relay)
+            return found
         except Refusal as error:
             raise TransportError(str(error)) from None
         except TransportError:
-            self._silent.setdefault(request.day, set()).add(asked.relay)
+            self._pass_over(request.day, asked.relay)
             raise
         except PeerError:
             self._counters.add("shard_parts_refused")
             self._liars.setdefault(request.day, set()).add(asked.relay)
             raise
+
+    def _pass_over(self, day: int, relay: RelayId) -> None:
+        """Ask a relay that did not answer behind all others from now on."""
+        self._silent.setdefault(day, set()).add(relay)
 
     async def _ask_authorities(self, request: ShardRequest, read: Callable[[ShardAnswer], T]) -> T:
         taken: list[T] = []

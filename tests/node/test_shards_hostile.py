@@ -11,6 +11,8 @@ from shard_world import DAY, EPOCH, NETWORK, Member, ShardWorld, client, network
 from small_network import until
 
 from hushcast_overlay import strangers
+from hushcast_overlay.shard_fetching import Asked
+from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Ping, decode_overlay
 from hushcast_protocol.shards.requests import (
@@ -173,6 +175,26 @@ async def test_silent_relays_cost_time_and_others_are_asked():
                 nursery.start_soon(one.roster_of, shard)
         assert one.counters["shard_parts_refused"] == 0
         assert one.counters["shards_taken"] == 4
+
+
+async def test_who_says_nothing_is_waited_for_once_though_another_answers_first():
+    async with network() as world:
+        await world.relays_up()
+        silent, *others = world.guides(2, DAY)
+        fetching, sharding = (one := await client(world)).shards._fetching, one.shards.sharding(DAY)
+        assert sharding is not None
+        world.wires.listeners[world.address(silent)].accept = lambda stream: None  # type: ignore[method-assign]
+        whom = [Asked(relay, Address(world.address(relay))) for relay in (silent, *others)]
+        waits = 0
+        for _ in range(20):  # it would come first in one of four
+            begin = trio.current_time()
+            await fetching.leaf(sharding, world.epoch, 2, whom)
+            waits += trio.current_time() - begin >= fetching._patience
+        assert waits == 1
+        # One that was slow once, and is not any more, comes in its turn again.
+        fetching._pass_over(DAY, others[0])
+        await fetching.leaf(sharding, world.epoch, 2, whom[1:2])
+        assert fetching._silent[DAY] == {silent}
 
 
 async def test_where_no_guide_shows_a_shard_an_authority_does():
