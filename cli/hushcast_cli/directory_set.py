@@ -46,7 +46,7 @@ def rules_options(command: Callable[..., None]) -> Callable[..., None]:
         type=click.FloatRange(0, 100),
         default=0,
         metavar="P",
-        help="The same in percent of the network, where that is more.",
+        help="The same in percent of the network, where that is more; with --newcomers.",
     )
     @click.option("--age", is_flag=True, help="Seat those who were known the day before.")
     @click.option(
@@ -61,6 +61,8 @@ def rules_options(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(*given: Any, newcomers: int, growth: float, age: bool, work: int, **named: Any) -> None:
         from hushcast_directory.settings import AdmissionSection
 
+        if growth and not newcomers:
+            raise click.UsageError("--growth needs --newcomers: without it all who come are seated")
         rules = AdmissionSection(newcomers=newcomers, growth=round(growth * 10), age=age, work=work)
         command(*given, rules=rules, **named)
 

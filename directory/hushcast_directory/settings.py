@@ -31,6 +31,15 @@ class AdmissionSection(Section, frozen=True, kw_only=True):
     work: Annotated[int, msgspec.Meta(ge=0, le=MAX_WORK)] = 0
     """Bits of the work that a relay's name costs."""
 
+    def rules(self, key: str) -> Admission:
+        """Return them; raise `UsageError` that names the key where they look like a cap and are none."""
+        if self.growth and not self.newcomers:
+            raise UsageError(
+                f"{key}.growth: without newcomers all who come are seated: write newcomers = 1 or more, "
+                "how many are seated a day at least, or leave growth out"
+            )
+        return Admission(self.newcomers, self.growth, self.age, self.work)
+
 
 class SetSection(Section, frozen=True, kw_only=True):
     """Directories that agree."""
@@ -47,8 +56,7 @@ class SetSection(Section, frozen=True, kw_only=True):
         """Return the set, if the transport may reach it; raise `UsageError` that names the key."""
         members = members_of(self.members, f"{key}.members", transport)
         check_set(self.members, self.quorum, f"{key}.members", f"{key}.quorum")
-        rules = self.admission
-        admission = Admission(rules.newcomers, rules.growth, rules.age, rules.work)
+        admission = self.admission.rules(f"{key}.admission")
         return Authorities.of(members, self.quorum, admission, self._shard_size(key, profile))
 
     def _shard_size(self, key: str, profile: str) -> int:

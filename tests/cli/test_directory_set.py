@@ -93,6 +93,13 @@ async def test_a_quorum_is_more_than_half(tmp_path: Path, quorum: str) -> None:
     assert not folder.exists()
 
 
+async def test_a_growth_that_caps_nothing_is_refused(tmp_path: Path) -> None:
+    made = await hushcast("directory", "init", tmp_path / "set", "--authorities", "3", "--growth", "2")
+    assert made.code == 2
+    assert "--growth needs --newcomers" in made.error
+    assert not (tmp_path / "set").exists()
+
+
 def single(number: int, name: str = "ours") -> str:
     key, service = Seed(bytes([number]) * 32).public(), Seed(bytes([100 + number]) * 32).public()
     return network_section(NetworkSection(name=name), onion_address(service), key.hex())

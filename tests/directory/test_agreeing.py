@@ -206,6 +206,8 @@ async def test_settings_that_do_not_hold_say_what_is_wrong() -> None:
     ):
         with pytest.raises(UsageError, match=reason):
             written(*members, quorum=quorum)
+    with pytest.raises(UsageError, match=r"admission\.growth: without newcomers all who come are seated"):
+        written(*keys, more="\n[authorities.admission]\ngrowth = 20\n")
     listed = f'[authorities]\nquorum = 1\nmembers = [{{key = "{keys[0]}", address = "127.0.0.1:1"}}]'
     with pytest.raises(UsageError, match="onion"):
         parse_settings(f"{BEGIN}{NAMED}{listed}".encode(), "file", DirectorySettings)
