@@ -107,7 +107,7 @@ def passwd(choices: Choices, user: str, config: Path | None) -> None:
     if choices.json:
         write(json_line({"user": user, "file": str(config), "new": is_new}))
     else:
-        write(text_line(f"{config}: the password of {user} is {'there' if is_new else 'replaced'}"))
+        write(text_line(f"{config}: the password of {user} is {'added' if is_new else 'replaced'}"))
     if is_new:
         note(f"{user} may do nothing yet: write topic filters into its `publish` and `subscribe`")
     note("a gateway that runs takes it with SIGHUP (`systemctl reload hushcast-gateway`)")

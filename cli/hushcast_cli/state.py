@@ -26,7 +26,8 @@ def load_daemon(file: Path) -> tuple[DaemonSettings, StateKind]:
 
     program = program_of(file)
     if program in ("gateway", "located provider"):
-        raise UsageError(f"{file} is a {program}'s: this command is for nodes and directories")
+        daemons = "nodes, directories, central servers, proxies, brokers and tomography services"
+        raise UsageError(f"{file} is a {program}'s: this command is for {daemons}")
     if program in ("server", "proxy"):
         return _load_central(file, program)
     if program == "broker":

@@ -94,7 +94,7 @@ def parse_attribute(spec: str) -> Attribute:
     if number.resolution <= 0:
         raise UsageError(f"attribute {spec!r}: the resolution is not above 0")
     if number.bits > MAX_BITS:
-        raise UsageError(f"attribute {spec!r}: more than 2^{MAX_BITS} steps: take a coarser resolution")
+        raise UsageError(f"attribute {spec!r}: 2^{MAX_BITS} steps or more: take a coarser resolution")
     if (number.high - number.low) % number.resolution:
         raise UsageError(f"attribute {spec!r}: the range is no whole number of steps of the resolution")
     return number

@@ -21,7 +21,7 @@ from hushcast_protocol.base.signatures import Purpose, Signed, check, sign
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decoder
 
 MAX_MEMBERS = (
-    1024  # of one community: each epoch's charter, which has 118 bytes of each, goes over every link
+    1024  # of one community: each epoch's charter, which has 126 bytes of each, goes over every link
 )
 MAX_COMMUNITIES = 64  # of a network: each daemon holds a charter of each, 8 MB at most
 MAX_CHARTER = MAX_MEMBERS * 128 + 512  # bytes
