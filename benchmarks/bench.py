@@ -62,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench", description=__doc__)
     parser.add_argument("--check", action="store_true", help="exit 1 when a target is missed or unmeasured")
-    parser.add_argument("--short", action="store_true", help="a tenth of the work: about a minute")
+    parser.add_argument("--short", action="store_true", help="a tenth of the work: some minutes")
     parser.add_argument(
         "--only", type=int, nargs="+", choices=list(FIGURES), help=f"some figures: {FIGURES}", metavar="N"
     )

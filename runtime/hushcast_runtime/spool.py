@@ -19,7 +19,7 @@ from hushcast_protocol.content.hops import HOP_SIZE, Hop, Send
 from hushcast_protocol.content.messages import MAX_TOKENS, TRAIL_SIZE, Message
 from hushcast_runtime.store import Change, Records, Store, StoreError
 
-MAX_SPOOL = 256 * 1024 * 1024  # bytes of bodies; a thousand of the largest, 250,000 of the smallest
+MAX_SPOOL = 256 * 1024 * 1024  # bytes of bodies; a thousand of the largest, 230,000 of the smallest
 MAX_SHARE = MAX_SPOOL // 8  # bytes for one next hop: a mailbox that stays away must not stop all the others
 REFERENCE = 640  # bytes that a reference counts: record, index and what memory knows of it
 _SCAN = 15  # records read at once: so many of the largest fit into a queue (`hop.MAX_QUEUE`)
