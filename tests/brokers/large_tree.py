@@ -12,6 +12,7 @@ import random
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,12 +29,15 @@ from small_tree import TOPIC, Client, Member, SmallTree, small_tree  # noqa: E40
 
 import hushcast_protocol.brokers.exposure  # noqa: E402
 import hushcast_protocol.brokers.routes  # noqa: E402
+from hushcast_protocol.base.hop_link import IDLE  # noqa: E402
 from hushcast_protocol.base.observed import Advertised  # noqa: E402
 from hushcast_protocol.brokers.filters import Filter  # noqa: E402
+from hushcast_protocol.brokers.frames import Ping  # noqa: E402
 from hushcast_protocol.brokers.poset import Poset  # noqa: E402
 from hushcast_protocol.brokers.roots import RootChanges, Roots  # noqa: E402
 from hushcast_protocol.content.messages import Message  # noqa: E402
 from hushcast_protocol.content.predicates import parse_where  # noqa: E402
+from hushcast_runtime.transports.base import TransportError  # noqa: E402
 
 KINDS = ("fire", "flood", "storm", "quake")
 TOWNS = (20, 50, 80)  # where clustered subscribers live
@@ -161,12 +165,7 @@ async def recount(subscribers: list[Subscriber], sent: list[tuple[Message, dict[
             for wanted, subscriber in zip(expected, subscribers, strict=True)
         )
 
-    with trio.fail_after(1800.0):
-        while not have_all():
-            for subscriber in subscribers:
-                if not subscriber.client.is_attached:  # idle links end after five minutes
-                    await subscriber.client.attach()
-            await trio.sleep(10)
+    await until(have_all, 1800.0, "everybody has all")
     await trio.sleep(60)
     total = 0
     for wanted, subscriber in zip(expected, subscribers, strict=True):
@@ -216,6 +215,7 @@ async def play(
             for _ in range(clients)
         ]
         began = trio.current_time()
+        network.nursery.start_soon(show_life, subscribers)
         await subscribe_all(network, subscribers)
         told: dict[str, Any] = {
             "subscribed in (virtual s)": round(trio.current_time() - began, 1),
@@ -236,11 +236,24 @@ async def play(
         for subscriber in left:
             subscriber.client = Client(network, draw.choice(network.edges))
         await subscribe_all(network, left)
+        for subscriber in stayed:
+            if not subscriber.client.is_attached:
+                await subscriber.client.attach()
         told["clients that took another edge"] = len(left)
         told["deliveries meanwhile"] = await recount(stayed, between)
         told["deliveries after"] = await recount(subscribers, await publish_some(network, draw, messages))
         await until(lambda: not network.count("internal_errors"), 1.0)
         return told
+
+
+async def show_life(subscribers: list[Subscriber]) -> None:
+    """Keep links from ending as idle, as daemons do."""
+    while True:
+        await trio.sleep(IDLE / 3)
+        for subscriber in subscribers:
+            if subscriber.client.is_attached:
+                with suppress(TransportError):
+                    await subscriber.client.talk.say(Ping())
 
 
 async def both(
