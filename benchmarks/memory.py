@@ -16,7 +16,7 @@ from benchmarks.figures import Effort, Figure, alternate, at_most
 from benchmarks.processes import printed_by, resident
 from hushcast_directory.directories import CHECKS, Checks, Pinned
 from hushcast_node.daemon import Daemon, Parts
-from hushcast_node.overlay_side import OverlayParts
+from hushcast_node.parts import OverlayParts
 from hushcast_overlay.identity import Identity, draw_identity
 from hushcast_overlay.shard_reading import READING, Reading
 from hushcast_protocol.authorities.requests import (

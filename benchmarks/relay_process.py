@@ -20,7 +20,7 @@ import trio
 from benchmarks.tor import over_tor
 from hushcast_directory.directories import Pinned
 from hushcast_node.daemon import Daemon, Parts
-from hushcast_node.overlay_side import OverlayParts
+from hushcast_node.parts import OverlayParts
 from hushcast_overlay.identity import draw_identity
 from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.roster import Network

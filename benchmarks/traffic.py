@@ -20,7 +20,7 @@ from hushcast_directory.server import DirectoryServer
 from hushcast_directory.sitting import Alone
 from hushcast_local.service import InboxFeed
 from hushcast_node.daemon import Daemon, Parts
-from hushcast_node.overlay_side import OverlayParts
+from hushcast_node.parts import OverlayParts
 from hushcast_overlay.identity import draw_identity
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.roster import Network, check_roster

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from hushcast_brokers.asking import Peer
 from hushcast_brokers.attachment import ClientParts
@@ -17,31 +16,12 @@ from hushcast_brokers.publishing import Publications
 from hushcast_brokers.routes import Routes
 from hushcast_brokers.usable_tree import keep_usable_tree, reach_root
 from hushcast_local.topic_keys import Derive, TopicKeys
+from hushcast_node.parts import BrokersParts
 from hushcast_node.sides import Surroundings
-from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.agreement import agreement_key
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_runtime.context import Context
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.wording import counted
-
-
-@dataclass(frozen=True)
-class BrokersParts:
-    """What the brokers' side is made of."""
-
-    NAME: ClassVar = "brokers"
-    """What settings call this carrier."""
-    network: BrokersNetwork
-    root: Address
-    edge: PublicKey | None = None
-    """The one edge broker that may be used; any of the tree unless given."""
-    member: Seed | None = None
-    """The key that charters of communities admit this daemon by, in a network that has any."""
-    community: PublicKey | None = None
-    """The community that it is in, by its keeper's key."""
 
 
 class BrokersSide:

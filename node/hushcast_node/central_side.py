@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import trio
 
@@ -23,26 +21,15 @@ from hushcast_central.tending import Tending
 from hushcast_central.upkeep import Upkeep
 from hushcast_central.withdrawals import Withdrawals
 from hushcast_local.topic_keys import Derive, TopicKeys
+from hushcast_node.parts import CentralParts
 from hushcast_node.sides import Surroundings
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.central.frames import Pong
-from hushcast_protocol.central.network import CentralNetwork, Proxy, ProxyRole
-from hushcast_protocol.central.profile import CentralProfile
+from hushcast_protocol.central.network import Proxy, ProxyRole
 from hushcast_protocol.content.tokens import OPEN_KEY, hashed_topic_key
 from hushcast_runtime.context import Context
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.wording import counted
-
-
-@dataclass(frozen=True)
-class CentralParts:
-    """What the central system's side is made of."""
-
-    NAME: ClassVar = "central"
-    """What settings call this carrier."""
-    network: CentralNetwork
-    profile: CentralProfile
-    proxies: Sequence[Proxy]
 
 
 class CentralSide:

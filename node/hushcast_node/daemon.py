@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -14,10 +14,8 @@ from hushcast_local.service import Service
 from hushcast_local.settings import InboxSection
 from hushcast_local.subscriber import Subscriber
 from hushcast_local.topic_keys import Derive
-from hushcast_node.brokers_side import BrokersParts, BrokersSide
-from hushcast_node.central_side import CentralParts, CentralSide
 from hushcast_node.counted import COUNTED
-from hushcast_node.overlay_side import OverlayParts, OverlaySide
+from hushcast_node.parts import BrokersParts, CarrierParts, CentralParts
 from hushcast_node.sides import Side, Surroundings
 from hushcast_node.upgrade import MIGRATIONS
 from hushcast_protocol.base import told
@@ -32,7 +30,10 @@ from hushcast_runtime.store import Store
 from hushcast_runtime.tracing import NoTracer, Tracer
 from hushcast_runtime.transports.base import Transport
 
-CarrierParts = OverlayParts | CentralParts | BrokersParts
+if TYPE_CHECKING:
+    from hushcast_node.brokers_side import BrokersSide
+    from hushcast_node.central_side import CentralSide
+    from hushcast_node.overlay_side import OverlaySide
 
 
 @dataclass(frozen=True)
@@ -59,33 +60,31 @@ class Daemon:
         self.clock = DaemonClock(parts.env, parts.carrier.network.calendar)
         self._env = self.clock.environment()
         self.counters = counters if counters is not None else Counters(COUNTED[parts.carrier.NAME])
-        self.side: Side = self._made_side(parts.carrier)
+        around = Surroundings(self._env, self.clock, parts.transport, parts.store, self.counters)
+        self.side: Side = _side(parts.carrier, around)
         self._service: Service | None = None
-
-    def _made_side(self, parts: CarrierParts) -> Side:
-        own = self._parts
-        around = Surroundings(self._env, self.clock, own.transport, own.store, self.counters)
-        if isinstance(parts, CentralParts):
-            return CentralSide(parts, around)
-        if isinstance(parts, BrokersParts):
-            return BrokersSide(parts, around)
-        return OverlaySide(parts, around)
 
     @property
     def overlay(self) -> OverlaySide:
         """Its side, for those who know that this daemon is in an overlay."""
+        from hushcast_node.overlay_side import OverlaySide
+
         assert isinstance(self.side, OverlaySide)
         return self.side
 
     @property
     def central(self) -> CentralSide:
         """Its side, for those who know that this daemon is in a central system."""
+        from hushcast_node.central_side import CentralSide
+
         assert isinstance(self.side, CentralSide)
         return self.side
 
     @property
     def brokers(self) -> BrokersSide:
         """Its side, for those who know that this daemon is in a network of brokers."""
+        from hushcast_node.brokers_side import BrokersSide
+
         assert isinstance(self.side, BrokersSide)
         return self.side
 
@@ -149,3 +148,18 @@ class Daemon:
             **(service.status() if service is not None else {"subscriptions": 0, "outbox": 0}),
             "counters": self.counters.as_dict(),
         }
+
+
+def _side(parts: CarrierParts, around: Surroundings) -> Side:
+    """Make the side, of the one carrier that is loaded: the others would take a seventh of a start."""
+    if isinstance(parts, CentralParts):
+        from hushcast_node.central_side import CentralSide
+
+        return CentralSide(parts, around)
+    if isinstance(parts, BrokersParts):
+        from hushcast_node.brokers_side import BrokersSide
+
+        return BrokersSide(parts, around)
+    from hushcast_node.overlay_side import OverlaySide
+
+    return OverlaySide(parts, around)

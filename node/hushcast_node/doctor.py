@@ -5,12 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from hushcast.words import Finding
-from hushcast_node.brokers_doctor import examine_brokers
-from hushcast_node.brokers_side import BrokersParts
-from hushcast_node.central_doctor import examine_central
-from hushcast_node.central_side import CentralParts
 from hushcast_node.daemon import Daemon
-from hushcast_node.overlay_doctor import examine_overlay
+from hushcast_node.parts import BrokersParts, CentralParts
 from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.findings import good, warning
 from hushcast_runtime.environment import Environment
@@ -40,10 +36,17 @@ class Doctor:
 
     async def _network(self) -> list[Finding]:
         daemon, is_relay = self.daemon, self._settings.role == "relay"
+        # Each loads its carrier, and a daemon has one.
         if self._settings.carrier == CentralParts.NAME:
+            from hushcast_node.central_doctor import examine_central
+
             return await examine_central(daemon.central if daemon is not None else None)
         if self._settings.carrier == BrokersParts.NAME:
+            from hushcast_node.brokers_doctor import examine_brokers
+
             return await examine_brokers(daemon.brokers if daemon is not None else None)
+        from hushcast_node.overlay_doctor import examine_overlay
+
         side, transport = (daemon.overlay, daemon.transport) if daemon is not None else (None, None)
         return await examine_overlay(side, transport, is_relay, self._env)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-from hushcast_directory.directories import CHECKS, Checks, Pinned, open_source
+from hushcast_directory.directories import open_source
 from hushcast_local.topic_keys import Derive, TopicKeys
+from hushcast_node.parts import OverlayParts
 from hushcast_node.relay import Relay, make_relay
 from hushcast_node.sides import Surroundings
 from hushcast_overlay.carrier import OverlayCarrier
@@ -22,17 +22,16 @@ from hushcast_overlay.rosters import RosterKeeper, count
 from hushcast_overlay.route_records import RouteRecords
 from hushcast_overlay.routes import Routes
 from hushcast_overlay.shard_fetching import ShardFetching
-from hushcast_overlay.shard_reading import READING, Reading
 from hushcast_overlay.shards import Shards
 from hushcast_overlay.trees import Trees
 from hushcast_overlay.upkeep import Upkeep
 from hushcast_overlay.withdrawals import Withdrawals
 from hushcast_overlay.working import Search, Working
 from hushcast_protocol.base import observed
-from hushcast_protocol.base.roster import Network, Roster
+from hushcast_protocol.base.roster import Roster
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.wire import RelayId
-from hushcast_protocol.overlay.profile import Profile, Root
+from hushcast_protocol.overlay.profile import Root
 from hushcast_protocol.shards.assignment import shard_of_relay
 from hushcast_runtime.connection_guard import ConnectionGuard
 from hushcast_runtime.context import Context
@@ -40,21 +39,6 @@ from hushcast_runtime.environment import Environment
 from hushcast_runtime.own_address import open_address
 from hushcast_runtime.transports.base import Listener
 from hushcast_runtime.wording import counted
-
-
-@dataclass(frozen=True)
-class OverlayParts:
-    """What the overlay's side is made of."""
-
-    NAME: ClassVar = "overlay"
-    """What settings call this carrier."""
-    network: Network
-    profile: Profile
-    directories: Pinned
-    identity: Identity | None
-    """A relay's keys; a client has none."""
-    checks: Checks = CHECKS
-    reading: Reading = READING
 
 
 class OverlaySide:

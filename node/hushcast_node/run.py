@@ -12,12 +12,10 @@ from hushcast_brokers.keys import COMMUNITY_KEY
 from hushcast_brokers.network_file import BrokersNetworkSection
 from hushcast_central.network_file import CentralNetworkSection
 from hushcast_local.control import ControlServer
-from hushcast_node.brokers_side import BrokersParts
-from hushcast_node.central_side import CentralParts
 from hushcast_node.counted import COUNTED
-from hushcast_node.daemon import CarrierParts, Daemon, Parts
+from hushcast_node.daemon import Daemon, Parts
 from hushcast_node.doctor import Doctor
-from hushcast_node.overlay_side import OverlayParts
+from hushcast_node.parts import BrokersParts, CarrierParts, CentralParts, OverlayParts
 from hushcast_node.settings import NodeSettings
 from hushcast_node.upgrade import VERSION
 from hushcast_overlay.identity import Identity, load_identity

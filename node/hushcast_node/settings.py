@@ -14,9 +14,7 @@ from hushcast_central.network_file import CentralNetworkSection
 from hushcast_directory.directories import Pinned
 from hushcast_directory.listed import check_set, members_of
 from hushcast_local.settings import CoverageSection, InboxSection
-from hushcast_node.brokers_side import BrokersParts
-from hushcast_node.central_side import CentralParts
-from hushcast_node.overlay_side import OverlayParts
+from hushcast_node.parts import BrokersParts, CentralParts, OverlayParts
 from hushcast_protocol.authorities.members import MAX_AUTHORITIES
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.wire import PublicKey

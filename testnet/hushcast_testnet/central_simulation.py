@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import trio
 
-from hushcast_node.central_side import CentralParts
+from hushcast_node.parts import CentralParts
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_runtime.wording import counted
 from hushcast_testnet.central_members import CentralWorld, ProxyLife, ServerLife

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import trio
 
-from hushcast_node.brokers_side import BrokersParts
-from hushcast_node.central_side import CentralParts
 from hushcast_node.counted import COUNTED
-from hushcast_node.daemon import CarrierParts, Daemon, Parts
+from hushcast_node.daemon import Daemon, Parts
+from hushcast_node.parts import BrokersParts, CarrierParts, CentralParts
 from hushcast_protocol.content.tokens import topic_key
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment

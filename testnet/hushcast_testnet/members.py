@@ -7,7 +7,7 @@ from pathlib import Path
 import trio
 
 from hushcast_directory.directories import Pinned
-from hushcast_node.overlay_side import OverlayParts
+from hushcast_node.parts import OverlayParts
 from hushcast_overlay.identity import draw_identity
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.shard_count import SHARD_SIZE

@@ -11,9 +11,9 @@ from small_network import ONE, READY_WITHIN, Ear, Process, derive, until
 from small_tree import SIX, SmallTree, shape
 
 from hushcast_brokers.routes import Route
-from hushcast_node.brokers_side import BrokersParts
 from hushcast_node.counted import BROKERS_NODE
 from hushcast_node.daemon import Daemon, Parts
+from hushcast_node.parts import BrokersParts
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.brokers.tree import BrokerRole, Seat
 from hushcast_protocol.content.predicates import parse_where

@@ -12,9 +12,9 @@ from small_central import Member, SmallCentral
 from small_network import BEGIN, EPOCH_SECONDS, ONE, READY_WITHIN, Ear, derive, until
 
 from hushcast_central.receiver import Route
-from hushcast_node.central_side import CentralParts
 from hushcast_node.counted import CENTRAL_NODE
 from hushcast_node.daemon import Daemon, Parts
+from hushcast_node.parts import CentralParts
 from hushcast_protocol.central.profile import CENTRAL_PROFILES
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest

@@ -15,8 +15,9 @@ import trio
 from core_examples import stream
 
 from hushcast_central.links import Conversation, Links
-from hushcast_node.central_side import CentralParts, CentralSide
+from hushcast_node.central_side import CentralSide
 from hushcast_node.counted import CENTRAL_NODE
+from hushcast_node.parts import CentralParts
 from hushcast_node.sides import Surroundings
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import DecodeError

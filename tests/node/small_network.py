@@ -23,7 +23,7 @@ from hushcast_local.inbox import Gap, Received
 from hushcast_local.service import InboxFeed
 from hushcast_node.counted import COUNTERS
 from hushcast_node.daemon import Daemon, Parts
-from hushcast_node.overlay_side import OverlayParts
+from hushcast_node.parts import OverlayParts
 from hushcast_overlay.identity import draw_identity
 from hushcast_overlay.route import Route
 from hushcast_protocol.authorities.answers import roster_of

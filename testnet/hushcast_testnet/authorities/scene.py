@@ -18,7 +18,7 @@ from hushcast_directory.server import DirectoryServer
 from hushcast_directory.sitting import Sitting
 from hushcast_node.counted import COUNTERS
 from hushcast_node.daemon import Daemon, Parts
-from hushcast_node.overlay_side import OverlayParts
+from hushcast_node.parts import OverlayParts
 from hushcast_overlay.identity import draw_identity
 from hushcast_protocol.authorities.listing import Listed
 from hushcast_protocol.authorities.machine import Authority

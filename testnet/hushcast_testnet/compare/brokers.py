@@ -8,8 +8,8 @@ import trio
 
 from hushcast_brokers.broker import Broker, BrokerParts
 from hushcast_brokers.counted import BROKER_COUNTERS
-from hushcast_node.brokers_side import BrokersParts
 from hushcast_node.daemon import Daemon, Parts
+from hushcast_node.parts import BrokersParts
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.brokers.exposure import OPEN

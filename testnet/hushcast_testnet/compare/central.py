@@ -7,8 +7,8 @@ import trio
 from hushcast_central.counted import PROXY_COUNTERS, SERVER_COUNTERS
 from hushcast_central.proxy import CentralProxy, ProxyParts
 from hushcast_central.server import CentralServer, ServerKeys, ServerParts
-from hushcast_node.central_side import CentralParts
 from hushcast_node.daemon import Daemon, Parts
+from hushcast_node.parts import CentralParts
 from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.central.introduction import SealingKey
