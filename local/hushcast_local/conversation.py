@@ -97,6 +97,10 @@ class Conversation:
             with self._under_way[number] as scope:
                 await self._answer(request)
             if scope.cancelled_caught:
+                if isinstance(request, Subscribe):
+                    # The last words of a program: what it has shown is not shown to the next one again,
+                    # though the daemon be killed at once.
+                    await self._requests.service.durable()
                 last = Ended(request=number)
         except (DecodeError, UsageError) as error:
             last = Failed("usage", str(error), request=number)

@@ -30,6 +30,10 @@ class Service:
         await self._publisher.load()
         await self.subscriber.load()
 
+    async def durable(self) -> None:
+        """Return once all that applications have told is on disk."""
+        await self.subscriber.durable()
+
     async def publish(self, topic: Topic, content: Content, author: Seed | None = None) -> Publication:
         """Publish; return once somebody has given a receipt. The publication shows who gives more.
 

@@ -104,6 +104,10 @@ class Subscriber:
                     nursery.start_soon(subscription.route.forgotten)
         return bool(ending)
 
+    async def durable(self) -> None:
+        """Return once all that was shown and acknowledged is on disk."""
+        await self._store.write()
+
     async def _drop_if_refused(self, subscription: Subscription) -> None:
         """Have nothing left of what the network did not take; whoever waits for it hears why."""
         await subscription.route.ready.wait()

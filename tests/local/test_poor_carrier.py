@@ -10,10 +10,13 @@ from fake_daemon import FakeDaemon
 from hanging_disk import Disk
 from small_network import BEGIN, ONE, until
 
+from hushcast.words import End, Hello, Shown, Subscribe, encode_line
 from hushcast_local.inbox import Gap
 from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.messages import MAX_PAYLOAD
 from hushcast_protocol.content.topics import Interest
 from hushcast_runtime.environment import simulated_environment
+from hushcast_runtime.lines import Lines
 from hushcast_runtime.store import MemoryStore
 
 SENT = [b"message %d" % number for number in range(10)]
@@ -75,4 +78,33 @@ async def test_what_a_carrier_refuses_stays_in_the_outbox_and_says_why(tmp_path:
         daemon.network.closed = None
         assert await shown(daemon, 1) == [b"x"]
         assert daemon.service.outbox() == []
+        daemon.stop()
+
+
+async def test_who_has_ended_a_subscription_has_shown_its_messages_whatever_happens_next(
+    tmp_path: Path,
+) -> None:
+    """A command prints one message and ends, and the daemon is killed before it would have written."""
+    disk = Disk(MemoryStore())
+    daemon = FakeDaemon(tmp_path / "control.sock", simulated_environment(1, BEGIN), disk)
+    async with trio.open_nursery() as nursery:
+        await daemon.start(nursery)
+        await daemon.put(ONE.name, SENT[0])
+        async with await trio.open_unix_socket(str(daemon.socket)) as stream:
+            lines = Lines(stream, MAX_PAYLOAD)
+            for said in (Hello(), Subscribe(ONE.name, request=1)):
+                await lines.write(encode_line(said))
+            for event in ("version", "subscribed", "message"):
+                assert event in str(await lines.read())
+            disk.hang()
+            await lines.write(encode_line(Shown(1, request=1)))
+            await lines.write(encode_line(End(request=1)))
+            with trio.move_on_after(60):
+                raise AssertionError(f"it has ended, and nothing is on disk: {await lines.read()!r}")
+            disk.turn()
+            assert "ended" in str(await lines.read())
+        daemon.stop()
+        await until(lambda: not daemon.socket.exists())
+        await daemon.start(nursery)
+        assert [held["shown"] for held in daemon.service.subscriptions()] == [1]
         daemon.stop()
