@@ -116,7 +116,7 @@ class DirectoryServer:
             with self._strangers.place(REQUEST_TIMEOUT):
                 await channel.handshake()
                 if not peers.knows(channel.peer):
-                    request = await channel.one(REQUEST_TIMEOUT)
+                    request = await channel.first()
             if peers.knows(channel.peer):
                 await peers.serve(channel)
                 return

@@ -58,7 +58,7 @@ class Strangers:
     async def serve(self, channel: OverlayChannel) -> None:
         """Answer one unnamed connection; raises a `PeerError` or `TransportError`."""
         with self._room.place(ANONYMOUS_TIMEOUT):
-            frame = await channel.one(ANONYMOUS_TIMEOUT)
+            frame = await channel.first()
         # What was handed in is carried out, whoever comes meanwhile; only its answer may give way again.
         self._answering[type(frame)] += 1
         try:

@@ -19,6 +19,7 @@ OtherT = TypeVar("OtherT")
 CONNECT_TIMEOUT = 25.0  # seconds; first contact takes up to five, but to a service that restarted it may hang
 HANDSHAKE_TIMEOUT = 10.0  # seconds from a stream to an open link: two round trips, of a second each over Tor
 LINGER = 10.0  # seconds
+_TOO_LATE = "the other end did not answer in time"
 _READ = 256 * 1024  # bytes; at 64 KiB a busy link spent a third of its time on reads
 
 
@@ -41,7 +42,7 @@ class Channel(Generic[FrameT]):
 
     async def handshake(self) -> Established:
         """Run the handshake; raise a `PeerError` or `TransportError`."""
-        with _TRANSLATED, trio.fail_after(HANDSHAKE_TIMEOUT):
+        with _TRANSLATED, _within(HANDSHAKE_TIMEOUT):
             await self._flush()
             while True:
                 for event in self._link.receive(await self._read()):
@@ -53,6 +54,7 @@ class Channel(Generic[FrameT]):
                 await self._flush()
                 if self._link.is_open:
                     return established
+        raise TransportError(_TOO_LATE)
 
     async def send(self, *frames: Wire) -> None:
         """Send frames in order, in one write."""
@@ -108,14 +110,19 @@ class Channel(Generic[FrameT]):
 
     async def one(self, timeout: float) -> FrameT:
         """Return the next frame, the only one expected; wait `timeout` seconds at most."""
-        with _TRANSLATED, trio.fail_after(timeout):
-            if batch := await self.receive():
-                return batch[0]
+        with _within(timeout):
+            return await self.first()
+        raise TransportError(_TOO_LATE)
+
+    async def first(self) -> FrameT:
+        """Return the next frame, the only one expected; the caller sets the deadline."""
+        if batch := await self.receive():
+            return batch[0]
         raise TransportError("the other end closed the link before it answered")
 
     async def finish(self) -> None:
         """Wait a moment for the other end to read what was sent and close first."""
-        with _TRANSLATED, trio.move_on_after(LINGER):
+        with _TRANSLATED, _within(LINGER):
             while await self._stream.receive_some(_READ):
                 pass
 
@@ -127,7 +134,7 @@ class Channel(Generic[FrameT]):
 
     async def aclose(self) -> None:
         """Close the stream at once."""
-        await trio.aclose_forcefully(self._stream)
+        await self._stream.aclose()  # a transport's streams wait for nobody: no need for `aclose_forcefully`
 
     async def _read(self) -> bytes:
         data = await self._stream.receive_some(_READ)
@@ -148,8 +155,11 @@ async def open_channel(
     decode: Callable[[bytes], FrameT],
 ) -> tuple[Channel[FrameT], Established]:
     """Connect to `address` and run the initiator's handshake; raise a `PeerError` or `TransportError`."""
-    with _TRANSLATED, trio.fail_after(CONNECT_TIMEOUT):
+    stream: trio.abc.Stream | None = None
+    with _TRANSLATED, _within(CONNECT_TIMEOUT):
         stream = await transport.connect(address, isolation)
+    if stream is None:
+        raise TransportError(_TOO_LATE)
     return await accept_channel(stream, link, decode)
 
 
@@ -165,8 +175,13 @@ async def accept_channel(
         raise
 
 
+def _within(seconds: float) -> trio.CancelScope:
+    """Return what cancels a block when its time is over; trio's `fail_after` adds a generator to each."""
+    return trio.CancelScope(deadline=trio.current_time() + seconds)
+
+
 class _Translated:
-    """Turns what trio raises when a stream ends or time runs out into `TransportError`.
+    """Turns what trio raises when a stream ends into `TransportError`.
 
     It has no state, so one instance serves all channels.
     """
@@ -179,8 +194,6 @@ class _Translated:
     def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
         if isinstance(error, trio.BrokenResourceError | trio.ClosedResourceError | OSError):
             raise TransportError("the connection broke") from None
-        if isinstance(error, trio.TooSlowError):
-            raise TransportError("the other end did not answer in time") from None
 
 
 _TRANSLATED = _Translated()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from types import TracebackType
 
 import trio
 
@@ -22,17 +23,42 @@ def _ignore() -> None:
     pass
 
 
-class _Place:
-    """One block in the room, and its index in the list of them."""
-
-    __slots__ = ("index", "scope")
-
-    def __init__(self, scope: trio.CancelScope, index: int) -> None:
-        self.scope = scope
-        self.index = index
-
-
 _OUT = -1
+
+
+class _Place:
+    """One block in the room, and its index in the list of them.
+
+    A class and no generator, which each connection would pay for.
+    """
+
+    __slots__ = ("_room", "_within", "index", "scope")
+
+    def __init__(self, room: Room, within: float) -> None:
+        self._room = room
+        self._within = within
+        self.scope: trio.CancelScope
+        self.index: int
+
+    def __enter__(self) -> None:
+        self.scope = trio.CancelScope(deadline=trio.current_time() + self._within)
+        self._room._enter(self)
+        self.scope.__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        gave_way = self.index == _OUT
+        self._room._leave(self)
+        is_caught = self.scope.__exit__(kind, error, traceback)
+        if self.scope.cancelled_caught:
+            raise TransportError(
+                "the connection gave way to newer ones" if gave_way else "the other end took too long"
+            ) from None
+        return is_caught
 
 
 class Room:
@@ -54,26 +80,19 @@ class Room:
     def __len__(self) -> int:
         return len(self._places)
 
-    @contextmanager
-    def place(self, within: float = math.inf) -> Iterator[None]:
+    def place(self, within: float = math.inf) -> AbstractContextManager[None]:
         """Hold a place for the block, which is cancelled after `within` seconds, or to make room.
 
         Raises `TransportError` in both cases, behind the block.
         """
+        return _Place(self, within)
+
+    def _enter(self, place: _Place) -> None:
+        """Give a place, that of another one if there is no more room."""
         if len(self._places) >= self._size:
             self._make_room()
-        with trio.CancelScope(deadline=trio.current_time() + within) as scope:
-            place = _Place(scope, len(self._places))
-            self._places.append(place)
-            try:
-                yield
-            finally:
-                gave_way = place.index == _OUT
-                self._leave(place)
-        if scope.cancelled_caught:
-            raise TransportError(
-                "the connection gave way to newer ones" if gave_way else "the other end took too long"
-            )
+        place.index = len(self._places)
+        self._places.append(place)
 
     def _make_room(self) -> None:
         place = self._places[self._below(len(self._places))]
@@ -82,6 +101,7 @@ class Room:
         self._note()
 
     def _leave(self, place: _Place) -> None:
+        """Take a place back, if it was not given to another one meanwhile."""
         if place.index == _OUT:
             return
         last = self._places.pop()

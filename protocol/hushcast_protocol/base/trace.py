@@ -6,12 +6,13 @@ go to separate files, `<node>.observations.jsonl` and `<node>.truth.jsonl`. Need
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from dataclasses import dataclass
 from typing import Literal
 
 SCHEMA = 4
+
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @dataclass(frozen=True)
@@ -131,5 +132,6 @@ class Truth:
 
 def to_line(record: Observation | Truth) -> str:
     """Return a record as one JSON line without its line end."""
-    fields = {name: value for name, value in dataclasses.asdict(record).items() if value is not None}
-    return json.dumps({"schema": SCHEMA, **fields}, separators=(",", ":"))
+    # No field holds a dataclass: `asdict`, which copies each value, took nine times as long.
+    fields = {name: value for name, value in vars(record).items() if value is not None}
+    return _encode({"schema": SCHEMA, **fields})
