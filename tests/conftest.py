@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import functools
+import gc
 import itertools
 import os
 import re
@@ -65,6 +66,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
         for item in items:
             (long if item.get_closest_marker("network") else short).append(item)
         items[:] = by_worker(long, short, workers)
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays until the end: to look through it for garbage took a tenth of quick tests."""
+    gc.collect()
+    gc.freeze()
 
 
 class ByGroup(LoadFileScheduling):
