@@ -151,7 +151,7 @@ class Daemon:
 
 
 def _side(parts: CarrierParts, around: Surroundings) -> Side:
-    """Make the side, of the one carrier that is loaded: the others would take a seventh of a start."""
+    """Make the side, of the one carrier that is loaded: the others would take a tenth of a start."""
     if isinstance(parts, CentralParts):
         from hushcast_node.central_side import CentralSide
 
