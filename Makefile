@@ -40,7 +40,7 @@ test-computed:
 	nice -n 5 $(PARALLEL) -m "not ($(REAL))"
 
 quick: setup  ## the tests that take no Tor, Java, processes, containers or patience
-	$(PARALLEL) -m "not ($(REAL) or network)"
+	$(PARALLEL) --durations 5 --durations-min 1 -m "not ($(REAL) or slow)"
 
 check: setup  ## style, types and formatting
 	$(BIN)/ruff check .

@@ -36,7 +36,7 @@ T = TypeVar("T")
 ROOT = Path(__file__).parents[1]
 TOR_READY_WITHIN = 240.0  # seconds; measured 14, and 90 where three others computed, too
 TESTNETS = {"tor_testnet", "tcp_testnet"}  # fixtures that run for a whole session, once asked for
-MARKS = ("tor", "processes", "containers", "network", "spark")
+MARKS = ("tor", "processes", "containers", "slow", "spark")
 
 # Four lanes share the machine: how long one example takes says nothing.
 settings.register_profile("hushcast", deadline=None)
@@ -64,7 +64,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     if workers > 1:
         long, short = [], []
         for item in items:
-            (long if item.get_closest_marker("network") else short).append(item)
+            (long if item.get_closest_marker("slow") else short).append(item)
         items[:] = by_worker(long, short, workers)
 
 

@@ -49,10 +49,10 @@ CHOSEN = "containers or processes and not (tor or spark)"
         ([], ["processes", "tor"], CHOSEN, True),  # some may be without a Tor
         (["tor"], ["processes", "tor"], CHOSEN, False),
         ([], ["containers", "tor"], CHOSEN, True),
-        (["network"], ["network", "tor"], "not tor", True),
-        (["network"], ["network", "tor"], "not (tor or network)", False),
-        ([], ["tor"], "not (tor or network)", True),
-        ([], [], "not (tor or network)", True),
+        (["slow"], ["slow", "tor"], "not tor", True),
+        (["slow"], ["slow", "tor"], "not (tor or slow)", False),
+        ([], ["tor"], "not (tor or slow)", True),
+        ([], [], "not (tor or slow)", True),
         ([], [], "trio", True),  # no mark of ours: no file is left out
     ],
 )

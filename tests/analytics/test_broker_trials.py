@@ -45,6 +45,7 @@ def model(share, fan_out, layers, *, aggregates):
     return share * (beside + (1 - beside) * share ** (layers - 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fan_out", "layers", "aggregates"), [(8, 2, True), (8, 2, False), (32, 2, True), (8, 3, True)]
 )
@@ -59,6 +60,7 @@ def test_the_published_scheme_breaks_as_the_model_predicts(fan_out, layers, aggr
     assert not any(row["unguessable"] for row in rows.values())
 
 
+@pytest.mark.slow
 def test_hardened_nothing_is_read_that_no_dictionary_has():
     rows = {row["attack"]: row for row in played(Cell(privacy_of(2, "hardened"), 8, 0.3), 150, 1)}
     assert not any(row["unguessable"] for row in rows.values())

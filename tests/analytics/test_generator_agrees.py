@@ -18,7 +18,7 @@ from hushcast_analytics.generator.publications import numbers
 from hushcast_analytics.generator.rows import Rows
 from hushcast_testnet.simulation import Scenario, simulate
 
-pytestmark = pytest.mark.network
+pytestmark = pytest.mark.slow
 
 GENERATED = 12
 CASES = {

@@ -13,7 +13,7 @@ from hushcast_analytics.reading import Traces, keep, load, read_lines
 from hushcast_protocol.base.trace import Observation, Truth, to_line
 from hushcast_testnet.simulation import Scenario, simulate
 
-pytestmark = [pytest.mark.spark, pytest.mark.network]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 WITHIN = 180  # seconds for each step of a testnet; other work may share the machine
 SCENARIOS = [

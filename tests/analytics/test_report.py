@@ -65,6 +65,7 @@ def test_nobody_to_find() -> None:
     assert whole.count("<svg") == 2
 
 
+@pytest.mark.slow
 def test_one_file_that_needs_no_other() -> None:
     over_time = [{**BETTER, "epochs": 1, "epochs_to_name": float("inf")}]
     found = findings(attacks=[BETTER, WORSE], trees=[TREE], over_time=over_time)
@@ -87,6 +88,7 @@ def test_the_first_picture_has_both_profiles_and_chance() -> None:
     assert all(f">{word}</text>" in first for word in ("paper", "hardened", "chance", "install-depth"))
 
 
+@pytest.mark.slow
 def test_the_first_picture_leaves_out_what_cannot_fail() -> None:
     sure = row("dictionary", 1.0, 0.7, 1.0, bound=1.0)
     whole = page(findings(attacks=[BETTER, sure]), None)
@@ -95,6 +97,7 @@ def test_the_first_picture_leaves_out_what_cannot_fail() -> None:
     assert page(findings(attacks=[sure]), None).count("<svg") == 2
 
 
+@pytest.mark.slow
 def test_pictures_by_share_have_one_chance_each_and_no_attack_that_cannot_fail() -> None:
     rows = [
         row(attack, 0.3, low, 0.4, subject=subject, colluding=share, bound=bound)
@@ -114,6 +117,7 @@ def test_pictures_by_share_have_one_chance_each_and_no_attack_that_cannot_fail()
     assert "dictionary" not in by_share
 
 
+@pytest.mark.slow
 def test_trials_that_are_too_few_come_with_what_to_type() -> None:
     whole = page(findings(attacks=[BETTER, WORSE], network={"relays": 77.0}), None)
     assert "<pre>hushcast traces generate --nodes 77 " in whole
@@ -161,6 +165,7 @@ def test_names_are_escaped(bad: str) -> None:
     assert f"<td>{bad}" not in page(findings(attacks=[row(bad, 0.5, 0.4, 0.6)]), None)
 
 
+@pytest.mark.slow
 def test_the_page_of_filters_says_what_is_reached_and_what_it_costs() -> None:
     condition = {"condition": "successor", "k": 3}
     cost = {"sampled": 9, "had": 0.5, "generalised": 0.3, "nothing": 0.2, "added_mean": 0.1, "added_p90": 0.3}

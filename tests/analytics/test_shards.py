@@ -56,6 +56,7 @@ def test_a_shard_may_have_no_relay(spark):
     assert (made.shard_days, made.smallest) == (16, 0)
 
 
+@pytest.mark.slow
 def test_colluders_come_together_as_seldom_as_draws_say():
     # Of 50 relays in one of 8 shards 5 of 40 colluders are expected: against the hypergeometric tail.
     asked = Asked(relays=400, shards=8, days=400, colluding=0.1)

@@ -51,6 +51,7 @@ async def test_a_client_with_a_wrong_clock_keeps_its_unread_messages() -> None:
         await until(lambda: client.count("messages_delivered") == 6)
 
 
+@pytest.mark.slow
 async def test_a_client_that_starts_with_a_wrong_clock_keeps_its_unread_messages() -> None:
     async with network_with_clocks_set(relays=3, epoch=600) as net:
         client = net.clients[0]
@@ -86,6 +87,7 @@ async def test_a_message_published_by_a_wrong_clock_arrives() -> None:
         await ear.hears(2)
 
 
+@pytest.mark.slow
 async def test_a_relay_that_lost_its_leases_is_told_again() -> None:
     """Nothing that it answers shows that it lost them: probes that enter there do."""
     async with network_with_clocks_set(

@@ -176,6 +176,7 @@ async def test_memory_of_who_answered_is_bounded(monkeypatch: pytest.MonkeyPatch
     assert len(turns._known) == 10
 
 
+@pytest.mark.slow
 async def test_links_that_are_there_are_kept_whatever_was_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hushcast_overlay.kept_links.MAX_KEPT", 4)
     monkeypatch.setattr(dials, "MAX_DIALS", 2)

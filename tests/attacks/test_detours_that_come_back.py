@@ -5,6 +5,7 @@ It comes back there over a link of its tree, and must not be taken for a copy of
 
 from __future__ import annotations
 
+import pytest
 from small_network import ONE, Ear, Node, SmallNetwork, small_network
 
 from hushcast_protocol.base.hop import DETOUR_AFTER
@@ -43,6 +44,7 @@ async def all_arrive(net: SmallNetwork, ear: Ear, origin: Node) -> None:
     assert net.count("messages_lost_detour") == 0
 
 
+@pytest.mark.slow
 async def test_what_comes_back_through_a_relay_below_goes_around_again() -> None:
     async with small_network(relays=16, clients=1, origins=1, epoch=LONG, depth=3) as net:
         ear = await net.clients[0].listen()

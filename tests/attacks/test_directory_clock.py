@@ -54,6 +54,7 @@ def leases_of(relay: Node) -> list[Lease]:
     return list(relay.daemon.overlay.relay.leases.book._leases.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ahead", LATER)
 async def test_a_roster_signed_for_a_time_to_come_is_taken_by_nobody_and_taken_back(ahead: int) -> None:
     async with network_with_clocks_set(relays=6) as net:
@@ -73,6 +74,7 @@ async def test_a_roster_signed_for_a_time_to_come_is_taken_by_nobody_and_taken_b
         await works(net)
 
 
+@pytest.mark.slow
 async def test_daemons_live_on_while_only_rosters_for_a_time_to_come_are_there() -> None:
     """The directory is not mended: it never takes back what it signed."""
     async with network_with_clocks_set(relays=6) as net:
@@ -107,6 +109,7 @@ async def test_a_clock_that_jumps_signs_nothing_wrong(ahead: int) -> None:
         await works(net)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ahead", [30, 87_600])
 async def test_a_clock_that_stays_wrong_and_is_set_right_costs_some_rosters(ahead: int) -> None:
     """Without a Tor, which would have told; the daemons work on by the rosters that they hold."""

@@ -152,6 +152,7 @@ async def test_what_links_bring_goes_around_a_mailbox_that_is_slow_at_one_top_al
         await all_arrive(net, ear, payloads, 120)
 
 
+@pytest.mark.slow
 async def test_what_no_top_can_keep_for_a_mailbox_is_lost_and_counted_and_stops_nobody() -> None:
     async with small_network(relays=3, clients=3, epoch=LONG, origins=1) as net:
         (await net.clients[0].listen()).close()

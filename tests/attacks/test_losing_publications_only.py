@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+import pytest
 import trio
 from small_network import ONE, SmallNetwork, small_network, until
 
@@ -52,6 +53,7 @@ async def test_a_probe_enters_as_often_as_a_publication() -> None:
         assert seen[publication.id] == 2
 
 
+@pytest.mark.slow
 async def test_colluders_that_lose_only_what_they_hold_twice_are_found() -> None:
     async with small_network(relays=12, clients=1, epoch=EPOCH, probes_an_epoch=120.0) as net:
         client = net.clients[0]

@@ -120,7 +120,7 @@ async def played(clients: int, rounds: int, seed: int = 1) -> Seated:
             return await watch(net, relay, rounds)
 
 
-@pytest.mark.network
+@pytest.mark.slow
 async def test_who_got_the_roster_late_acts_when_the_others_do() -> None:
     seated = await played(clients=2, rounds=5)
     assert len(seated) == 4
@@ -130,7 +130,7 @@ async def test_who_got_the_roster_late_acts_when_the_others_do() -> None:
     assert all(lead + first <= moment <= lead + last + 0.05 for moment in moments)
 
 
-@pytest.mark.network
+@pytest.mark.slow
 async def test_companions_act_no_more_alike_than_others() -> None:
     """Ten subscriptions of five daemons in each of two networks: linked, 0.
 

@@ -50,6 +50,7 @@ async def besiege(net: SmallNetwork, address: Address) -> None:
     await trio.sleep(5)
 
 
+@pytest.mark.slow
 async def test_honest_relays_stay_in_the_roster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "MAX_CONNECTIONS", PLACES)
     async with small_network(relays=4, clients=1) as net:
@@ -72,7 +73,7 @@ async def test_honest_relays_stay_in_the_roster(monkeypatch: pytest.MonkeyPatch)
         assert len(followed) >= len(net.nodes) - 1  # one may be about to ask again
 
 
-@pytest.mark.network
+@pytest.mark.slow
 async def test_relays_that_a_flood_shuts_out_are_reached_and_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody honest comes through at all; a relay that is gone falls out as ever."""
     monkeypatch.setattr(server, "MAX_CONNECTIONS", 1)

@@ -138,6 +138,7 @@ async def test_a_memory_for_parcels_that_others_filled_has_room_for_who_pays(
         await until(lambda: held(relay) == before + 1, 60)
 
 
+@pytest.mark.slow
 async def test_the_largest_leases_towards_a_relay_leave_room_for_others() -> None:
     calendar, now, hop = Calendar(3600), 2.4e9, os.urandom(32)
     book = LeaseBook(os.urandom(32), calendar, os.urandom(32))

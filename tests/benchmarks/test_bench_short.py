@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 KEYS = {"figure", "ours", "peer", "peer_value", "ratio", "target", "met"}
 
 
-@pytest.mark.network
+@pytest.mark.slow
 def test_a_short_run_writes_figures_beside_their_peers(tmp_path):
     output = tmp_path / "results.json"
     command = [sys.executable, "-m", "benchmarks.bench", "--short", "--only", "3", "11", "--output", output]

@@ -61,6 +61,7 @@ def test_every_side_delivers_the_same_in_the_broker(monkeypatch):
     assert counts == {2 * 40 + 18}  # both wildcards' readers get all, and 18 others one topic each
 
 
+@pytest.mark.slow
 def test_a_large_world_is_measured_and_left_as_it_was():
     found = inside.large(Effort(1, 0.01), 200)
     assert [one.side for one in found] == [NONE.name, *(one.name for one in FILTERING if one.store != "flat")]

@@ -11,6 +11,7 @@ from hushcast_protocol.base.shard_count import SHARD_SIZE, bits_for
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+@pytest.mark.slow
 def test_the_rows_that_are_kept_are_read_and_drawn(tmp_path):
     rows = read()
     assert {row.figure for row in rows} == set(FIGURES)

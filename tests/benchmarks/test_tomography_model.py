@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.network
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

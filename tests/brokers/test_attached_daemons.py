@@ -155,6 +155,7 @@ async def test_who_is_away_for_long_is_replaced_and_keeps_what_waits() -> None:
         assert len(await reader.store.scan("attachment")) == 1
 
 
+@pytest.mark.slow
 async def test_what_waits_above_an_edge_broker_that_was_left_comes_while_the_day_lasts() -> None:
     rows = (
         ("inner 1", "inner", "root"),

@@ -102,6 +102,7 @@ class _Seen(NoTracer):
         self.all.append(observed)
 
 
+@pytest.mark.slow
 async def test_after_its_day_a_message_waits_no_more_and_later_a_client_is_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

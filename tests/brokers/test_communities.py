@@ -97,6 +97,7 @@ async def test_two_communities_share_a_broker_and_nothing_else() -> None:
         assert [len(ear.payloads) for ear in ears] == [1, 1]
 
 
+@pytest.mark.slow
 async def test_who_is_expelled_gets_nothing_from_the_next_epoch_on() -> None:
     async with community_tree(ROWS) as network:
         keeper = network.keeping[0]

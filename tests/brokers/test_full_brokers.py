@@ -125,6 +125,7 @@ async def test_messages_waiting_at_a_broker_that_starts_again_find_its_rows() ->
         assert await ear.hears(1) == [b"waits at top"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", [f"full/{layers}{end}" for layers in (2, 3, 4) for end in ("", "/apart")])
 async def test_a_broker_leaves_and_another_joins_and_nothing_is_lost(profile: str) -> None:
     async with tree_of_daemons(0, ROWS, profile=profile) as network:
@@ -159,6 +160,7 @@ async def test_a_broker_leaves_and_another_joins_and_nothing_is_lost(profile: st
             assert set(await ear.hears(15, within=400.0)) == set(sent_so_far)
 
 
+@pytest.mark.slow
 async def test_words_change_with_the_day_before_it_begins() -> None:
     async with tree_of_daemons(0, ROWS, profile="full/3") as network:
         nodes = await started(network, SIX)

@@ -129,6 +129,7 @@ async def test_restarts_on_the_way_lose_nothing_of_it() -> None:
         assert len(await ear.hears(20, within=600.0)) == 20
 
 
+@pytest.mark.slow
 async def test_what_was_handed_up_is_gone_once_its_day_has_lapsed() -> None:
     async with tree_of_daemons(0, ROWS, profile=APART) as network:
         reader, author = await started(network, ("edge 1", "edge 3"))

@@ -44,6 +44,7 @@ class Said:
             assert len(ear.payloads) == len(set(ear.payloads)), "once each"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "profile"), [(1, "full/3"), (2, "full/3"), (1, "full/3/apart")])
 async def test_what_has_a_receipt_arrives_whoever_is_killed(seed: int, profile: str) -> None:
     rng = Random(seed)
@@ -64,6 +65,7 @@ async def test_what_has_a_receipt_arrives_whoever_is_killed(seed: int, profile: 
         assert network.count("messages_over_share") + network.count("messages_expired") == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", ["full/2/apart", "full/3/apart", "full/3"])
 async def test_nor_is_anything_lost_as_brokers_find_other_parents(profile: str) -> None:
     rng = Random(profile)

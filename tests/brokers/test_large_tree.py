@@ -6,6 +6,7 @@ import pytest
 from large_tree import both
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workload", ["uniform", "clustered"])
 async def test_everybody_gets_what_was_asked_for_before_and_after_brokers_are_replaced(workload: str) -> None:
     told, without = await both(12, 30, 9, workload)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 import trio
 from small_network import until
 from small_tree import Client, SmallTree, hears
@@ -89,6 +90,7 @@ async def test_without_the_service_only_the_own_clients_count() -> None:
         assert network.count("statements_refused") == network.count("levels_refused") == 0
 
 
+@pytest.mark.slow
 async def test_an_answer_that_is_over_is_given_anew_and_epochs_change_nothing() -> None:
     async with observed_tree() as (network, _):
         clients = await two_and_two(network, FOUR)
@@ -130,6 +132,7 @@ async def test_another_place_in_the_tree_takes_another_answer() -> None:
         await until(lambda: outside(network) == [0, 0, 0], 30.0, "neither inner broker has four now")
 
 
+@pytest.mark.slow
 async def test_probes_show_nothing_below_k_and_end_where_there_are_enough() -> None:
     async with observed_tree() as (network, _):
         wider = Terms(4, Condition.SOURCE, "generalise")

@@ -41,15 +41,15 @@ CARRIERS = [
     pytest.param(fake, id="fake"),
     pytest.param(poor_fake, id="poor fake"),
     pytest.param(overlay_over_memory, id="overlay over memory"),
-    pytest.param(overlay_over_tcp, id="overlay over tcp", marks=pytest.mark.network),
+    pytest.param(overlay_over_tcp, id="overlay over tcp", marks=pytest.mark.slow),
     pytest.param(central_over_memory, id="central over memory"),
     pytest.param(central_as_published, id="central as published"),
-    pytest.param(central_over_tcp, id="central over tcp", marks=pytest.mark.network),
+    pytest.param(central_over_tcp, id="central over tcp", marks=pytest.mark.slow),
     pytest.param(brokers_over_memory, id="brokers over memory"),
     pytest.param(brokers_under_full, id="brokers under full"),
     pytest.param(brokers_as_published, id="brokers under full as published"),
     pytest.param(brokers_in_a_community, id="brokers in a community"),
-    pytest.param(brokers_over_tcp, id="brokers over tcp", marks=pytest.mark.network),
+    pytest.param(brokers_over_tcp, id="brokers over tcp", marks=pytest.mark.slow),
 ]
 KINDS = make_topic("kinds of news", ["kind"], TopicSecret(bytes(range(32))))
 
@@ -90,6 +90,7 @@ async def restart(member: Member, *readers: Reader) -> None:
 # What has a receipt arrives
 
 
+@pytest.mark.slow
 async def test_what_has_a_receipt_arrives_at_every_ready_route(world: World) -> None:
     readers = [world.reader() for _ in range(3)]
     for member, reader in zip((world.here, world.there, world.there), readers, strict=True):
@@ -111,6 +112,7 @@ async def test_messages_of_every_size_arrive_whole(world: World, size: int) -> N
     await shows(reader, b"x" * size)
 
 
+@pytest.mark.slow
 async def test_topics_and_conditions_are_kept_apart(world: World) -> None:
     one, two = world.reader(ONE), world.reader(TWO)
     fires, all_kinds = world.reader(KINDS, "kind = fire"), world.reader(KINDS)
@@ -126,6 +128,7 @@ async def test_topics_and_conditions_are_kept_apart(world: World) -> None:
     assert b"fire" in fires.payloads  # and perhaps more: a carrier may hand in what the condition keeps out
 
 
+@pytest.mark.slow
 async def test_routes_outlast_their_days(world: World) -> None:
     reader = world.reader()
     await keep(world.here, reader)
@@ -253,6 +256,7 @@ async def test_the_same_interest_again_is_another_route(world: World) -> None:
 # Restarts
 
 
+@pytest.mark.slow
 async def test_a_restart_keeps_what_is_wanted_and_ends_the_rest(world: World) -> None:
     one, two = world.reader(ONE), world.reader(TWO)
     for reader in (one, two):
@@ -270,6 +274,7 @@ async def test_a_restart_keeps_what_is_wanted_and_ends_the_rest(world: World) ->
     assert await world.held() == (0, 0)
 
 
+@pytest.mark.slow
 async def test_what_comes_while_a_subscriber_is_away_arrives_after(world: World) -> None:
     reader = world.reader()
     await keep(world.here, reader)
@@ -351,6 +356,7 @@ async def test_routes_outlast_a_network_that_is_away(world: World) -> None:
 # Bounded state
 
 
+@pytest.mark.slow
 async def test_what_nobody_wants_is_not_kept(world: World) -> None:
     for number in range(10):
         await hand_over(world.there.carrier, world.seal(Content(b"%d" % number)))
@@ -358,6 +364,7 @@ async def test_what_nobody_wants_is_not_kept(world: World) -> None:
     assert await world.held() == (0, 0)
 
 
+@pytest.mark.slow
 async def test_routes_that_come_and_go_leave_nothing(world: World) -> None:
     for _ in range(5):
         routes = [world.here.carrier.keep(world.reader()) for _ in range(3)]
@@ -371,6 +378,7 @@ async def test_routes_that_come_and_go_leave_nothing(world: World) -> None:
     assert await world.held() == (0, 0)
 
 
+@pytest.mark.slow
 async def test_what_waits_for_whoever_stays_away_goes_with_its_day(world: World) -> None:
     reader = world.reader()
     await keep(world.here, reader)

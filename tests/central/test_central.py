@@ -91,6 +91,7 @@ async def test_what_was_not_acknowledged_comes_again() -> None:
         assert back.closed, "an earlier attachment gets no more"
 
 
+@pytest.mark.slow
 async def test_a_slow_reader_holds_up_nobody_and_loses_nothing() -> None:
     async with small_central() as network:
         slow = network.person("subscribe")

@@ -89,6 +89,7 @@ async def published(network: SmallCentral, receipts: list[bytes], count: int) ->
         await trio.sleep(network.env.uniform(0.0, 3.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 async def test_killed_twenty_times_under_traffic_nothing_with_a_receipt_is_lost(seed: int) -> None:
     async with small_central(seed=seed) as network:

@@ -88,6 +88,7 @@ async def test_everything_restarts_and_nothing_is_lost_or_shown_twice(profile: s
         assert not network.server.daemon.status()["deliveries_waiting"]
 
 
+@pytest.mark.slow
 @both_profiles
 async def test_days_change_under_traffic(profile: str) -> None:
     async with daemons(profile=profile) as network:
@@ -206,6 +207,7 @@ async def test_a_proxy_that_left_the_network_is_replaced() -> None:
         assert await ear.hears(1) == [b"x"]
 
 
+@pytest.mark.slow
 async def test_probes_measure_what_the_server_delivers() -> None:
     async with daemons(count=1, probes_an_epoch=10.0) as network:
         here = network.nodes[0]

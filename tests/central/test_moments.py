@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 import trio
 from daemons import CentralNetworkOfDaemons, Node, daemons
 from small_network import EPOCH_SECONDS, until
@@ -45,6 +46,7 @@ async def subscribed(node: Node) -> None:
     await trio.sleep(5)
 
 
+@pytest.mark.slow
 async def test_after_a_restart_pseudonyms_attach_at_moments_of_their_own() -> None:
     async with daemons(count=1) as network:
         await subscribed(network.nodes[0])
@@ -65,6 +67,7 @@ async def test_after_a_proxys_restart_too() -> None:
         assert moments[-1] - moments[0] > WITHIN / 3
 
 
+@pytest.mark.slow
 async def test_tomorrows_pseudonyms_come_at_moments_of_their_own() -> None:
     async with daemons(count=1) as network:
         node = network.nodes[0]

@@ -24,6 +24,7 @@ def give_state(folder: Path, version: int = 1, keys: tuple[str, ...] = RELAY_KEY
         (folder / key).write_bytes(os.urandom(32))
 
 
+@pytest.mark.slow
 async def test_a_running_directory_is_backed_up_and_restored(tmp_path: Path) -> None:
     file, backup, state = written(tmp_path, DIRECTORY, transport="tcp"), tmp_path / "b", tmp_path / "state"
     running = await Running.start("directory", "run", "--config", file)

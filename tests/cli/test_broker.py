@@ -299,6 +299,7 @@ async def test_of_a_broker_that_does_not_run_the_state_is_looked_at(tmp_path: Pa
     assert "`hushcast broker run`" in told.objects[1]["advice"]
 
 
+@pytest.mark.slow
 async def test_a_root_that_runs_is_asked_and_signs_a_new_tree_at_once(tmp_path: Path) -> None:
     file = tmp_path / "root.toml"
     file.write_text(

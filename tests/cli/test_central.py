@@ -263,6 +263,7 @@ async def test_of_a_daemon_that_does_not_run_the_state_is_looked_at(tmp_path: Pa
     assert open_to_all.objects[0]["advice"] == f"chmod 700 {tmp_path}/state"
 
 
+@pytest.mark.slow
 async def test_a_server_that_runs_is_asked_and_takes_a_proxy_at_once(tmp_path: Path) -> None:
     file = tmp_path / "server.toml"
     file.write_text(

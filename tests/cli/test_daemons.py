@@ -102,6 +102,7 @@ async def logged(running: Running, word: bytes) -> bytes:
     return read
 
 
+@pytest.mark.slow
 async def test_a_signal_applies_what_can_be_applied(tmp_path: Path) -> None:
     file = written(tmp_path, DIRECTORY + '[log]\nlevel = "info"\n', transport="tcp")
     running = await Running.start("directory", "run", "--config", file)
@@ -121,6 +122,7 @@ async def test_a_signal_applies_what_can_be_applied(tmp_path: Path) -> None:
     assert (await running.outcome()).code == 0
 
 
+@pytest.mark.slow
 async def test_a_daemon_tells_its_service_manager(tmp_path: Path) -> None:
     file = written(tmp_path, DIRECTORY, transport="tcp")
     heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -142,6 +144,7 @@ async def test_a_daemon_tells_its_service_manager(tmp_path: Path) -> None:
     assert "STOPPING=1" in lines
 
 
+@pytest.mark.slow
 async def test_metrics_of_a_directory(tmp_path: Path) -> None:
     metrics = tmp_path / "metrics.sock"
     file = written(tmp_path, f'metrics = "unix:{metrics}"\n' + DIRECTORY, transport="tcp")
@@ -156,6 +159,7 @@ async def test_metrics_of_a_directory(tmp_path: Path) -> None:
     assert not metrics.exists()
 
 
+@pytest.mark.slow
 async def test_directory_runs_until_a_signal(tmp_path: Path) -> None:
     file = written(tmp_path, DIRECTORY, transport="tcp")
     running = await Running.start("directory", "run", "--config", file)

@@ -33,6 +33,7 @@ def config(tmp_path: Path, network: str = "test", list_: str = "probe/expelled")
     return file
 
 
+@pytest.mark.slow
 async def test_a_daemon_is_given_hidden_subscriptions(tmp_path: Path) -> None:
     async with trio.open_nursery() as nursery:
         daemon = OfNetwork(tmp_path / "control.sock")

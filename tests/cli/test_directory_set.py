@@ -213,6 +213,7 @@ async def test_of_a_directory_that_does_not_run_the_state_is_looked_at(tmp_path:
     assert "`hushcast directory doctor` looks at" in other.error
 
 
+@pytest.mark.slow
 async def test_a_directory_that_runs_is_asked(tmp_path: Path) -> None:
     names, config = tmp_path / "names", tmp_path / "directory.toml"
     names.write_text(f"{Seed(bytes(32)).public().hex()}  # ours\n")
@@ -240,6 +241,7 @@ async def test_a_directory_that_runs_is_asked(tmp_path: Path) -> None:
     assert not (tmp_path / "s" / "doctor.sock").exists()
 
 
+@pytest.mark.slow
 async def test_directories_of_a_set_look_at_each_other(folder: Path) -> None:
     """Over loopback; of three two run, which agree once relays have come, so there is no roster here."""
     seeds = [Seed(bytes([number]) * 32) for number in (1, 2, 3)]

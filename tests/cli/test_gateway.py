@@ -191,6 +191,7 @@ async def test_a_configuration_that_is_not_there_is_named_before_anything_is_ask
     assert "hushcast init gateway" in outcome.error
 
 
+@pytest.mark.slow
 def test_a_person_is_asked_twice_and_sees_nothing_of_it() -> None:
     pid, terminal = pty.fork()
     if pid == 0:
@@ -255,6 +256,7 @@ async def test_the_doctor_finds_a_port_that_is_taken(tmp_path: Path) -> None:
     assert outcome.error == "not well: listen #1"
 
 
+@pytest.mark.slow
 async def test_the_doctor_of_a_gateway_that_runs(tmp_path: Path) -> None:
     file = written(tmp_path, free_port())
     running = await Running.start("gateway", "run", "--config", file)

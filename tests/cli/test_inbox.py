@@ -93,6 +93,7 @@ async def test_what_was_removed_is_told_before_what_is_kept(daemon: FakeDaemon) 
     assert "7 dropped unacknowledged" in listed.stdout.decode()
 
 
+@pytest.mark.slow
 async def test_a_loss_that_was_told_is_not_told_again(daemon: FakeDaemon) -> None:
     (await daemon.hold("t")).inbox.retention = InboxSection(max_bytes=2000)
     await fill(daemon, 10, size=500)

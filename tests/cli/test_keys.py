@@ -32,6 +32,7 @@ async def test_a_key_is_its_owners_alone_and_never_overwritten(tmp_path: Path) -
     assert before.hex() not in str(told)
 
 
+@pytest.mark.slow
 async def test_readers_see_the_same_author_on_all_messages_signed(daemon: FakeDaemon, tmp_path: Path) -> None:
     file = tmp_path / "author.key"
     fingerprint = await made(file)

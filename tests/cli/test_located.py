@@ -260,6 +260,7 @@ def test_who_wants_what_without_proofs(tmp_path: Path, capfd: pytest.CaptureFixt
     assert text == f"{out}: 2 subscriptions for batch 1, with 1 messages in all\n"
 
 
+@pytest.mark.slow
 def test_figures_on_one_page(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "figures"
     code = run(["located", "figures", "--out", str(out), "--subscriptions", "300", "--messages", "20"])

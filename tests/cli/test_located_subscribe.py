@@ -83,6 +83,7 @@ async def test_from_an_offer_to_what_is_near(shell: Shell) -> None:
     assert "located subscriptions" in err
 
 
+@pytest.mark.slow
 async def test_a_problem_ends_it_with_4_where_that_was_asked(shell: Shell) -> None:
     one = await shell.start("--provider", shell.town.offer, *WANTED, "--stop-on-problem", "missing interval")
     assert (await one.object())["event"] == "accepted"
@@ -102,6 +103,7 @@ def _fields(one: object) -> list[object]:
     return [getattr(one, name) for name in one.__struct_fields__]  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 async def test_people_read_messages_alone_on_standard_output(shell: Shell) -> None:
     one = await Running.start("located", "subscribe", "--provider", shell.offer, *WANTED, "--count", "1",
                               **shell.variables)  # fmt: skip

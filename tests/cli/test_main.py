@@ -169,6 +169,7 @@ async def test_starting_daemon_shows_its_status_and_refuses_the_rest(tmp_path: P
     assert "starting" in refused.error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["--help"], ["status", "--json"]])
 async def test_stdout_that_nobody_reads_ends_quietly(arguments: list[str], daemon: FakeDaemon) -> None:
     read, write = os.pipe()
@@ -213,6 +214,7 @@ def test_completion_knows_the_commands() -> None:
     assert done.stdout.split() == [b"plain,unsubscribe"]
 
 
+@pytest.mark.slow
 async def test_completion_knows_topics_and_tells_no_link(daemon: FakeDaemon) -> None:
     link = write_link(replace(make_topic("net"), secret=TopicSecret(bytes(32))))
     for topic in ("news", "nets", "other", link):

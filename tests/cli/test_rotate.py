@@ -115,6 +115,7 @@ async def run_once(file: Path) -> dict[str, str]:
     return network
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["--no-hand-over"]], ids=["signed", "leaked"])
 async def test_a_directory_gets_another_key_and_keeps_its_address(tmp_path: Path, options: list[str]) -> None:
     file = written(tmp_path, DIRECTORY, transport="tcp")
@@ -133,6 +134,7 @@ async def test_a_directory_gets_another_key_and_keeps_its_address(tmp_path: Path
     assert ("follow by themselves" in people.stdout.decode()) is (options == [])
 
 
+@pytest.mark.slow
 async def test_a_directory_gets_another_address(tmp_path: Path) -> None:
     file = written(tmp_path, DIRECTORY, transport="tcp")
     await run_once(file)

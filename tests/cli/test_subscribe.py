@@ -48,6 +48,7 @@ async def test_count_shows_exactly_what_was_printed(daemon: FakeDaemon) -> None:
     assert daemon.service.shown == [1, 2, 3]
 
 
+@pytest.mark.slow
 async def test_every_listener_gets_every_message(daemon: FakeDaemon) -> None:
     listeners = [await listen(daemon, "--count", "2") for _ in range(2)]
     await daemon.put("t", b"one")
@@ -237,6 +238,7 @@ async def test_pipe_into_head(daemon: FakeDaemon) -> None:
     assert done.stderr.count(b"\n") == 1
 
 
+@pytest.mark.slow
 async def test_unsubscribing_ends_listeners(daemon: FakeDaemon) -> None:
     endless = await listen(daemon)
     counting = await listen(daemon, "--count", "1")

@@ -173,6 +173,7 @@ async def test_a_private_link_is_explained_without_its_secret(family: Path) -> N
         assert not shows_secret(shown)
 
 
+@pytest.mark.slow
 def test_links_with_a_flipped_bit_are_refused(family: Path, capfd: pytest.CaptureFixture[str]) -> None:
     link = write_link(FAMILY).encode()
     assert run(["topic", "show", "--link-file", str(family)]) == 0
@@ -275,6 +276,7 @@ async def test_a_process_title_shows_no_link(daemon: FakeDaemon, family: Path) -
 # --- publishing and subscribing ---
 
 
+@pytest.mark.slow
 async def test_messages_in_a_box_arrive_with_their_attributes(daemon: FakeDaemon, fires: Path) -> None:
     link = write_link(FIRES)
     subscribe = ("--json", "--socket", daemon.socket, "subscribe", "--link-file", fires, "--where", BOX)
@@ -389,6 +391,7 @@ async def test_a_range_that_takes_too_many_intervals_is_told_with_the_way_out(
     assert (await hushcast(*begin, found[1])).code == 0
 
 
+@pytest.mark.slow
 async def test_with_another_secret_or_schema_no_messages_arrive(daemon: FakeDaemon, tmp_path: Path) -> None:
     links = {
         "right": FAMILY,
@@ -410,6 +413,7 @@ async def test_with_another_secret_or_schema_no_messages_arrive(daemon: FakeDaem
     }
 
 
+@pytest.mark.slow
 async def test_unsubscribing_from_one_condition_or_all(daemon: FakeDaemon, fires: Path) -> None:
     begin = ("--json", "--socket", daemon.socket)
     for where in (BOX, "kind = flood", ""):

@@ -48,6 +48,7 @@ def test_without_the_extra_one_line_says_what_to_install(name, tmp_path, monkeyp
     assert "hushcast[analytics]" in told
 
 
+@pytest.mark.slow
 def test_neither_the_command_line_nor_the_daemon_loads_spark():
     program = (
         "import sys, hushcast_cli.main, hushcast_cli.traces, hushcast_cli.spark, hushcast_node.run,"
@@ -60,6 +61,7 @@ def test_neither_the_command_line_nor_the_daemon_loads_spark():
     assert loaded.isdisjoint({"pyspark", "py4j", "pandas", "pyarrow", "numpy", "hushcast_analytics"})
 
 
+@pytest.mark.slow
 def test_a_daemon_without_tor_and_metrics_starts_without_their_libraries():
     program = (
         "import sys, hushcast_node.run, hushcast_directory.run, hushcast_central.run, hushcast_brokers.run;"

@@ -22,6 +22,7 @@ from hushcast_protocol.base.wire import encode
 from hushcast_runtime.config import parse_settings
 
 
+@pytest.mark.slow
 async def test_two_heads_of_one_epoch_stop_it_and_are_shown_to_all() -> None:
     async with authority_bench() as made:
         await made.until(made.epoch + 2.2)
@@ -53,6 +54,7 @@ async def test_two_heads_of_one_epoch_stop_it_and_are_shown_to_all() -> None:
         assert all(each.machine.chain.state.fork is not None for each in made.directories)
 
 
+@pytest.mark.slow
 async def test_what_it_serves_outlives_a_restart_and_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "HEADS_KEPT", 3)
     async with authority_bench(3, 2) as made:
@@ -75,6 +77,7 @@ async def test_what_it_serves_outlives_a_restart_and_is_bounded(monkeypatch: pyt
         assert decode_head(oldest.heads[-1].head).epoch == epoch - 2
 
 
+@pytest.mark.slow
 async def test_a_head_is_served_once_all_its_descriptors_are_there() -> None:
     """One that was away gets the head, its listing and the descriptors; killed in between it asks again."""
     async with authority_bench(5, 3) as made:
@@ -93,6 +96,7 @@ async def test_a_head_is_served_once_all_its_descriptors_are_there() -> None:
         assert len(away.listing.seats) == 4
 
 
+@pytest.mark.slow
 async def test_evidence_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agreeing, "MAX_EVIDENCE", 2)
     async with authority_bench(faulty=2, seed=3) as made:
@@ -101,6 +105,7 @@ async def test_evidence_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
             assert len(await one.store.scan("evidence")) <= 2
 
 
+@pytest.mark.slow
 async def test_one_whose_clock_is_wrong_does_not_vote() -> None:
     async with authority_bench(3, 2) as made:
         await made.until(made.epoch + 2.2)

@@ -76,6 +76,7 @@ async def test_rosters_that_it_signed_before_go_once_heads_fill_their_place(
         assert directory.machine.chain.state.beginning == roster.digest
 
 
+@pytest.mark.slow
 async def test_at_another_address_it_says_so_from_the_next_day_but_one() -> None:
     async with authority_bench(1, 1) as made:
         directory = await alone(made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from authority_bench import authority_bench, sets
 from directory_bench import NETWORK
 from several_bench import FIRST, Truth, a_set, agreed
@@ -120,6 +121,7 @@ async def test_directories_that_run_are_audited() -> None:
     assert "signed by 2 of 3" in told.findings[-1].found
 
 
+@pytest.mark.slow
 async def test_all_parts_of_a_network_in_shards_are_audited() -> None:
     """One of three serves a slice of another shard, and one has lost some: the audit says which."""
     async with authority_bench(3, 2, 12, shard_size=4) as made:

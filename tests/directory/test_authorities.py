@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 import trio
 from authority_bench import authority_bench, sets
 from directory_bench import CALENDAR, EPOCH, relay_seed
@@ -12,6 +13,7 @@ from hushcast_protocol.authorities.heads import decode_head
 from hushcast_testnet.authorities.adversary import Fault
 
 
+@pytest.mark.slow
 async def test_five_agree_every_epoch() -> None:
     async with authority_bench() as made:
         first = made.epoch + 2
@@ -56,6 +58,7 @@ async def test_one_alone_lists_who_comes_until_a_roster_is_published() -> None:
         assert directory.head.count == 4
 
 
+@pytest.mark.slow
 async def test_what_one_lacks_the_others_give_and_it_reaches_the_relay_itself() -> None:
     async with authority_bench() as made:
         await made.until(made.epoch + 2.2)
@@ -70,6 +73,7 @@ async def test_what_one_lacks_the_others_give_and_it_reaches_the_relay_itself() 
         assert all(directory.head and directory.head.count == 4 for directory in made.directories)
 
 
+@pytest.mark.slow
 async def test_a_directory_that_was_alone_goes_on_as_one_and_becomes_three_and_five() -> None:
     """Its last roster is what the first head goes on from; nobody's seat is younger for it."""
     async with authority_bench(1, 1) as made:
@@ -99,6 +103,7 @@ async def test_a_directory_that_was_alone_goes_on_as_one_and_becomes_three_and_f
         assert {since for *_, since in first.listing.seats} == {roster.epoch}
 
 
+@pytest.mark.slow
 async def test_two_who_lie_in_every_way_fork_nothing() -> None:
     """The simulation's adversary, over links, among three real daemons: a head each epoch, and one."""
     kinds = list(itertools.combinations_with_replacement(Fault, 2))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 import trio
 from authority_bench import authority_bench
 from directory_bench import EPOCH
@@ -14,6 +15,7 @@ from directory_bench import EPOCH
 MOMENTS = int(os.environ.get("MOMENTS", "10"))
 
 
+@pytest.mark.slow
 async def test_any_two_of_five_are_killed_at_any_moment() -> None:
     async with authority_bench(seed=5) as made:
         await made.until(made.epoch + 2.2)
@@ -39,6 +41,7 @@ async def test_any_two_of_five_are_killed_at_any_moment() -> None:
             assert len(made.directories[0].listing.seats) == 3
 
 
+@pytest.mark.slow
 async def test_three_killed_end_heads_until_they_are_back() -> None:
     async with authority_bench(seed=6) as made:
         await made.until(made.epoch + 2.2)

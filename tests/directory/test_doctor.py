@@ -111,6 +111,7 @@ async def test_alone_an_old_roster_and_a_wrong_clock_are_bad() -> None:
 # One of several
 
 
+@pytest.mark.slow
 async def test_of_several_that_are_well_all_is_good(state: Path) -> None:
     async with authority_bench(5, 3) as made:
         one = made.directories[0]
@@ -128,6 +129,7 @@ async def test_of_several_that_are_well_all_is_good(state: Path) -> None:
         assert well["evidence"].found == "0 proofs kept"
 
 
+@pytest.mark.slow
 async def test_those_that_are_away_are_named_and_without_a_quorum_it_is_bad(state: Path) -> None:
     async with authority_bench(5, 3) as made:
         one = await settled(made)
@@ -148,6 +150,7 @@ async def test_those_that_are_away_are_named_and_without_a_quorum_it_is_bad(stat
         assert all(member.address not in text for member in one.machine.chain.named().values())
 
 
+@pytest.mark.slow
 async def test_who_came_back_votes_again_and_is_told_that_it_does_not_yet(state: Path) -> None:
     async with authority_bench(5, 3) as made:
         one = await settled(made)
@@ -162,6 +165,7 @@ async def test_who_came_back_votes_again_and_is_told_that_it_does_not_yet(state:
             await trio.sleep(EPOCH / 10)
 
 
+@pytest.mark.slow
 async def test_votes_that_nobody_hears_do_not_count(state: Path) -> None:
     """Others go on without it: it casts, alone, and what follows is not what they sign."""
     async with authority_bench(5, 3) as made:
@@ -190,6 +194,7 @@ async def test_a_clock_in_doubt_and_another_address_are_bad(state: Path) -> None
         assert elsewhere not in "".join(one.found + one.advice for one in found.values())
 
 
+@pytest.mark.slow
 async def test_a_fork_is_bad(state: Path) -> None:
     async with authority_bench(5, 3) as made:
         one = await settled(made)
@@ -206,6 +211,7 @@ async def test_a_fork_is_bad(state: Path) -> None:
         assert "votes" not in found
 
 
+@pytest.mark.slow
 async def test_who_comes_and_who_is_voted_out_are_told_before_and_after(state: Path) -> None:
     async with authority_bench(4, 3, relays=1) as made:
         one = await settled(made)

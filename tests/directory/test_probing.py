@@ -67,6 +67,7 @@ async def run_for(one: Probing, epochs: float) -> None:
         await one.run()
 
 
+@pytest.mark.slow
 async def test_a_relay_that_loses_is_listed_once_there_are_enough_trials(tmp_path: Path) -> None:
     daemon, file = Daemon(), tmp_path / "expelled"
     async with trio.open_nursery() as nursery:
@@ -91,6 +92,7 @@ async def test_a_relay_that_loses_is_listed_once_there_are_enough_trials(tmp_pat
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.slow
 async def test_no_two_subscriptions_begin_or_end_together(tmp_path: Path) -> None:
     daemon = Daemon()
     await run_for(probing(daemon, tmp_path / "expelled"), 200)

@@ -22,6 +22,7 @@ MOST = 300  # descriptors that are held, in place of `MAX_LISTED`
 PLAN = Plan(names=2000, relays=6, newcomers=6, seats=8)
 
 
+@pytest.mark.slow
 async def test_of_a_flood_over_links_a_directory_is_neither_full_nor_slow(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

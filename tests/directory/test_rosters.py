@@ -128,6 +128,7 @@ async def test_a_newcomer_is_an_origin_from_its_second_epoch_on() -> None:
         assert name in rosters[listed + 1].origins
 
 
+@pytest.mark.slow
 async def test_only_so_many_rosters_are_kept() -> None:
     async with bench(1) as made:
         await trio.sleep((HEADS_KEPT + 5) * EPOCH)
@@ -315,6 +316,7 @@ async def test_a_daemon_without_a_directory_keeps_its_last_roster() -> None:
         assert keeper.whole.current().epoch in (held.epoch, held.epoch + 1)
 
 
+@pytest.mark.slow
 async def test_a_daemon_a_little_behind_follows_link_by_link() -> None:
     async with bench(2) as made:
         store = MemoryStore()
@@ -330,6 +332,7 @@ async def test_a_daemon_a_little_behind_follows_link_by_link() -> None:
         assert again._counters["rosters_taken"] >= MAX_ABSENCE - 5
 
 
+@pytest.mark.slow
 async def test_a_daemon_far_behind_starts_with_the_newest() -> None:
     async with bench(2) as made:
         store = MemoryStore()

@@ -40,6 +40,7 @@ def names(*numbers: int) -> set[bytes]:
     return {relay_seed(number).public() for number in numbers}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "quorum"), [(1, 1), (3, 2)])
 async def test_every_authority_serves_the_whole_network(count: int, quorum: int) -> None:
     async with authority_bench(count, quorum, RELAYS, shard_size=4) as made:
@@ -105,6 +106,7 @@ def nothing(answer: ShardAnswer, other: ShardAnswer) -> ShardAnswer:
     return NotShown()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lie", [flipped, of_another_shard, of_another_kind, nothing])
 async def test_one_that_serves_something_else_is_passed_over(lie: Lie) -> None:
     async with authority_bench(3, 2, RELAYS, shard_size=4) as made:
@@ -138,6 +140,7 @@ async def test_one_that_serves_something_else_is_passed_over(lie: Lie) -> None:
         assert set(asked[-3:]) == {0, 1, 2}
 
 
+@pytest.mark.slow
 async def test_one_that_is_dead_or_silent_is_passed_over() -> None:
     async with authority_bench(3, 2, RELAYS, shard_size=4) as made:
         await made.until(made.epoch + 2.2)
@@ -184,6 +187,7 @@ def every_part(head: Head, first: int) -> list[ShardRequest]:
     return asked
 
 
+@pytest.mark.slow
 async def test_what_is_served_outlives_a_restart_though_relays_sign_anew() -> None:
     async with authority_bench(3, 2, RELAYS, shard_size=4) as made:
         await made.until(made.epoch + 2.2)
@@ -202,6 +206,7 @@ async def test_what_is_served_outlives_a_restart_though_relays_sign_anew() -> No
         assert [one.agreeing.part(request) for request in asked] == before
 
 
+@pytest.mark.slow
 async def test_one_that_was_away_when_it_was_cut_is_given_the_descriptors_of_then() -> None:
     async with authority_bench(3, 2, RELAYS, shard_size=4) as made:
         await made.until(made.epoch + 4.2)
@@ -220,6 +225,7 @@ async def test_one_that_was_away_when_it_was_cut_is_given_the_descriptors_of_the
 # Days
 
 
+@pytest.mark.slow
 async def test_a_network_grows_into_shards() -> None:
     """Whole on its first day, in two shards on the next; a daemon goes along with every head."""
     async with authority_bench(3, 2, 4, shard_size=4) as made:
@@ -247,6 +253,7 @@ async def test_a_network_grows_into_shards() -> None:
             assert set(await network_of(one.client(), head, head.shards[0])) == names(*range(8))
 
 
+@pytest.mark.slow
 async def test_who_goes_is_away_and_a_network_that_shrinks_is_whole_again() -> None:
     async with authority_bench(1, 1, 5, shard_size=4) as made:
         today, (one,) = made.epoch // 24, made.directories
@@ -272,6 +279,7 @@ async def test_who_goes_is_away_and_a_network_that_shrinks_is_whole_again() -> N
             assert daemon.relays == names(*range(5))
 
 
+@pytest.mark.slow
 async def test_a_day_without_a_beacon_has_the_shards_of_the_day_before() -> None:
     async with authority_bench(1, 1, RELAYS, shard_size=4) as made:
         today, (one,) = made.epoch // 24, made.directories

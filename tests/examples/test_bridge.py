@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import pytest
 import trio
 from example_runs import Place
 
@@ -65,6 +66,7 @@ def listening() -> Iterator[Hook]:
             serving.join()
 
 
+@pytest.mark.slow
 async def test_a_hook_that_fails_at_first_gets_all_in_order(place: Place) -> None:
     await place.start()
     for number in range(3):
@@ -85,6 +87,7 @@ async def test_a_hook_that_fails_at_first_gets_all_in_order(place: Place) -> Non
         assert await bridge.end(signal.SIGINT) == 0
 
 
+@pytest.mark.slow
 async def test_nothing_is_lost_when_bridge_or_daemon_dies(place: Place) -> None:
     await place.start()
     with listening() as hook:

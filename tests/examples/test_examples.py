@@ -27,6 +27,7 @@ def link_in(place: Place, attributes: Iterable[str], private: bool = False) -> t
     return link, file
 
 
+@pytest.mark.slow
 async def test_two_people_chat(place: Place) -> None:
     await place.start()
     ada = await place.run("chat.py", "garden", "--name", "ada")

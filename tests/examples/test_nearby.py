@@ -6,6 +6,7 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
 import trio
 from example_runs import Place
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ import hushcast  # noqa: E402
 from hushcast_protocol.spatial.offer import write_offer  # noqa: E402
 
 
+@pytest.mark.slow
 async def test_what_is_near_is_printed_and_a_lie_is_named(place: Place) -> None:
     await place.start()
     async with hushcast.connect(place.daemon.socket) as daemon, trio.open_nursery() as nursery:

@@ -16,12 +16,14 @@ HERE = Path(__file__).parent
 SHORT = 40  # inputs for each unit of weight
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_hostile_inputs_are_taken_or_refused(name: str) -> None:
     target = TARGETS[name]
     hunt(target, seed=1, inputs=SHORT * target.weight)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_the_same_seed_gives_the_same_inputs(name: str) -> None:
     def inputs(seed: int) -> list[bytes]:
@@ -73,6 +75,7 @@ def test_an_answer_is_no_finding() -> None:
     hunt(Target("good", _fails, lambda: [b"good"], answers=(KeyError,)), 1, 100)
 
 
+@pytest.mark.slow
 def test_a_finding_is_replayed_from_its_file(tmp_path: Path) -> None:
     file = tmp_path / "sealed-parcel-0123456789ab.hex"
     file.write_text(b"anything".hex())

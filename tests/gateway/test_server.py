@@ -126,6 +126,7 @@ async def test_what_follows_a_refused_connect_is_not_read(autojump_clock: MockCl
         assert (await reader.message()).payload == b"yes"
 
 
+@pytest.mark.slow
 async def test_silence_beyond_one_and_a_half_keep_alives_is_an_end(autojump_clock: MockClock) -> None:
     async with running() as gateway:
         mourner = await gateway.connect("mourner", V311)
@@ -214,6 +215,7 @@ def block_receives(client: Client, monkeypatch: pytest.MonkeyPatch, gateway: Any
     monkeypatch.setattr(link.outlet._stream.send_stream, "send_all_hook", never)
 
 
+@pytest.mark.slow
 async def test_who_asks_without_reading_answers_is_not_read(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

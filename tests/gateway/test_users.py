@@ -70,6 +70,7 @@ async def name_of(users: Users, connect: Connect, peer: Peer = HERE) -> str | in
     return found.user if isinstance(found, Permissions) else int(found)
 
 
+@pytest.mark.slow
 async def test_by_password() -> None:
     known = users()
     for peer in (HERE, ELSEWHERE):
@@ -89,6 +90,7 @@ async def test_by_password() -> None:
             assert await name_of(known, connect(name, password), peer) == Reason.BAD_USER_NAME_OR_PASSWORD
 
 
+@pytest.mark.slow
 async def test_by_the_user_of_the_machine() -> None:
     known = users()
     assert await name_of(known, connect(), Peer(True, uid=1002)) == "machine"

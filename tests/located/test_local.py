@@ -137,6 +137,7 @@ def test_answers_without_numpy_are_the_same(monkeypatch: pytest.MonkeyPatch) -> 
     assert sum(messages for _, messages in fast) > 10
 
 
+@pytest.mark.slow
 def test_a_workload_follows_from_its_seed_and_is_as_the_papers() -> None:
     one, other = (Workload(np.random.default_rng(3)) for _ in range(2))
     said = one.messages(20, 1)
@@ -151,6 +152,7 @@ def test_a_workload_follows_from_its_seed_and_is_as_the_papers() -> None:
     assert [again.names[word] for word in again.words] == [crowd.names[word] for word in crowd.words]
 
 
+@pytest.mark.slow
 def test_what_is_measured_is_as_the_paper_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure_module, "PROOFS", 20)
     points = list(measure(Size(1500, 40, 1), lambda _: None))

@@ -83,6 +83,7 @@ def test_what_does_not_hold_is_red_with_its_name(tmp_path: Path, capfd: pytest.C
     assert files.page().count(": old root</text>") == 2
 
 
+@pytest.mark.slow
 def test_two_thousand_messages_are_a_page_that_a_browser_shows_at_once(tmp_path: Path) -> None:
     page = Files(tmp_path, 2000, 24.9).page()
     assert len(re.findall("<circle", page)) == 2000

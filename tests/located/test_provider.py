@@ -104,6 +104,7 @@ async def test_every_subscriber_gets_an_answer_to_every_batch_that_holds(make: M
         await network.house.until("batches_answered", 3)
 
 
+@pytest.mark.slow
 async def test_a_batch_of_five_megabytes_arrives_in_parts(make: Make) -> None:
     network = await make()
     async with running(network):

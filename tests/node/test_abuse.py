@@ -115,7 +115,7 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
-@pytest.mark.network
+@pytest.mark.slow
 async def test_honest_messages_arrive_and_all_stays_bounded_under_attack() -> None:
     async with small_network(relays=40, clients=4, origins=1, epoch=EPOCH) as net:
         *subscribers, publisher = net.clients
@@ -148,6 +148,7 @@ async def test_honest_messages_arrive_and_all_stays_bounded_under_attack() -> No
         assert net.count("internal_errors") == 0
 
 
+@pytest.mark.slow
 async def test_a_victim_is_left_alone_after_a_few_messages() -> None:
     async with small_network(relays=6, clients=2, origins=1, epoch=EPOCH) as net:
         publisher = net.clients[1]

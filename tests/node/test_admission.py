@@ -12,7 +12,7 @@ from hushcast_node.overlay_doctor import examine_overlay
 from hushcast_protocol.authorities import work
 from hushcast_protocol.authorities.admission import Admission
 
-pytestmark = pytest.mark.network
+pytestmark = pytest.mark.slow
 BITS = 9
 
 

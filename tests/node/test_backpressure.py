@@ -54,6 +54,7 @@ async def publish_many(publisher: Node, count: int = COUNT) -> list[bytes]:
     return sent
 
 
+@pytest.mark.slow
 async def test_a_subscriber_that_does_not_read_holds_up_nobody_else() -> None:
     async with one_way_to_a_mailbox() as (net, relay):
         slow, quick, publisher = net.clients
@@ -67,6 +68,7 @@ async def test_a_subscriber_that_does_not_read_holds_up_nobody_else() -> None:
         assert watch.most <= MAX_QUEUE + MAX_UNACKNOWLEDGED
 
 
+@pytest.mark.slow
 async def test_memory_stays_bounded_while_a_neighbour_does_not_read() -> None:
     async with one_way_to_a_mailbox() as (net, relay):
         slow, _, publisher = net.clients
@@ -86,6 +88,7 @@ async def test_memory_stays_bounded_while_a_neighbour_does_not_read() -> None:
         assert watch.most <= MAX_QUEUE
 
 
+@pytest.mark.slow
 async def test_what_waits_in_the_spool_goes_out_in_order_and_once() -> None:
     """Small messages: the window and the queue are passed by number, not by size."""
     async with one_way_to_a_mailbox() as (net, relay):
@@ -105,6 +108,7 @@ async def test_what_waits_in_the_spool_goes_out_in_order_and_once() -> None:
         await until(lambda: not relay.daemon.overlay.relay.forwarding._spool.size)  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opens_after", [5.0, 100.0, 400.0])
 async def test_new_messages_wait_behind_old_ones(opens_after: float) -> None:
     """The link may break meanwhile, for want of acknowledgements; what was sent on it is sent again."""
@@ -174,7 +178,7 @@ async def throughput(stalled: bool) -> float:
         return count / took
 
 
-@pytest.mark.network
+@pytest.mark.slow
 async def test_one_neighbour_that_stops_reading_costs_the_others_five_percent_at_most() -> None:
     assert await throughput(stalled=True) >= 0.95 * await throughput(stalled=False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import trio
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Node, small_network, until
 
@@ -30,6 +31,7 @@ def make_it_lose(relay: Node) -> None:
     relay.daemon.overlay.relay.forwarding._router = Loses()  # type: ignore[assignment]
 
 
+@pytest.mark.slow
 async def test_all_probes_of_a_sound_network_arrive() -> None:
     async with small_network(relays=8, clients=1, **MANY) as net:
         await net.clients[0].listen()
@@ -41,6 +43,7 @@ async def test_all_probes_of_a_sound_network_arrive() -> None:
         assert told["low"] > 0.85
 
 
+@pytest.mark.slow
 async def test_a_relay_that_loses_messages_is_found_and_loses_its_seat() -> None:
     async with small_network(relays=12, clients=2, **MANY) as net:
         ear = await net.clients[0].listen()
@@ -82,6 +85,7 @@ async def test_probes_are_not_shown_and_show_nothing_outside() -> None:
         assert len({message.trail for message in seen}) == 1
 
 
+@pytest.mark.slow
 async def test_a_subscriber_learns_what_another_one_got_and_it_did_not() -> None:
     async with small_network(relays=6, clients=3, **MANY) as net:
         whole, torn, publisher = net.clients
@@ -106,6 +110,7 @@ async def test_a_subscriber_learns_what_another_one_got_and_it_did_not() -> None
         assert whole.count("gaps_found") == 0
 
 
+@pytest.mark.slow
 async def test_who_comes_later_misses_nothing_of_before() -> None:
     async with small_network(relays=6, clients=3, **MANY) as net:
         first, late, publisher = net.clients
@@ -117,6 +122,7 @@ async def test_who_comes_later_misses_nothing_of_before() -> None:
         assert late.count("gaps_found") == 0
 
 
+@pytest.mark.slow
 async def test_messages_of_a_day_that_is_over_are_no_gaps() -> None:
     """Their ids are forgotten half an epoch after it; others may still tell of them."""
     async with small_network(relays=6, clients=3, probes_an_epoch=10.0) as net:

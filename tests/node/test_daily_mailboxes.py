@@ -11,7 +11,7 @@ from hushcast_overlay.route import EARLIEST_RENEWAL, LATEST_RENEWAL, Route
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.content.bodies import Content
 
-pytestmark = pytest.mark.network
+pytestmark = pytest.mark.slow
 EPOCH = EPOCH_SECONDS
 
 

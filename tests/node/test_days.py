@@ -26,7 +26,7 @@ async def assert_each_once(ear: Ear, sent: list[bytes]) -> None:
     assert sorted(ear.payloads) == sorted(sent)
 
 
-@pytest.mark.network
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_nothing_is_lost_or_doubled_over_a_change_of_day(seed: int) -> None:
     async with small_network(relays=4, seed=seed) as net:
@@ -42,6 +42,7 @@ async def test_nothing_is_lost_or_doubled_over_a_change_of_day(seed: int) -> Non
         assert net.count("refused_day") == 0
 
 
+@pytest.mark.slow
 async def test_messages_around_midnight_arrive() -> None:
     """Every quarter of a second from ten seconds before to ten after, from publishers and relays alike."""
     async with small_network(relays=4) as net:
@@ -52,6 +53,7 @@ async def test_messages_around_midnight_arrive() -> None:
         await assert_each_once(ear, sent)
 
 
+@pytest.mark.slow
 async def test_the_next_day_is_installed_before_it_begins() -> None:
     async with small_network(relays=4) as net:
         await net.clients[0].listen()
@@ -70,6 +72,7 @@ async def test_the_next_day_is_installed_before_it_begins() -> None:
         assert set(one.entries).isdisjoint(two.entries)
 
 
+@pytest.mark.slow
 async def test_a_day_changes_while_everybody_but_the_relays_is_away() -> None:
     """Leases of the next day are there; the spools keep what the subscriber's mailbox misses."""
     async with small_network(relays=4) as net:
@@ -86,7 +89,7 @@ async def test_a_day_changes_while_everybody_but_the_relays_is_away() -> None:
         assert await ear.hears(1) == [b"while away"]
 
 
-@pytest.mark.network
+@pytest.mark.slow
 async def test_two_days_of_absence_end_in_a_new_installation() -> None:
     async with small_network(relays=4) as net:
         subscriber, publisher = net.clients
@@ -122,7 +125,7 @@ CLOCKS = {
 READINGS = make_topic("readings", ["level:0..65535"], TopicSecret(bytes(range(32))))
 
 
-@pytest.mark.network
+@pytest.mark.slow
 @pytest.mark.parametrize("clocks", CLOCKS)
 async def test_nothing_is_lost_or_doubled_over_two_changes_of_day_with_clocks_apart(clocks: str) -> None:
     """Messages on a label and on a private range topic, every other of them inside the range.
@@ -206,6 +209,7 @@ async def test_a_newcomer_alone_carries_messages() -> None:
         assert newcomer.count("messages_dropped_here") > 0
 
 
+@pytest.mark.slow
 async def test_a_relay_that_leaves_for_good_is_lived_without() -> None:
     async with small_network(relays=6) as net:
         subscriber, publisher = net.clients

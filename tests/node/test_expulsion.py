@@ -21,7 +21,7 @@ from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, parse_topic
 from hushcast_protocol.overlay.forwarding import Decision, Outcome
 
-pytestmark = pytest.mark.network
+pytestmark = pytest.mark.slow
 
 RELAYS = 6
 PROBES = 5.0  # an epoch of each subscription

@@ -55,6 +55,7 @@ async def ask(net: SmallNetwork, relay: Node, frame: Any) -> Any:
     return answer
 
 
+@pytest.mark.slow
 async def test_a_flooded_relay_asks_a_price_and_honest_publications_pass() -> None:
     async with small_network(relays=3, clients=2, origins=1) as net:
         ear = await net.clients[0].listen()
@@ -85,6 +86,7 @@ async def test_a_flooded_relay_asks_a_price_and_honest_publications_pass() -> No
         assert b"paid" in await ear.hears(heard)
 
 
+@pytest.mark.slow
 async def test_the_price_falls_when_the_flood_is_over() -> None:
     async with small_network(relays=3, clients=1, epoch=60) as net:
         relay = net.relays[0]

@@ -303,6 +303,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_bytes", [1_000_000, 600], ids=["room for all", "room for a few"])
 @settings(max_examples=100, deadline=None)
 @given(steps=STEPS)

@@ -10,7 +10,7 @@ from hushcast_overlay.kept_links import CONNECT_WITHIN, EARLIEST_AHEAD, LATEST_A
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.overlay.hops import relay_hop
 
-pytestmark = pytest.mark.network
+pytestmark = pytest.mark.slow
 EPOCH = 600  # seconds: links that a tree was told by have ended before the day's last epoch
 
 

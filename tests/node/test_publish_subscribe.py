@@ -76,6 +76,7 @@ async def test_payloads_of_every_size_arrive_whole(payload: bytes) -> None:
         assert await ear.hears(1) == [payload]
 
 
+@pytest.mark.slow
 async def test_many_messages_arrive_once_each_whatever_their_order() -> None:
     async with small_network(relays=8) as net:
         ears = [await client.listen() for client in net.clients]

@@ -139,6 +139,7 @@ async def test_messages_published_while_the_subscriber_is_away_arrive_once() -> 
         assert len(ear.heard) == len(sent)
 
 
+@pytest.mark.slow
 async def test_a_subscriber_that_restarts_while_subscribing_gets_there() -> None:
     for moment in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0):
         async with small_network(relays=4) as net:
@@ -168,6 +169,7 @@ async def test_the_network_works_on_while_the_directory_is_away() -> None:
         assert await ear.hears(10) == [b"%d" % number for number in range(10)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("away", [3, 4, 6])
 async def test_a_directory_that_was_away_for_epochs_takes_nothing_from_the_network(away: int) -> None:
     async with small_network() as net:

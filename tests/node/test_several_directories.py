@@ -12,7 +12,7 @@ from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Ear, SmallNetwork, sm
 
 from hushcast_protocol.content.bodies import Content
 
-pytestmark = pytest.mark.network
+pytestmark = pytest.mark.slow
 
 
 class Traffic:

@@ -14,7 +14,7 @@ from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.shards.requests import AskLeaf, AskPiece, AskSlice, NotShown
 from hushcast_runtime.transports.base import TransportError
 
-pytestmark = pytest.mark.network
+pytestmark = pytest.mark.slow
 
 
 async def until_epoch(world: ShardWorld, epoch: int, share: float = 0.6) -> None:

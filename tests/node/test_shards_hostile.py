@@ -29,7 +29,7 @@ from hushcast_protocol.shards.requests import (
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.transports.base import TransportError
 
-pytestmark = pytest.mark.network
+pytestmark = pytest.mark.slow
 
 
 def flipped(body: bytes) -> bytes:

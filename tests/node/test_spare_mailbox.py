@@ -89,6 +89,7 @@ async def test_the_first_subscription_takes_it_and_does_not_wait() -> None:
         assert list(net.mailboxes) == [address]
 
 
+@pytest.mark.slow
 async def test_the_next_is_opened_at_a_moment_that_subscriptions_have_no_part_in() -> None:
     moments = []
     for subscribes in (None, 40.0, 300.0):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import trio
 from small_network import small_network
 
@@ -13,6 +14,7 @@ CARS = make_topic("cars", [], TopicSecret(bytes(range(32))))
 BILLING, ADVERTISING, RESEARCH = (digit * 32 for digit in "123")
 
 
+@pytest.mark.slow
 async def test_a_mailbox_is_not_brought_what_has_none_of_its_tags() -> None:
     async with small_network(relays=30, origins=1) as net:
         subscriber, publisher = net.clients

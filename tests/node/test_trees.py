@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import trio
 from small_network import EPOCH_SECONDS, ONE, Node, SmallNetwork, small_network, until
 
@@ -22,6 +23,7 @@ def a_busy_relay(net: SmallNetwork, subscriber: Node) -> Node:
     return net.relay(next(relay for relay in tree.parents if tree.children.get(relay)))
 
 
+@pytest.mark.slow
 async def test_the_tree_of_the_next_day_is_that_of_today() -> None:
     async with small_network(relays=7) as net:
         await net.clients[0].listen()
@@ -30,6 +32,7 @@ async def test_the_tree_of_the_next_day_is_that_of_today() -> None:
         assert today == tomorrow
 
 
+@pytest.mark.slow
 async def test_as_published_every_day_has_a_tree_of_its_own() -> None:
     from hushcast_protocol.overlay.profile import Root
 
@@ -41,6 +44,7 @@ async def test_as_published_every_day_has_a_tree_of_its_own() -> None:
         assert today != tomorrow
 
 
+@pytest.mark.slow
 async def test_a_relay_gone_for_good_is_replaced_and_all_ways_lead_home_again() -> None:
     async with small_network(relays=12, clients=2, origins=1) as net:
         ear = await net.clients[0].listen()
@@ -100,6 +104,7 @@ async def test_a_second_tree_carries_what_the_first_loses() -> None:
         assert ear.payloads == [b"x"]
 
 
+@pytest.mark.slow
 async def test_what_waits_for_a_mailbox_follows_when_the_tree_is_mended() -> None:
     async with small_network(relays=12, clients=1) as net:
         (subscriber,) = net.clients

@@ -93,6 +93,7 @@ async def test_relays_are_told_to_forget_once_they_are_known(outage: Outage) -> 
         await until(lambda: set(net.leases().values()) == {0}, 2 * EPOCH_SECONDS, "it is withdrawn")
 
 
+@pytest.mark.slow
 async def test_tomorrow_is_not_planned_while_nothing_is_known_of_it_and_today_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -115,6 +116,7 @@ async def test_tomorrow_is_not_planned_while_nothing_is_known_of_it_and_today_go
         assert await ear.hears(1) == [b"x"]
 
 
+@pytest.mark.slow
 async def test_where_it_is_late_to_be_known_tomorrow_is_looked_for_often(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -137,6 +139,7 @@ async def test_where_it_is_late_to_be_known_tomorrow_is_looked_for_often(
         assert list(trees_of(net.clients[0])) == [began, began + 1]
 
 
+@pytest.mark.slow
 async def test_what_fails_of_tomorrow_keeps_nothing_of_today_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import trio
 from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
 
@@ -132,6 +133,7 @@ async def test_a_restart_does_not_forget_to_withdraw() -> None:
         await until(lambda: set(tombstones(net).values()) == {1}, EPOCH_SECONDS)
 
 
+@pytest.mark.slow
 async def test_unsubscribing_while_still_subscribing_leaves_nothing() -> None:
     for moment in (0.1, 0.3, 0.5, 0.7, 0.9, 1.2):
         async with small_network() as net:
@@ -149,6 +151,7 @@ async def test_unsubscribing_while_still_subscribing_leaves_nothing() -> None:
             assert len(net.wires.listeners) - spares(net) == 1 + len(net.relays)
 
 
+@pytest.mark.slow
 async def test_tombstones_lapse() -> None:
     async with small_network(relays=2) as net:
         subscriber = net.clients[0]

@@ -160,6 +160,7 @@ async def test_whatever_waited_somewhere_arrives_once(kept: Path) -> None:
         assert await net.clients[1].store.scan("outbox") == []
 
 
+@pytest.mark.slow
 async def test_trees_go_on_and_withdrawals_are_finished(kept: Path) -> None:
     async with upgraded(kept) as net:
         listed = {node.id for node in net.relays}

@@ -15,7 +15,7 @@ from hushcast_protocol.content.topics import Topic, make_topic
 from hushcast_protocol.shards.assignment import copies_of_topic
 from hushcast_runtime.store import Change
 
-pytestmark = pytest.mark.network
+pytestmark = pytest.mark.slow
 EPOCH = EPOCH_SECONDS
 READERS = 4
 

@@ -126,6 +126,7 @@ def test_long_texts_are_refused_at_once():
         parse_address("1" * (MAX_ADDRESS + 1))
 
 
+@pytest.mark.slow
 @properties(300)
 @given(
     st.text(max_size=90)

@@ -74,6 +74,7 @@ def test_malformed_attributes_are_usage_errors_that_show_them(spec):
     assert MALFORMED[spec] in str(caught.value)
 
 
+@pytest.mark.slow
 @properties(300)
 @given(st.text(max_size=40) | st.from_regex(r"[a-z]{1,3}:[-0-9.e]{0,8}\.\.[-0-9.e]{0,8}(:[-0-9.e]{0,8})?"))
 def test_any_text_is_an_attribute_in_normal_form_or_a_usage_error(text):
@@ -89,6 +90,7 @@ def test_any_text_is_an_attribute_in_normal_form_or_a_usage_error(text):
     assert repr(text) in shown
 
 
+@pytest.mark.slow
 @properties(300)
 @given(numbers())
 def test_numbers_are_written_and_read_back(number):
@@ -134,6 +136,7 @@ def test_the_resolution_is_1_if_none_is_given():
 # Values
 
 
+@pytest.mark.slow
 @properties(300)
 @given(
     numbers(), st.integers(0, 10**9), st.fractions(Fraction(-49, 100), Fraction(49, 100), max_denominator=100)

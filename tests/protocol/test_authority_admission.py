@@ -51,6 +51,7 @@ def rules(chance: random.Random) -> Admission:
     return Admission(chance.choice((0, 1, 3)), chance.choice((0, 100, 500)), chance.random() < 0.5, 0)
 
 
+@pytest.mark.slow
 @properties(150)
 @given(SEEDS)
 def test_it_is_as_the_model_says(seed: int) -> None:
@@ -73,6 +74,7 @@ def test_it_is_as_the_model_says(seed: int) -> None:
             assert (seated(last), waiting(last)) == (door.sitting(), door.waiting())
 
 
+@pytest.mark.slow
 @properties(60)
 @given(SEEDS)
 def test_what_it_promises(seed: int) -> None:
@@ -126,6 +128,7 @@ def test_a_relay_is_told_when_it_may_be_seated(age: bool, came: int) -> None:
     raise AssertionError("never seated")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("age", [False, True])
 def test_a_flood_of_names_takes_its_share_of_the_places_and_no_seat(age: bool) -> None:
     """A thousand names beside ten honest newcomers: twenty places a day, drawn among all who wait."""

@@ -256,6 +256,7 @@ class Calendar:
         return self.cuts[max(known)] if known else None
 
 
+@pytest.mark.slow
 @properties(200)
 @given(st.integers(0, 2**32))
 def test_whatever_days_come_a_cut_stands_for_its_day(seed: int) -> None:

@@ -26,6 +26,7 @@ from hushcast_protocol.base.wire import encode
 FIVE = members(5, 3)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=400))
 def test_nobody_honest_says_two_things_or_is_accused(script: bytes) -> None:
@@ -402,6 +403,7 @@ def test_a_chain_compares_two_days_of_heads() -> None:
 # The set of authorities changes.
 
 
+@pytest.mark.slow
 def test_one_becomes_three_and_who_was_away_follows() -> None:
     one, three, five = members(1, 1), members(3, 2), FIVE
     world = World(one, joining=4)

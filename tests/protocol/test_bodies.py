@@ -55,6 +55,7 @@ def sealed(plain, nonce, key=TOPIC_KEY, day=DAY):
     return Message(message_id(day, body), day, TOKENS, bytes(64), body)
 
 
+@pytest.mark.slow
 @properties(200)
 @given(st.binary(max_size=3000), carried, st.none() | st.integers(1, 9), st.integers(0, 2**48 - 1))
 def test_what_is_sealed_is_opened(payload, values, author, day):

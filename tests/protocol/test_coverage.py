@@ -119,6 +119,7 @@ def sent_in_pairs(bad: set[bytes], pairs: int, seed: int, select: bool) -> tuple
     return outcomes, came / pairs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("select", [False, True])
 @pytest.mark.parametrize("part", [0.1, 0.2])
 def test_relays_that_lose_only_what_they_hold_twice_are_found_as_well(part, select):
@@ -135,6 +136,7 @@ def test_relays_that_lose_only_what_they_hold_twice_are_found_as_well(part, sele
     assert honest <= 0.01 * 5 * len(NAMES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_the_share_is_that_of_all_origins_whatever_the_tree(depth):
     """Under a top with many relays copies join more often and tell less: the weights make up for it."""

@@ -50,6 +50,7 @@ def test_every_range_of_small_grids_is_covered_exactly_by_the_fewest(bits):
             assert len(found) <= max(2 * bits - 2, 1)
 
 
+@pytest.mark.slow
 @properties(500)
 @given(ranges())
 def test_covers_are_exact_and_short(drawn):
@@ -63,6 +64,7 @@ def test_covers_are_exact_and_short(drawn):
     assert len(cover(low, high, bits)) <= max(2 * bits - 2, 1)
 
 
+@pytest.mark.slow
 @properties(300)
 @given(ranges(16))
 def test_large_covers_are_the_fewest(drawn):
@@ -71,6 +73,7 @@ def test_large_covers_are_the_fewest(drawn):
     fewest.cache_clear()
 
 
+@pytest.mark.slow
 @properties(500)
 @given(ranges(), st.integers(0, 2**32 - 1))
 def test_a_value_meets_a_cover_in_one_interval_if_it_is_inside_and_in_none_else(drawn, place):
@@ -84,6 +87,7 @@ def test_around_a_value_there_is_one_interval_a_level():
     assert around(5, 3) == [(0, 5), (1, 2), (2, 1), (3, 0)]
 
 
+@pytest.mark.slow
 @properties(500)
 @given(st.data())
 def test_what_reaches_to_the_end_takes_in_nothing_but_what_nobody_has(data):
@@ -96,6 +100,7 @@ def test_what_reaches_to_the_end_takes_in_nothing_but_what_nobody_has(data):
     assert len(found) <= max(2 * bits - 2, 1)
 
 
+@pytest.mark.slow
 @properties(500)
 @given(st.data())
 def test_what_is_widened_includes_the_range_and_fits(data):
@@ -112,6 +117,7 @@ def test_what_is_widened_includes_the_range_and_fits(data):
 # What it comes to for subscriptions
 
 
+@pytest.mark.slow
 @properties(500)
 @given(st.tuples(*[st.integers(0, 2**BITS - 1)] * 2).map(sorted))
 def test_a_range_of_16_bits_takes_at_most_32_entry_tokens(ends):
@@ -120,6 +126,7 @@ def test_a_range_of_16_bits_takes_at_most_32_entry_tokens(ends):
     assert len(set(tokens)) == len(tokens)
 
 
+@pytest.mark.slow
 def test_the_worst_ranges_of_16_bits_take_30():
     """Both ends one off from the grid's: no range has a longer cover, whatever its ends."""
     assert len(cover(1, 2**BITS - 2, BITS)) == 30
@@ -131,6 +138,7 @@ def test_the_worst_ranges_of_16_bits_take_30():
     assert max(sizes.values()) == 30
 
 
+@pytest.mark.slow
 @properties(300)
 @given(st.data())
 def test_a_wider_one_is_refused_with_an_advice_that_is_accepted(data):

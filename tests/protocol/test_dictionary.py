@@ -76,6 +76,7 @@ def test_an_open_topic_can_be_tested_and_each_name_costs_one_argon2id(specs):
     assert min(costs) >= CHEAPEST_GUESS, costs
 
 
+@pytest.mark.slow
 def test_a_guess_cannot_be_used_again_on_another_day_or_network_or_schema():
     topic = make_topic("news", SPECS)
     book = books_after(topic)[RELAYS[0]]

@@ -30,6 +30,7 @@ NAME = bytes(16)
 HOME = where("a in [10, 20]")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("condition", "way"), [*product(Condition, WAYS)])
 @pytest.mark.parametrize(
     "minimum", [OPEN, Terms(2, Condition.SOURCE, "wait")], ids=["own k", "and the broker's"]

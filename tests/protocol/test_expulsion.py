@@ -64,6 +64,7 @@ def named(trials: list[Trial]) -> set[bytes]:
     return {loser.relay for loser in losers(trials)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "probes", "found"), [(1.0, 288, 10), (0.5, 288, 8), (0.1, 1200, 5)])
 def test_a_tenth_that_loses_is_named_and_nobody_else(share: float, probes: int, found: int) -> None:
     """With some three probes of each relay in a tree, and with twelve."""
@@ -92,6 +93,7 @@ def test_colluders_above_it_in_more_than_half_of_the_trees_would() -> None:
 counts = st.tuples(st.floats(0, 1000), st.floats(0, 1000))
 
 
+@pytest.mark.slow
 @properties(100)
 @given(st.lists(counts, min_size=MIN_TRIALS, max_size=60), st.data())
 def test_half_of_the_trees_name_nobody(said: list[tuple[float, float]], data: st.DataObject) -> None:

@@ -16,6 +16,7 @@ SEEDS = st.lists(st.binary(min_size=KEY_SEED, max_size=KEY_SEED), min_size=1, ma
 EIGHT = bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05")  # of order eight
 
 
+@pytest.mark.slow
 @ACTIONS
 @given(seeds=SEEDS, word=st.binary(max_size=32), order=st.randoms())
 def test_layers_come_off_in_any_order(action: Action, seeds: list[bytes], word: bytes, order) -> None:

@@ -71,6 +71,7 @@ def test_items_that_no_honest_child_sends_are_refused(item: Layered, reason: str
     assert refused(World(FIGURE_2, GROUP, 3), "B1", item) == reason
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_what_a_broker_takes_those_above_take_of_it(data: st.DataObject) -> None:
     """Otherwise one child could have all refused that its parent says."""

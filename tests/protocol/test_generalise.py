@@ -64,6 +64,7 @@ def test_where_there_is_nobody_there_is_nothing_to_show():
     assert generalise(Levels(), on(1, 2), Condition.SUCCESSOR, 1) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition", Condition)
 def test_among_many_what_is_shown_covers_and_satisfies(condition):
     random, levels = Random(1), Levels()

@@ -98,6 +98,7 @@ def test_every_encoding_that_is_not_the_one_is_refused() -> None:
         refused_everywhere(number.to_bytes(32, "little"))
 
 
+@pytest.mark.slow
 @properties(50)
 @given(st.binary(min_size=32, max_size=32))
 def test_any_bytes_are_refused_unless_they_are_of_the_group(data: bytes) -> None:

@@ -591,7 +591,7 @@ class BookLife(RuleBasedStateMachine):
 
 
 BookLife.TestCase.settings = properties(60)
-test_book_life = BookLife.TestCase
+test_book_life = pytest.mark.slow(BookLife.TestCase)
 
 
 def test_lease_addresses_are_checked_texts():

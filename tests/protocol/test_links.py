@@ -292,6 +292,7 @@ def test_every_truncation_is_awaited_in_silence(end):
         assert hear(build(), [prefix]).error is None
 
 
+@pytest.mark.slow
 @each_end
 def test_every_flipped_bit_of_the_handshake_ends_the_link(end):
     build, data = HEARD_BY[end]

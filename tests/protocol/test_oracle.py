@@ -166,6 +166,7 @@ def draw(chance: random.Random, kind: str) -> Drawn:
     return Drawn(chance, make_topic("t", specs, TopicSecret(chance.randbytes(32))), schema)
 
 
+@pytest.mark.slow
 def test_100_000_random_pairs_against_the_oracle():
     chance, padding = random.Random(20_240_601), stream(1)
     pairs = matches = entered_for_nothing = 0
@@ -198,6 +199,7 @@ def test_100_000_random_pairs_against_the_oracle():
     assert 0 < entered_for_nothing < 0.2 * PAIRS
 
 
+@pytest.mark.slow
 def test_labels_of_no_attributes_are_told_apart_by_name_and_secret():
     """The plainest kind: 10,000 pairs of topics from a few names and secrets."""
     chance, padding = random.Random(7), stream(2)

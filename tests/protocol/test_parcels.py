@@ -61,6 +61,7 @@ def test_seals_replay_from_a_seed_and_differ_otherwise():
     assert seal_parcel(PARCEL, public, stream(1))[32:] != SEALED[32:]
 
 
+@pytest.mark.slow
 def test_no_flipped_bit_opens():
     for damaged in bit_flips(SEALED):
         with pytest.raises(AuthenticationError):

@@ -141,6 +141,7 @@ PIECES = [
 ]
 
 
+@pytest.mark.slow
 @properties(1000)
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join) | st.text(max_size=40))
 def test_any_text_is_a_predicate_or_a_usage_error(text):
@@ -157,6 +158,7 @@ def schemas(draw):
     return [*attributes, *(Label(f"l{at}") for at in range(draw(st.integers(0, 2))))]
 
 
+@pytest.mark.slow
 @properties(300)
 @given(schemas(), st.data())
 def test_predicates_are_written_as_they_are_read(attributes, data):

@@ -257,6 +257,7 @@ def test_stores_are_bounded(store: type[Reservations], monkeypatch: pytest.Monke
     assert sorted(one.filter for one in held.intersecting("#")) == ["1", "2", "3"]
 
 
+@pytest.mark.slow
 def test_three_stores_decide_as_plain_sets_do() -> None:
     wrong, allowed = purposing.judged(4000, seed=20)
     assert not +wrong
@@ -387,6 +388,7 @@ MOVES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(MOVES, max_size=40), st.lists(TOPICS, min_size=1, max_size=3), PURPOSES)
 def test_cached_is_tree_is_flat(moves: list[object], again: list[str], purpose: Purpose | None) -> None:
     three: list[Reservations] = [store() for store in STORES]

@@ -184,6 +184,7 @@ def test_an_empty_roster_is_read_back():
     assert checked(roster_body(0)).relays == {}
 
 
+@pytest.mark.slow
 def test_no_damaged_roster_is_accepted():
     good = sign_roster(DIRECTORY, roster_body(2))
     for damaged in (*bit_flips(good.body), *truncations(good.body), good.body + b"\x00"):
@@ -194,6 +195,7 @@ def test_no_damaged_roster_is_accepted():
             check_roster(Signed(good.body, damaged), KEY, NETWORK)
 
 
+@pytest.mark.slow
 def test_a_directory_cannot_alter_what_relays_signed():
     """Any flipped bit, signed anew by the directory, is refused or leaves the descriptor as it was."""
     good = encode(body(entries=(Entry(signed_descriptor(0), EPOCH),)))

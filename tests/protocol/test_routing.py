@@ -35,6 +35,7 @@ tables = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @properties(60)
 @given(tables)
 def test_a_table_agrees_with_one_pybloom_filter_a_next_hop(held):
@@ -55,6 +56,7 @@ def test_a_table_agrees_with_one_pybloom_filter_a_next_hop(held):
     assert len(table) == len(held)
 
 
+@pytest.mark.slow
 def test_large_random_tables_have_no_false_negative():
     chooser = random.Random(4)
     table = RoutingTable(FILTER_KEY)
@@ -73,6 +75,7 @@ def test_large_random_tables_have_no_false_negative():
         assert len(asked ^ set(table.lookup(element_of(number)))) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("hops", "held", "questions"), [(100, CAPACITY, 100_000), (1000, 100, 20_000)])
 def test_the_false_positive_rate_is_as_computed(hops, held, questions):
     """Absent elements only; wrong answers are near Poisson, so within five standard deviations."""
@@ -154,7 +157,7 @@ class TableLife(RuleBasedStateMachine):
 
 
 TableLife.TestCase.settings = properties(60)
-test_table_life = TableLife.TestCase
+test_table_life = pytest.mark.slow(TableLife.TestCase)
 
 
 def test_places_of_next_hops_gone_are_used_again():

@@ -49,6 +49,7 @@ def leaf(standing: list[int]) -> Leaf:
     return Leaf(1, 0, bytes(32), bytes(standing))
 
 
+@pytest.mark.slow
 @properties(100)
 @given(st.lists(standings, min_size=1, max_size=6))
 def test_a_relay_is_listed_without_a_gap_since_it_came_back(leaves):

@@ -19,6 +19,7 @@ EACH = 12  # attempts by each means
 TRIES = 400
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**64))
 def test_matches_are_those_of_brute_force_and_every_honest_answer_holds(seed: int) -> None:

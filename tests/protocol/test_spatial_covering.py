@@ -32,12 +32,14 @@ def asked(weights: dict[str, int], alpha: int, threshold: int, kilometres: float
     return Asked(HERE, in_order(weights), alpha, threshold, chord(kilometres))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32))
 def test_nothing_is_missed(seed: int) -> None:
     try_case(Random(seed), Excess())
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.floats(-90, 90), st.floats(-180, 180), st.sampled_from((0.1, 1, 10, 500, 8000, 50_000)))
 def test_a_cell_has_one_middle_that_is_near(latitude: float, longitude: float, kilometres: float) -> None:

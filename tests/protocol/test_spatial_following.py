@@ -91,6 +91,7 @@ def end(number: int) -> float:
     return float(START + SECONDS * number)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
 def test_honest_answers_within_patience_are_all_told_in_order_and_nobody_is_accused(seed: int) -> None:
@@ -126,6 +127,7 @@ def _taken(life: Life, newest: int) -> Taken:
     return Taken(1, life.world.feeds[newest - 1].batch.signed if newest else None)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
 def test_what_is_left_out_is_told_within_an_interval_of_what_comes_after(seed: int) -> None:
@@ -155,6 +157,7 @@ def test_what_is_left_out_is_told_within_an_interval_of_what_comes_after(seed: i
     assert all(isinstance(one, Arrived) and one.is_late for one in life.told[before:])
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
 def test_a_provider_that_cheats_is_caught_and_nothing_of_it_is_told_as_true(seed: int) -> None:

@@ -147,6 +147,7 @@ def test_pages_show_what_is_there_and_what_is_not(words: set[str], asked: str) -
     assert (asked in page.words) is (asked in words)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 100), st.data())
 def test_any_pages_lead_to_the_root_and_no_others_do(count: int, data: st.DataObject) -> None:
     words = [f"{number:04}" for number in range(count)]

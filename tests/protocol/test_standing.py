@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import pytest
 from core_examples import properties
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,6 +87,7 @@ def test_a_relay_keeps_its_seat_until_some_rosters_lack_it():
     assert seating(standings).kept == set(others)
 
 
+@pytest.mark.slow
 @properties(100)
 @given(st.lists(members, min_size=1, max_size=20))
 def test_no_roster_is_held_for_ever_and_no_steep_one_acted_on_at_once(lists):
@@ -98,6 +100,7 @@ def test_no_roster_is_held_for_ever_and_no_steep_one_acted_on_at_once(lists):
         assert after.acted.relays.keys() == (after.roster if not after.held else before.acted).relays.keys()
 
 
+@pytest.mark.slow
 @properties(100)
 @given(st.lists(members, min_size=1, max_size=20))
 def test_a_restart_changes_nothing(lists):

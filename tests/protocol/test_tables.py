@@ -59,6 +59,7 @@ def test_changes_of_the_roots_add_up_to_the_roots(kind, moves):
             assert not table.take_changes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("topic", [TOPICS[3], WIDE], ids=lambda topic: topic.name)
 def test_among_many_filters(topic):
     random = Random(f"tables {topic.name}")

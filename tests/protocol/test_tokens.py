@@ -42,6 +42,7 @@ def test_vectors():
     assert element(PAPER, token(key), A, B).hex() == "f8a41f36e677e7d80848440cecb836da"
 
 
+@pytest.mark.slow
 def test_topic_keys_differ_by_topic_network_and_day():
     networks = [NETWORK.id, Network("example", "paper", 60).id]
     keys = [
@@ -100,6 +101,7 @@ def test_every_use_of_the_hash_has_a_name_of_its_own():
 # Topics with attributes and secrets
 
 
+@pytest.mark.slow
 @properties(300)
 @given(topics(), st.data())
 def test_published_tokens_are_the_trunk_and_a_fixed_count(topic, data):

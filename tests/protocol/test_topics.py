@@ -143,6 +143,7 @@ def test_equal_topics_have_equal_schemas_however_they_were_typed():
 # Links
 
 
+@pytest.mark.slow
 @properties(300)
 @given(topics())
 def test_links_are_written_and_read_back(topic):
@@ -271,6 +272,7 @@ def test_links_that_somebody_made_wrongly_are_usage_errors(hostile):
         parse_topic(link_of(HOSTILE[hostile]))
 
 
+@pytest.mark.slow
 @properties(300)
 @given(packed | st.binary(max_size=60).map(lambda data: data))
 def test_whatever_stands_in_a_link_is_a_topic_or_a_usage_error(value):

@@ -33,6 +33,7 @@ truths = st.builds(
 )
 
 
+@pytest.mark.slow
 @properties(200)
 @given(observations | truths)
 def test_a_line_holds_exactly_what_the_record_says(record):

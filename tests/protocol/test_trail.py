@@ -28,6 +28,7 @@ def with_bits(positions: range | list[int]) -> bytes:
     return bits.to_bytes(TRAIL_SIZE, "little")
 
 
+@pytest.mark.slow
 @properties(200)
 @given(labels)
 def test_every_label_added_is_found_and_stays_found_over_the_wire(passed):
@@ -102,6 +103,7 @@ def test_a_trail_of_the_longest_way_is_accepted():
         Trail(trail_of([draw(LABEL_SIZE) for _ in range(MAX_HOPS)]).to_bytes())
 
 
+@pytest.mark.slow
 def test_the_false_positive_rate_is_as_stated():
     """150,000 questions to full trails: `ERROR_RATE` of them wrong at most, within four deviations."""
     draw, asked, wrong = stream(1), 0, 0

@@ -125,6 +125,7 @@ def test_positions_are_uniform():
     assert 121 - 5 * 15.6 < chi_square < 121 + 5 * 15.6
 
 
+@pytest.mark.slow
 def test_next_hops_are_uniform():
     """The next hop of one relay in 20,000 trees is any other equally often: 11 cells, mean 10, sd 4.5."""
     relays = RELAYS[:12]
@@ -196,6 +197,7 @@ def test_grafts_go_under_hosts_or_the_root(count, newcomers, depth, seed, data):
     assert late <= grown.parents.keys() or full
 
 
+@pytest.mark.slow
 @properties(100)
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(2, 4), seeds, st.data())
 def test_nobody_gets_more_children_than_planned(count, newcomers, depth, seed, data):
@@ -281,6 +283,7 @@ def test_the_order_of_a_seed_does_not_change():
     assert [relay[-1] for relay in shuffled(RELAYS[:10], bytes(range(32)))] == [4, 5, 8, 1, 6, 3, 9, 7, 2, 0]
 
 
+@pytest.mark.slow
 @properties(200)
 @given(st.integers(1, 120), depths, seeds, st.data())
 def test_mending_replaces_who_left_and_frees_who_is_shaky(count, depth, seed, data):

@@ -114,6 +114,7 @@ def test_every_truncation_is_refused(reader, value):
         assert read(reader, prefix) is None
 
 
+@pytest.mark.slow
 @each_example
 def test_every_flipped_bit_ends_in_a_value_or_a_refusal(reader, value):
     for damaged in bit_flips(encode(value)):
@@ -219,6 +220,7 @@ def test_random_bytes_end_in_a_refusal(reader, data):
     assert read(reader, data) is None or reader in ("overlay", "request", "answer", "proof")
 
 
+@pytest.mark.slow
 @each_reader
 @properties(100)
 @given(packed)
@@ -248,6 +250,7 @@ ROUND_TRIPS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", ROUND_TRIPS)
 @properties(100)
 @given(st.data())
@@ -264,6 +267,7 @@ def test_random_values_survive_no_truncation(reader, data):
     assert read(reader, encoded[: data.draw(st.integers(0, len(encoded) - 1))]) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", ROUND_TRIPS)
 @properties(100)
 @given(st.data())

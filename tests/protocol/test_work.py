@@ -49,6 +49,7 @@ def found(bits: int, beacon: Beacon = BEACON, relay: bytes = relay_id(1)) -> tup
     raise AssertionError("no number was found")
 
 
+@pytest.mark.slow
 def test_work_of_full_price_holds() -> None:
     """At the cost of the daemons: two tries of a tenth of a second."""
     one = Work(BEACON, bytes(8))

@@ -55,6 +55,7 @@ print("stopped")
 """
 
 
+@pytest.mark.slow
 def test_a_reload_that_comes_with_the_stop_does_not_kill(tmp_path: Path) -> None:
     file = tmp_path / "directory.toml"
     file.write_text(TEXT.replace("/nowhere", str(tmp_path / "state")))

@@ -73,6 +73,7 @@ async def test_many_at_once_are_never_more_than_the_size(autojump_clock: trio.te
     assert outcomes.count("through") == 500 - len(dropped)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [0.5, 1.0, 2.0, 3.0])
 async def test_a_flood_lets_through_as_many_as_the_formula_says(
     load: float, autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch

@@ -377,6 +377,7 @@ def size_of(directory: Path) -> int:
     return sum(file.stat().st_size for file in directory.iterdir())
 
 
+@pytest.mark.slow
 async def test_space_is_given_back(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "state.db")
     count, large = 200, 262_287

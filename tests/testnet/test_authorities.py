@@ -25,6 +25,7 @@ from hushcast_testnet.authorities.liars import main
 from hushcast_testnet.authorities.run import Outcome, Plan, simulate
 
 
+@pytest.mark.slow
 def test_one_head_each_with_every_combination_of_two_faulty() -> None:
     """All 55 once; 10,000 epochs take some minutes, and are in docs/authorities.md."""
     told: list[str] = []
@@ -36,6 +37,7 @@ def test_one_head_each_with_every_combination_of_two_faulty() -> None:
     assert told[-1].startswith("50 of 55 epochs: 50 with one head")
 
 
+@pytest.mark.slow
 def test_shards_are_the_same_at_all_over_days_with_liars() -> None:
     """Forty relays in shards of five; the first day's, and three more that beacons draw."""
     outcome = simulate(Plan(5, 3, faulty=2, epochs=80, seed=2, relays=40, shard_size=6))
@@ -45,12 +47,14 @@ def test_shards_are_the_same_at_all_over_days_with_liars() -> None:
     assert (whole.heads, whole.cut) == (5, 0)
 
 
+@pytest.mark.slow
 def test_late_messages_fork_no_seven_of_five() -> None:
     outcome = simulate(Plan(authorities=7, quorum=5, faulty=2, epochs=10, late=0.2))
     assert outcome.forks == outcome.wrong == 0
     assert outcome.heads + outcome.without == 10
 
 
+@pytest.mark.slow
 def test_forks_of_five_of_three_are_proven() -> None:
     """Nearly a third of all messages late, and two who sign anything: each fork is proven at once."""
     outcome = simulate(Plan(authorities=5, quorum=3, faulty=2, epochs=24, late=0.3, seed=3))

@@ -24,6 +24,7 @@ def found(traces: Path) -> Recount:
     return play(traces, EVENTS, seed=1)
 
 
+@pytest.mark.slow
 def test_no_filter_below_its_k_leaves_an_edge_broker_whoever_comes_and_goes(found: Recount) -> None:
     for condition in Condition:
         for way in get_args(Otherwise):

@@ -20,6 +20,7 @@ from hushcast_testnet.simulation import simulate
 SMALL = Scenario(nodes=8, subscribers=4, publications=12, topics=2, carrier="brokers")
 
 
+@pytest.mark.slow
 def test_everybody_gets_everything_once_over_the_links_of_the_tree_alone() -> None:
     result = simulate(SMALL)
     assert (result.nodes, result.pairs, result.receipts) == (8, 4 * 12, 12)
@@ -30,6 +31,7 @@ def test_everybody_gets_everything_once_over_the_links_of_the_tree_alone() -> No
     assert {**result.as_dict(), **machine} == {**simulate(SMALL).as_dict(), **machine}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_nothing_with_a_receipt_is_lost_where_any_die_and_come_back(seed: int) -> None:
     faults = Faults(kill=0.25, churn=0.02)
@@ -53,6 +55,7 @@ def test_traces_tell_of_each_link_that_a_message_goes_over(tmp_path: Path) -> No
     assert kinds.count("sent") == len(below) + 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("otherwise", ["wait", "generalise", "bogus"])
 def test_what_subscribers_hide_among_comes_where_enough_want_it(otherwise: Otherwise, tmp_path: Path) -> None:
     terms = Terms(3, Condition.SOURCE, otherwise)

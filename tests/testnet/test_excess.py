@@ -40,7 +40,7 @@ from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_protocol.overlay.trail import LABEL_SIZE
 from hushcast_protocol.overlay.tree import plan
 
-pytestmark = pytest.mark.network
+pytestmark = pytest.mark.slow
 
 RELAYS = 200
 SUBSCRIPTIONS = 60

@@ -13,7 +13,7 @@ from hushcast_testnet.simulation import Result, Scenario, simulate
 SMALL = Scenario(nodes=30, subscribers=3, publications=40)
 
 
-@pytest.mark.network
+@pytest.mark.slow
 def test_small_networks_lose_nothing_to_relays_that_die_or_come_and_go() -> None:
     for faults, minutes in ((Faults(kill=0.1), None), (Faults(churn=0.03), 30)):
         result = simulate(Scenario(30, 3, 40, faults=faults, minutes=minutes, origins=2))
@@ -22,6 +22,7 @@ def test_small_networks_lose_nothing_to_relays_that_die_or_come_and_go() -> None
         assert result.receipts >= 38  # a publisher may be killed before it has heard from a relay
 
 
+@pytest.mark.slow
 def test_without_faults_nothing_is_said_to_be_repaired() -> None:
     result = simulate(SMALL)
     assert result.repaired == {"pairs": 0, "delivered": 0}
@@ -29,7 +30,7 @@ def test_without_faults_nothing_is_said_to_be_repaired() -> None:
     assert result.lost_with_receipt == result.gaps_reported == 0
 
 
-@pytest.mark.network
+@pytest.mark.slow
 def test_a_tenth_of_the_relays_killed_at_once() -> None:
     result = simulate(Scenario(nodes=100, subscribers=10, publications=50, faults=Faults(kill=0.1)))
     assert result.receipts == 50
@@ -39,7 +40,7 @@ def test_a_tenth_of_the_relays_killed_at_once() -> None:
     assert result.transmissions <= 1.2 * result.ideal
 
 
-@pytest.mark.network
+@pytest.mark.slow
 def test_an_hour_in_which_one_relay_in_a_hundred_goes_each_minute() -> None:
     scenario = Scenario(nodes=40, subscribers=10, publications=120, faults=Faults(churn=0.01), minutes=60)
     result = simulate(scenario)
@@ -48,7 +49,7 @@ def test_an_hour_in_which_one_relay_in_a_hundred_goes_each_minute() -> None:
     assert result.duplicates == 0
 
 
-@pytest.mark.network
+@pytest.mark.slow
 def test_relays_that_lose_messages_are_found_and_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """Coverage says what is true, names who loses messages, and what it names loses nothing any more."""
     seen: list[dict[str, Any]] = []
@@ -85,7 +86,7 @@ def test_relays_that_lose_messages_are_found_and_passed_over(monkeypatch: pytest
     assert result.repaired["delivered"] >= 0.985 * result.repaired["pairs"]
 
 
-@pytest.mark.network
+@pytest.mark.slow
 def test_relays_that_choose_what_they_lose_are_found() -> None:
     faults = Faults(droppers=0.2, select=True)
     results = []

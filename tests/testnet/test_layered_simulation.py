@@ -29,6 +29,7 @@ def lines(directory: Path, kind: str) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "privacy", [Privacy("full", 2, "paper"), Privacy("full", 3)], ids=lambda one: one.text
 )
@@ -84,6 +85,7 @@ def test_a_broker_that_makes_up_a_child_reads_alone_where_brokers_aggregate(
     assert {(one.owner.hex(), one.element.hex()) for one in found} == (wanted if aggregates else set())
 
 
+@pytest.mark.slow
 def test_topics_may_be_unequally_popular(tmp_path: Path) -> None:
     simulate(Scenario(4, 1, 60, 3, carrier="brokers", zipf=True, traces=tmp_path))
     published = [row["topic"] for row in lines(tmp_path, "truth") if row["kind"] == "published"]

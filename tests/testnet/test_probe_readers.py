@@ -78,7 +78,7 @@ def test_interests_are_drawn_with_conditions_that_their_publications_meet() -> N
         assert entry.attribute.name == "lon"
 
 
-@pytest.mark.network
+@pytest.mark.slow
 def test_probes_show_the_condition_by_which_they_enter_and_no_other() -> None:
     result = simulate(Scenario(8, 1, 4, topics=4, minutes=60, origins=2, read_probes=0.5))
     assert result.delivered == result.pairs == 4

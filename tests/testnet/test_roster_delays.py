@@ -41,7 +41,7 @@ def test_subscriptions_that_act_like_another_daemons_are_wrongly_named() -> None
     assert companions_named(seated, OWNERS, ROUNDS) == 0.0
 
 
-@pytest.mark.network
+@pytest.mark.slow
 def test_rosters_kept_back_link_nothing() -> None:
     """Eight subscriptions of four daemons over three rounds; the seed is one of many, chance is a quarter."""
     minutes = 60.0 * PERIOD * 5

@@ -33,7 +33,7 @@ async def test_over_tor(tor_network: TorNetwork, tmp_path: Path) -> None:
     assert_nothing_came_of_lies(await play(plan, over_tor(tor_network, tmp_path, plan.begin)))
 
 
-@pytest.mark.network
+@pytest.mark.slow
 def test_a_day_in_memory_with_a_beacon_though_one_withholds() -> None:
     plan = Plan(epochs=13, pause=60.0)
     clock = trio.testing.MockClock(autojump_threshold=0)

@@ -34,6 +34,7 @@ def test_a_filter_covers_itself_and_each_topic_that_it_matches(one: str, topic: 
     assert covers(one, topic) == matches(one, topic)
 
 
+@pytest.mark.slow
 @given(st.lists(FILTERS, max_size=3), st.lists(FILTERS, max_size=2), FILTERS, TOPICS)
 def test_nothing_is_shown_but_what_is_allowed(
     allowed: list[str], denied: list[str], asked: str, topic: str

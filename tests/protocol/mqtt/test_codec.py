@@ -55,6 +55,7 @@ def test_every_real_packet_is_read_as_it_was_written(of_server: bool) -> None:
             assert decode(encode(less, V311), V311, of_server) == [less]
 
 
+@pytest.mark.slow
 @given(packet=client_packets)
 @examples(400)
 def test_any_packet_of_a_client_is_read_as_it_was_written(packet: Packet) -> None:
@@ -64,6 +65,7 @@ def test_any_packet_of_a_client_is_read_as_it_was_written(packet: Packet) -> Non
         assert decode(encode(less, V311), V311) == [less]
 
 
+@pytest.mark.slow
 @given(packet=server_packets)
 @examples(400)
 def test_any_packet_of_a_server_is_read_as_it_was_written(packet: Packet) -> None:
@@ -105,6 +107,7 @@ def test_byte_by_byte_is_the_same_as_all_at_once(version: int, of_server: bool) 
         assert found == [packet]
 
 
+@pytest.mark.slow
 @given(publish=publishes(of_server=True), version=st.sampled_from([V311, V5]))
 @examples(200)
 def test_a_message_for_many_is_the_same_as_for_one(publish: Publish, version: int) -> None:
@@ -262,6 +265,7 @@ def test_only_packet_errors_come_out_of_damaged_streams(version: int, of_server:
             made.feed(bytes(data[start:]))
 
 
+@pytest.mark.slow
 @given(data=st.binary(max_size=200), version=st.sampled_from([0, V311, V5]), of_server=st.booleans())
 @examples(500)
 def test_only_packet_errors_come_out_of_any_bytes(data: bytes, version: int, of_server: bool) -> None:

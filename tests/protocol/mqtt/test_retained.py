@@ -17,6 +17,7 @@ from hushcast_protocol.mqtt.retained import Retained
 from hushcast_protocol.mqtt.topics import matches
 
 
+@pytest.mark.slow
 @given(st.lists(TOPICS, max_size=12, unique=True), st.lists(TOPICS, max_size=4), FILTERS)
 def test_a_filter_finds_what_it_matches(topics: list[str], removed: list[str], wanted: str) -> None:
     store = Retained()
@@ -115,6 +116,7 @@ def test_looks_for_retained_messages_are_bounded() -> None:
     assert len(client.published()) == MAX_OFFERED
 
 
+@pytest.mark.slow
 def test_little_waits_for_the_disk_on_its_way_to_one_client() -> None:
     """Behind a SUBACK that is not on disk: else everybody who subscribes holds all that is retained."""
     world = World()

@@ -424,6 +424,7 @@ class Peer:
             self.outbox.pop(packet.packet_id, None)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     st.integers(0, 2**32),

@@ -149,6 +149,7 @@ def test_filters_intersect_where_some_topic_matches_both() -> None:
         assert intersects(one, other) == bool(found[one] & found[other]), (one, other)
 
 
+@pytest.mark.slow
 @given(wanted=filters, topic=names)
 @examples(300)
 def test_drawn_filters_and_names_are_valid(wanted: str, topic: str) -> None:

@@ -52,6 +52,7 @@ def test_section_4_7(wanted: str, topic: str, is_match: bool) -> None:
     assert tree_of([wanted]).match(topic) == ([wanted] if is_match else [])
 
 
+@pytest.mark.slow
 @given(st.lists(FILTERS, max_size=12, unique=True), st.lists(FILTERS, max_size=6), TOPICS)
 def test_the_tree_agrees_with_matching_one_by_one(filters: list[str], removed: list[str], topic: str) -> None:
     tree = tree_of(filters)

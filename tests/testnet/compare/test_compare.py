@@ -26,7 +26,7 @@ class Pressed(Exception):
     """Somebody pressed Ctrl-C."""
 
 
-@pytest.mark.network
+@pytest.mark.slow
 def test_a_comparison_measures_all_systems_and_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     said: list[str] = []
 
@@ -113,6 +113,7 @@ def test_what_is_not_given_follows_the_number_of_participants() -> None:
     assert {job.plan.subscribers for job in jobs(settings(500, (3,), None, 1))} == {(3, 50)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", ["central", "tree", "brokers"])
 def test_who_publishes_without_subscribing_is_only_part_of_the_load(system: str) -> None:
     kept: list[tuple[int, list[tuple[int, int]]]] = []
@@ -130,6 +131,7 @@ def test_who_publishes_without_subscribing_is_only_part_of_the_load(system: str)
             assert load[part]["seconds"] >= load[part]["mean"] > 0
 
 
+@pytest.mark.slow
 def test_relays_of_a_network_in_use_are_linked() -> None:
     works: list[float] = []
 
@@ -141,6 +143,7 @@ def test_relays_of_a_network_in_use_are_linked() -> None:
     assert works[0] < 4 * measured().open_cpu(0)
 
 
+@pytest.mark.slow
 def test_whoever_has_no_mailbox_to_spare_waits_until_others_find_a_new_one() -> None:
     took: dict[bool, float] = {}
 

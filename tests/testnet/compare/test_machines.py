@@ -86,6 +86,7 @@ def test_work_is_laid_upon_the_machine_of_the_task_and_of_those_it_starts() -> N
     run(scene)
 
 
+@pytest.mark.slow
 def test_the_collectors_work_is_nobodys() -> None:
     async def scene(processors: Processors, wires: Wires) -> None:
         machine = Machine("one", processors)
