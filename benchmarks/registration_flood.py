@@ -50,6 +50,7 @@ from hushcast_runtime.logs import configure_logs
 from hushcast_runtime.store import SqliteStore
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.memory import MemoryNetwork
+from hushcast_testnet.clock_calls import call_at
 
 EPOCH = 3600  # seconds
 BEGIN = 20_000 * EPOCHS_A_DAY * EPOCH  # a day begins
@@ -157,7 +158,7 @@ class Flood:
         self._nursery = nursery
         self._random = Random(seed)  # noqa: S311 - delays that replay; no secret comes of it
         self.env = simulated_environment(seed, BEGIN)
-        self._wires = MemoryNetwork(lambda: self._random.uniform(*plan.delay))
+        self._wires = MemoryNetwork(lambda: self._random.uniform(*plan.delay), call_at())
         self._store = _InlineStore(folder / DATABASE)
         self.roll = Roll(NETWORK, OWN, self._store)
         member = Member(ALONE, memory_address(ALONE))

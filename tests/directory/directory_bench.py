@@ -36,6 +36,7 @@ from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.memory import MemoryNetwork
+from hushcast_testnet.clock_calls import call_at
 
 EPOCH = 60  # seconds
 BEGIN = 10_000.0 * 24 * EPOCH + 30.0  # in the middle of an epoch
@@ -58,7 +59,7 @@ class Bench:
     def __init__(self, nursery: trio.Nursery, first_roster: int) -> None:
         self.nursery = nursery
         self.env: Environment = simulated_environment("bench", BEGIN)
-        self.wires = MemoryNetwork(lambda: 0.1)
+        self.wires = MemoryNetwork(lambda: 0.1, call_at())
         self.store = MemoryStore()
         self.roll = Roll(NETWORK, DIRECTORY, self.store)
         self._transport = self.wires.transport()
