@@ -59,6 +59,7 @@ CALENDAR = NETWORK.calendar
 OWN = Seed(b"directory key of 32 bytes length")
 ALONE = PublicKey(OWN.public())
 LASTS = 4  # epochs that descriptors of the flood hold: as long as they may
+PARCEL = ParcelKey(bytes(31) + b"\1").public()  # nobody sends them parcels
 PAUSE = 1.0, 5.0  # seconds until a name that was turned away comes again
 
 
@@ -264,8 +265,7 @@ class Flood:
         """Register once, and answer at the address meanwhile; return what was heard."""
         transport, now = self._wires.transport(), int(self.env.now())
         listener = await transport.listen(seed)
-        key, parcel = seed.public(), ParcelKey(bytes(31) + b"\1").public()
-        body = Descriptor(NETWORK.id, key, listener.address, parcel, now, now + epochs * EPOCH, 0)
+        body = Descriptor(NETWORK.id, seed.public(), listener.address, PARCEL, now, now + epochs * EPOCH, 0)
         client = DirectoryClient(self.env, transport, NETWORK.id, memory_address(ALONE), _Known(ALONE))
 
         async def answer(stream: trio.abc.Stream) -> None:

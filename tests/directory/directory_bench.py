@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 import trio
@@ -45,10 +46,12 @@ CALENDAR = NETWORK.calendar
 DIRECTORY = Seed(b"directory key of 32 bytes length")
 
 
+@cache
 def relay_seed(number: int) -> Seed:
     return Seed(bytes([number]) * 32)
 
 
+@cache
 def parcel_key(number: int) -> ParcelKey:
     return ParcelKey(bytes([100 + number]) * 32)
 
