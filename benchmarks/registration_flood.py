@@ -50,6 +50,7 @@ from hushcast_runtime.logs import configure_logs
 from hushcast_runtime.store import SqliteStore
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.memory import MemoryNetwork
+from hushcast_testnet.clock_calls import call_at
 
 EPOCH = 3600  # seconds
 BEGIN = 20_000 * EPOCHS_A_DAY * EPOCH  # a day begins
@@ -58,6 +59,7 @@ CALENDAR = NETWORK.calendar
 OWN = Seed(b"directory key of 32 bytes length")
 ALONE = PublicKey(OWN.public())
 LASTS = 4  # epochs that descriptors of the flood hold: as long as they may
+PARCEL = ParcelKey(bytes(31) + b"\1").public()  # nobody sends them parcels
 PAUSE = 1.0, 5.0  # seconds until a name that was turned away comes again
 
 
@@ -157,7 +159,7 @@ class Flood:
         self._nursery = nursery
         self._random = Random(seed)  # noqa: S311 - delays that replay; no secret comes of it
         self.env = simulated_environment(seed, BEGIN)
-        self._wires = MemoryNetwork(lambda: self._random.uniform(*plan.delay))
+        self._wires = MemoryNetwork(lambda: self._random.uniform(*plan.delay), call_at())
         self._store = _InlineStore(folder / DATABASE)
         self.roll = Roll(NETWORK, OWN, self._store)
         member = Member(ALONE, memory_address(ALONE))
@@ -263,8 +265,7 @@ class Flood:
         """Register once, and answer at the address meanwhile; return what was heard."""
         transport, now = self._wires.transport(), int(self.env.now())
         listener = await transport.listen(seed)
-        key, parcel = seed.public(), ParcelKey(bytes(31) + b"\1").public()
-        body = Descriptor(NETWORK.id, key, listener.address, parcel, now, now + epochs * EPOCH, 0)
+        body = Descriptor(NETWORK.id, seed.public(), listener.address, PARCEL, now, now + epochs * EPOCH, 0)
         client = DirectoryClient(self.env, transport, NETWORK.id, memory_address(ALONE), _Known(ALONE))
 
         async def answer(stream: trio.abc.Stream) -> None:

@@ -35,6 +35,7 @@ class Descriptors:
         self._calendar = network.calendar
         self._descriptors: dict[RelayId, tuple[Descriptor, Signed]] = {}
         self._at: dict[str, RelayId] = {}  # by address
+        self._last_issued = 0  # no descriptor that is held was issued later
         self._answers_until: dict[RelayId, float] = {}
         self._allowed: frozenset[RelayId] | None = None
         self._expelled: Sequence[Expelled] = ()
@@ -146,7 +147,10 @@ class Descriptors:
 
     def has_early(self, now: float) -> bool:
         """Tell whether a descriptor is held from a time to come: its relay could not renew until then."""
-        return any(held.issued > now + MAX_AHEAD for held, _ in self._descriptors.values())
+        if self._last_issued <= now + MAX_AHEAD:
+            return False  # as a rule: it is asked whenever a relay registers
+        self._last_issued = max((held.issued for held, _ in self._descriptors.values()), default=0)
+        return self._last_issued > now + MAX_AHEAD
 
     def _forget_early(self, now: float, latest: int, known: Iterable[Signed]) -> list[Change]:
         """Forget descriptors from a time to come, hold `known` ones of the others; return what to write.
@@ -172,6 +176,7 @@ class Descriptors:
             self._drop(descriptor.relay)
         self._descriptors[descriptor.relay] = (descriptor, signed)
         self._at[descriptor.address] = descriptor.relay
+        self._last_issued = max(self._last_issued, descriptor.issued)
 
     def _drop(self, relay: RelayId) -> None:
         """Hold a relay's descriptor in memory no more."""

@@ -57,6 +57,8 @@ class Exchange:
 
     def tell(self, others: tuple[PublicKey, ...]) -> None:
         """Tell others what has come since they were told last, and ask for what the newest head lacks."""
+        if not others:
+            return
         held = set(self._roll.held(self._env.now()))
         for frame in shown(sorted(held - self._told)):
             self._tell(others, frame)
@@ -66,7 +68,7 @@ class Exchange:
     def ask_missing(self, others: tuple[PublicKey, ...]) -> None:
         """Ask for the descriptors without which the newest head, or a day's shards, cannot be served."""
         missing = self._archive.missing
-        for key in others:
+        for key in others if missing else ():
             for question in self._gathering.ask(key, missing):
                 self._tell((key,), question)
 

@@ -37,13 +37,9 @@ class Roll(Descriptors):
         self._beacon: bytes | None = None
         self._replaced: dict[RelayId, _Known] = {}  # what relays signed before their newest descriptors
         self._by_digest: dict[bytes, Signed] = {}
+        self._digests: dict[RelayId, bytes] = {}  # of the newest descriptors: others are told them often
         self._line: list[tuple[bytes, RelayId]] = []  # newcomers that are held, by places in line, in order
         self._looked = -math.inf
-
-    async def load(self) -> None:
-        """Read back what was kept before a restart."""
-        await super().load()
-        self._by_digest = {descriptor_digest(signed.body): signed for _, signed in self._descriptors.values()}
 
     def follow(self, listing: Listing, beacon: bytes | None) -> None:
         """Go on from a head: who has a seat, and by which beacon newcomers are drawn."""
@@ -74,8 +70,8 @@ class Roll(Descriptors):
     def held(self, now: float) -> list[Held]:
         """Return all descriptors that hold, as authorities name them to each other."""
         return [
-            (relay, descriptor_digest(signed.body), descriptor.issued)
-            for relay, (descriptor, signed) in self._live(now).items()
+            (relay, self._digests[relay], descriptor.issued)
+            for relay, (descriptor, _) in self._live(now).items()
         ]
 
     def ballot(self, epoch: int, agreed: float, was_away: bool) -> tuple[Listed, ...]:
@@ -110,7 +106,6 @@ class Roll(Descriptors):
         before = self._descriptors.get(descriptor.relay)
         if before is not None and before[1] != signed:  # the relay and another directory may bring the same
             self._replaced[descriptor.relay] = before
-        self._by_digest[descriptor_digest(signed.body)] = signed
         await super().admit(descriptor, signed)
         gone = []
         while len(self._descriptors) > self.most and self._line:
@@ -150,11 +145,14 @@ class Roll(Descriptors):
 
     def _hold(self, descriptor: Descriptor, signed: Signed) -> None:
         super()._hold(descriptor, signed)
+        known = self._digests[descriptor.relay] = descriptor_digest(signed.body)
+        self._by_digest[known] = signed
         if descriptor.relay not in self._seats:
             insort(self._line, self._place(descriptor.relay))
 
     def _drop(self, relay: RelayId) -> None:
         super()._drop(relay)
+        del self._digests[relay]
         if relay not in self._seats:
             del self._line[bisect_left(self._line, self._place(relay))]
 

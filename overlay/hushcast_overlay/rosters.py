@@ -105,8 +105,11 @@ class RosterKeeper:
 
     def of_day(self, day: int) -> Roster | None:
         """Return the newest roster held of an epoch that is not after a day, or the oldest of all."""
-        last, rosters = (day + 1) * EPOCHS_A_DAY - 1, self.rosters()
-        return next((held for held in reversed(rosters) if held.epoch <= last), next(iter(rosters), None))
+        last = (day + 1) * EPOCHS_A_DAY - 1
+        for standing in reversed(self._standings):  # the last, as a rule; a relay asks with each stranger
+            if standing.roster.epoch <= last:
+                return standing.roster
+        return self._standings[0].roster if self._standings else None
 
     def view(self) -> View | None:
         """Return what this daemon, as a relay, tells its peers to hold: the roster of an epoch that began.

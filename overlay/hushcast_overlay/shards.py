@@ -215,9 +215,10 @@ class Shards:
 
     def _at_home(self) -> Iterator[Neighbourhood]:
         """Return the neighbourhoods of today, tomorrow and, until it lapses, yesterday: each once."""
-        today = self.calendar.day(self._env.now())
+        now = self._env.now()
+        today = self.calendar.day(now)
         seen: list[Neighbourhood] = []
-        for day in (today, today + 1, *self.calendar.open_days(self._env.now())):
+        for day in dict.fromkeys((today, today + 1, *self.calendar.open_days(now))):
             near = self.own(day)
             if near is not None and near not in seen:
                 seen.append(near)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import heapq
 import math
 from collections.abc import Callable
@@ -9,6 +10,8 @@ from typing import Any
 
 import trio
 import trio.testing
+
+from hushcast_runtime.transports.memory import CallAt
 
 _RUN: Any = trio._core._run
 
@@ -47,3 +50,16 @@ class ClockCalls:
         now = max(moment, self._clock.current_time())
         while self._calls and self._calls[0][0] <= now:
             heapq.heappop(self._calls)[2]()
+
+
+def call_at() -> CallAt | None:
+    """Return `call_at` of the clock of this run; `None` if it does not jump by itself."""
+    clock = trio.lowlevel.current_clock()
+    jumps = isinstance(clock, trio.testing.MockClock) and clock.autojump_threshold < math.inf
+    return _calls_of(clock).call_at if jumps else None
+
+
+@functools.lru_cache(maxsize=1)
+def _calls_of(clock: trio.testing.MockClock) -> ClockCalls:
+    """All networks of a run share them, as a clock has them once."""
+    return ClockCalls(clock)

@@ -10,7 +10,7 @@ from typing import Any
 
 import trio
 from gated_transport import Wires
-from small_network import BEGIN, EPOCH_SECONDS, LONGEST_WAY, SHORTEST_WAY, Process, call_at, until
+from small_network import BEGIN, EPOCH_SECONDS, LONGEST_WAY, SHORTEST_WAY, Process, until
 from talk import Talk
 
 from hushcast_brokers.broker import Broker, BrokerParts
@@ -54,6 +54,7 @@ from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.tracing import NoTracer, Tracer
 from hushcast_runtime.transports.base import Transport, TransportError
 from hushcast_runtime.transports.memory import MemoryNetwork
+from hushcast_testnet.clock_calls import call_at
 
 KEY = TopicKey(bytes(range(32)))
 OTHER_KEY = TopicKey(bytes(range(1, 33)))

@@ -10,7 +10,7 @@ from typing import Any
 
 import trio
 from gated_transport import Wires
-from small_network import BEGIN, EPOCH_SECONDS, LONGEST_WAY, SHORTEST_WAY, Process, call_at, until
+from small_network import BEGIN, EPOCH_SECONDS, LONGEST_WAY, SHORTEST_WAY, Process, until
 from talk import Talk
 
 from hushcast_central.counted import PROXY_COUNTERS, SERVER_COUNTERS
@@ -48,6 +48,7 @@ from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.tracing import NoTracer, Tracer
 from hushcast_runtime.transports.base import Transport, TransportError
 from hushcast_runtime.transports.memory import MemoryNetwork
+from hushcast_testnet.clock_calls import call_at
 
 TOPIC = b"topic one's token"
 OTHER = b"topic two's token"

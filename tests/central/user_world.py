@@ -41,6 +41,7 @@ from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.tracing import NoTracer
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.memory import MemoryNetwork
+from hushcast_testnet.clock_calls import call_at
 
 Choose = Callable[[int], int]
 TRUNK, ENTRY = b"t" * 16, b"e" * 16
@@ -215,7 +216,7 @@ async def play(choose: Choose, has_more: Callable[[], bool]) -> None:
     )
     liars = Liars(choose, has_more, network.calendar.day(env.now()))
     store, counters, wanted, receipts = MemoryStore(), Counters(CENTRAL_NODE), Wanted(), Receipts()
-    wires = MemoryNetwork(lambda: 0.1)
+    wires = MemoryNetwork(lambda: 0.1, call_at())
     around = Surroundings(env, DaemonClock(env, network.calendar), wires.transport(), store, counters)
     side = CentralSide(CentralParts(network, CENTRAL_PROFILES[network.profile], proxies), around)
     side._links.__class__ = LyingLinks

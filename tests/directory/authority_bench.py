@@ -51,6 +51,7 @@ from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.memory import MemoryNetwork
 from hushcast_testnet.authorities.adversary import PHANTOM, Fault
 from hushcast_testnet.authorities.live import LiveWorld
+from hushcast_testnet.clock_calls import call_at
 
 SEEDS = sorted((Seed(bytes([200 + number]) * 32) for number in range(9)), key=Seed.public)
 
@@ -136,7 +137,7 @@ class AuthorityBench:
         self.nursery = nursery
         self.env = simulated_environment(seed, BEGIN)
         self.random = Random(seed)
-        self.wires = MemoryNetwork(lambda: 0.1)
+        self.wires = MemoryNetwork(lambda: 0.1, call_at())
         self._joined: list[trio.CancelScope] = []
         keys = sitting.authorities.keys
         own = [one for one in SEEDS if one.public() in keys]

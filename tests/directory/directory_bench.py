@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 import trio
@@ -36,6 +37,7 @@ from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.memory import MemoryNetwork
+from hushcast_testnet.clock_calls import call_at
 
 EPOCH = 60  # seconds
 BEGIN = 10_000.0 * 24 * EPOCH + 30.0  # in the middle of an epoch
@@ -44,10 +46,12 @@ CALENDAR = NETWORK.calendar
 DIRECTORY = Seed(b"directory key of 32 bytes length")
 
 
+@cache
 def relay_seed(number: int) -> Seed:
     return Seed(bytes([number]) * 32)
 
 
+@cache
 def parcel_key(number: int) -> ParcelKey:
     return ParcelKey(bytes([100 + number]) * 32)
 
@@ -58,7 +62,7 @@ class Bench:
     def __init__(self, nursery: trio.Nursery, first_roster: int) -> None:
         self.nursery = nursery
         self.env: Environment = simulated_environment("bench", BEGIN)
-        self.wires = MemoryNetwork(lambda: 0.1)
+        self.wires = MemoryNetwork(lambda: 0.1, call_at())
         self.store = MemoryStore()
         self.roll = Roll(NETWORK, DIRECTORY, self.store)
         self._transport = self.wires.transport()

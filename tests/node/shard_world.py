@@ -54,6 +54,7 @@ from hushcast_runtime.store import Change, MemoryStore
 from hushcast_runtime.tracing import NoTracer
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.memory import MemoryNetwork
+from hushcast_testnet.clock_calls import call_at
 
 EPOCH = 60  # seconds
 DAY = 10_000
@@ -71,7 +72,7 @@ class ShardWorld:
     def __init__(self, nursery: trio.Nursery, relays: int, bits: int) -> None:
         self.nursery = nursery
         self.env = simulated_environment("shard world", BEGIN)
-        self.wires = MemoryNetwork(lambda: 0.1)
+        self.wires = MemoryNetwork(lambda: 0.1, call_at())
         self.bits = bits
         self.identities = [draw_identity(self.env.randomness) for _ in range(relays)]
         self.signed = [self._descriptor(identity) for identity in self.identities]

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import trio
-import trio.testing
 from gated_transport import Gate, ProcessTransport
 
 from hushcast_directory.agreeing import Agreeing
@@ -44,8 +43,8 @@ from hushcast_runtime.environment import LOOK_EVERY, Environment, simulated_envi
 from hushcast_runtime.store import MemoryStore, Store
 from hushcast_runtime.tracing import FileTracer, NoTracer, Tracer
 from hushcast_runtime.transports.base import Transport
-from hushcast_runtime.transports.memory import CallAt, MemoryNetwork
-from hushcast_testnet.clock_calls import ClockCalls
+from hushcast_runtime.transports.memory import MemoryNetwork
+from hushcast_testnet.clock_calls import call_at
 
 EPOCH_SECONDS = 60
 DAY_SECONDS = EPOCHS_A_DAY * EPOCH_SECONDS
@@ -408,12 +407,6 @@ class SmallNetwork:
         roster = node.daemon.overlay.rosters.newest
         assert roster is not None
         return roster.relays[node.id].address
-
-
-def call_at() -> CallAt | None:
-    clock = trio.lowlevel.current_clock()
-    jumps = isinstance(clock, trio.testing.MockClock) and clock.autojump_threshold < math.inf
-    return ClockCalls(clock).call_at if jumps else None
 
 
 @asynccontextmanager

@@ -166,12 +166,7 @@ class Link:
         view: View | None = None,
     ) -> Link:
         """Begin a link to the daemon with the key `responder`; without `identity` we stay anonymous."""
-        link = cls(_State.ANSWER, network, randomness(32), identity, view, responder, max_frame)
-        public = crypto_scalarmult_base(link._ephemeral)
-        hello = MAGIC + network + public + _tag(network, public, responder)
-        link._transcript = hello
-        link._to_send.append(hello)
-        return link
+        return cls(_State.ANSWER, network, randomness(32), identity, view, responder, max_frame)
 
     @classmethod
     def respond(
@@ -205,6 +200,8 @@ class Link:
 
     def data_to_send(self) -> bytes:
         """Return and forget the bytes waiting for the stream."""
+        if self._state is _State.ANSWER:
+            self._greet()
         self._seal_frames()
         data = b"".join(self._to_send)
         self._to_send.clear()
@@ -288,6 +285,16 @@ class Link:
             self._seal(b"".join(parts))
         self._frames.clear()
 
+    def _greet(self) -> None:
+        """Say hello, once: where there is no connection the key would be computed for nothing."""
+        if self._transcript:
+            return
+        assert self._expected is not None
+        public = crypto_scalarmult_base(self._ephemeral)
+        hello = MAGIC + self._network + public + _tag(self._network, public, self._expected)
+        self._transcript = hello
+        self._to_send.append(hello)
+
     def _on_hello(self, hello: bytes) -> None:
         if not hello.startswith(MAGIC):
             raise DecodeError("a link does not begin with this protocol's hello")
@@ -311,6 +318,7 @@ class Link:
         self._state = _State.PROOF
 
     def _on_answer(self, theirs: bytes) -> None:
+        self._greet()  # who answers before may know nothing of it
         self._agree(self._transcript + theirs, theirs)
         self._transcript = digest(Domain.TRANSCRIPT, self._transcript)
         self._state = _State.PROOF

@@ -30,5 +30,8 @@ class Sharding(Wire, frozen=True, tag="sharding/1"):
 
 def sharding_for(shards: Iterable[Sharding], day: int) -> Sharding | None:
     """Return the shards of a day by a head's: the newest up to it; `None` where the network is whole."""
-    newest = max((one for one in shards if one.day <= day), key=lambda one: one.day, default=None)
+    newest: Sharding | None = None
+    for one in shards:
+        if one.day <= day and (newest is None or one.day > newest.day):
+            newest = one
     return newest if newest is not None and newest.bits else None

@@ -17,6 +17,7 @@ from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Transport
 from hushcast_runtime.transports.memory import MemoryNetwork
+from hushcast_testnet.clock_calls import call_at
 from hushcast_testnet.private_tor import TorNetwork
 
 WAY = 0.1  # virtual seconds that a stream takes in memory
@@ -52,7 +53,7 @@ def over_tor(network: TorNetwork, directory: Path, begin: float) -> Place:
 
 def in_memory(seed: int, begin: float) -> Place:
     """Return a place under trio's clock that replays from a seed."""
-    network, started = MemoryNetwork(lambda: WAY), trio.current_time()
+    network, started = MemoryNetwork(lambda: WAY, call_at()), trio.current_time()
 
     async def transport(nursery: trio.Nursery) -> Transport:
         await trio.lowlevel.checkpoint()
