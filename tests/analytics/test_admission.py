@@ -22,6 +22,7 @@ def share(asked: Asked, day: int) -> float:
     return row["sybils"] / (row["sybils"] + row["honest"])
 
 
+@pytest.mark.slow
 def test_names_alone_reach_a_tenth_in_five_days_and_half_in_thirty_five() -> None:
     """Two percent a day compound: 1 - 1.02^-t. Nobody is seated on the first day."""
     assert Run(replace(FLOOD, days=1), 0).rows()[0]["sybils"] == 0

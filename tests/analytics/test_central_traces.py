@@ -30,6 +30,7 @@ def read(directory: Path) -> dict[tuple[str, str], list[tuple[str, Line]]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", ["paper", "hardened"])
 def test_every_line_finds_its_counterparts(profile: str, tmp_path: Path) -> None:
     simulate(Scenario(6, 2, 12, topics=2, profile=profile, carrier="central", seed=2, traces=tmp_path))

@@ -59,6 +59,7 @@ def test_the_verdict_names_the_best_attack_and_what_chance_is() -> None:
     assert "more trials" in lines[1]
 
 
+@pytest.mark.slow
 def test_nobody_to_find() -> None:
     whole = page(findings(), None)
     assert "There was nobody to find" in whole
@@ -76,12 +77,14 @@ def test_one_file_that_needs_no_other() -> None:
     assert page(found, None) == whole
 
 
+@pytest.mark.slow
 def test_a_phone_can_read_it() -> None:
     whole = page(findings(attacks=[BETTER, WORSE]), None)
     assert '<meta name="viewport" content="width=device-width' in whole
     assert "max-width: 100%" in whole
 
 
+@pytest.mark.slow
 def test_the_first_picture_has_both_profiles_and_chance() -> None:
     whole = page(findings(attacks=[BETTER, WORSE]), None)
     first = whole[whole.index("<svg") : whole.index("</svg>")]
@@ -124,6 +127,7 @@ def test_trials_that_are_too_few_come_with_what_to_type() -> None:
     assert "To decide" not in page(findings(attacks=[BETTER]), None)
 
 
+@pytest.mark.slow
 def test_each_attack_has_a_sentence() -> None:
     whole = page(findings(attacks=[BETTER, WORSE]), None)
     assert "It names the next hop of a colluder that was instructed from outside. Paper: right in" in whole
@@ -137,12 +141,14 @@ def test_every_attack_has_words() -> None:
     assert list(ATTACKS) == list(catalogue.ATTACKS)
 
 
+@pytest.mark.slow
 def test_shares_that_are_no_relay_are_said_to_be_left_out() -> None:
     assert "Left out: 5&nbsp;% of these relays is less than one of them." in page(
         findings(unwatched=(0.05,)), None
     )
 
 
+@pytest.mark.slow
 def test_a_tree_shows_what_colluders_see() -> None:
     tree = SeenTree({"a": None, "b": "a", "c": "a", "d": None, "e": "d"}, frozenset("c"), "paper")
     assert tree.seen == {"c"}
@@ -153,6 +159,7 @@ def test_a_tree_shows_what_colluders_see() -> None:
     assert "1 colluder can see 1 of 5 links" in page(findings(trees=[tree]), None)
 
 
+@pytest.mark.slow
 def test_a_baseline_stands_beside() -> None:
     other = findings(attacks=[row("first-spy", 0.1, 0.05, 0.2, target="publisher")], network={"runs": 7})
     whole = page(findings(attacks=[BETTER]), other)
@@ -160,6 +167,7 @@ def test_a_baseline_stands_beside() -> None:
     assert "<td>7</td>" in whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bad", ["<script>", "a & b"])
 def test_names_are_escaped(bad: str) -> None:
     assert f"<td>{bad}" not in page(findings(attacks=[row(bad, 0.5, 0.4, 0.6)]), None)

@@ -5,6 +5,7 @@ Who avoided them would subscribe to that topic. So publications enter at whateve
 
 from __future__ import annotations
 
+import pytest
 from small_network import ONE, TWO, small_network
 
 from hushcast_protocol.content.bodies import Content
@@ -13,6 +14,7 @@ from hushcast_protocol.overlay.coverage import Probe
 PUBLICATIONS = 60
 
 
+@pytest.mark.slow
 async def test_publications_enter_at_suspects_as_at_all_others() -> None:
     async with small_network(relays=5, clients=1) as net:
         client, suspect = net.clients[0], net.relays[0]

@@ -22,6 +22,7 @@ def top_of(net: SmallNetwork, client: Node) -> Node:
     return next(net.relay(key) for key, above in planned.installation.tree.parents.items() if above is None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_pings", [False, True])
 @pytest.mark.parametrize("links", [1, 3])
 async def test_a_top_relay_brings_so_many_frames_and_no_more(

@@ -11,6 +11,7 @@ from hushcast_protocol.content.bodies import Content
 MONTH = 30 * 86_400.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ahead", [2.0 * DAY_SECONDS, MONTH, -2.0 * DAY_SECONDS])
 @pytest.mark.parametrize("epochs", [1, 5])
 async def test_a_relay_with_a_wrong_clock_keeps_its_leases_and_works_on(ahead: float, epochs: int) -> None:
@@ -30,6 +31,7 @@ async def test_a_relay_with_a_wrong_clock_keeps_its_leases_and_works_on(ahead: f
         assert relay.count("refused_day") == relay.count("messages_expired") == 0
 
 
+@pytest.mark.slow
 async def test_a_client_with_a_wrong_clock_keeps_its_unread_messages() -> None:
     async with network_with_clocks_set(relays=3, epoch=600) as net:
         client = net.clients[0]

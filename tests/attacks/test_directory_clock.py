@@ -96,6 +96,7 @@ async def test_daemons_live_on_while_only_rosters_for_a_time_to_come_are_there()
             assert [lease.day for lease in leases_of(relay)].count(today) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ahead", [*LATER, -30, -87_600])
 async def test_a_clock_that_jumps_signs_nothing_wrong(ahead: int) -> None:
     async with network_with_clocks_set(relays=6) as net:
@@ -126,6 +127,7 @@ async def test_a_clock_that_stays_wrong_and_is_set_right_costs_some_rosters(ahea
         await works(net)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", [30, -30])
 async def test_a_directory_that_starts_with_a_wrong_clock_forks_nothing(wrong: int) -> None:
     """It is set right within minutes, as time services do after a start."""

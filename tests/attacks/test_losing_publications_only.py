@@ -41,6 +41,7 @@ def count_drops(net: SmallNetwork) -> Counter[bytes]:
     return seen
 
 
+@pytest.mark.slow
 async def test_a_probe_enters_as_often_as_a_publication() -> None:
     async with small_network(relays=5, clients=1, epoch=EPOCH, probes_an_epoch=60.0) as net:
         await net.clients[0].listen()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import pytest
 import trio
 from small_network import Node, SmallNetwork, derive, small_network
 
@@ -54,6 +55,7 @@ def at(lat: str, lon: str) -> dict[str, str | int]:
     }
 
 
+@pytest.mark.slow
 async def test_probes_show_the_entry_condition_and_no_other() -> None:
     async with small_network(relays=3, clients=1, epoch=EPOCH, probes_an_epoch=120.0) as net:
         victim = net.clients[0]
@@ -74,6 +76,7 @@ async def test_probes_show_the_entry_condition_and_no_other() -> None:
         assert victim.count("messages_delivered") == 0
 
 
+@pytest.mark.slow
 async def test_reports_show_the_entry_condition_and_no_other() -> None:
     """They name what came to the mailbox, wanted or not: only that which let it in is the same in all."""
     async with small_network(relays=3, clients=1, epoch=2 * EPOCH, probes_an_epoch=240.0) as net:

@@ -68,6 +68,7 @@ async def test_one_drop_takes_its_body_once_and_little_for_each_next_hop(leases:
         assert sum(len(key) + len(value) for key, value in kinds) <= spool_of(relay).size
 
 
+@pytest.mark.slow
 async def test_the_spool_never_holds_more_than_its_cap_and_what_was_accepted_waits_for_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -101,6 +102,7 @@ def leases_of(relay: Node) -> list[Lease]:
     return relay.daemon.overlay.relay.leases.book.leases()
 
 
+@pytest.mark.slow
 async def test_a_disk_takes_one_body_and_gives_it_back(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "state.db")
     message = Message(bytes(32), 1, (TOKEN,), bytes(TRAIL_SIZE), os.urandom(LARGEST))

@@ -131,6 +131,7 @@ def edge_of_is_other(network: TreeOfDaemons, node: Node, edge: Member) -> bool:
     return node.daemon.brokers.edge()["broker"] != edge.key.hex()  # type: ignore[index]
 
 
+@pytest.mark.slow
 async def test_who_is_away_for_long_is_replaced_and_keeps_what_waits() -> None:
     async with tree_of_daemons(rows=ROWS) as network:
         reader, author = network.nodes

@@ -125,6 +125,7 @@ async def test_after_its_day_a_message_waits_no_more_and_later_a_client_is_forgo
         assert observed.Ended(asked.client, asked.name) in seen.all
 
 
+@pytest.mark.slow
 async def test_a_client_that_stays_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "CLIENT_FORGOTTEN_AFTER", 0)
     async with small_tree() as network:

@@ -59,6 +59,7 @@ async def is_compared(network: TreeOfDaemons) -> None:
 SIX = ("edge 1", "edge 1", "edge 2", "edge 2", "edge 3", "edge 3")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", PROFILES)
 async def test_six_daemons_get_what_they_asked_for_and_nothing_else(profile: str) -> None:
     async with tree_of_daemons(0, ROWS, profile=profile) as network:
@@ -190,6 +191,7 @@ async def test_terms_are_refused_where_no_broker_reads_conditions() -> None:
         await network.nodes[0].listen(ONE, terms={"k": 1, "condition": "source", "otherwise": "wait"})
 
 
+@pytest.mark.slow
 async def test_probes_come_back() -> None:
     async with tree_of_daemons(1, ROWS, probes_an_epoch=24.0, profile="full/3") as network:
         node = network.nodes[0]

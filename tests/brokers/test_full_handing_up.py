@@ -24,6 +24,7 @@ async def drop(network: TreeOfDaemons, *names: str) -> None:
     await network.list_all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", ["full/2/apart", APART, "full/4/apart", "full/3"])
 async def test_a_reader_that_is_away_for_hours_misses_nothing_of_the_day(profile: str) -> None:
     async with tree_of_daemons(0, ROWS, profile=profile) as network:
@@ -101,6 +102,7 @@ async def test_a_broker_that_is_listed_again_gets_what_was_handed_up_meanwhile()
         assert await ear.hears(1, within=300.0) == [b"while it is not listed"]
 
 
+@pytest.mark.slow
 async def test_restarts_on_the_way_lose_nothing_of_it() -> None:
     async with tree_of_daemons(0, ROWS, profile=APART) as network:
         reader, author = await started(network, ("edge 1", "edge 3"))

@@ -85,6 +85,7 @@ async def with_liar(answer: Lie) -> AsyncIterator[tuple[TreeOfDaemons, Node]]:
         yield network, network.nodes[0]
 
 
+@pytest.mark.slow
 async def test_what_it_invents_is_not_shown_and_does_not_come_again() -> None:
     acknowledged: list[int] = []
     sent: list[Message] = []

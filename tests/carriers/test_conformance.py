@@ -184,6 +184,7 @@ async def test_what_a_disk_did_not_take_is_handed_in_again(world: World) -> None
     assert reader.handed[message.id] >= 6
 
 
+@pytest.mark.slow
 async def test_what_a_crash_kept_from_the_disk_is_handed_in_again(world: World) -> None:
     reader = world.reader()
     await keep(world.here, reader)
@@ -203,6 +204,7 @@ async def test_what_a_crash_kept_from_the_disk_is_handed_in_again(world: World) 
 # Unsubscribed means silent
 
 
+@pytest.mark.slow
 async def test_an_ended_route_is_silent_and_forgotten(world: World) -> None:
     reader, other = world.reader(), world.reader()
     route = await keep(world.here, reader)

@@ -57,6 +57,7 @@ async def test_after_a_restart_pseudonyms_attach_at_moments_of_their_own() -> No
         apart(noted, len(TOPICS))
 
 
+@pytest.mark.slow
 async def test_after_a_proxys_restart_too() -> None:
     async with daemons(count=1) as network:
         await subscribed(network.nodes[0])
@@ -91,6 +92,7 @@ async def test_tomorrows_pseudonyms_come_at_moments_of_their_own() -> None:
         assert len({round(moment, 1) for moment, _ in noted}) > len(TOPICS)
 
 
+@pytest.mark.slow
 async def test_a_subscription_that_begins_late_in_a_day_does_not_show_both_days_at_one_moment() -> None:
     async with daemons(count=1) as network:
         node, day, today = network.nodes[0], network.calendar.day_seconds, network.today

@@ -162,6 +162,7 @@ async def test_a_server_joins_nothing_and_is_no_node(server: Path) -> None:
 # Admitting
 
 
+@pytest.mark.slow
 async def test_a_configuration_is_utf_8_whatever_the_terminal_is(tmp_path: Path, server: Path) -> None:
     server.write_text("# für mich\n" + server.read_text(), "utf-8")
     file = tmp_path / "proxy.toml"

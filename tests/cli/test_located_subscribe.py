@@ -55,6 +55,7 @@ def shell(town: Town, tmp_path: Path) -> Shell:
     return Shell(town, tmp_path)
 
 
+@pytest.mark.slow
 async def test_from_an_offer_to_what_is_near(shell: Shell) -> None:
     one = await shell.start("--provider", shell.offer, *WANTED, "--owner", OWNER.public().hex())
     assert (await one.object())["event"] == "accepted"

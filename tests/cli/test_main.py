@@ -184,6 +184,7 @@ async def test_stdout_that_nobody_reads_ends_quietly(arguments: list[str], daemo
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["status"], ["subscribe", "t"]])
 @pytest.mark.parametrize(("target", "told"), [("&-", "is closed"), ("/dev/full", "No space left on device")])
 async def test_stdout_that_takes_nothing_is_a_failure(

@@ -72,6 +72,7 @@ async def test_timeout_says_where_the_message_is(daemon: FakeDaemon) -> None:
     assert STAYS in people.error
 
 
+@pytest.mark.slow
 async def test_a_daemon_that_goes_away_says_where_the_message_is(
     daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,6 +95,7 @@ async def test_a_daemon_that_goes_away_says_where_the_message_is(
     assert [queued["receipt"] for queued in outcome.objects] == ["queued"]
 
 
+@pytest.mark.slow
 async def test_who_waits_hears_that_it_was_taken_back(daemon: FakeDaemon) -> None:
     daemon.network.receipts = trio.Event()
     running = await Running.start("--json", "--socket", daemon.socket, "publish", "t", "x")

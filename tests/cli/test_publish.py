@@ -105,6 +105,7 @@ async def test_timeout_while_the_network_is_slow(daemon: FakeDaemon) -> None:
     assert "0.2 seconds" in outcome.error
 
 
+@pytest.mark.slow
 async def test_timeout_while_stdin_is_slow(daemon: FakeDaemon) -> None:
     process = await trio.lowlevel.open_process(
         [*COMMAND, "publish", "t", "--timeout", "0.2", "--socket", str(daemon.socket)],
@@ -121,6 +122,7 @@ async def test_timeout_while_stdin_is_slow(daemon: FakeDaemon) -> None:
     assert stderr.count(b"\n") == 1
 
 
+@pytest.mark.slow
 async def test_closed_stdin_is_a_failure(daemon: FakeDaemon) -> None:
     done = await trio.run_process(
         ["sh", "-c", 'exec "$@" <&-', "sh", *COMMAND, "--socket", daemon.socket, "publish", "t"],
@@ -142,6 +144,7 @@ async def test_each_line_is_a_message(daemon: FakeDaemon) -> None:
     assert {told["receipt"] for told in outcome.objects} == {"accepted"}
 
 
+@pytest.mark.slow
 async def test_a_line_is_published_before_the_next_is_there(daemon: FakeDaemon) -> None:
     command = [*COMMAND, "--socket", str(daemon.socket), "publish", "t", "--lines"]
     process = await trio.lowlevel.open_process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -165,6 +168,7 @@ async def test_lines_of_a_file_and_one_that_is_too_large(daemon: FakeDaemon, tmp
     assert daemon.published == [("t", b"fits")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("how", "code"), [("daemon", 3), ("interrupt", 130)])
 async def test_lines_that_wait_in_the_outbox_are_told_when_it_ends_early(
     daemon: FakeDaemon, how: str, code: int

@@ -30,6 +30,7 @@ def test_an_interrupt_ends_a_program_that_is_being_loaded(module: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
+@pytest.mark.slow
 def test_what_a_shell_has_put_into_the_background_is_not_interrupted() -> None:
     program = PROGRAM.format(module="click", number=int(signal.SIGINT))
     shell = f"trap '' INT; exec {sys.executable} -c '{program.replace(chr(39), chr(34))}'"
@@ -37,6 +38,7 @@ def test_what_a_shell_has_put_into_the_background_is_not_interrupted() -> None:
     assert done.returncode == 2, "it went on, and found no testnet"
 
 
+@pytest.mark.slow
 def test_the_packages_launcher_lets_it_kill_and_commands_still_take_care_of_it() -> None:
     launcher = (Path(__file__).parents[2] / "tools" / "deb" / "hushcast").read_text()
     lines = "\n".join(line for line in launcher.splitlines() if "site" not in line and "main" not in line)

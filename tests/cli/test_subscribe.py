@@ -21,6 +21,7 @@ async def listen(daemon: FakeDaemon, *arguments: str) -> Running:
     return running
 
 
+@pytest.mark.slow
 async def test_prints_the_events_of_the_contract(daemon: FakeDaemon) -> None:
     listener = await listen(daemon, "--count", "3")
     ids = [await daemon.put("t", payload) for payload in (b"hello", b"\xff\x00", b"")]
@@ -68,6 +69,7 @@ async def test_prints_payloads_for_people(daemon: FakeDaemon) -> None:
     assert outcome.stderr == f"subscribed: {NODES} relays route to this daemon\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [[], ["--json"]])
 async def test_payloads_cannot_drive_a_terminal(daemon: FakeDaemon, arguments: list[str]) -> None:
     await daemon.put("t", HOSTILE.encode())
@@ -100,6 +102,7 @@ async def test_timeout_before_routes_are_installed(daemon: FakeDaemon) -> None:
     assert outcome.stdout == b""
 
 
+@pytest.mark.slow
 async def test_timeout_while_nobody_reads_on(daemon: FakeDaemon) -> None:
     """The pipe is full and the command sits in a write; time runs on."""
     await daemon.put("t", bytes(200_000))
@@ -110,6 +113,7 @@ async def test_timeout_while_nobody_reads_on(daemon: FakeDaemon) -> None:
     assert daemon.service.shown == [], "what was not printed is not shown"
 
 
+@pytest.mark.slow
 async def test_waiting_is_shown_on_a_terminal(daemon: FakeDaemon) -> None:
     daemon.network.installed = trio.Event()
     with Terminal() as terminal:
@@ -127,6 +131,7 @@ async def test_waiting_is_shown_on_a_terminal(daemon: FakeDaemon) -> None:
             assert await process.wait() == 0
 
 
+@pytest.mark.slow
 async def test_a_daemon_that_is_restarted_is_waited_for(daemon: FakeDaemon, nursery: trio.Nursery) -> None:
     listener = await listen(daemon, "--count", "2")
     await daemon.put("t", b"one")
@@ -141,12 +146,14 @@ async def test_a_daemon_that_is_restarted_is_waited_for(daemon: FakeDaemon, nurs
     assert outcome.objects[1]["payload"] == "two"
 
 
+@pytest.mark.slow
 async def test_a_daemon_that_dies_is_not_waited_for_longer_than_asked(daemon: FakeDaemon) -> None:
     listener = await listen(daemon, "--timeout", "2")
     daemon.stop()
     assert (await listener.outcome()).code == 124
 
 
+@pytest.mark.slow
 async def test_several_topics_at_once(daemon: FakeDaemon) -> None:
     await daemon.put("one", b"1")
     await daemon.put("two", b"2")
@@ -205,6 +212,7 @@ async def test_wildcards_are_told_to_be_none(daemon: FakeDaemon) -> None:
     assert "no wildcards" in outcome.stderr
 
 
+@pytest.mark.slow
 async def test_interrupt_ends_without_words(daemon: FakeDaemon) -> None:
     listener = await listen(daemon)
     listener.process.send_signal(signal.SIGINT)
@@ -212,6 +220,7 @@ async def test_interrupt_ends_without_words(daemon: FakeDaemon) -> None:
     assert (outcome.code, outcome.stdout, outcome.stderr) == (130, b"", "")
 
 
+@pytest.mark.slow
 async def test_ends_as_soon_as_nobody_reads(daemon: FakeDaemon) -> None:
     """As in `hushcast subscribe t | head -1`: not only when the next message comes."""
     listener = await listen(daemon)
@@ -224,6 +233,7 @@ async def test_ends_as_soon_as_nobody_reads(daemon: FakeDaemon) -> None:
     await listener.process.stderr.aclose()
 
 
+@pytest.mark.slow
 async def test_pipe_into_head(daemon: FakeDaemon) -> None:
     for number in range(20):
         await daemon.put("t", f"message {number}".encode())
@@ -256,6 +266,7 @@ async def test_unsubscribing_from_nothing_is_no_error(daemon: FakeDaemon) -> Non
     assert "no subscription" in outcome.stderr
 
 
+@pytest.mark.slow
 async def test_subscriptions_are_listed(daemon: FakeDaemon) -> None:
     assert (await hushcast("subscriptions", "--json", "--socket", daemon.socket)).stdout == b""
     for topic in ("news", "größe"):

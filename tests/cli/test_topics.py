@@ -192,6 +192,7 @@ def test_links_with_a_flipped_bit_are_refused(family: Path, capfd: pytest.Captur
         assert not shows_secret(told.err)
 
 
+@pytest.mark.slow
 def test_links_cut_off_are_refused(family: Path, capfd: pytest.CaptureFixture[str]) -> None:
     link = write_link(FAMILY)
     for text in [link[:end] for end in range(len(link))] + [link + "A", link + " x", 3000 * link]:
@@ -262,6 +263,7 @@ async def test_a_private_link_that_others_can_read_is_not_used(family: Path) -> 
         assert not shows_secret(outcome.error)
 
 
+@pytest.mark.slow
 async def test_a_process_title_shows_no_link(daemon: FakeDaemon, family: Path) -> None:
     running = await Running.start("--json", "--socket", daemon.socket, "subscribe", "--link-file", family)
     await running.object()
@@ -377,6 +379,7 @@ async def test_impossible_conditions_end_every_command_that_takes_one(fires: Pat
         assert "lat in [▸61, 60]" in outcome.error
 
 
+@pytest.mark.slow
 async def test_a_range_that_takes_too_many_intervals_is_told_with_the_way_out(
     daemon: FakeDaemon, tmp_path: Path
 ) -> None:
@@ -439,6 +442,7 @@ async def test_unsubscribing_from_one_condition_or_all(daemon: FakeDaemon, fires
     assert await held() == []
 
 
+@pytest.mark.slow
 async def test_nothing_secret_is_told_of_a_daemon(daemon: FakeDaemon, family: Path) -> None:
     begin = ("--socket", daemon.socket)
     running = await Running.start(
@@ -481,6 +485,7 @@ async def test_attributes_are_shown_to_people_before_the_payload(daemon: FakeDae
     assert about == r'[kind="\u001b]0;owned\u0007\nfire, author=me\u202e"]'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [[], ["--json"]])
 async def test_attributes_cannot_drive_a_terminal(daemon: FakeDaemon, arguments: list[str]) -> None:
     link = write_link(FIRES)

@@ -142,6 +142,7 @@ async def test_an_error_of_the_program_comes_out_as_it_is(world: World) -> None:
         await world.run(program)
 
 
+@pytest.mark.slow
 async def test_hundreds_of_requests_share_one_connection(world: World) -> None:
     async def program() -> None:
         async with hushcast.connect(world.socket) as daemon, anyio.create_task_group() as tasks:
@@ -249,6 +250,7 @@ def test_so_many_tokens_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
         words.decode_said(words.encode_line(words.Await(bytes(words.MAX_TOKEN + 1))))
 
 
+@pytest.mark.slow
 def test_it_needs_neither_the_daemon_nor_trio_nor_java() -> None:
     """A program under asyncio loads none of them."""
     script = (

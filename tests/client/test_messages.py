@@ -296,6 +296,7 @@ async def test_the_end_of_a_subscription_ends_its_listeners(world: World) -> Non
     assert await world.run(program) == ["1"]
 
 
+@pytest.mark.slow
 async def test_a_slow_reader_holds_up_nobody_else(world: World) -> None:
     """The daemon sends no more than the window, and other subscriptions of the connection go on."""
 

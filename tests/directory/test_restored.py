@@ -119,6 +119,7 @@ async def test_before_its_note_it_would_sign_another_roster_of_the_epoch(tmp_pat
         assert source.reached().fork == last + 1
 
 
+@pytest.mark.slow
 async def test_one_of_several_neither_votes_nor_assents_again(tmp_path: Path) -> None:
     async with authority_bench(3, 2) as made:
         one = made.directories[0]

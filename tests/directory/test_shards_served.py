@@ -71,6 +71,7 @@ async def test_every_authority_serves_the_whole_network(count: int, quorum: int)
 # Daemons
 
 
+@pytest.mark.slow
 async def test_a_daemon_takes_heads_alone_and_goes_on_with_them_after_a_restart() -> None:
     async with authority_bench(3, 2, RELAYS, shard_size=4) as made:
         await made.until(made.epoch + 2.2)

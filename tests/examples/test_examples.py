@@ -46,6 +46,7 @@ async def test_two_people_chat(place: Place) -> None:
     assert (await bob.end(), await ada.end(signal.SIGINT)) == (0, 0)
 
 
+@pytest.mark.slow
 async def test_a_sensor_waits_for_its_daemon_and_for_the_network(place: Place) -> None:
     _, file = link_in(place, ["place", "celsius:-40..60:0.1"], private=True)
     sensor = await place.run("sensor.py", file, "--place", "shed", "--every", 0, "--count", 2)
@@ -63,6 +64,7 @@ async def test_a_sensor_waits_for_its_daemon_and_for_the_network(place: Place) -
     assert [values.keys() for values in place.daemon.published_values] == [{"place", "celsius"}] * 2
 
 
+@pytest.mark.slow
 async def test_alerts_come_from_the_box_alone_and_absences_are_told(place: Place) -> None:
     await place.start()
     link, file = link_in(place, ["lat:-90..90:0.001", "lon:-180..180:0.001"])
@@ -79,6 +81,7 @@ async def test_alerts_come_from_the_box_alone_and_absences_are_told(place: Place
     assert await alerts.end(signal.SIGINT) == 0
 
 
+@pytest.mark.slow
 async def test_a_bot_answers_and_ends_in_order(place: Place) -> None:
     await place.start()
     bot = await place.run("bot.py", "garden")
@@ -99,6 +102,7 @@ async def test_a_bot_answers_and_ends_in_order(place: Place) -> None:
     assert await place.acknowledged("garden") == 6
 
 
+@pytest.mark.slow
 async def test_a_notebook_shows_the_same_each_time(place: Place) -> None:
     await place.start()
     await place.daemon.put("weather", b"it rains")
@@ -114,6 +118,7 @@ async def test_a_notebook_shows_the_same_each_time(place: Place) -> None:
     assert await place.acknowledged("weather") == 0
 
 
+@pytest.mark.slow
 async def test_the_first_program_of_the_page_runs(place: Place) -> None:
     page = (EXAMPLES.parent / "docs" / "python.md").read_text()
     program = place.directory / "first.py"
@@ -139,6 +144,7 @@ def test_each_says_how_it_is_run_and_needs_nothing_else(name: str) -> None:
     assert len(text.splitlines()) < 100, "read in two minutes"
 
 
+@pytest.mark.slow
 def test_one_without_a_daemon_says_so_in_a_line(tmp_path: Path) -> None:
     command = [sys.executable, EXAMPLES / "chat.py", "garden", "--socket", tmp_path / "nothing"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)

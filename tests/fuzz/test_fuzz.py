@@ -56,6 +56,7 @@ def _fails(data: bytes) -> None:
         raise KeyError(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", [_hangs, _grows, _recurses, _fails])
 def test_what_no_input_may_do_is_found(run, monkeypatch, tmp_path) -> None:
     if run in (_hangs, _grows):  # the others are found by what they do, however slow the machine

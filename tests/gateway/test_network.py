@@ -151,6 +151,7 @@ async def test_clients_of_the_same_house_get_it_once(tmp_path: Path) -> None:
             raise AssertionError(f"again: {await reader.next()}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wanted", "told"),
     [

@@ -57,6 +57,7 @@ def found(some: object) -> Pairs:
     return sorted((number, one.message.id) for one, numbers in some for number in numbers.tolist())  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32), st.sampled_from((0, 1, 5, 40)), st.integers(0, 12))
 def test_the_engine_finds_what_brute_force_does(seed: int, most: int, subscriptions: int) -> None:

@@ -133,6 +133,7 @@ async def test_new_messages_wait_behind_old_ones(opens_after: float) -> None:
         await until(lambda: not relay.daemon.overlay.relay.forwarding._spool.size)  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 async def test_a_relay_that_does_not_read_costs_only_what_goes_through_it() -> None:
     async with small_network(relays=4, clients=3, origins=1, depth=1) as net:
         one, two, publisher = net.clients

@@ -60,6 +60,7 @@ async def test_a_relay_that_loses_messages_is_found_and_loses_its_seat() -> None
         await ear.hears(len(others))
 
 
+@pytest.mark.slow
 async def test_probes_are_not_shown_and_show_nothing_outside() -> None:
     """Same tokens, same size, same seal: an origin cannot tell a probe from a publication."""
     topic = parse_topic("fires")

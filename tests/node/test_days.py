@@ -165,6 +165,7 @@ async def test_nothing_is_lost_or_doubled_over_two_changes_of_day_with_clocks_ap
 # Newcomers
 
 
+@pytest.mark.slow
 async def test_a_newcomer_gets_a_seat_and_becomes_an_origin() -> None:
     async with small_network(relays=4, origins=5) as net:
         subscriber, publisher = net.clients
@@ -193,6 +194,7 @@ async def test_a_newcomer_gets_a_seat_and_becomes_an_origin() -> None:
         assert newcomer.count("messages_unrouted") == 0
 
 
+@pytest.mark.slow
 async def test_a_newcomer_alone_carries_messages() -> None:
     """All other relays are gone: what the newcomer takes as the only origin must reach the mailbox."""
     async with small_network(relays=1, origins=1, depth=2) as net:

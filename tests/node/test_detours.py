@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import trio
 from small_network import ONE, Node, SmallNetwork, small_network, until
 
@@ -37,6 +38,7 @@ def a_top_with_children(net: SmallNetwork, subscriber: Node) -> tuple[Node, Node
     return node_of(net, top), node_of(net, tree.children[top][0])
 
 
+@pytest.mark.slow
 async def test_messages_go_around_a_next_hop_that_died() -> None:
     async with small_network(relays=12, clients=2, origins=1, epoch=LONG) as net:
         ear = await net.clients[0].listen()
@@ -187,6 +189,7 @@ async def test_links_to_next_hops_are_open_before_the_first_message_and_stay() -
         assert sum(node.count("links_opened") for node in net.relays) == opened
 
 
+@pytest.mark.slow
 async def test_a_link_that_no_lease_needs_is_closed() -> None:
     async with small_network(relays=2, clients=1, epoch=LONG) as net:
         await net.clients[0].listen()

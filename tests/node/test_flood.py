@@ -116,6 +116,7 @@ async def test_where_a_price_is_asked_everything_honest_pays_it() -> None:
         assert sum(net.leases().values()) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("priced")
 async def test_a_stamp_serves_once_at_one_relay_for_one_thing() -> None:
     async with small_network(relays=3, clients=1) as net:
@@ -139,6 +140,7 @@ async def test_a_stamp_serves_once_at_one_relay_for_one_thing() -> None:
         assert relay.count("refused_stamp") == 4
 
 
+@pytest.mark.slow
 async def test_over_the_cap_strangers_are_refused_with_quota_and_below_it_served() -> None:
     async with small_network(relays=3, clients=1) as net:
         relay = net.relays[0]

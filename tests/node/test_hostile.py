@@ -217,6 +217,7 @@ async def test_a_link_that_says_nothing_is_closed() -> None:
 # Drops
 
 
+@pytest.mark.slow
 async def test_drops_are_refused_for_form_and_day() -> None:
     async with network_that_stays_healthy() as (net, relay):
         good = a_message(net)

@@ -24,6 +24,7 @@ async def test_a_message_reaches_the_subscriber() -> None:
         assert ear.heard[0].received_at <= net.now
 
 
+@pytest.mark.slow
 async def test_a_message_comes_once_whatever_the_number_of_origins() -> None:
     for origins in (1, 2, 3):
         async with small_network(origins=origins) as net:

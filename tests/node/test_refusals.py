@@ -41,6 +41,7 @@ async def test_without_a_roster_nothing_can_be_done() -> None:
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.slow
 async def test_an_empty_roster_is_no_network() -> None:
     async with small_network(relays=2, clients=1) as net:
         for relay in net.relays:
@@ -55,6 +56,7 @@ async def test_an_empty_roster_is_no_network() -> None:
         assert "lists no relay" in await refusal_of(daemon.service.subscribe(Interest(ONE)))
 
 
+@pytest.mark.slow
 async def test_relays_in_their_first_epoch_are_no_origins() -> None:
     async with small_network(relays=1, clients=1) as net:
         await net.relays[0].stop()
@@ -138,6 +140,7 @@ async def test_too_many_publications_are_refused_and_not_piled_up(monkeypatch: p
         assert len(reasons) == 10
 
 
+@pytest.mark.slow
 async def test_too_many_subscriptions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subscriber, "MAX_SUBSCRIPTIONS", 2)
     async with small_network(relays=1) as net:

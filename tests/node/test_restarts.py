@@ -40,6 +40,7 @@ async def test_every_relay_may_restart_one_after_the_other() -> None:
         assert net.count("parcels_opened") == len(net.relays)  # nobody had to be told again
 
 
+@pytest.mark.slow
 async def test_messages_published_while_a_relay_is_away_arrive() -> None:
     """Another origin takes them, or a spool keeps them until the next hop is back."""
     async with small_network(origins=1) as net:

@@ -109,6 +109,7 @@ async def test_the_next_is_opened_at_a_moment_that_subscriptions_have_no_part_in
     assert LEAST_APART <= moments[0] <= MAX_APART
 
 
+@pytest.mark.slow
 async def test_there_is_never_a_second() -> None:
     async with world() as net:
         seen = set[Address]()
@@ -118,6 +119,7 @@ async def test_there_is_never_a_second() -> None:
             await trio.sleep(5)
 
 
+@pytest.mark.slow
 async def test_of_a_burst_one_takes_it_and_the_others_wait_as_ever() -> None:
     async with world() as net:
         (subscriber,) = net.clients
@@ -146,6 +148,7 @@ async def test_no_two_lives_of_a_daemon_have_the_same() -> None:
         assert await spare_address(net) != before
 
 
+@pytest.mark.slow
 async def test_with_mailboxes_of_before_a_restart_it_comes_at_another_moment_than_they() -> None:
     async with world() as net:
         (subscriber,) = net.clients
@@ -157,6 +160,7 @@ async def test_with_mailboxes_of_before_a_restart_it_comes_at_another_moment_tha
         assert trio.current_time() - began > LEAST_APART
 
 
+@pytest.mark.slow
 async def test_a_relay_has_one_only_once_it_has_subscribed() -> None:
     async with world() as net:
         await spare_address(net)

@@ -70,6 +70,7 @@ async def test_a_relay_gone_for_good_is_replaced_and_all_ways_lead_home_again() 
         assert net.count("messages_detoured") == detoured
 
 
+@pytest.mark.slow
 async def test_a_short_absence_changes_no_tree() -> None:
     """Who stops a relay for an hour learns nothing of whose trees stood on it."""
     async with small_network(relays=8, clients=1) as net:
@@ -83,6 +84,7 @@ async def test_a_short_absence_changes_no_tree() -> None:
         assert trees_of(net.clients[0]) == before
 
 
+@pytest.mark.slow
 async def test_a_second_tree_carries_what_the_first_loses() -> None:
     async with small_network(relays=10, clients=2, origins=1, trees=2, epoch=4 * 3600) as net:
         ear = await net.clients[0].listen()

@@ -80,6 +80,7 @@ async def test_a_publication_waits_in_the_outbox(outage: Outage) -> None:
         assert net.count("internal_errors") == 0
 
 
+@pytest.mark.slow
 async def test_relays_are_told_to_forget_once_they_are_known(outage: Outage) -> None:
     async with small_network(relays=4) as net:
         ear = await net.clients[0].listen()
@@ -164,6 +165,7 @@ async def test_what_fails_of_tomorrow_keeps_nothing_of_today_waiting(
         assert await ear.hears(1) == [b"x"]
 
 
+@pytest.mark.slow
 async def test_messages_go_around_by_relays_of_their_own_neighbourhood_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -29,6 +29,7 @@ async def kept(node: Node, *kinds: str) -> list[tuple[bytes, bytes]]:
     return [record for kind in kinds for record in await node.store.scan(kind)]
 
 
+@pytest.mark.slow
 async def test_after_unsubscribing_nothing_comes_and_nothing_is_left() -> None:
     async with small_network() as net:
         subscriber, publisher = net.clients
@@ -62,6 +63,7 @@ async def test_after_unsubscribing_nothing_comes_and_nothing_is_left() -> None:
         assert await other.hears(1) == [b"still here"]
 
 
+@pytest.mark.slow
 async def test_what_is_on_its_way_while_unsubscribing_is_not_shown() -> None:
     async with small_network() as net:
         subscriber, publisher = net.clients

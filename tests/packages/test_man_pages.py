@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_names_are_whole_sentences(tmp_path: Path) -> None:
     subprocess.run([sys.executable, ROOT / "tools" / "man_pages.py", tmp_path, "1700000000"], check=True)
     names = {}

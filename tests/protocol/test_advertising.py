@@ -25,6 +25,7 @@ from hushcast_protocol.brokers.words import ShownFilter, from_outside, outside, 
 ONE, TWO = b"1" * 32, b"2" * 32
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 2**16), max_size=120))
 def test_what_is_confirmed_is_routed_whatever_breaks(moves: list[int]) -> None:
     script = iter(moves)

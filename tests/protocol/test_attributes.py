@@ -101,6 +101,7 @@ def test_numbers_are_written_and_read_back(number):
     assert number.value(number.last) == number.high
 
 
+@pytest.mark.slow
 @given(names)
 def test_labels_are_written_and_read_back(name):
     assert parse_attribute(write_attribute(Label(name))) == Label(name)

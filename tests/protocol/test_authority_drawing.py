@@ -292,6 +292,7 @@ def test_whatever_days_come_a_cut_stands_for_its_day(seed: int) -> None:
         epoch += chance.choice((1, 1, 1, 1, 2, 5, 12, 30, 60))
 
 
+@pytest.mark.slow
 @properties(15)
 @given(st.integers(0, 2**32))
 def test_all_who_count_come_to_the_same(seed: int) -> None:

@@ -92,6 +92,7 @@ def test_a_flood_moves_nobody_who_has_a_seat_and_draws_who_waits() -> None:
     assert place_in_line(DRAWN, relays(fresh)[0][0]) == min(line)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.sets(st.integers(0, 12)), min_size=1, max_size=8),
     st.booleans(),

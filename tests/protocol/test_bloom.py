@@ -14,6 +14,7 @@ from hushcast_protocol.content.bloom import (
 )
 
 
+@pytest.mark.slow
 @properties(200)
 @given(bytes16, bytes32)
 def test_positions_are_repeatable_and_in_range(element, key):

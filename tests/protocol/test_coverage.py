@@ -66,6 +66,7 @@ def probed(droppers: set[bytes], rounds: int, seed: int, relays: int = 200) -> l
     return probes
 
 
+@pytest.mark.slow
 @properties(50)
 @given(st.integers(0, 2**32), st.integers(0, 20))
 def test_all_that_can_be_told_are_named_and_nobody_else(seed, count):

@@ -62,6 +62,7 @@ def names(book: LeaseBook, relay: bytes, key: TopicKey, topic: Topic, profile: P
     return bool(guesses & held) or any(table.lookup(guess) for guess in guesses)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("specs", [(), SPECS], ids=["label", "attributes"])
 def test_an_open_topic_can_be_tested_and_each_name_costs_one_argon2id(specs):
     """Whoever has the name confirms it at every relay: that is the limit. What it costs is measured here."""

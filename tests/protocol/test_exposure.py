@@ -41,6 +41,7 @@ def test_no_filter_below_its_k_is_outside_whoever_comes_and_goes(
     play(Random(f"{condition} {way}"), 60, condition, way, minimum)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("condition", "way"), [*product(Condition, WAYS)])
 def test_nor_is_one_of_which_the_network_is_not_known_to_have_enough(
     condition: Condition, way: Otherwise

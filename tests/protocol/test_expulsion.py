@@ -146,6 +146,7 @@ def test_an_expulsion_ends() -> None:
 epochs = st.integers(DAY - 200, DAY + 20)
 
 
+@pytest.mark.slow
 @properties(150)
 @given(st.lists(epochs, max_size=100), st.integers(0, 100))
 def test_the_bounds_hold_whatever_a_list_says(since: list[int], relays: int) -> None:

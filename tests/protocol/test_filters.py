@@ -73,6 +73,7 @@ def matched(one: Filter) -> set[int]:
     return {at for at, values in enumerate(ALL[one.topic]) if one.predicate.matches(values)}
 
 
+@pytest.mark.slow
 @properties(60)
 @given(pairs)
 def test_covering_is_what_messages_have(pair):

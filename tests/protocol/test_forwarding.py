@@ -569,6 +569,7 @@ def flood(overlay: Overlay, token: bytes, origin: bytes) -> tuple[set[bytes], in
     return reached, sum(len(hops.get(relay, ())) for relay in reached)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(3))
 def test_as_published_all_are_reached_by_a_flood(number):
     overlay = build(PAPER, TOPICS, number)

@@ -176,6 +176,7 @@ def test_the_map_to_the_group_is_the_published_one(data: bytes) -> None:
     assert crypto_core_ed25519_from_uniform(data) == independent.encoded(independent.elligator(data))
 
 
+@pytest.mark.slow
 def test_the_vectors_are_what_the_script_computes() -> None:
     assert json.loads(json.dumps(independent.vectors())) == VECTORS
 

@@ -483,6 +483,7 @@ def test_a_link_too_many_closes_the_oldest_which_counts_no_more() -> None:
 # One link.
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.booleans(), min_size=1, max_size=5), max_size=20), st.data())
 def test_both_ends_agree_on_what_was_taken_over(batches: list[list[bool]], data: st.DataObject) -> None:
     """Acknowledgements are delayed, merged and repeated: each item is answered once, and rightly."""

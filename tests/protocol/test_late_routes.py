@@ -43,6 +43,7 @@ def test_one_that_is_larger_than_the_room_does_not_wait(monkeypatch: pytest.Monk
     assert wait(LateRoutes(), b"a") == [b"a"]
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.integers(0, 400), st.sampled_from(["wait", "take", "lapse"]), st.integers(1, 50)))
 )

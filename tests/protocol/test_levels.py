@@ -97,6 +97,7 @@ def test_a_filter_that_is_not_there_is_judged_as_if_it_were(held, other, k):
             brute.held[other] = sources_of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.name)
 def test_all_functions_and_conditions_hold_at_every_step(topic):
     play(Random(f"levels {topic.name}"), 150, [topic])

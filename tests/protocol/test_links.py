@@ -261,6 +261,7 @@ def test_all_at_once_equals_byte_by_byte(end):
     assert hear(build(), byte_by_byte(data)) == at_once
 
 
+@pytest.mark.slow
 @each_end
 @properties(120)
 @given(

@@ -123,6 +123,7 @@ def test_no_flipped_bit_on_the_wire_changes_body_or_id():
         assert (read.id, read.day, read.body) == (message.id, message.day, message.body)
 
 
+@pytest.mark.slow
 def test_a_forger_who_fits_the_id_is_found_out_by_the_seal():
     message = small_message()
     for body in bit_flips(message.body):
@@ -182,6 +183,7 @@ def test_what_a_fellow_subscriber_seals_wrongly_is_refused(hostile):
         open_body(TOPIC_KEY, sealed(HOSTILE[hostile]))
 
 
+@pytest.mark.slow
 @properties(300)
 @given(st.binary(max_size=200), st.booleans())
 def test_whatever_a_fellow_subscriber_seals_is_read_or_refused(plain, well_begun):

@@ -284,6 +284,7 @@ def test_the_oracle_notices(fault: str, monkeypatch: pytest.MonkeyPatch) -> None
     assert found["tree: false accept"] > 5
 
 
+@pytest.mark.slow
 def test_subscriptions_with_wildcards_are_decided_as_all_of_their_topics_are() -> None:
     for all_, every, some, any_ in purposing.subscriptions(250, seed=22):
         assert (all_, some) == (every, any_)

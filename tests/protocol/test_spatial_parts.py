@@ -174,6 +174,7 @@ def _root(shown: ShownPages) -> bytes | None:
         return None
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1000), st.integers(0, 1000), st.integers(1, MAX_DISTANCE), st.data())
 def test_more_words_and_less_distance_never_make_a_yes_a_no(
     alpha: int, theta: int, most: int, data: st.DataObject
@@ -196,6 +197,7 @@ def signed_of(said: list[LocatedMessage], fan_out: int) -> tuple[bytes, bytes]:
     return root_hash(root), Said(root).paged.root
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**64))
 def test_the_tree_is_the_same_for_the_same_messages(seed: int) -> None:

@@ -77,6 +77,7 @@ def test_tags_are_checked_where_they_come_from_a_program():
             check_tags(bad)
 
 
+@pytest.mark.slow
 @given(many, many, st.integers(0, 99))
 def test_a_message_enters_where_it_has_a_tag_that_is_wanted(had, wanted, seed):
     published = published_tokens(TOPIC_KEY, EVENTS, values(EVENTS, "kind=fire"), stream(seed), had)

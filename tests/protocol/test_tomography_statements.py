@@ -184,6 +184,7 @@ def test_who_is_no_longer_there_or_elsewhere_in_the_tree_counts_no_more() -> Non
     assert refused(gathered, "a", statement("a", 2, FIRES, names(1))) == "unknown"
 
 
+@pytest.mark.slow
 @several
 @drawn_from(st.integers(0, 2**32))
 def test_crowds_are_what_a_recount_gives(seed: int) -> None:

@@ -31,6 +31,7 @@ from hushcast_protocol.content.topics import (
 )
 
 
+@pytest.mark.slow
 @properties(300)
 @given(st.text(st.characters(), max_size=300))
 def test_any_text_is_a_topic_or_a_usage_error(text):

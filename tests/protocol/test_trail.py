@@ -51,6 +51,7 @@ def test_a_trail_is_a_plain_pybloom_filter_of_the_same_parameters(passed):
     assert trail.popcount() == plain.bitarray.count()
 
 
+@pytest.mark.slow
 @properties(100)
 @given(labels, st.integers(0, MAX_HOPS))
 def test_relays_extend_a_trail_without_knowing_the_rest(passed, handed_on):

@@ -35,6 +35,7 @@ def levels(tree: Tree) -> list[list[bytes | None]]:
     return found
 
 
+@pytest.mark.slow
 @properties(200)
 @given(counts, depths, seeds)
 def test_a_tree_spans_all_relays_within_its_depth(count, depth, seed):
@@ -48,6 +49,7 @@ def test_a_tree_spans_all_relays_within_its_depth(count, depth, seed):
         assert all(tree.path_length(relay) == distance for relay in level if relay is not None)
 
 
+@pytest.mark.slow
 @properties(200)
 @given(counts, depths, seeds)
 def test_a_tree_is_balanced(count, depth, seed):
@@ -138,6 +140,7 @@ def test_next_hops_are_uniform():
     assert sum((above[relay] - expected) ** 2 / expected for relay in relays[1:]) < 10 + 5 * 4.5
 
 
+@pytest.mark.slow
 @properties(150)
 @given(st.integers(0, 150), st.integers(0, 60), depths, seeds)
 def test_grafts_keep_seats_and_depth(count, newcomers, depth, seed):
@@ -230,6 +233,7 @@ def test_newcomers_use_spare_relays_last():
     assert set(grown.parents) == {b"host", b"spare", b"1", b"2", b"3", b"4"}
 
 
+@pytest.mark.slow
 @properties(100)
 @given(st.integers(0, 200), depths, seeds)
 def test_a_planned_tree_has_no_strain(count, depth, seed):
@@ -244,6 +248,7 @@ def test_strain_tells_trees_that_are_narrow_wide_or_too_deep():
     assert strain(Tree({b"a": None, b"b": b"a", b"c": b"b"}), 2) == math.inf
 
 
+@pytest.mark.slow
 @properties(100)
 @given(st.integers(0, 120), depths, seeds, st.data())
 def test_only_some_leave_at_once_and_in_the_end_all(count, depth, seed, data):
@@ -255,6 +260,7 @@ def test_only_some_leave_at_once_and_in_the_end_all(count, depth, seed, data):
     assert len(now) == min(len(gone), max(LEAST_LEAVING, count // MOST_LEAVING))
 
 
+@pytest.mark.slow
 @properties(100)
 @given(st.integers(0, 150), depths, seeds, st.data())
 def test_a_part_of_a_tree_keeps_the_ways_inside_it(count, depth, seed, data):
@@ -303,6 +309,7 @@ def test_mending_replaces_who_left_and_frees_who_is_shaky(count, depth, seed, da
         assert not any(mended.children.get(relay) for relay in shaky)
 
 
+@pytest.mark.slow
 @properties(100)
 @given(st.integers(30, 120), st.integers(2, 3), seeds, st.data())
 def test_mending_moves_no_more_seats_than_it_must(count, depth, seed, data):

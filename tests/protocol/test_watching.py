@@ -63,12 +63,14 @@ def wish(
     return Wish(Group(given, demands, otherwise), demands, sources, None, "edge")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition", Condition)
 def test_no_filter_stands_without_enough_whoever_comes_and_goes(condition: Condition) -> None:
     play(f"of {condition}", 25, condition)
     play(f"of {condition}", 25, condition, ("wait", "generalise", "bogus", "refuse"))
 
 
+@pytest.mark.slow
 def test_under_source_the_network_is_enough_where_one_edge_broker_is_not() -> None:
     counts = play("enough", 60, SOURCE)
     assert counts["shown"] > 0

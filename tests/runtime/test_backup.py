@@ -248,6 +248,7 @@ def refused(data: bytes, folder: Path) -> str:
     return str(caught.value)
 
 
+@pytest.mark.slow
 def test_every_cut_is_found(backup: Path, tmp_path: Path) -> None:
     whole = backup.read_bytes()
     for size in [*range(400), *range(400, len(whole), 997), len(whole) - 1]:

@@ -33,6 +33,7 @@ def test_no_filter_below_its_k_leaves_an_edge_broker_whoever_comes_and_goes(foun
     assert found.longest < 1.0
 
 
+@pytest.mark.slow
 def test_the_recount_sees_what_should_not_have_left(found: Recount, traces: Path) -> None:
     lines = [json.loads(line) for line in (traces / "edge-1.observations.jsonl").read_text().splitlines()]
     for line in lines:

@@ -74,6 +74,7 @@ def test_what_subscribers_hide_among_comes_where_enough_want_it(otherwise: Other
     assert result.transmissions == result.ideal or otherwise != "bogus"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("carrier", ["overlay", "central", "brokers"])
 def test_a_network_all_of_whose_daemons_are_down_goes_on_without_publishing(carrier: CarrierName) -> None:
     faults = Faults(kill=0.9, churn=0.9)

@@ -30,6 +30,7 @@ def test_everybody_gets_everything_once_and_the_same_seed_gives_the_same(profile
     assert line(result) == line(simulate(replace(SMALL, profile=profile)))
 
 
+@pytest.mark.slow
 def test_more_proxies_share_the_work() -> None:
     result = simulate(replace(SMALL, proxies=5))
     assert result.delivered == result.pairs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ TARGETS = st.integers(1, 25).map(lambda count: [f"daemon-{number}" for number in
 SOME_KINDS = st.lists(st.sampled_from(KINDS), min_size=1, unique=True)
 
 
+@pytest.mark.slow
 @given(st.integers(), SECONDS, TARGETS, SOME_KINDS, EVERY, LONGEST)
 def test_a_plan_replays_and_keeps_to_its_bounds(seed, seconds, targets, kinds, every, longest) -> None:
     faults = plan(seed, seconds, targets, kinds, every, longest, epoch=60)

@@ -60,6 +60,7 @@ def test_traces_have_all_that_brokers_could_open_together(privacy: Privacy, tmp_
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("aggregates", [True, False])
 def test_a_broker_that_makes_up_a_child_reads_alone_where_brokers_aggregate(
     aggregates: bool, tmp_path: Path
@@ -98,6 +99,7 @@ def test_options_have_the_bounds_of_the_protocol() -> None:
     assert simulated_brokers.USUAL == DEFAULT_LAYERS
 
 
+@pytest.mark.slow
 def test_in_a_community_of_all_everybody_gets_everything() -> None:
     result = simulate(Scenario(6, 3, 4, 2, carrier="brokers", fan_out=3, privacy=Privacy("community")))
     assert result.delivered == result.pairs == 12

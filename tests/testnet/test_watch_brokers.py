@@ -35,6 +35,7 @@ def picture(traces: Path) -> BrokersPicture:
     return made
 
 
+@pytest.mark.slow
 def test_the_tree_is_drawn_with_daemons_below_their_edge_brokers(picture: BrokersPicture) -> None:
     drawing = picture.tree_drawing("", CLIENTS)
     assert drawing is not None
@@ -81,6 +82,7 @@ def test_a_story_is_told_of_brokers(traces: Path) -> None:
     assert told == ["root", "inner", "edge"]
 
 
+@pytest.mark.slow
 def test_under_layers_the_way_is_one_though_a_message_has_another_id_on_it(tmp_path: Path) -> None:
     simulate(Scenario(6, 6, 2, carrier="brokers", traces=tmp_path / "t", privacy=Privacy("full")))
     lines = list(story(tmp_path / "t", "brokers"))

@@ -19,6 +19,7 @@ FILTERS = (
 )
 
 
+@pytest.mark.slow
 @given(FILTERS, FILTERS, TOPICS)
 @example("a/#", "a", "a")
 @example("#", "$x/#", "$x/a")
@@ -28,6 +29,7 @@ def test_what_covers_matches_all_that_the_other_matches(allowed: str, asked: str
         assert matches(allowed, topic)
 
 
+@pytest.mark.slow
 @given(FILTERS, TOPICS)
 def test_a_filter_covers_itself_and_each_topic_that_it_matches(one: str, topic: str) -> None:
     assert covers(one, one)

@@ -75,6 +75,7 @@ def test_any_packet_of_a_server_is_read_as_it_was_written(packet: Packet) -> Non
         assert decode(encode(less, V311), V311, of_server=True) == [less]
 
 
+@pytest.mark.slow
 @BOTH
 @EITHER
 @given(data=st.data())
@@ -233,6 +234,7 @@ def test_a_packet_too_large_is_refused_by_its_header_alone() -> None:
     assert found.value.reason == Reason.PACKET_TOO_LARGE
 
 
+@pytest.mark.slow
 def test_bytes_that_trickle_in_are_not_copied_again_and_again() -> None:
     """Quadratic copying of this packet would move 4 GB, in some seconds; here it is a megabyte or two."""
     sent = encode(Publish("a", bytes(90_000)), V5)

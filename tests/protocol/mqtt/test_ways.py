@@ -140,6 +140,7 @@ properties = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=100) | st.binary(max_size=20).map(MARK.__add__), names, st.booleans(), properties)
 def test_what_is_enclosed_comes_out(payload: bytes, path: str, retain: bool, found: Properties) -> None:
     one = Enclosed(payload, path, retain, found)
