@@ -84,7 +84,8 @@ setup: .venv/installed
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
 		|| { echo "Python's venv is missing: apt-get install python3-venv" >&2; exit 1; }
 	@echo "Installing Hushcast and what it runs with into .venv" >&2
-	@$(PYTHON) -m venv .venv
+	@# One that works stays with its Python: of two in one environment neither works.
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
 	@$(PIP) --editable '.[gateway,tui,watch]'
 	@touch $@
 

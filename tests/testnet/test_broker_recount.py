@@ -13,6 +13,8 @@ from hushcast_protocol.brokers.conditions import Condition, Otherwise
 
 EVENTS = 400
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -24,7 +26,6 @@ def found(traces: Path) -> Recount:
     return play(traces, EVENTS, seed=1)
 
 
-@pytest.mark.slow
 def test_no_filter_below_its_k_leaves_an_edge_broker_whoever_comes_and_goes(found: Recount) -> None:
     for condition in Condition:
         for way in get_args(Otherwise):
@@ -33,7 +34,6 @@ def test_no_filter_below_its_k_leaves_an_edge_broker_whoever_comes_and_goes(foun
     assert found.longest < 1.0
 
 
-@pytest.mark.slow
 def test_the_recount_sees_what_should_not_have_left(found: Recount, traces: Path) -> None:
     lines = [json.loads(line) for line in (traces / "edge-1.observations.jsonl").read_text().splitlines()]
     for line in lines:
