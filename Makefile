@@ -14,7 +14,7 @@ LANES := tor booted spark computed
 WAITING := $(BIN)/pytest --numprocesses 2 --dist loadfile
 PARALLEL := $(BIN)/pytest --numprocesses auto --dist worksteal
 # A quarter of the time of quick tests is waiting, for timeouts and for programs: room for one more worker.
-QUICK := $(BIN)/pytest --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal
+ONE_MORE := --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 1))
 
 .PHONY: help demo test quick check bench soak fuzz dist deb image format clean setup
 
@@ -42,7 +42,7 @@ test-computed:
 	nice -n 5 $(PARALLEL) -m "not ($(REAL))"
 
 quick: setup  ## the tests that take no Tor, Java, processes, containers or patience
-	$(QUICK) --durations 5 --durations-min 1 -m "not ($(REAL) or slow)"
+	$(PARALLEL) $(ONE_MORE) --durations 5 --durations-min 1 -m "not ($(REAL) or slow)"
 
 check: setup  ## style, types and formatting
 	$(BIN)/ruff check .

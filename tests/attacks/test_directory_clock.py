@@ -13,6 +13,8 @@ from hushcast_protocol.base.clocks import FOLLOWED_AFTER
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay.leases import Lease
 
+pytestmark = pytest.mark.slow
+
 LATER = [30, 87_600]  # epochs; those of an hour: a day and more, ten years and more
 
 
@@ -54,7 +56,6 @@ def leases_of(relay: Node) -> list[Lease]:
     return list(relay.daemon.overlay.relay.leases.book._leases.values())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("ahead", LATER)
 async def test_a_roster_signed_for_a_time_to_come_is_taken_by_nobody_and_taken_back(ahead: int) -> None:
     async with network_with_clocks_set(relays=6) as net:
@@ -74,7 +75,6 @@ async def test_a_roster_signed_for_a_time_to_come_is_taken_by_nobody_and_taken_b
         await works(net)
 
 
-@pytest.mark.slow
 async def test_daemons_live_on_while_only_rosters_for_a_time_to_come_are_there() -> None:
     """The directory is not mended: it never takes back what it signed."""
     async with network_with_clocks_set(relays=6) as net:
@@ -96,7 +96,6 @@ async def test_daemons_live_on_while_only_rosters_for_a_time_to_come_are_there()
             assert [lease.day for lease in leases_of(relay)].count(today) == 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("ahead", [*LATER, -30, -87_600])
 async def test_a_clock_that_jumps_signs_nothing_wrong(ahead: int) -> None:
     async with network_with_clocks_set(relays=6) as net:
@@ -110,7 +109,6 @@ async def test_a_clock_that_jumps_signs_nothing_wrong(ahead: int) -> None:
         await works(net)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("ahead", [30, 87_600])
 async def test_a_clock_that_stays_wrong_and_is_set_right_costs_some_rosters(ahead: int) -> None:
     """Without a Tor, which would have told; the daemons work on by the rosters that they hold."""
@@ -127,7 +125,6 @@ async def test_a_clock_that_stays_wrong_and_is_set_right_costs_some_rosters(ahea
         await works(net)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("wrong", [30, -30])
 async def test_a_directory_that_starts_with_a_wrong_clock_forks_nothing(wrong: int) -> None:
     """It is set right within minutes, as time services do after a start."""

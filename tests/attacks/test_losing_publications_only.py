@@ -18,6 +18,8 @@ from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import Message
 from hushcast_testnet.colluders import Colluders, Selecting
 
+pytestmark = pytest.mark.slow
+
 EPOCH = 1200
 
 
@@ -41,7 +43,6 @@ def count_drops(net: SmallNetwork) -> Counter[bytes]:
     return seen
 
 
-@pytest.mark.slow
 async def test_a_probe_enters_as_often_as_a_publication() -> None:
     async with small_network(relays=5, clients=1, epoch=EPOCH, probes_an_epoch=60.0) as net:
         await net.clients[0].listen()
@@ -54,7 +55,6 @@ async def test_a_probe_enters_as_often_as_a_publication() -> None:
         assert seen[publication.id] == 2
 
 
-@pytest.mark.slow
 async def test_colluders_that_lose_only_what_they_hold_twice_are_found() -> None:
     async with small_network(relays=12, clients=1, epoch=EPOCH, probes_an_epoch=120.0) as net:
         client = net.clients[0]

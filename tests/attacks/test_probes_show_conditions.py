@@ -21,6 +21,8 @@ from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.reports import decode_report
 from hushcast_protocol.content.topics import make_topic
 
+pytestmark = pytest.mark.slow
+
 FIRES = make_topic("fires", ["kind", "lat:-90..90:0.001", "lon:-180..180:0.001"])
 WHERE = 'lat in [60.1, 60.2], lon in [24.9, 24.95], kind = "arson at depot 7"'
 PLACE = {attribute.name: attribute for attribute in FIRES.attributes if isinstance(attribute, Number)}
@@ -55,7 +57,6 @@ def at(lat: str, lon: str) -> dict[str, str | int]:
     }
 
 
-@pytest.mark.slow
 async def test_probes_show_the_entry_condition_and_no_other() -> None:
     async with small_network(relays=3, clients=1, epoch=EPOCH, probes_an_epoch=120.0) as net:
         victim = net.clients[0]
@@ -76,7 +77,6 @@ async def test_probes_show_the_entry_condition_and_no_other() -> None:
         assert victim.count("messages_delivered") == 0
 
 
-@pytest.mark.slow
 async def test_reports_show_the_entry_condition_and_no_other() -> None:
     """They name what came to the mailbox, wanted or not: only that which let it in is the same in all."""
     async with small_network(relays=3, clients=1, epoch=2 * EPOCH, probes_an_epoch=240.0) as net:

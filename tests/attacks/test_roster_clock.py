@@ -22,6 +22,8 @@ from hushcast_protocol.base.standing import UNSEAT_AFTER
 from hushcast_protocol.content.topics import parse_topic
 from hushcast_protocol.overlay.leases import lease_id, lease_word
 
+pytestmark = pytest.mark.slow
+
 EPOCH = 1200
 PERIOD = UNSEAT_AFTER + 1  # epochs: listed in one, then gone for long enough to lose its seats
 KEPT_BACK = 0.6  # epochs that the directory lets the unlucky wait
@@ -120,7 +122,6 @@ async def played(clients: int, rounds: int, seed: int = 1) -> Seated:
             return await watch(net, relay, rounds)
 
 
-@pytest.mark.slow
 async def test_who_got_the_roster_late_acts_when_the_others_do() -> None:
     seated = await played(clients=2, rounds=5)
     assert len(seated) == 4
@@ -130,7 +131,6 @@ async def test_who_got_the_roster_late_acts_when_the_others_do() -> None:
     assert all(lead + first <= moment <= lead + last + 0.05 for moment in moments)
 
 
-@pytest.mark.slow
 async def test_companions_act_no_more_alike_than_others() -> None:
     """Ten subscriptions of five daemons in each of two networks: linked, 0.
 

@@ -24,6 +24,8 @@ from hushcast_protocol.overlay.tree import (
     strain,
 )
 
+pytestmark = pytest.mark.slow
+
 RELAYS = 24
 TOPICS = [parse_topic(f"topic {number}") for number in range(3)]
 
@@ -61,7 +63,6 @@ async def subscribed(net: SmallNetwork) -> list[Tree]:
     return trees(net)
 
 
-@pytest.mark.slow
 async def test_one_short_roster_changes_no_tree() -> None:
     async with small_network(relays=RELAYS, clients=3) as net:
         mole = net.relays[5]
@@ -84,7 +85,6 @@ async def test_one_short_roster_changes_no_tree() -> None:
         assert net.count("roster_mismatches") == 0
 
 
-@pytest.mark.slow
 async def test_a_restart_forgets_no_roster_that_is_held() -> None:
     async with small_network(relays=RELAYS, clients=3) as net:
         directory = Directory(net, net.relays[5])
@@ -100,7 +100,6 @@ async def test_a_restart_forgets_no_roster_that_is_held() -> None:
         assert trees(net) == before
 
 
-@pytest.mark.slow
 async def test_short_rosters_for_long_take_hold_slowly_and_heal_by_themselves() -> None:
     """What the directory says for long is believed; when it is honest again, trees become as planned."""
     async with small_network(relays=RELAYS, clients=3) as net:
@@ -131,7 +130,6 @@ async def test_short_rosters_for_long_take_hold_slowly_and_heal_by_themselves() 
             assert await ear.hears(1) == [b"x"]
 
 
-@pytest.mark.slow
 async def test_a_tree_broken_before_is_drawn_anew() -> None:
     """As a daemon of before finds its trees that were all put under one relay."""
     async with small_network(relays=RELAYS, clients=1) as net:

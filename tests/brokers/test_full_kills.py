@@ -15,6 +15,8 @@ from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Topic
 
+pytestmark = pytest.mark.slow
+
 
 class Said:
     """What one node says on two topics, and who listens."""
@@ -44,7 +46,6 @@ class Said:
             assert len(ear.payloads) == len(set(ear.payloads)), "once each"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "profile"), [(1, "full/3"), (2, "full/3"), (1, "full/3/apart")])
 async def test_what_has_a_receipt_arrives_whoever_is_killed(seed: int, profile: str) -> None:
     rng = Random(seed)
@@ -65,7 +66,6 @@ async def test_what_has_a_receipt_arrives_whoever_is_killed(seed: int, profile: 
         assert network.count("messages_over_share") + network.count("messages_expired") == 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("profile", ["full/2/apart", "full/3/apart", "full/3"])
 async def test_nor_is_anything_lost_as_brokers_find_other_parents(profile: str) -> None:
     rng = Random(profile)

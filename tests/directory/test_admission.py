@@ -19,6 +19,8 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_runtime.store import MemoryStore
 
+pytestmark = pytest.mark.slow
+
 BITS = 3
 
 
@@ -41,7 +43,6 @@ def work_of(made: AuthorityBench, number: int, at: Directory) -> Work:
     return found
 
 
-@pytest.mark.slow
 async def test_newcomers_show_work_and_wait_for_their_day() -> None:
     """Three at the beginning, who are asked for no work at once; two newcomers, and one seat a day."""
     async with authority_bench(1, 1, admission=Admission(1, 0, False, BITS)) as made:
@@ -83,7 +84,6 @@ def signed(seed: Seed, now: int) -> Signed:
     return sign_descriptor(seed, Descriptor(NETWORK.id, key, address, parcel, now, now + 180, 0))
 
 
-@pytest.mark.slow
 async def test_a_flood_of_names_stays_under_its_cap_and_moves_no_seat(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

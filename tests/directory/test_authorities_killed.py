@@ -12,10 +12,11 @@ import trio
 from authority_bench import authority_bench
 from directory_bench import EPOCH
 
+pytestmark = pytest.mark.slow
+
 MOMENTS = int(os.environ.get("MOMENTS", "10"))
 
 
-@pytest.mark.slow
 async def test_any_two_of_five_are_killed_at_any_moment() -> None:
     async with authority_bench(seed=5) as made:
         await made.until(made.epoch + 2.2)
@@ -41,7 +42,6 @@ async def test_any_two_of_five_are_killed_at_any_moment() -> None:
             assert len(made.directories[0].listing.seats) == 3
 
 
-@pytest.mark.slow
 async def test_three_killed_end_heads_until_they_are_back() -> None:
     async with authority_bench(seed=6) as made:
         await made.until(made.epoch + 2.2)

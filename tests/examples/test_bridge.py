@@ -15,6 +15,8 @@ import pytest
 import trio
 from example_runs import Place
 
+pytestmark = pytest.mark.slow
+
 
 class Hook:
     """A web hook that answers as it was told, and 204 when it was not told otherwise."""
@@ -66,7 +68,6 @@ def listening() -> Iterator[Hook]:
             serving.join()
 
 
-@pytest.mark.slow
 async def test_a_hook_that_fails_at_first_gets_all_in_order(place: Place) -> None:
     await place.start()
     for number in range(3):
@@ -87,7 +88,6 @@ async def test_a_hook_that_fails_at_first_gets_all_in_order(place: Place) -> Non
         assert await bridge.end(signal.SIGINT) == 0
 
 
-@pytest.mark.slow
 async def test_nothing_is_lost_when_bridge_or_daemon_dies(place: Place) -> None:
     await place.start()
     with listening() as hook:

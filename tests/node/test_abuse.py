@@ -21,6 +21,8 @@ from hushcast_protocol.overlay.parcels import Parcel, seal_parcel
 from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_runtime.transports.base import TransportError
 
+pytestmark = pytest.mark.slow
+
 EPOCH = 2 * 3600  # seconds
 CLIQUE = 20
 MEMORY = 96 * 1024 * 1024  # bytes that a whole network of forty daemons may grow by under attack
@@ -115,7 +117,6 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
-@pytest.mark.slow
 async def test_honest_messages_arrive_and_all_stays_bounded_under_attack() -> None:
     async with small_network(relays=40, clients=4, origins=1, epoch=EPOCH) as net:
         *subscribers, publisher = net.clients
@@ -148,7 +149,6 @@ async def test_honest_messages_arrive_and_all_stays_bounded_under_attack() -> No
         assert net.count("internal_errors") == 0
 
 
-@pytest.mark.slow
 async def test_a_victim_is_left_alone_after_a_few_messages() -> None:
     async with small_network(relays=6, clients=2, origins=1, epoch=EPOCH) as net:
         publisher = net.clients[1]

@@ -12,6 +12,8 @@ from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import parse_topic
 from hushcast_protocol.overlay.forwarding import Decision, Outcome
 
+pytestmark = pytest.mark.slow
+
 EPOCH = 1200  # seconds
 MANY = {"probes_an_epoch": 60.0, "origins": 1, "epoch": EPOCH}
 
@@ -31,7 +33,6 @@ def make_it_lose(relay: Node) -> None:
     relay.daemon.overlay.relay.forwarding._router = Loses()  # type: ignore[assignment]
 
 
-@pytest.mark.slow
 async def test_all_probes_of_a_sound_network_arrive() -> None:
     async with small_network(relays=8, clients=1, **MANY) as net:
         await net.clients[0].listen()
@@ -43,7 +44,6 @@ async def test_all_probes_of_a_sound_network_arrive() -> None:
         assert told["low"] > 0.85
 
 
-@pytest.mark.slow
 async def test_a_relay_that_loses_messages_is_found_and_loses_its_seat() -> None:
     async with small_network(relays=12, clients=2, **MANY) as net:
         ear = await net.clients[0].listen()
@@ -60,7 +60,6 @@ async def test_a_relay_that_loses_messages_is_found_and_loses_its_seat() -> None
         await ear.hears(len(others))
 
 
-@pytest.mark.slow
 async def test_probes_are_not_shown_and_show_nothing_outside() -> None:
     """Same tokens, same size, same seal: an origin cannot tell a probe from a publication."""
     topic = parse_topic("fires")
@@ -86,7 +85,6 @@ async def test_probes_are_not_shown_and_show_nothing_outside() -> None:
         assert len({message.trail for message in seen}) == 1
 
 
-@pytest.mark.slow
 async def test_a_subscriber_learns_what_another_one_got_and_it_did_not() -> None:
     async with small_network(relays=6, clients=3, **MANY) as net:
         whole, torn, publisher = net.clients
@@ -111,7 +109,6 @@ async def test_a_subscriber_learns_what_another_one_got_and_it_did_not() -> None
         assert whole.count("gaps_found") == 0
 
 
-@pytest.mark.slow
 async def test_who_comes_later_misses_nothing_of_before() -> None:
     async with small_network(relays=6, clients=3, **MANY) as net:
         first, late, publisher = net.clients
@@ -123,7 +120,6 @@ async def test_who_comes_later_misses_nothing_of_before() -> None:
         assert late.count("gaps_found") == 0
 
 
-@pytest.mark.slow
 async def test_messages_of_a_day_that_is_over_are_no_gaps() -> None:
     """Their ids are forgotten half an epoch after it; others may still tell of them."""
     async with small_network(relays=6, clients=3, probes_an_epoch=10.0) as net:

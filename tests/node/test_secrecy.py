@@ -13,6 +13,8 @@ from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import write_link
 from hushcast_runtime.store import MemoryStore
 
+pytestmark = pytest.mark.slow
+
 
 def records(node: Node) -> list[bytes]:
     """Everything that a daemon keeps, one entry a record."""
@@ -66,7 +68,6 @@ async def run_a_while(net: SmallNetwork, *owners: Node) -> None:
         await ear.hears(6)
 
 
-@pytest.mark.slow
 async def test_only_top_relays_know_a_mailbox() -> None:
     async with small_network(relays=8, clients=2) as net:
         owner = net.clients[0]
@@ -85,7 +86,6 @@ async def test_only_top_relays_know_a_mailbox() -> None:
             assert not holds_any(directory, mailbox_marks(held))
 
 
-@pytest.mark.slow
 async def test_what_only_the_subscriber_knows_is_nowhere_else() -> None:
     async with small_network(relays=6, clients=2) as net:
         owner = net.clients[0]
@@ -105,7 +105,6 @@ async def test_what_only_the_subscriber_knows_is_nowhere_else() -> None:
             assert not holds_any(everything(relay), secrets)
 
 
-@pytest.mark.slow
 async def test_nothing_ties_a_mailbox_to_a_relay_that_owns_it() -> None:
     """The owner is a relay itself. Of all records of others that name the mailbox, none names the owner."""
     async with small_network(relays=6, clients=1) as net:
@@ -132,7 +131,6 @@ async def test_nothing_ties_a_mailbox_to_a_relay_that_owns_it() -> None:
             assert kinds <= {b"lease", b"roster", b"spool", b"installation"}
 
 
-@pytest.mark.slow
 async def test_mailboxes_of_one_owner_share_nothing_at_relays() -> None:
     async with small_network(relays=6, clients=2) as net:
         await run_a_while(net, net.clients[0])
@@ -142,7 +140,6 @@ async def test_mailboxes_of_one_owner_share_nothing_at_relays() -> None:
                 assert not (holds_any(record, one) and holds_any(record, two))
 
 
-@pytest.mark.slow
 async def test_traces_of_what_relays_saw_do_not_tie_a_mailbox_to_its_owner(tmp_path: Path) -> None:
     async with small_network(relays=6, clients=2, traces=tmp_path / "traces") as net:
         owners = net.relays[0], net.clients[0]
@@ -168,7 +165,6 @@ async def test_traces_of_what_relays_saw_do_not_tie_a_mailbox_to_its_owner(tmp_p
                         assert name not in line
 
 
-@pytest.mark.slow
 async def test_nothing_is_left_at_relays_once_a_subscription_has_lapsed() -> None:
     async with small_network(relays=4, clients=2) as net:
         owner = net.clients[0]

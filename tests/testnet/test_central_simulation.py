@@ -12,6 +12,8 @@ from hushcast_testnet.faults import Faults
 from hushcast_testnet.scenario import THIS_MACHINE, Result, Scenario
 from hushcast_testnet.simulation import simulate
 
+pytestmark = pytest.mark.slow
+
 SMALL = Scenario(nodes=8, subscribers=4, publications=12, topics=2, carrier="central")
 
 
@@ -19,7 +21,6 @@ def line(result: Result) -> dict[str, float]:
     return {name: value for name, value in result.as_dict().items() if name not in THIS_MACHINE}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("profile", ["hardened", "paper"])
 def test_everybody_gets_everything_once_and_the_same_seed_gives_the_same(profile: str) -> None:
     result = simulate(replace(SMALL, profile=profile))
@@ -30,14 +31,12 @@ def test_everybody_gets_everything_once_and_the_same_seed_gives_the_same(profile
     assert line(result) == line(simulate(replace(SMALL, profile=profile)))
 
 
-@pytest.mark.slow
 def test_more_proxies_share_the_work() -> None:
     result = simulate(replace(SMALL, proxies=5))
     assert result.delivered == result.pairs
     assert result.duplicates == 0
 
 
-@pytest.mark.slow
 def test_nothing_is_lost_where_server_and_proxies_are_killed_at_once() -> None:
     result = simulate(replace(SMALL, faults=Faults(kill=0.25)))
     assert result.delivered == result.pairs
@@ -45,7 +44,6 @@ def test_nothing_is_lost_where_server_and_proxies_are_killed_at_once() -> None:
     assert result.repaired["pairs"] == result.repaired["delivered"] == 4 * 6
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("profile", ["hardened", "paper"])
 def test_nothing_is_lost_where_all_come_and_go(profile: str) -> None:
     faults = Faults(churn=0.05)
@@ -54,7 +52,6 @@ def test_nothing_is_lost_where_all_come_and_go(profile: str) -> None:
     assert result.duplicates == 0
 
 
-@pytest.mark.slow
 def test_traces_keep_what_server_and_proxies_saw_apart_from_the_truth(tmp_path: Path) -> None:
     simulate(replace(SMALL, traces=tmp_path))
     seen = {

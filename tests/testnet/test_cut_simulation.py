@@ -8,10 +8,11 @@ from hushcast_testnet.faults import Faults
 from hushcast_testnet.scenario import Scenario
 from hushcast_testnet.simulation import simulate
 
+pytestmark = pytest.mark.slow
+
 AN_EPOCH = 1 / 60  # of churn, which is given a minute
 
 
-@pytest.mark.slow
 def test_three_directories_cut_a_network_and_all_is_delivered() -> None:
     scenario = Scenario(
         nodes=30, subscribers=3, publications=20, topics=3, depth=2, authorities=3, shard_size=10
@@ -26,7 +27,6 @@ def test_three_directories_cut_a_network_and_all_is_delivered() -> None:
     assert costs["bytes_fetched"]["client"]["least"] > 0
 
 
-@pytest.mark.slow
 def test_directories_that_never_cut_list_all_relays() -> None:
     result = simulate(
         Scenario(nodes=30, subscribers=2, publications=10, topics=2, authorities=1, shard_size=0)
@@ -36,7 +36,6 @@ def test_directories_that_never_cut_list_all_relays() -> None:
     assert result.costs["leases"] == {"least": 4, "mean": 4.0, "most": 4}
 
 
-@pytest.mark.slow
 def test_over_a_change_of_day_with_relays_that_come_and_go_nothing_is_lost_or_twice() -> None:
     result = simulate(
         Scenario(

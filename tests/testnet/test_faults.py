@@ -10,10 +10,11 @@ from hushcast_testnet import simulation
 from hushcast_testnet.faults import Faults
 from hushcast_testnet.simulation import Result, Scenario, simulate
 
+pytestmark = pytest.mark.slow
+
 SMALL = Scenario(nodes=30, subscribers=3, publications=40)
 
 
-@pytest.mark.slow
 def test_small_networks_lose_nothing_to_relays_that_die_or_come_and_go() -> None:
     for faults, minutes in ((Faults(kill=0.1), None), (Faults(churn=0.03), 30)):
         result = simulate(Scenario(30, 3, 40, faults=faults, minutes=minutes, origins=2))
@@ -22,7 +23,6 @@ def test_small_networks_lose_nothing_to_relays_that_die_or_come_and_go() -> None
         assert result.receipts >= 38  # a publisher may be killed before it has heard from a relay
 
 
-@pytest.mark.slow
 def test_without_faults_nothing_is_said_to_be_repaired() -> None:
     result = simulate(SMALL)
     assert result.repaired == {"pairs": 0, "delivered": 0}
@@ -30,7 +30,6 @@ def test_without_faults_nothing_is_said_to_be_repaired() -> None:
     assert result.lost_with_receipt == result.gaps_reported == 0
 
 
-@pytest.mark.slow
 def test_a_tenth_of_the_relays_killed_at_once() -> None:
     result = simulate(Scenario(nodes=100, subscribers=10, publications=50, faults=Faults(kill=0.1)))
     assert result.receipts == 50
@@ -40,7 +39,6 @@ def test_a_tenth_of_the_relays_killed_at_once() -> None:
     assert result.transmissions <= 1.2 * result.ideal
 
 
-@pytest.mark.slow
 def test_an_hour_in_which_one_relay_in_a_hundred_goes_each_minute() -> None:
     scenario = Scenario(nodes=40, subscribers=10, publications=120, faults=Faults(churn=0.01), minutes=60)
     result = simulate(scenario)
@@ -49,7 +47,6 @@ def test_an_hour_in_which_one_relay_in_a_hundred_goes_each_minute() -> None:
     assert result.duplicates == 0
 
 
-@pytest.mark.slow
 def test_relays_that_lose_messages_are_found_and_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """Coverage says what is true, names who loses messages, and what it names loses nothing any more."""
     seen: list[dict[str, Any]] = []
@@ -86,7 +83,6 @@ def test_relays_that_lose_messages_are_found_and_passed_over(monkeypatch: pytest
     assert result.repaired["delivered"] >= 0.985 * result.repaired["pairs"]
 
 
-@pytest.mark.slow
 def test_relays_that_choose_what_they_lose_are_found() -> None:
     faults = Faults(droppers=0.2, select=True)
     results = []

@@ -11,6 +11,8 @@ import pytest
 from hushcast_testnet.scenario import THIS_MACHINE
 from hushcast_testnet.simulation import Result, Scenario, simulate
 
+pytestmark = pytest.mark.slow
+
 SMALL = Scenario(nodes=20, subscribers=4, publications=12, topics=2)
 
 MODEL = 23_750
@@ -37,7 +39,6 @@ def line(result: Result) -> dict[str, float]:
     return {name: value for name, value in fields.items() if name not in THIS_MACHINE}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("profile", ["hardened", "paper"])
 def test_the_same_seed_gives_the_same_line_and_another_another(profile: str) -> None:
     scenario = replace(SMALL, profile=profile)
@@ -46,7 +47,6 @@ def test_the_same_seed_gives_the_same_line_and_another_another(profile: str) -> 
     assert one != other
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("profile", ["hardened", "paper"])
 @pytest.mark.parametrize("depth", [1, 2, 4])
 def test_everybody_gets_everything_once(profile: str, depth: int) -> None:
@@ -56,7 +56,6 @@ def test_everybody_gets_everything_once(profile: str, depth: int) -> None:
     assert result.duplicates == 0
 
 
-@pytest.mark.slow
 def test_a_second_origin_costs_at_most_twice_and_shows_nothing_twice() -> None:
     one, two = simulate(SMALL), simulate(replace(SMALL, origins=2))
     assert two.delivered == two.pairs
@@ -64,7 +63,6 @@ def test_a_second_origin_costs_at_most_twice_and_shows_nothing_twice() -> None:
     assert one.transmissions < two.transmissions <= 2.2 * one.transmissions
 
 
-@pytest.mark.slow
 def test_hardened_100_relays_20_subscribers_100_publications() -> None:
     result = simulate(Scenario(nodes=100, subscribers=20, publications=100, depth=3))
     assert result.pairs == 2000
@@ -73,7 +71,6 @@ def test_hardened_100_relays_20_subscribers_100_publications() -> None:
     assert result.transmissions <= 1.1 * result.ideal
 
 
-@pytest.mark.slow
 def test_as_published_relays_flood_as_predicted() -> None:
     assert flood(500, 50) == pytest.approx(MODEL, rel=0.005)
     result = simulate(Scenario(nodes=200, subscribers=20, publications=3, depth=3, profile="paper"))
@@ -81,7 +78,6 @@ def test_as_published_relays_flood_as_predicted() -> None:
     assert result.transmissions / 3 == pytest.approx(flood(200, 20), rel=0.05)
 
 
-@pytest.mark.slow
 def test_traces_keep_what_daemons_saw_apart_from_the_truth(tmp_path: Path) -> None:
     simulate(replace(SMALL, traces=tmp_path / "traces"))
     seen, known = (
