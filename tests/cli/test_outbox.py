@@ -8,7 +8,7 @@ import time
 import pytest
 import trio
 from fake_daemon import REFUSAL, FakeDaemon
-from running import Running, hushcast
+from running import ENOUGH, Running, hushcast
 
 from hushcast_local import outbox
 
@@ -58,14 +58,15 @@ async def test_without_a_receipt_it_fails_and_says_where_the_message_is(daemon: 
     assert [held["id"] for held in daemon.service.outbox()] == [queued["id"]]
 
 
+@pytest.mark.slow
 async def test_timeout_says_where_the_message_is(daemon: FakeDaemon) -> None:
     daemon.network.receipts = trio.Event()
-    publish = ("publish", "t", "x", "--timeout", "0.5", "--socket", daemon.socket)
+    publish = ("publish", "t", "x", "--timeout", ENOUGH, "--socket", daemon.socket)
     outcome = await hushcast(*publish, "--json")
     (queued,) = outcome.objects
     assert (outcome.code, queued["receipt"]) == (124, "queued")
     assert outcome.error == (
-        f"0.5 seconds have passed: the message {queued['id']} {STAYS}, so do not publish it again"
+        f"{ENOUGH} seconds have passed: the message {queued['id']} {STAYS}, so do not publish it again"
     )
     people = await hushcast(*publish)
     assert (people.code, people.stdout) == (124, b"")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import trio
 from fake_daemon import REFUSAL, FakeDaemon
-from running import COMMAND, WITHIN, hushcast
+from running import COMMAND, ENOUGH, WITHIN, hushcast
 
 from hushcast_protocol.content.messages import MAX_PAYLOAD
 
@@ -192,10 +192,11 @@ async def test_lines_that_wait_in_the_outbox_are_told_when_it_ends_early(
     assert receipts.count("queued") >= 2, "of the last one the program need not have heard"
 
 
+@pytest.mark.slow
 async def test_a_timeout_says_how_many_lines_stay(daemon: FakeDaemon) -> None:
     daemon.network.receipts = trio.Event()
     outcome = await hushcast(
-        *("publish", "t", "--lines", "--timeout", "0.5", "--socket", daemon.socket), stdin=b"one\ntwo\n"
+        *("publish", "t", "--lines", "--timeout", ENOUGH, "--socket", daemon.socket), stdin=b"one\ntwo\n"
     )
     assert outcome.code == 124
     assert "2 messages stay in the outbox, so do not publish them again" in outcome.error

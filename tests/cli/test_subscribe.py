@@ -9,7 +9,7 @@ import subprocess
 import pytest
 import trio
 from fake_daemon import NODES, REFUSAL, FakeDaemon
-from running import COMMAND, WITHIN, Running, Terminal, environment, hushcast
+from running import COMMAND, ENOUGH, WITHIN, Running, Terminal, environment, hushcast
 
 HOSTILE = "\x1b]0;owned\x07\x9b2J\rnew\N{RIGHT-TO-LEFT OVERRIDE}line\nnext"
 
@@ -85,12 +85,13 @@ async def test_payloads_cannot_drive_a_terminal(daemon: FakeDaemon, arguments: l
         assert "\\x1b]0;owned\\x07\\x9b2J\\rnew\\u202eline\nnext\n" in seen
 
 
+@pytest.mark.slow
 async def test_timeout(daemon: FakeDaemon) -> None:
     await daemon.put("t", b"early")
-    command = ("--json", "--socket", daemon.socket, "subscribe", "t", "--count", "2", "--timeout", "1")
+    command = ("--json", "--socket", daemon.socket, "subscribe", "t", "--count", "2", "--timeout", ENOUGH)
     outcome = await hushcast(*command)
     assert outcome.code == 124
-    assert "1 second has passed" in outcome.error
+    assert f"{ENOUGH} seconds have passed" in outcome.error
     assert [event["event"] for event in outcome.objects] == ["subscribed", "message"]
     assert daemon.service.shown == [1]
 

@@ -29,10 +29,17 @@ async def until_there(path: Path) -> None:
             await trio.sleep(0.01)
 
 
+async def reached(path: Path) -> trio.SocketStream:
+    while True:
+        # On a busy machine a door is seen before it listens.
+        with suppress(ConnectionRefusedError):
+            return await trio.open_unix_socket(path)
+        await trio.sleep(0.01)
+
+
 async def answered(path: Path, within: float = 30) -> bool:
-    # Refused is no answer, too: on a busy machine a door is seen before it listens.
-    with trio.move_on_after(within), suppress(trio.BrokenResourceError, ConnectionRefusedError):
-        async with await trio.open_unix_socket(path) as stream:
+    with trio.move_on_after(within), suppress(trio.BrokenResourceError):
+        async with await reached(path) as stream:
             await stream.send_all(b"x")
             return bool(await stream.receive_some(1) == b"x")
     return False
