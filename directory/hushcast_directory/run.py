@@ -71,6 +71,7 @@ class _Directory(Process):
 
     def apply(self, fresh: DirectorySettings) -> None:
         """Take other lists of relays and what is voted for; `UsageError`, which changes nothing."""
+        fresh = self._own.beside_live(fresh)
         names, expelled = _names(fresh), _expelled_file(fresh)
         left_out = _left_out(expelled)
         sitting = None if self._seed is None else _sitting(fresh, self._key)

@@ -162,18 +162,18 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
     daemon: DaemonSection = DaemonSection()
     gateway: NetworkTopicsSection = NetworkTopicsSection()
 
-    def beside_live(self, began: GatewaySettings) -> GatewaySettings:
-        """Return these settings with all that a running gateway applies as it was when it began."""
-        keys = {alias.name: alias.keys for alias in began.gateway.alias}
+    def beside_live(self, others: GatewaySettings) -> GatewaySettings:
+        """Return these settings, but all that a running gateway applies as others have it."""
+        keys = {alias.name: alias.keys for alias in others.gateway.alias}
         aliases = tuple(
             replace(alias, keys=keys[alias.name]) if alias.keys and keys.get(alias.name) else alias
             for alias in self.gateway.alias
         )
         purposes = self.purposes
-        if purposes is not None and began.purposes is not None:
-            purposes = replace(began.purposes, mode=purposes.mode, store=purposes.store)
+        if purposes is not None and others.purposes is not None:
+            purposes = replace(others.purposes, mode=purposes.mode, store=purposes.store)
         fresh = replace(self, purposes=purposes, gateway=replace(self.gateway, alias=aliases))
-        return super(GatewaySettings, fresh).beside_live(began)
+        return super(GatewaySettings, fresh).beside_live(others)
 
     def state_path(self) -> Path:
         """Return the state directory."""

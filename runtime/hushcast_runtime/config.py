@@ -140,9 +140,9 @@ class ProcessSettings(Section, frozen=True, kw_only=True):
     live: ClassVar[frozenset[str]] = frozenset({"log"})
     """The keys at the top that a running process applies when it reads its configuration again."""
 
-    def beside_live(self: SettingsT, began: SettingsT) -> SettingsT:
-        """Return these settings with all that a running process applies as it was when it began."""
-        return msgspec.structs.replace(self, **{key: getattr(began, key) for key in self.live})
+    def beside_live(self: SettingsT, others: SettingsT) -> SettingsT:
+        """Return these settings, but all that a running process applies as others of the kind have it."""
+        return msgspec.structs.replace(self, **{key: getattr(others, key) for key in self.live})
 
     def state_path(self) -> Path:
         """Return the state directory."""

@@ -30,8 +30,14 @@ def members(*seeds: Seed) -> str:
     )
 
 
-def configured(state: Path, now: tuple[Seed, ...], following: tuple[Seed, ...] = ()) -> DirectorySettings:
-    text = f'state = "{state}"\n[network]\nname = "n"\n'
+def configured(
+    state: Path,
+    now: tuple[Seed, ...],
+    following: tuple[Seed, ...] = (),
+    first: int = 1,
+    profile: str = "hardened",
+) -> DirectorySettings:
+    text = f'state = "{state}"\nfirst_roster = {first}\n[network]\nname = "n"\nprofile = "{profile}"\n'
     text += f"[authorities]\nquorum = 2\nmembers = [{members(*now)}]\n"
     if following:
         text += f"[authorities.next]\nquorum = 3\nmembers = [{members(*following)}]\n"
@@ -67,3 +73,20 @@ async def test_a_set_without_the_directory_is_refused_while_it_starts(tmp_path: 
     sitting = directory.agreeing._sitting
     assert isinstance(sitting, Sitting)
     assert own.public() in sitting.authorities.keys
+
+
+async def test_what_takes_a_restart_is_not_taken_with_what_does_not(tmp_path: Path) -> None:
+    """The log says that it takes a restart: what the doctor tells and what is done then stay one."""
+    own = load_seed(tmp_path / KEY_FILES[0], simulated_environment("key", BEGIN).randomness)
+    now = (own, *OTHERS[:2])
+    process = _Directory(configured(tmp_path, now, first=10))
+    process._prepare()
+    directory = process._make(around())
+    before = directory.agreeing._sitting
+    process.apply(configured(tmp_path, now, (own, *OTHERS), first=5, profile="paper"))
+    after = directory.agreeing._sitting
+    assert isinstance(before, Sitting)
+    assert isinstance(after, Sitting)
+    assert after.following is not None
+    assert (after.first, after.authorities) == (10, before.authorities)
+    assert after.following.shard_size == before.authorities.shard_size > 0
