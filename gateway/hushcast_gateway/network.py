@@ -253,7 +253,8 @@ class Network:
         keyed, purposes = self._keys_of(way), self._purposes
         if keyed is None:
             use = "" if way.is_open else self._uses.get(way.name, "")
-            may_go = purposes is None or purposes.may_leave(topic, enclosed.properties, use)
+            topics = {topic, *self.topics(topic)}
+            may_go = purposes is None or purposes.may_leave(topics, enclosed.properties, use)
             return Made(content) if may_go else Reason.NOT_AUTHORIZED
         assert purposes is not None, "a configuration with keys has purposes"
         clauses, strict = purposes.clauses(self.topics(topic), enclosed.properties), purposes.strict

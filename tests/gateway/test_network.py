@@ -72,10 +72,13 @@ async def test_a_map_carries_topics_that_cannot_be_changed(tmp_path: Path) -> No
         assert ((await automation.message()).topic, automation) == ("zigbee2mqtt/lamp", automation)
 
 
+@pytest.mark.parametrize("name", ["cars/7", "hush/home/cars/7"])
+@pytest.mark.parametrize("reserved", ["cars/HASH", "hush/home/cars/HASH"])
 @pytest.mark.parametrize(("purpose", "told"), [(None, 0x87), ("marketing", 0x87), ("operations", 0)])
 async def test_what_is_reserved_travels_for_the_aliass_purpose_alone(
-    tmp_path: Path, purpose: str | None, told: int
+    tmp_path: Path, purpose: str | None, told: int, reserved: str, name: str
 ) -> None:
+    """Whichever of its two names is reserved, and whichever it is published to."""
     section = PurposesSection()
     async with houses(tmp_path, {"cars/#": "home"}, purposes=section, purpose=purpose) as (
         _,
@@ -85,8 +88,8 @@ async def test_what_is_reserved_travels_for_the_aliass_purpose_alone(
     ):
         reader = await listening(two, second, "hush/home/#")
         writer = await first.connect("writer")
-        await acknowledged(writer, Publish("!RESERVE/cars/HASH{operations}", b"", 1, packet_id=1))
-        assert await acknowledged(writer, Publish("cars/7", b"1", 1, packet_id=2)) == told
+        await acknowledged(writer, Publish(f"!RESERVE/{reserved}{{operations}}", b"", 1, packet_id=1))
+        assert await acknowledged(writer, Publish(name, b"1", 1, packet_id=2)) == told
         assert await acknowledged(writer, Publish("hush/home/weather", b"2", 1, packet_id=3)) == 0
         assert (await reader.message()).payload == (b"2" if told else b"1")
 

@@ -250,14 +250,13 @@ class Purposes:
             return None
         return frozenset(one for one in (*found, *(each for at in topics for each in covering(at))) if one)
 
-    def may_leave(self, topic: str, properties: Properties, use: str) -> bool:
-        """Tell whether a message may go beyond, to readers who use it for this; for anything if empty."""
+    def may_leave(self, topics: Iterable[str], properties: Properties, use: str) -> bool:
+        """Tell whether a message of these topics may go to readers who use it so; for anything if empty."""
+        clauses = self.clauses(topics, properties)
         try:
-            terms = self._terms(topic, properties)
-            clauses = self.kept.reservations.covering(topic)
-            found = [*clauses, *([terms] if terms is not None else [])]
-            return decide(found, Purpose(use) if use else None, self._section.strict).allowed
-        except (Unreadable, UsageError):
+            purpose = Purpose(use) if use else None
+            return clauses is not None and decide(clauses, purpose, self._section.strict).allowed
+        except UsageError:
             return False
 
     def subscribed(self, session: Session, granted: Granted) -> None:
