@@ -65,9 +65,10 @@ def is_sealed(data: bytes) -> bool:
 class Sealer:
     """A writer: seals by the public keys of one vocabulary.
 
-    Its one-time key lasts for a day (UTC): then it is forgotten, and with it all that could open what was
-    sealed. Until then it ties the day's messages together for whoever can open the topic's seal, and whoever
-    takes it opens those of that day; with `each_message` neither is so, and each element costs an agreement.
+    Its one-time key lasts for a day (UTC): the next message forgets it, and with it all that could open what
+    was sealed. Until then it ties the day's messages together for whoever can open the topic's seal, and
+    whoever takes it opens those of that day; with `each_message` neither is so, for it is forgotten with its
+    message, and each element costs an agreement.
     """
 
     def __init__(self, issued: Issued, randomness: Randomness, each_message: bool = False) -> None:
@@ -75,7 +76,7 @@ class Sealer:
         self._randomness = randomness
         self._each_message = each_message
         self._day = -1
-        self._own = AgreementKey.draw(randomness)
+        self._own: AgreementKey | None = None
         self._shared: dict[bytes, bytes] = {}  # by an element's public key: two for each purpose at most
 
     def seal(self, elements: Iterable[Element], content: bytes, now: float) -> bytes:
@@ -86,11 +87,11 @@ class Sealer:
         for that moment, `AuthenticationError` where one of its keys is none.
         """
         self._issued.check_time(now)
-        self._renew(int(now // _DAY))
+        own = self._key_of(int(now // _DAY))
         epoch = epoch_of(now)
         key, nonce = self._randomness(_KEY), self._randomness(_NONCE)
         slots = [
-            _masked(self._secret(self._issued.public(element, epoch)), nonce, bytes(_TAG) + key)
+            _masked(self._secret(own, self._issued.public(element, epoch)), nonce, bytes(_TAG) + key)
             for element in elements
         ]
         count = _slots(len(slots))
@@ -99,25 +100,33 @@ class Sealer:
             (
                 MARK,
                 epoch.to_bytes(_EPOCH, "big"),
-                self._own.public(),
+                own.public(),
                 nonce,
                 count.to_bytes(_COUNT, "big"),
                 *sorted(slots),
             )
         )
-        return header + aead_seal(content, header, nonce, key)
+        sealed = header + aead_seal(content, header, nonce, key)
+        if self._each_message:
+            self._forget()
+        return sealed
 
-    def _renew(self, day: int) -> None:
-        if day != self._day or self._each_message:
+    def _key_of(self, day: int) -> AgreementKey:
+        if day != self._day:
+            self._forget()
             self._day = day
+        if self._own is None:
             self._own = AgreementKey.draw(self._randomness)
-            self._shared.clear()
+        return self._own
 
-    def _secret(self, public: bytes) -> bytes:
+    def _forget(self) -> None:
+        self._own = None
+        self._shared.clear()
+
+    def _secret(self, own: AgreementKey, public: bytes) -> bytes:
         found = self._shared.get(public)
         if found is None:
-            agreed = shared_secret(self._own, public)
-            found = self._shared[public] = _secret(agreed, self._own.public(), public)
+            found = self._shared[public] = _secret(shared_secret(own, public), own.public(), public)
         return found
 
 
