@@ -6,6 +6,7 @@ import json
 import logging
 import sys
 import traceback
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Literal
@@ -33,6 +34,17 @@ def _shown(value: object) -> str:
     """Return a word as it is, and anything else so that it is seen where it ends, within one line."""
     is_word = isinstance(value, str) and value.isprintable() and not set(value) & set(" ='\"")
     return str(value) if is_word else repr(value)
+
+
+def _places(error: BaseException) -> Iterator[str]:
+    """Yield, of an error and of those that it came from or holds, the lines of the program and the kind."""
+    cause = error.__cause__ if error.__suppress_context__ else error.__context__
+    if cause is not None:
+        yield from _places(cause)
+    yield "".join(traceback.format_tb(error.__traceback__)) + type(error).__name__
+    if isinstance(error, BaseExceptionGroup):
+        for held in error.exceptions:
+            yield from _places(held)
 
 
 class Log:
@@ -66,8 +78,13 @@ class Log:
         self._say("error", event, fields)
 
     def exception(self, event: str, **fields: object) -> None:
-        """Say where the error that is being handled was raised; the variables there stay unsaid."""
-        self._say("error", event, {**fields, "exception": traceback.format_exc().rstrip()})
+        """Say of which kind the error is that is being handled, and where it was raised.
+
+        Its text stays unsaid, and so do variables: a `KeyError` quotes its key, a `ValueError` its value.
+        """
+        error = sys.exception()
+        told = "" if error is None else "\n".join(_places(error))
+        self._say("error", event, {**fields, "exception": told})
 
     def _say(self, level: Level, event: str, fields: Fields) -> None:
         if level not in self._silent:

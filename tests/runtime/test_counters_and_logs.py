@@ -154,11 +154,14 @@ def test_secrets_hide_themselves(capsys: pytest.CaptureFixture[str], as_json: bo
 def test_an_error_of_ours_is_told_without_the_values_it_met(
     capsys: pytest.CaptureFixture[str], as_json: bool
 ) -> None:
-    """A traceback names lines of the program; the variables beside them would be payloads and addresses."""
+    """It names its kind and lines of the program; its text and variables may be payloads and addresses."""
     configure_logs("info", as_json)
 
     def meets_an_error(payload: bytes, address: str) -> None:
-        raise RuntimeError("an error of ours")
+        try:
+            raise ExceptionGroup(address, [ValueError(payload)])
+        except ExceptionGroup:
+            {}[address]
 
     payload = b" ".join((b"secret", b"payload"))
     address = onion_address(Seed(bytes(32)).public())
@@ -166,11 +169,13 @@ def test_an_error_of_ours_is_told_without_the_values_it_met(
         warnings.simplefilter("error")
         try:
             meets_an_error(payload, address)
-        except RuntimeError:
+        except KeyError:
             log.exception("met an error of this program")
     written = capsys.readouterr().err
-    assert "an error of ours" in written
+    assert "met an error of this program" in written
     assert "meets_an_error" in written
+    for kind in ("ExceptionGroup", "ValueError", "KeyError"):
+        assert kind in written
     assert "secret payload" not in written
     assert address.split(".")[0] not in written
 
