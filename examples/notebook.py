@@ -2,7 +2,8 @@
 
     python examples/notebook.py --topic weather --count 10
 
-Nothing is acknowledged, so each run of the cells begins with the same messages, and other programs miss none.
+Nothing is acknowledged, so each run of the cells begins with the same messages. They count as shown: a plain
+`hushcast subscribe` goes on behind them, and `--since 0` brings them all.
 """
 
 # %% What to look at

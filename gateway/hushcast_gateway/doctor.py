@@ -208,7 +208,7 @@ class Doctor:
                 yield bad(check, str(error), "put the issuer's files there, for the gateway's user alone")
                 continue
             left = (files.ends - self._now) / (24 * 3600)
-            advice = "get the issuer's next vocabulary and grants, put them there, and restart"
+            advice = "get the issuer's next vocabulary and grants, put them there, and reload"
             if left < 0:
                 yield bad(check, "the vocabulary, or what was granted, is over", advice)
             elif left < SOON:
