@@ -36,15 +36,17 @@ def _shown(value: object) -> str:
     return str(value) if is_word else repr(value)
 
 
-def _places(error: BaseException) -> Iterator[str]:
+def _places(error: BaseException, told: set[int]) -> Iterator[str]:
     """Yield, of an error and of those that it came from or holds, the lines of the program and the kind."""
+    told.add(id(error))  # an error may come from itself, by way of another
     cause = error.__cause__ if error.__suppress_context__ else error.__context__
-    if cause is not None:
-        yield from _places(cause)
+    held = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    if cause is not None and id(cause) not in told:
+        yield from _places(cause, told)
     yield "".join(traceback.format_tb(error.__traceback__)) + type(error).__name__
-    if isinstance(error, BaseExceptionGroup):
-        for held in error.exceptions:
-            yield from _places(held)
+    for one in held:
+        if id(one) not in told:
+            yield from _places(one, told)
 
 
 class Log:
@@ -83,7 +85,7 @@ class Log:
         Its text stays unsaid, and so do variables: a `KeyError` quotes its key, a `ValueError` its value.
         """
         error = sys.exception()
-        told = "" if error is None else "\n".join(_places(error))
+        told = "" if error is None else "\n".join(_places(error, set()))
         self._say("error", event, {**fields, "exception": told})
 
     def _say(self, level: Level, event: str, fields: Fields) -> None:

@@ -180,6 +180,18 @@ def test_an_error_of_ours_is_told_without_the_values_it_met(
     assert address.split(".")[0] not in written
 
 
+def test_errors_that_come_from_each_other_are_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs("info", False)
+    one, other = KeyError(), ValueError()
+    one.__cause__, other.__cause__ = other, one
+    try:
+        raise one
+    except KeyError:
+        log.exception("met an error of this program")
+    written = capsys.readouterr().err
+    assert (written.count("KeyError\n"), written.count("ValueError\n")) == (1, 1)
+
+
 def test_a_line_that_cannot_be_written_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The disk is full that a daemon's lines go to, its terminal was closed, or who read them has ended."""
     is_said = False
