@@ -253,7 +253,7 @@ class Network:
         keyed, purposes = self._keys_of(way), self._purposes
         if keyed is None:
             use = "" if way.is_open else self._uses.get(way.name, "")
-            topics = {topic, *self.topics(topic)}
+            topics = {topic, *self.topics(topic)}  # as it was written, too: `hush/home/` is `hush/home` there
             may_go = purposes is None or purposes.may_leave(topics, enclosed.properties, use)
             return Made(content) if may_go else Reason.NOT_AUTHORIZED
         assert purposes is not None, "a configuration with keys has purposes"

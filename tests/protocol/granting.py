@@ -95,7 +95,7 @@ class World:
 
     def move(self) -> None:
         """Go on to another day, now and then of another epoch; what the writer had then is stolen."""
-        if self.sealer._own is not None:  # nothing was sealed yet
+        if self.sealer._own is not None:  # it has none until it seals
             self.stolen = [*self.stolen[-3:], self.sealer._own]
         days = [day for day in range(7 * EPOCHS) if day != (self.now - epoch_start(FIRST)) // DAY]
         self.now = epoch_start(FIRST) + (self.random.choice(days) + self.random.random()) * DAY

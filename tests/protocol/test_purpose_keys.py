@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushcast_protocol.base.agreement import shared_secret
 from hushcast_protocol.base.errors import AuthenticationError, UsageError
 from hushcast_protocol.base.secrets import AgreementKey, Seed
 from hushcast_protocol.base.signatures import Purpose as SignedFor
@@ -535,12 +536,22 @@ def test_the_one_time_key_is_forgotten_with_its_day():
     assert granting.fits(next_day, held, ISSUED, FIRST, elements) == []
 
 
-def test_a_one_time_key_for_each_message_opens_nothing_else_and_ties_nothing_together():
+def test_a_one_time_key_for_each_message_opens_nothing_else_and_ties_nothing_together(monkeypatch):
+    held = []
+
+    def watched(own, public):
+        held.append(own)
+        return shared_secret(own, public)
+
+    monkeypatch.setattr("hushcast_protocol.purposes.sealed.shared_secret", watched)
     sealer = Sealer(ISSUED, draws(), each_message=True)
     one = sealed(sealer=sealer)
     assert (sealer._own, sealer._shared) == (None, {}), "who takes the writer then opens neither"
     other = sealed(sealer=sealer)
     assert one[16:48] != other[16:48]
+    elements = cover([p("operations")], [], VOCABULARY)
+    assert granting.fits(one, held[0], ISSUED, FIRST, elements) == list(elements)
+    assert granting.fits(other, held[0], ISSUED, FIRST, elements) == []
     assert Opener([grant()]).open(other).content == b"60.17 24.94"
 
 
