@@ -31,6 +31,8 @@ from hushcast_testnet.private_tor import TorNetwork
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+sys.path.insert(0, str(Path(__file__).parent))  # for `steps`
+
 T = TypeVar("T")
 
 ROOT = Path(__file__).parents[1]

@@ -271,6 +271,8 @@ def test_only_the_command_line_prints(path: Path) -> None:
 INJECTED = {
     # Where time and randomness enter; all else takes them as arguments.
     "runtime/hushcast_runtime/environment.py": {"random", "time.time", "os.urandom"},
+    # A step is measured by the machine, whatever time the daemon is in.
+    "runtime/hushcast_runtime/steps.py": {"time.perf_counter"},
     # A simulation replays from its seed, and its scheduler, too; it tells how long it took.
     "testnet/hushcast_testnet/simulation.py": {"random", "time.perf_counter"},
     # The default of an argument, and a nonce for a tor on this machine: neither replays, nor could.

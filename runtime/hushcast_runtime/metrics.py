@@ -16,9 +16,16 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.local_sockets import listen_at
 from hushcast_runtime.rooms import Room
+from hushcast_runtime.steps import steps
 from hushcast_runtime.tor.endpoints import Endpoint
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.streams import listen_on_loopback, serve_streams
+
+_STEPS = {
+    "longest_step_seconds": "processor seconds of the longest step since the last scrape; 0: all below 0.01",
+    "longest_collection_seconds": "processor seconds of the longest look for garbage since the last scrape",
+}
+"""Of every daemon, beside the gauges of its own."""
 
 GAUGES = {
     "ready": "1 when the daemon is ready, else 0",
@@ -29,6 +36,7 @@ GAUGES = {
     "links": "links to other relays that are open",
     "leases": "leases held for subscriptions of the network",
     "authorities_reached": "of several directories: others that this one reached at its last attempts",
+    **_STEPS,
 }
 """Every gauge with its meaning; a daemon leaves out those that it has no value for."""
 
@@ -62,7 +70,10 @@ class MetricsServer:
         """`gauges` are those that `readings` may give, with their meanings."""
         from hushcast_runtime.exposition import Exposition  # the library takes long to load: where it is used
 
-        self._exposition = Exposition(counters, readings, gauges)
+        def all_readings() -> Mapping[str, float]:
+            return {**readings(), **dict(zip(_STEPS, steps.take_longest(), strict=True))}
+
+        self._exposition = Exposition(counters, all_readings, {**gauges, **_STEPS})
         self._scrapers = Room(MAX_SCRAPERS)
         self._names: frozenset[bytes] | None = None  # at a Unix socket, which no browser reaches, any will do
 

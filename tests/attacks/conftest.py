@@ -1,4 +1,7 @@
-"""Attacks on the small networks of `tests/node`, under virtual time unless they need real processes."""
+"""Attacks on the small networks of `tests/node`, under virtual time unless they need real processes.
+
+No step of the program may keep others waiting under any of them.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ import pytest
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "node"), str(HERE.parent / "central")]
 
-from virtual_time import give_virtual_time  # noqa: E402
+from virtual_time import give_virtual_time, run_in_short_steps  # noqa: E402
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    give_virtual_time(items, HERE)
+    give_virtual_time(items, HERE, run_in_short_steps)

@@ -19,7 +19,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent
 sys.path[:0] = map(
-    str, [HERE, TESTS / "protocol" / "mqtt", TESTS / "protocol", TESTS / "central", TESTS / "directory"]
+    str,
+    [HERE, TESTS, TESTS / "protocol" / "mqtt", TESTS / "protocol", TESTS / "central", TESTS / "directory"],
 )
 
 from hunting import FindingError, Result, hunt, keep, try_one  # noqa: E402

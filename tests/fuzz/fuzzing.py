@@ -9,10 +9,13 @@ from random import Random
 from typing import Any, TypeVar
 
 from mutating import mutate_bytes
+from steps import Moves
 
 T = TypeVar("T")
 MAX_SCRIPT = 2000  # bytes: more moves take longer, and bring a machine nowhere else
 Mutate = Callable[[Random, list[bytes]], bytes]
+WATCHED: list[Moves] = []
+"""What measures the moves of the input that a target has now."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,9 @@ class Script:
         self._at = 0
 
     def __bool__(self) -> bool:
+        """Whether there is another move; the last one has ended."""
+        for moves in WATCHED:
+            moves.next()
         return self._at < len(self._data)
 
     def take(self, size: int) -> bytes:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import atheris
+import hunting
 from hunting import FindingError, Result, limited_memory, size_of_process, try_one
 
 PACKAGES = [
@@ -21,6 +22,7 @@ PACKAGES = [
     "hushcast_local",
     "hushcast_overlay",
 ]
+SLOWER = 8.0  # times what code takes that is measured for coverage; three to five were seen
 MAX_LENGTH = 8192  # bytes of an input
 OWN_MUTATOR = 0.5  # share of inputs that the target's own mutator makes; libFuzzer's makes the others
 
@@ -29,6 +31,7 @@ def hunt_guided(name: str, seed: int, inputs: int, end: Callable[[Result | Findi
     """Give that many inputs to a target and call `end`; never returns. The first call of its process."""
     with atheris.instrument_imports(include=PACKAGES):
         from targets import TARGETS
+    hunting.slower = SLOWER
     target = TARGETS[name]
     corpus, given = target.corpus, 0
     before, began = size_of_process(), time.perf_counter()

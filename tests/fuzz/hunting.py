@@ -14,9 +14,11 @@ from pathlib import Path
 from random import Random
 from types import FrameType
 
-from fuzzing import Target
+from fuzzing import WATCHED, Target
+from steps import BUDGET, Moves
 
 HANG = 20.0  # seconds for one input; the slowest took 0.2 on a busy machine
+slower = 1.0  # times that code takes here what it takes in a daemon
 MEMORY = 1 << 30  # bytes that a target may take on top of what the process has
 
 
@@ -46,7 +48,7 @@ class Result:
 def try_one(target: Target, data: bytes) -> None:
     """Give one input; raise `FindingError` for whatever it must not do."""
     try:
-        with _limited_time():
+        with _limited_time(), _short_moves():
             target.take(data)
     except (Exception, HangError, RecursionError) as error:
         raise FindingError(target.name, data, f"{type(error).__name__}: {error}") from error
@@ -99,6 +101,22 @@ def _limited_time() -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, old)
+
+
+@contextmanager
+def _short_moves() -> Iterator[None]:
+    """Hold each move of an input, which a daemon makes in one step, to what a step may take."""
+    moves = Moves()
+    WATCHED.append(moves)
+    try:
+        yield
+    finally:
+        WATCHED.pop()
+    moves.next()
+    allowed = BUDGET * slower
+    assert moves.longest < allowed, (
+        f"a step took {moves.longest:.3f} s of a processor; {allowed:.3f} are allowed"
+    )
 
 
 def size_of_process() -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import hunting
 import pytest
-from fuzzing import Target
+from fuzzing import Script, Target
 from hunting import FindingError, hunt, keep, try_one
+from steps import BUDGET
 from targets import TARGETS
 
 HERE = Path(__file__).parent
@@ -41,6 +43,22 @@ def _hangs(data: bytes) -> None:
         pass
 
 
+def _works(data: bytes) -> None:
+    until = time.thread_time() + 1.5 * BUDGET
+    while time.thread_time() < until:
+        pass
+
+
+def _moves(data: bytes) -> None:
+    """As long in all, in moves that are each short."""
+    script = Script(bytes(30))
+    while script:
+        script.take(1)
+        until = time.thread_time() + BUDGET / 20
+        while time.thread_time() < until:
+            pass
+
+
 def _grows(data: bytes) -> None:
     held = [bytearray(1 << 26)]
     while len(held) < 64:
@@ -57,7 +75,7 @@ def _fails(data: bytes) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("run", [_hangs, _grows, _recurses, _fails])
+@pytest.mark.parametrize("run", [_hangs, _works, _grows, _recurses, _fails])
 def test_what_no_input_may_do_is_found(run, monkeypatch, tmp_path) -> None:
     if run in (_hangs, _grows):  # the others are found by what they do, however slow the machine
         monkeypatch.setattr(hunting, "HANG", 0.2)
@@ -74,6 +92,10 @@ def test_what_no_input_may_do_is_found(run, monkeypatch, tmp_path) -> None:
 
 def test_an_answer_is_no_finding() -> None:
     hunt(Target("good", _fails, lambda: [b"good"], answers=(KeyError,)), 1, 100)
+
+
+def test_many_short_moves_are_no_finding() -> None:
+    hunt(Target("good", _moves, lambda: [b"good"]), 1, 2)
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ import pytest
 import trio
 from attacks import ATTACKS
 from ports import free_port
+from steps import BUDGET
 
 from hushcast_gateway.passwords import hashed
 from hushcast_protocol.mqtt.codec import Decoder, encode
@@ -36,10 +37,11 @@ class Gateway:
 
     def __init__(self, directory: Path) -> None:
         self.port, self.websocket = free_port(), free_port()
-        self.log = directory / "log"
+        self.log, self.metrics = directory / "log", directory / "metrics"
         config = directory / "g.toml"
         config.write_text(
-            f'state = "{directory}/state"\n[anonymous]\npublish = ["#"]\nsubscribe = ["#", "$SYS/#"]\n'
+            f'state = "{directory}/state"\nmetrics = "unix:{self.metrics}"\n'
+            f'[anonymous]\npublish = ["#"]\nsubscribe = ["#", "$SYS/#"]\n'
             f'[users.alice]\npassword = "{hashed(b"right")}"\nsubscribe = ["#"]\n'
             f'[[listen]]\nkind = "tcp"\nport = {self.port}\n'
             f'[[listen]]\nkind = "ws"\nport = {self.websocket}\n'
@@ -60,6 +62,13 @@ class Gateway:
     def memory(self) -> int:
         """Bytes that are resident."""
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * resource.getpagesize()
+
+    async def longest_step(self) -> float:
+        """Return the seconds of a processor that its longest step took since the last call."""
+        async with await trio.open_unix_socket(self.metrics) as stream:
+            await stream.send_all(b"GET /metrics HTTP/1.1\r\n\r\n")
+            answer = b"".join([bytes(part) async for part in stream]).decode()
+        return float(answer.rpartition("\nhushcast_longest_step_seconds ")[2].split()[0])
 
 
 async def moment(condition: Callable[[], bool]) -> None:
@@ -166,8 +175,11 @@ async def attacked(gateway: Gateway, crowd: Crowd, names: list[str], seconds: fl
     delays = crowd.delays()
     half, most_of = delays[len(delays) // 2] * 1e3, delays[len(delays) * 99 // 100] * 1e3
     told = ", ".join(names) if len(names) < 3 else "all at once"
+    longest = await gateway.longest_step()
+    assert longest < BUDGET, f"{told}: a step took {longest * 1e3:.0f} ms\n{gateway.log.read_text()}"
     print(
-        f"{told or 'none':18} {len(delays):6} delivered, p50 {half:6.1f} ms, p99 {most_of:7.1f} ms, "
+        f"{told or 'none':18} longest step {longest * 1e3:3.0f} ms, "
+        f"{len(delays):6} delivered, p50 {half:6.1f} ms, p99 {most_of:7.1f} ms, "
         f"MB {before / 1e6:5.0f} {most / 1e6:5.0f} {gateway.memory / 1e6:5.0f}"
     )
     return most

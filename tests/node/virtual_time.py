@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 import trio.testing
+from steps import Steps
 
 from hushcast_testnet.simulation import rare_collections
 
@@ -32,10 +34,20 @@ def run_in_virtual_time(*args: Any, quiet: float = 0.0, **options: Any) -> Any:
         internals._r, internals._ALLOW_DETERMINISTIC_SCHEDULING = before
 
 
-def give_virtual_time(items: list[pytest.Item], folder: Path) -> None:
+def run_in_short_steps(*args: Any, instruments: Sequence[Any] = (), **options: Any) -> Any:
+    """Run in virtual time, and fail if a step of the program kept all others waiting."""
+    steps = Steps()
+    result = run_in_virtual_time(*args, instruments=[*instruments, steps], **options)
+    steps.check()
+    return result
+
+
+def give_virtual_time(
+    items: list[pytest.Item], folder: Path, run: Callable[..., Any] = run_in_virtual_time
+) -> None:
     """Have the tests of a folder run in virtual time, all but those that start real processes or a tor."""
     for item in items:
         if not str(item.path).startswith(f"{folder}/"):  # ten thousand items, and six folders that ask
             continue
         if not (item.get_closest_marker("processes") or item.get_closest_marker("tor")):
-            item.add_marker(pytest.mark.trio(run=run_in_virtual_time), append=False)
+            item.add_marker(pytest.mark.trio(run=run), append=False)
