@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -114,6 +114,14 @@ class Steps(trio.abc.Instrument):
             f"a step that ended at {self.place} took {self.longest * 1000:.0f} ms of a processor;"
             f" {BUDGET * 1000:.0f} are allowed"
         )
+
+
+def run_in_short_steps(*args: Any, instruments: Sequence[Any] = (), **options: Any) -> Any:
+    """Run as `trio.run`, and fail if a step of the program took too long."""
+    steps = Steps()
+    result = trio.run(*args, instruments=[*instruments, steps], **options)
+    steps.check()
+    return result
 
 
 def _is_ours(task: trio.lowlevel.Task) -> bool:

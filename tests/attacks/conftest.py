@@ -13,8 +13,8 @@ import pytest
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "node"), str(HERE.parent / "central")]
 
-from virtual_time import give_virtual_time, run_in_short_steps  # noqa: E402
+from virtual_time import give_virtual_time, run_hostile  # noqa: E402
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    give_virtual_time(items, HERE, run_in_short_steps)
+    give_virtual_time(items, HERE, run_hostile)

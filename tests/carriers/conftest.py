@@ -16,16 +16,16 @@ sys.path[:0] = [
     str(HERE.parent / "brokers"),
 ]
 
-from virtual_time import give_virtual_time, run_in_virtual_time  # noqa: E402
+from virtual_time import give_virtual_time, run_hostile  # noqa: E402
 from worlds import brokers_over_tcp, central_over_tcp, overlay_over_tcp  # noqa: E402
 
 QUIET = 0.002  # real seconds without a byte from any socket after which nothing more is on its way
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    give_virtual_time(items, HERE)
+    give_virtual_time(items, HERE, run_hostile)
     for item in items:
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
         if parameters.get("opened") in (overlay_over_tcp, central_over_tcp, brokers_over_tcp):
-            run = functools.partial(run_in_virtual_time, quiet=QUIET)
+            run = functools.partial(run_hostile, quiet=QUIET)
             item.add_marker(pytest.mark.trio(run=run), append=False)

@@ -28,6 +28,7 @@ from hushcast_protocol.central.register import Kept
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.topics import Topic
+from hushcast_runtime import environment
 from hushcast_runtime.carrier import Carrier, Route, Wanted
 from hushcast_runtime.daily_tokens import DailyTokens
 from hushcast_runtime.environment import Environment, simulated_environment
@@ -84,8 +85,8 @@ class World:
         return self.calendar.day(self.env.now())
 
     def key(self, topic: Topic, day: int) -> TopicKey:
-        """Return the key of a topic for a day."""
-        return derive(topic, self._name, day)
+        """Return the key of a topic for a day, as a daemon has it from another thread."""
+        return environment.run_here(derive, topic, self._name, day)
 
     def reader(self, topic: Topic = ONE, where: str = "") -> Reader:
         """Make somebody who wants messages."""

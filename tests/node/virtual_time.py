@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 import trio.testing
-from steps import Steps
+from steps import run_in_short_steps
 
 from hushcast_testnet.simulation import rare_collections
 
@@ -19,7 +19,9 @@ SCHEDULE = int(os.environ.get("HUSHCAST_SCHEDULE", "1"))
 """Another number runs all tasks in another order, as `for n in 1 2 3; do HUSHCAST_SCHEDULE=$n pytest …`."""
 
 
-def run_in_virtual_time(*args: Any, quiet: float = 0.0, **options: Any) -> Any:
+def run_in_virtual_time(
+    *args: Any, quiet: float = 0.0, run: Callable[..., Any] = trio.run, **options: Any
+) -> Any:
     """Run with a clock that jumps; the seeded scheduler makes a failure replay.
 
     It jumps once nothing has happened for `quiet` real seconds: with real sockets more than none.
@@ -29,17 +31,14 @@ def run_in_virtual_time(*args: Any, quiet: float = 0.0, **options: Any) -> Any:
     internals._r, internals._ALLOW_DETERMINISTIC_SCHEDULING = random.Random(SCHEDULE), True
     try:
         with rare_collections():
-            return trio.run(*args, **options | {"clock": trio.testing.MockClock(autojump_threshold=quiet)})
+            return run(*args, **options | {"clock": trio.testing.MockClock(autojump_threshold=quiet)})
     finally:
         internals._r, internals._ALLOW_DETERMINISTIC_SCHEDULING = before
 
 
-def run_in_short_steps(*args: Any, instruments: Sequence[Any] = (), **options: Any) -> Any:
-    """Run in virtual time, and fail if a step of the program kept all others waiting."""
-    steps = Steps()
-    result = run_in_virtual_time(*args, instruments=[*instruments, steps], **options)
-    steps.check()
-    return result
+def run_hostile(*args: Any, **options: Any) -> Any:
+    """Run in virtual time, and fail if a step of the program took too long."""
+    return run_in_virtual_time(*args, run=run_in_short_steps, **options)
 
 
 def give_virtual_time(
@@ -50,4 +49,5 @@ def give_virtual_time(
         if not str(item.path).startswith(f"{folder}/"):  # ten thousand items, and six folders that ask
             continue
         if not (item.get_closest_marker("processes") or item.get_closest_marker("tor")):
-            item.add_marker(pytest.mark.trio(run=run), append=False)
+            is_hostile = "hostile" in item.path.name
+            item.add_marker(pytest.mark.trio(run=run_hostile if is_hostile else run), append=False)
