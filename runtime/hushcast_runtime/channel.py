@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Generic, TypeVar
 
 import trio
 
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.links import Established, Link
+from hushcast_protocol.base.links import MAX_HANDSHAKE_READ, Established, Link
 from hushcast_protocol.base.wire import Wire, encode
 from hushcast_runtime.transports.base import Transport, TransportError
 
@@ -20,13 +21,18 @@ CONNECT_TIMEOUT = 25.0  # seconds; first contact takes up to five, but to a serv
 HANDSHAKE_TIMEOUT = 10.0  # seconds from a stream to an open link: two round trips, of a second each over Tor
 LINGER = 10.0  # seconds
 _TOO_LATE = "the other end did not answer in time"
+FRAMES_AT_ONCE = 256  # frames that one `receive` opens; a read holds 200 of the smallest messages
 _READ = 256 * 1024  # bytes; at 64 KiB a busy link spent a third of its time on reads
+_WRITE = 256 * 1024  # bytes sealed at once, and a frame more: a millisecond of a step
 
 
 class Channel(Generic[FrameT]):
-    """Frames over an open link. Sending is for any task; receiving for one."""
+    """Frames over an open link. Sending is for any task; receiving for one.
 
-    __slots__ = ("_broken", "_decode", "_early", "_failure", "_link", "_sending", "_stream", "peer")
+    What one read brings is opened as it is asked for: until then it lies in the link, sealed.
+    """
+
+    __slots__ = ("_broken", "_coming", "_decode", "_failure", "_link", "_sending", "_stream", "peer")
 
     def __init__(self, stream: trio.abc.Stream, link: Link, decode: Callable[[bytes], FrameT]) -> None:
         self._stream = stream
@@ -34,7 +40,7 @@ class Channel(Generic[FrameT]):
         self._decode = decode
         # Set when the current write has finished. A lock would take 300 bytes of each idle channel.
         self._sending: trio.Event | None = None
-        self._early: tuple[bytes, ...] = ()
+        self._coming: Iterator[Established | bytes] | None = None  # what the last read holds yet
         self._broken = False
         self._failure: PeerError | None = None
         self.peer: bytes | None = None
@@ -45,19 +51,17 @@ class Channel(Generic[FrameT]):
         with _TRANSLATED, _within(HANDSHAKE_TIMEOUT):
             await self._flush()
             while True:
-                for event in self._link.receive(await self._read()):
-                    if isinstance(event, Established):
-                        established = event
-                        self.peer = event.peer
-                    else:
-                        self._early += (event,)
+                coming = self._link.receive(await self._read())
+                established = next(coming, None)
                 await self._flush()
-                if self._link.is_open:
+                if established is not None:
+                    assert isinstance(established, Established)
+                    self._coming, self.peer = coming, established.peer
                     return established
         raise TransportError(_TOO_LATE)
 
     async def send(self, *frames: Wire) -> None:
-        """Send frames in order, in one write."""
+        """Send frames in order, with nothing between them."""
         await trio.lowlevel.checkpoint_if_cancelled()
         while self._sending is not None:
             await self._sending.wait()
@@ -65,47 +69,58 @@ class Channel(Generic[FrameT]):
             raise TransportError("the connection broke, or what came over it was refused")
         sent = self._sending = trio.Event()
         try:
-            for frame in frames:
-                self._link.send(encode(frame))
             # After a partial write, as when the sender is cancelled, nothing may follow on the stream.
             self._broken = True
+            size = 0
             with _TRANSLATED:
+                for frame in frames:
+                    if size >= _WRITE:
+                        await self._stream.send_all(self._link.data_to_send())
+                        size = 0
+                    content = encode(frame)
+                    self._link.send(content)
+                    size += len(content)
                 await self._stream.send_all(self._link.data_to_send())
             self._broken = False
         finally:
             self._sending = None
             sent.set()
 
-    async def receive(self) -> list[FrameT]:
-        """Return the frames of the next read that ends one; none when the other end closed the stream.
+    async def receive(self, most: int = FRAMES_AT_ONCE) -> list[FrameT]:
+        """Return the next frames, at most so many; none when the other end closed the stream.
 
         Complete frames before a bad one are returned first, however the bytes were split; its `PeerError`
         comes next.
         """
         if self._failure is not None:
             raise self._failure
-        if self._early:
-            first, *later = self._early
-            self._early = tuple(later)
-            return self._decoded(iter([first]))
+        if self._coming is not None:
+            await trio.lowlevel.checkpoint()  # between two batches of one read, others have their turn
+            if batch := self._opened(self._coming, most):
+                return batch
         while True:
             with _TRANSLATED:
                 data = await self._stream.receive_some(_READ)
             if not data:
                 return []
-            if batch := self._decoded(self._link.receive(bytes(data))):
+            if batch := self._opened(self._link.receive(bytes(data)), most):
                 return batch
 
-    def _decoded(self, events: Iterator[Established | bytes]) -> list[FrameT]:
+    def _opened(self, coming: Iterator[Established | bytes], most: int) -> list[FrameT]:
+        """Open the next frames of a read; keep the rest for later where there may be one."""
         batch: list[FrameT] = []
+        self._coming = None
         try:
-            for event in events:
-                assert isinstance(event, bytes)
-                batch.append(self._decode(event))
+            for frame in islice(coming, most):
+                assert isinstance(frame, bytes)
+                batch.append(self._decode(frame))
         except PeerError as error:
+            self._failure = error
             if not batch:
                 raise
-            self._failure = error
+        else:
+            if len(batch) == most:
+                self._coming = coming
         return batch
 
     async def one(self, timeout: float) -> FrameT:
@@ -115,8 +130,11 @@ class Channel(Generic[FrameT]):
         raise TransportError(_TOO_LATE)
 
     async def first(self) -> FrameT:
-        """Return the next frame, the only one expected; the caller sets the deadline."""
-        if batch := await self.receive():
+        """Return the next frame, the only one expected; the caller sets the deadline.
+
+        What stands behind it stays sealed.
+        """
+        if batch := await self.receive(1):
             return batch[0]
         raise TransportError("the other end closed the link before it answered")
 
@@ -129,7 +147,7 @@ class Channel(Generic[FrameT]):
     def speaking(self, decode: Callable[[bytes], OtherT]) -> Channel[OtherT]:
         """Return the channel for other frames, now that the other end is known; use this one no more."""
         other = Channel(self._stream, self._link, decode)
-        other._early, other.peer = self._early, self.peer
+        other._coming, other._failure, other.peer = self._coming, self._failure, self.peer
         return other
 
     async def aclose(self) -> None:
@@ -137,7 +155,7 @@ class Channel(Generic[FrameT]):
         await self._stream.aclose()  # a transport's streams wait for nobody: no need for `aclose_forcefully`
 
     async def _read(self) -> bytes:
-        data = await self._stream.receive_some(_READ)
+        data = await self._stream.receive_some(MAX_HANDSHAKE_READ)
         if not data:
             raise TransportError("the other end closed the stream during the handshake")
         return bytes(data)

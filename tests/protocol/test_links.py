@@ -139,7 +139,9 @@ def test_an_anonymous_initiator_stays_unnamed(view):
 
 
 @properties(40)
-@given(st.lists(st.tuples(st.booleans(), st.binary(max_size=300)), max_size=12), st.integers(1, 400))
+@given(
+    st.lists(st.tuples(st.booleans(), st.binary(min_size=1, max_size=300)), max_size=12), st.integers(1, 400)
+)
 def test_frames_arrive_in_order_both_ways(frames, size):
     ends = Ends(
         initiator(), responder(), lambda data: [data[at : at + size] for at in range(0, len(data), size)]
@@ -154,7 +156,7 @@ def test_frames_arrive_in_order_both_ways(frames, size):
     assert ends.left_events[1:] == [frame for rightwards, frame in frames if not rightwards]
 
 
-@pytest.mark.parametrize("size", [0, 1, MAX_FRAME])
+@pytest.mark.parametrize("size", [1, MAX_FRAME])
 def test_frames_up_to_the_limit_arrive(size):
     ends = established()
     ends.left.send(bytes(size))
@@ -185,7 +187,7 @@ def test_frames_sent_at_once_share_a_record_and_those_sent_alone_do_not():
 
 
 @properties(40)
-@given(st.lists(st.integers(0, MAX_FRAME), max_size=30))
+@given(st.lists(st.integers(1, MAX_FRAME), max_size=30))
 def test_no_record_is_longer_than_the_receiver_takes(sizes):
     ends = established()
     for size in sizes:
@@ -224,7 +226,7 @@ def test_equal_frames_look_unlike():
 def conversation(identity: Seed | None = ALICE) -> tuple[bytes, bytes]:
     """All that the responder hears, and all that the initiator hears, frames and all."""
     ends = established(identity=identity)
-    for number, frame in enumerate((b"", b"one", b"two" * 100, bytes(MAX_FRAME))):
+    for number, frame in enumerate((b"0", b"one", b"two" * 100, bytes(MAX_FRAME))):
         ends.left.send(frame)
         ends.right.send(frame + b"!" if number < 3 else frame)
     ends.pump()
@@ -399,7 +401,7 @@ def test_a_frame_before_authentication_is_judged_once_it_is_whole():
     assert hear(link, [b"\x00"]).error == (AuthenticationError, "a record on a link was altered")
 
 
-@pytest.mark.parametrize("change", ["replayed", "swapped", "lost", "reflected", "of another link", "emptied"])
+@pytest.mark.parametrize("change", ["replayed", "swapped", "lost", "reflected", "of another link", "cut"])
 def test_frames_that_are_not_the_next_are_refused(change):
     ends = established()
     frames = []
@@ -416,7 +418,7 @@ def test_frames_that_are_not_the_next_are_refused(change):
         "lost": frames[1],
         "reflected": theirs,
         "of another link": other.left.data_to_send(),
-        "emptied": (16).to_bytes(4, "big") + frames[0][-16:],
+        "cut": (17).to_bytes(4, "big") + frames[0][-17:],
     }[change]
     heard = hear(ends.right, [data])
     assert heard.error == (AuthenticationError, "a record on a link was altered")
@@ -529,11 +531,11 @@ def test_the_second_implementation_agrees_with_the_first():
     liar, link = Liar(), responder()
     proof = liar.connect(link)
     own = Proof(ALICE.public(), signature(ALICE, Purpose.LINK_INITIATOR, liar.transcript), None)
-    heard = hear(link, [liar.seal(encode(own)) + liar.seal(b"\0\0\0\5frame\0\0\0\0\0\0\0\1!")])
-    assert heard.events == [Established(ALICE.public(), None), b"frame", b"", b"!"]
+    heard = hear(link, [liar.seal(encode(own)) + liar.seal(b"\0\0\0\5frame\0\0\0\1!")])
+    assert heard.events == [Established(ALICE.public(), None), b"frame", b"!"]
     link.send(b"back")
-    link.send(b"")
-    assert liar.open(link.data_to_send()) == b"\0\0\0\4back\0\0\0\0"
+    link.send(b"!")
+    assert liar.open(link.data_to_send()) == b"\0\0\0\4back\0\0\0\1!"
     assert BOB.public() in proof
 
 
@@ -579,6 +581,20 @@ def test_a_record_that_ends_within_a_frame_ends_the_link_after_those_before(rest
     heard = hear(link, split(data))
     assert heard.events == [Established(None, None), b"one"]
     assert heard.error == (DecodeError, "a record ends within a frame")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"), [(b"", "a record's length is outside its limits"), (bytes(4), "an empty frame")]
+)
+@pytest.mark.parametrize("split", [whole, byte_by_byte])
+def test_nothing_in_a_frame_or_a_record_ends_the_link(content, why, split):
+    """Nobody has to open what says nothing, however often it comes."""
+    liar, link = Liar(), responder()
+    liar.connect(link)
+    data = liar.seal(encode(Anonymous(None))) + liar.seal(b"\0\0\0\3one") + liar.seal(content)
+    heard = hear(link, split(data))
+    assert heard.events == [Established(None, None), b"one"]
+    assert heard.error == (DecodeError, why)
 
 
 def lies_to_a_responder(liar: Liar) -> dict[str, bytes]:

@@ -19,6 +19,7 @@ from hushcast_protocol.base.wire import encode
 from hushcast_protocol.overlay.frames import Ack, OverlayFrame, ParcelFrame, Receipt, decode_overlay
 from hushcast_runtime.channel import (
     CONNECT_TIMEOUT,
+    FRAMES_AT_ONCE,
     HANDSHAKE_TIMEOUT,
     LINGER,
     Channel,
@@ -135,6 +136,88 @@ async def test_a_frame_that_comes_with_the_handshake_is_not_lost() -> None:
     established = await channel.handshake()
     assert established.peer == US.public()
     assert await take(channel, 2) == [Ack(1, ()), Ack(2, ())]
+
+
+async def test_frames_of_one_read_come_some_at_a_time() -> None:
+    """Between two batches others have their turn."""
+    pair = await connect()
+    frames = [Ack(number, ()) for number in range(3 * FRAMES_AT_ONCE + 1)]
+    for frame in frames:
+        pair.left._link.send(encode(frame))
+    await pair.streams[0].send_all(pair.left._link.data_to_send())
+    taken: list[list[OverlayFrame]] = []
+    turns: list[int] = []
+
+    async def others() -> None:
+        while True:
+            turns.append(len(taken))
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(others)
+        while sum(map(len, taken)) < len(frames):
+            taken.append(await pair.right.receive())
+        nursery.cancel_scope.cancel()
+    assert [len(batch) for batch in taken] == [FRAMES_AT_ONCE] * 3 + [1]
+    assert [frame for batch in taken for frame in batch] == frames
+    assert len(turns) >= 3
+
+
+async def test_a_batch_that_is_not_taken_is_lost_to_nobody() -> None:
+    pair = await connect()
+    frames = [Ack(number, ()) for number in range(2 * FRAMES_AT_ONCE)]
+    await pair.left.send(*frames)
+    first = await pair.right.receive()
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await pair.right.receive()
+    assert scope.cancelled_caught
+    assert first + await pair.right.receive() == frames
+
+
+async def test_a_bad_frame_behind_a_full_batch_comes_next() -> None:
+    pair = await connect()
+    for number in range(FRAMES_AT_ONCE):
+        pair.left._link.send(encode(Ack(number, ())))
+    pair.left._link.send(b"\xc1 is never used")
+    await pair.streams[0].send_all(pair.left._link.data_to_send())
+    assert len(await pair.right.receive()) == FRAMES_AT_ONCE
+    for _ in range(2):
+        with pytest.raises(DecodeError):
+            await pair.right.receive()
+
+
+async def test_where_one_frame_is_expected_one_is_opened() -> None:
+    pair = await connect()
+    opened: list[bytes] = []
+
+    def decode(data: bytes) -> OverlayFrame:
+        opened.append(data)
+        return decode_overlay(data)  # type: ignore[no-any-return]
+
+    right = pair.right.speaking(decode)
+    await pair.left.send(*[Ack(number, ()) for number in range(5)])
+    assert await right.one(1.0) == Ack(0, ())
+    assert len(opened) == 1
+    assert await right.receive() == [Ack(number, ()) for number in range(1, 5)]
+
+
+async def test_what_is_sent_at_once_is_sealed_some_at_a_time() -> None:
+    pair = await connect()
+    sizes: list[int] = []
+    send_all = pair.streams[0].send_stream.send_all
+
+    async def note(data: bytes) -> None:
+        sizes.append(len(data))
+        await send_all(data)
+
+    pair.streams[0].send_stream.send_all = note
+    frames = [ParcelFrame(number, bytes(9000), None) for number in range(100)]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(pair.left.send, *frames)
+        assert await take(pair.right, len(frames)) == frames
+    assert len(sizes) == 4
+    assert max(sizes) < 280_000
 
 
 async def test_the_end_of_the_stream_ends_the_frames() -> None:

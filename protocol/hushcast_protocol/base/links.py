@@ -33,6 +33,8 @@ from hushcast_protocol.base.wire import Bytes64, PublicKey, Wire, decoder, encod
 MAGIC = b"hushcast-link/2\n"
 HELLO_SIZE = len(MAGIC) + 32 + 32 + LABEL
 MAX_HANDSHAKE_FRAME = 512  # bytes; what an unauthenticated peer can make us hold
+# Bytes; no step of a handshake waits for more, so what comes with it is left in the stream.
+MAX_HANDSHAKE_READ = 4 + MAX_HANDSHAKE_FRAME + TAG
 FULL_RECORD = 64 * 1024  # bytes of frames that share a seal; one by one, seals took a fifth of forwarding
 _LENGTH = struct.Struct(">I")
 
@@ -208,13 +210,15 @@ class Link:
         return data
 
     def receive(self, data: bytes) -> Iterator[Established | bytes]:
-        """Take bytes from the stream; yield `Established` once, then each frame.
+        """Take bytes from the stream; yield `Established` once, then each frame, opened when it is asked for.
 
-        Raises `DecodeError` or `AuthenticationError`, after which the link is of no use.
+        All of what these bytes hold is to be taken before the next. Raises `DecodeError` or
+        `AuthenticationError`, after which the link is of no use.
         """
         if self._state is _State.FAILED:
             raise DecodeError("a link that failed takes no more bytes")
         self._buffer += data
+        del data  # it may be long until more is taken
         try:
             while (events := self._step()) is not None:
                 yield from events
@@ -260,7 +264,7 @@ class Link:
         (size,) = _LENGTH.unpack(header)
         is_open = self._state is _State.OPEN
         limit = _LENGTH.size + self._max_frame if is_open else MAX_HANDSHAKE_FRAME
-        if not TAG <= size <= limit + TAG:
+        if not TAG < size <= limit + TAG:
             raise DecodeError("a record's length is outside its limits")
         end = _LENGTH.size + size
         if len(self._buffer) < end:
@@ -369,11 +373,14 @@ def _tag(network: bytes, ephemeral: bytes, responder: PublicKey) -> bytes:
 
 
 def _frames(content: bytes) -> Iterator[bytes]:
-    """Take a record apart."""
+    """Take a record apart. No frame is empty: nothing encodes to no bytes."""
     at, end = 0, len(content)
     while at < end:
         start = at + _LENGTH.size
         at = start + int.from_bytes(content[at:start], "big")
-        if start > end or at > end:
-            raise DecodeError("a record ends within a frame")
-        yield content[start:at]
+        if not start < at <= end:
+            raise DecodeError("a record ends within a frame" if max(start, at) > end else "an empty frame")
+        frame = content[start:at]
+        if at == end:
+            content = b""  # while the last is looked at, it is held once
+        yield frame
