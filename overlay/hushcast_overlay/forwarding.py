@@ -25,6 +25,8 @@ from hushcast_runtime.transports.base import TransportError
 # Seconds before a link ends that brings more than fits, and before what was accepted is tried again.
 FULL_PAUSE = 5.0
 
+COPIES_AT_ONCE = 1024  # of messages, for one next hop each, that one step places: 5 ms of a processor
+
 _LABEL = "label"
 
 TakeListed = Callable[[Message], Awaitable[None]]
@@ -135,6 +137,7 @@ class Forwarding:
         unrouted: list[Message] = []
         changes: list[Change] = []
         passing: list[Message] = []
+        hops: list[Hop] = []
         is_held = is_repeat = False
         now = self._env.elapsed()
         for message in messages:
@@ -149,19 +152,27 @@ class Forwarding:
                 ways, more = self._placing.place(decision.sends, self._peers.away, spare)
                 is_held |= more
                 placed += self._spool.take(ways, changes)
-        # The router has noted what is sent: nothing may be waited for before it is.
-        self._peers.enqueue(placed)
-        if changes:
-            self._store.write_soon(*changes)
+            if len(placed) >= COPIES_AT_ONCE:
+                hops += self._send(placed, changes)
+                placed, changes = [], []
+                await trio.lowlevel.checkpoint()
+        hops += self._send(placed, changes)
         for message in passing:
             await self._take_listed(message)
         settled = None if settle is None or is_held else settle(not unrouted)
-        if changes or is_repeat or settle is not None:
+        if hops or is_repeat or settle is not None:
             await self._store.write(*([settled] if settled is not None else []))
-        if previous != ORIGIN and (debt := self._rate_limiter.debt(previous, (hop for hop, _ in placed))):
+        if previous != ORIGIN and (debt := self._rate_limiter.debt(previous, hops)):
             self._counters.add("links_slowed")
             await trio.sleep(debt)
         return unrouted, is_held
+
+    def _send(self, placed: list[tuple[Hop, Spooled]], changes: list[Change]) -> list[Hop]:
+        """Send what was placed; return to whom. Nothing is waited for before: the router has noted it."""
+        self._peers.enqueue(placed)
+        if changes:
+            self._store.write_soon(*changes)
+        return [hop for hop, _ in placed]
 
     def _decide(self, message: Message, previous: bytes, now: float, is_again: bool) -> Decision:
         try:
