@@ -14,7 +14,6 @@ import pytest
 import trio
 
 from hushcast_protocol.base.addresses import Address, is_of_key, onion_address, parse_address
-from hushcast_protocol.base.errors import HushcastError
 from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.tor.endpoints import Endpoint
 from hushcast_runtime.tor.settings import TorSettings
@@ -257,7 +256,7 @@ async def test_serving_stops_when_cancelled(opened: Opened) -> None:
 
 async def test_an_address_of_another_kind_is_refused(kind: Kind, opened: Opened) -> None:
     async with opened as transport:
-        with pytest.raises(HushcastError) as caught:
+        with pytest.raises(TransportError) as caught:
             await transport.connect(kind.foreign, "a")
     assert kind.foreign not in str(caught.value)
 

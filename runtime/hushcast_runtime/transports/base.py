@@ -68,6 +68,6 @@ class Transport(Protocol):
         """Connect to `address` on a path of its own for each `isolation`.
 
         Two different values of `isolation` (1 to 64 characters of the URL-safe base64 alphabet) never share
-        a circuit. The caller sets the deadline. Raises `TransportError`. The stream, as one that came in,
-        closes at once, whatever was not sent yet.
+        a circuit. The caller sets the deadline. Raises `TransportError`, and nothing else, whatever
+        address a stranger gave. The stream, as one that came in, closes at once, whatever was not sent yet.
         """

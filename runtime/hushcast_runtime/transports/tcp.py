@@ -20,13 +20,10 @@ _LOOPBACK = re.compile(r"127\.")
 
 
 def _loopback(address: Address) -> tuple[str, int]:
-    """Return host and port; raise `UsageError` for an address that is not loopback."""
-    try:
-        checked = parse_address(address)
-    except DecodeError as error:
-        raise UsageError(f"the tcp transport cannot use this address: {error}") from None
+    """Return host and port; raise `DecodeError` for an address that is not loopback."""
+    checked = parse_address(address)
     if not _LOOPBACK.match(checked):
-        raise UsageError("the tcp transport reaches loopback addresses only: use the tor transport")
+        raise DecodeError("the tcp transport reaches loopback addresses only: use the tor transport")
     return split(checked)
 
 
@@ -75,16 +72,22 @@ class TcpTransport:
 
         Raises `UsageError` when `previous` is not loopback and `TransportError` when its port is taken.
         """
-        host, port = (self._host, 0) if previous is None else _loopback(previous)
+        try:
+            host, port = (self._host, 0) if previous is None else _loopback(previous)
+        except DecodeError as error:
+            raise UsageError(str(error)) from None
         return TcpListener(await listen_on_loopback(port, host), host)
 
     async def connect(self, address: Address, isolation: str) -> trio.abc.Stream:
         """Connect to a loopback address; there are no circuits, so `isolation` has nothing to separate.
 
-        Raises `UsageError` when `address` is not loopback, before any socket is opened, and `TransportError`
-        when nobody listens there.
+        Raises `TransportError` when `address` is not loopback, before any socket is opened, and when nobody
+        listens there: whose address it is, a stranger may have said.
         """
-        host, port = _loopback(address)
+        try:
+            host, port = _loopback(address)
+        except DecodeError as error:
+            raise TransportError(str(error)) from None
         if self._path is not None:
             return await self._connect_by(self._path, address)
         try:
