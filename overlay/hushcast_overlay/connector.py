@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import msgspec
 import trio
@@ -15,24 +16,19 @@ from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.stamps import Stamp, mint
 from hushcast_protocol.base.wire import PublicKey, RelayId, Wire
-from hushcast_protocol.overlay.frames import (
-    MAX_OVERLAY_FRAME,
-    Drop,
-    OverlayFrame,
-    ParcelFrame,
-    decode_overlay,
-    handed_in,
-)
+from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Drop, ParcelFrame, handed_in
 from hushcast_runtime.channel import Channel, accept_channel, open_channel
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.transports.base import Transport, TransportError
 
-OverlayChannel = Channel[OverlayFrame]
+FrameT = TypeVar("FrameT")
 
 
 class Connector:
     """Links of one daemon; every method raises `TransportError` or a `PeerError`.
+
+    `decode` says what the other end may say (`hushcast_protocol.overlay.speaking`).
 
     Only a relay under its own name shows its roster. Whoever stays anonymous compares and shows nothing: a
     directory that gave one daemon a roster of its own could else tell that daemon by it.
@@ -55,11 +51,15 @@ class Connector:
         self._network = rosters.network.id
         self._minting = trio.Lock()
 
-    async def named(self, us: Seed, peer: PublicKey, address: Address) -> OverlayChannel:
+    async def named(
+        self, us: Seed, peer: PublicKey, address: Address, decode: Callable[[bytes], FrameT]
+    ) -> Channel[FrameT]:
         """Open a link as the relay `us` to a relay or mailbox."""
-        return await self._open(peer, address, us)
+        return await self._open(peer, address, us, decode)
 
-    async def drop(self, relay: Relay, frame: Drop | ParcelFrame, timeout: float) -> OverlayFrame:
+    async def drop(
+        self, relay: Relay, frame: Drop | ParcelFrame, decode: Callable[[bytes], FrameT], timeout: float
+    ) -> FrameT:
         """Hand one frame to a relay anonymously, over a fresh circuit; return its answer.
 
         Where the relay is under load the frame gets the stamp that it asks for, which may take a second.
@@ -67,14 +67,21 @@ class Connector:
         if relay.difficulty:
             stamp = await self._mint(relay, handed_in(frame))
             frame = msgspec.structs.replace(frame, stamp=stamp)
-        return await self.ask(relay.id, relay.address, frame, timeout)
+        return await self.ask(relay.id, relay.address, frame, decode, timeout)
 
-    async def ask(self, relay: PublicKey, address: Address, frame: Wire, timeout: float) -> OverlayFrame:
+    async def ask(
+        self,
+        relay: PublicKey,
+        address: Address,
+        frame: Wire,
+        decode: Callable[[bytes], FrameT],
+        timeout: float,
+    ) -> FrameT:
         """Say one thing to a listed relay anonymously, over a fresh circuit; return its answer.
 
         `timeout` are the seconds that the answer may take once the link is open.
         """
-        channel = await self._open(relay, address, None, is_listed=True)
+        channel = await self._open(relay, address, None, decode, is_listed=True)
         try:
             await channel.send(frame)
             return await channel.one(timeout)
@@ -88,30 +95,37 @@ class Connector:
                 mint, relay.id, epoch, content, relay.difficulty, self._env.randomness
             )
 
-    async def accept(self, stream: trio.abc.Stream, us: Seed, as_relay: bool) -> OverlayChannel:
+    async def accept(
+        self, stream: trio.abc.Stream, us: Seed, decode: Callable[[bytes], FrameT], as_relay: bool
+    ) -> Channel[FrameT]:
         """Take a link as the relay or mailbox `us`.
 
         A mailbox does not even compare: its reaction would tell which rosters its daemon holds.
         """
         view = self._rosters.view() if as_relay else None
         link = Link.respond(self._network, us, self._env.randomness, MAX_OVERLAY_FRAME, view)
-        return await self._checked(accept_channel(stream, link, decode_overlay), compare=as_relay)
+        return await self._checked(accept_channel(stream, link, decode), compare=as_relay)
 
     async def _open(
-        self, peer: PublicKey, address: Address, us: Seed | None, is_listed: bool = False
-    ) -> OverlayChannel:
+        self,
+        peer: PublicKey,
+        address: Address,
+        us: Seed | None,
+        decode: Callable[[bytes], FrameT],
+        is_listed: bool = False,
+    ) -> Channel[FrameT]:
         view = self._rosters.view() if us else None
         link = Link.initiate(self._network, peer, self._env.randomness, MAX_OVERLAY_FRAME, us, view)
         isolation = self._env.isolation()
-        opening = open_channel(self._transport, address, isolation, link, decode_overlay)
+        opening = open_channel(self._transport, address, isolation, link, decode)
         return await self._checked(opening, is_listed=is_listed)
 
     async def _checked(
         self,
-        handshake: Awaitable[tuple[OverlayChannel, Established]],
+        handshake: Awaitable[tuple[Channel[FrameT], Established]],
         compare: bool = True,
         is_listed: bool = False,
-    ) -> OverlayChannel:
+    ) -> Channel[FrameT]:
         """Return the channel of a handshake; `is_listed` where whoever dialled has the peer from a roster."""
         try:
             channel, established = await handshake

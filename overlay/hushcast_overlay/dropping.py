@@ -13,8 +13,9 @@ from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message
-from hushcast_protocol.overlay.frames import Drop, Receipt
+from hushcast_protocol.overlay.frames import Drop
 from hushcast_protocol.overlay.profile import Profile
+from hushcast_protocol.overlay.speaking import decode_receipt
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
@@ -112,16 +113,17 @@ class Dropper:
                 await trio.sleep(self._env.uniform(0.0, LONGEST_DELAY))
             handed.note_try(origin.id)
             try:
-                answer = await self._connector.drop(origin, Drop(message, None), RECEIPT_TIMEOUT)
+                answer = await self._connector.drop(
+                    origin, Drop(message, None), decode_receipt, RECEIPT_TIMEOUT
+                )
             except (TransportError, PeerError) as error:
                 log.info("an origin gave no receipt", reason=str(error))
                 handed.note_failure(f"no relay gave a receipt: {error}")
                 continue
-            if isinstance(answer, Receipt) and answer.verdict == "accepted":
+            if answer.verdict == "accepted":
                 handed.note_receipt(origin.id)
                 return
-            verdict = answer.verdict if isinstance(answer, Receipt) else "form"
-            handed.note_failure(f"relays refuse the message: {verdict}")
+            handed.note_failure(f"relays refuse the message: {answer.verdict}")
 
 
 class _Shard:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import trio
 
-from hushcast_overlay.connector import Connector, OverlayChannel
+from hushcast_overlay.connector import Connector
 from hushcast_overlay.peers import Peers
 from hushcast_overlay.shards import Shards
 from hushcast_overlay.strangers import Strangers
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.overlay.speaking import FromRelay, decode_from_relay, decode_from_stranger
+from hushcast_runtime.channel import Channel
 
 MAX_CONNECTIONS = 4096  # links of other relays to us at once: each of a full roster may have two
 
@@ -26,14 +28,14 @@ class Incoming:
         self._peers = peers
         self._strangers = strangers
 
-    async def accept(self, stream: trio.abc.Stream) -> OverlayChannel:
+    async def accept(self, stream: trio.abc.Stream) -> Channel[FromRelay]:
         """Take a stream through the handshake; raises a `PeerError` or `TransportError`."""
-        return await self._connector.accept(stream, self._seed, as_relay=True)
+        return await self._connector.accept(stream, self._seed, decode_from_relay, as_relay=True)
 
-    async def serve(self, channel: OverlayChannel) -> None:
+    async def serve(self, channel: Channel[FromRelay]) -> None:
         """Answer one connection; raises a `PeerError` or `TransportError`."""
         if channel.peer is None:
-            await self._strangers.serve(channel)
+            await self._strangers.serve(channel.speaking(decode_from_stranger))
         elif self._shards.relay(channel.peer) is not None:
             await self._peers.serve(channel)
         else:

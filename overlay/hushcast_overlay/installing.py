@@ -13,9 +13,10 @@ from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.roster import Relay, Roster
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.wire import RelayId
-from hushcast_protocol.overlay.frames import ParcelAnswer, ParcelFrame
+from hushcast_protocol.overlay.frames import ParcelFrame
 from hushcast_protocol.overlay.installations import PATIENCE_A_LEVEL, seal_down
 from hushcast_protocol.overlay.leases import Instruction
+from hushcast_protocol.overlay.speaking import decode_parcel_answer
 from hushcast_protocol.overlay.tree import Tree
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
@@ -86,11 +87,11 @@ class Installer:
         below = tree.below(top.id)
         patience = PATIENCE_A_LEVEL * (1 + _levels(tree, top.id))
         try:
-            answer = await self._connector.drop(top, ParcelFrame(0, sealed, None), patience)
+            answer = await self._connector.drop(
+                top, ParcelFrame(0, sealed, None), decode_parcel_answer, patience
+            )
         except (TransportError, PeerError) as error:
             log.info("a parcel was not answered", reason=str(error))
-            return set()
-        if not isinstance(answer, ParcelAnswer):
             return set()
         if answer.refused is not None:
             log.info("a parcel was refused", reason=answer.refused)

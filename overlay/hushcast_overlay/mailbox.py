@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-from hushcast_overlay.connector import Connector, OverlayChannel
+from hushcast_overlay.connector import Connector
 from hushcast_protocol.base.buckets import TokenBucket
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.hop_link import IDLE
@@ -14,7 +14,9 @@ from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message
-from hushcast_protocol.overlay.frames import Ack, Forward, Ping
+from hushcast_protocol.overlay.frames import Ack, Forward
+from hushcast_protocol.overlay.speaking import ToMailbox, decode_to_mailbox
+from hushcast_runtime.channel import Channel
 
 MAX_CONNECTIONS = 2 * MAX_RELAYS  # of relays at once: at depth 1 each stands at the top, and may dial anew
 MAX_LINKS = 4  # of them from one relay: the newest, and some that may be dead without our knowing yet
@@ -47,11 +49,11 @@ class Mailbox:
         self._buckets: dict[RelayId, TokenBucket] = {}
         self._links: dict[RelayId, list[trio.CancelScope]] = {}
 
-    async def accept(self, stream: trio.abc.Stream) -> OverlayChannel:
+    async def accept(self, stream: trio.abc.Stream) -> Channel[ToMailbox]:
         """Take a stream through the handshake; raises a `PeerError` or `TransportError`."""
-        return await self._connector.accept(stream, self.seed, as_relay=False)
+        return await self._connector.accept(stream, self.seed, decode_to_mailbox, as_relay=False)
 
-    async def serve(self, channel: OverlayChannel) -> None:
+    async def serve(self, channel: Channel[ToMailbox]) -> None:
         """Take messages from one relay; raises a `PeerError` or `TransportError`."""
         # Not by the roster: whom it lists at which moment would show when this daemon fetched it.
         if channel.peer is None or not self._is_top(channel.peer):
@@ -75,14 +77,14 @@ class Mailbox:
             self._buckets[top] = TokenBucket(MESSAGES_A_SECOND, MESSAGES_AT_ONCE, trio.current_time())
         return self._buckets[top]
 
-    async def _take_all(self, channel: OverlayChannel, bucket: TokenBucket, scope: trio.CancelScope) -> None:
+    async def _take_all(
+        self, channel: Channel[ToMailbox], bucket: TokenBucket, scope: trio.CancelScope
+    ) -> None:
         assert channel.peer is not None
         taken = 0
         while batch := await channel.receive():
             if messages := [frame.message for frame in batch if isinstance(frame, Forward)]:
                 await self._deliver(messages, channel.peer)
-            if not all(isinstance(frame, Forward | Ping) for frame in batch):
-                raise DecodeError("a relay sent a mailbox something else than messages")
             taken += len(messages)
             if debt := bucket.owe(trio.current_time(), len(batch)):
                 await trio.sleep(debt)  # the relay keeps what is not acknowledged, and sends no more

@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import trio
 
-from hushcast_overlay.connector import Connector, OverlayChannel
+from hushcast_overlay.connector import Connector
 from hushcast_overlay.detours import Detours
 from hushcast_overlay.dials import Dials
 from hushcast_overlay.session import Session
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.errors import DecodeError, PeerError
+from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.hop import DETOUR_AFTER, NextHop
 from hushcast_protocol.base.hop_values import Actions, Close, Do, Reroute, Rules, Send, Settle
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import Message
-from hushcast_protocol.overlay.frames import Ack, Forward, OverlayFrame, ParcelAnswer, ParcelFrame, Ping
+from hushcast_protocol.overlay.frames import Ack, Forward, ParcelAnswer, ParcelFrame, Ping
 from hushcast_protocol.overlay.hops import is_mailbox, key_of, relay_hop
+from hushcast_protocol.overlay.speaking import (
+    FromMailbox,
+    FromRelay,
+    decode_from_mailbox,
+    decode_from_relay,
+)
+from hushcast_runtime.channel import Channel
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 from hushcast_runtime.spool import Spool, Spooled
 from hushcast_runtime.transports.base import TransportError
+
+PeerChannel = Channel[FromRelay] | Channel[FromMailbox]
+"""A link to a next hop, or from a previous one."""
 
 Locate = Callable[[Hop], Address | None]
 """Where a next hop is reached now, if that is known."""
@@ -159,12 +169,12 @@ class Peers:
         finally:
             self._do(peer, peer.unwant())
 
-    def serve(self, channel: OverlayChannel) -> Awaitable[None]:
+    def serve(self, channel: Channel[FromRelay]) -> Awaitable[None]:
         """Take part in a link that a peer opened, until it ends."""
         assert channel.peer is not None
         return self._take_part(self._peer(relay_hop(channel.peer)), channel, is_dialled=False)
 
-    async def _take_part(self, peer: Peer, channel: OverlayChannel, is_dialled: bool) -> None:
+    async def _take_part(self, peer: Peer, channel: PeerChannel, is_dialled: bool) -> None:
         link = Session(channel, self._spawn, self._now())
         self._dials.answered(peer.hop)
         actions = peer.link_up(link, is_dialled, self._now())
@@ -174,8 +184,8 @@ class Peers:
         try:
             with link.scope:
                 self._do(peer, actions)
-                while batch := await channel.receive():
-                    await self._take(peer, link, batch)
+                # No name is given to what came: it would be kept until more comes.
+                while await self._take(peer, link, await channel.receive()):
                     link.touch(now := self._now())
                     link.set_timer(now)
         except PeerError as error:
@@ -189,7 +199,8 @@ class Peers:
             self._do(peer, peer.link_ended(link, self._away_after(peer.hop), self._now()))
             await channel.aclose()
 
-    async def _take(self, peer: Peer, link: Session, batch: list[OverlayFrame]) -> None:
+    async def _take(self, peer: Peer, link: Session, batch: Sequence[FromRelay]) -> bool:
+        """Take what came; return whether anything did."""
         forwards = [frame.message for frame in batch if isinstance(frame, Forward)]
         for frame in batch:
             if isinstance(frame, Ack):
@@ -200,11 +211,10 @@ class Peers:
                 self._spawn(self._answer, peer, link, frame, link.begin_parcel())
             elif isinstance(frame, ParcelAnswer):
                 link.answered(frame)
-            elif not isinstance(frame, Forward):
-                raise DecodeError("a peer sent a frame that named peers do not send")
         if forwards:
             unrouted = await self._take_forwards(forwards, key_of(peer.hop))
             self._acknowledge(link, len(forwards), unrouted if self._detours is not None else ())
+        return bool(batch)
 
     def _acknowledge(self, link: Session, count: int, unrouted: Iterable[int] = ()) -> None:
         if link.take_over(count, unrouted):
@@ -213,10 +223,12 @@ class Peers:
             link.scope.cancel()
 
     async def _answer(self, peer: Peer, link: Session, frame: ParcelFrame, scope: trio.CancelScope) -> None:
+        number, taking = frame.number, self._take_parcel(frame.sealed, key_of(peer.hop))
+        del frame
         try:
             with scope:
-                answer = await self._take_parcel(frame.sealed, key_of(peer.hop))
-                link.post(ParcelAnswer(frame.number, answer.refused, answer.missing))
+                answer = await taking
+                link.post(ParcelAnswer(number, answer.refused, answer.missing))
         finally:
             link.end_parcel(scope)
 
@@ -315,7 +327,7 @@ class Peers:
             self._do(peer, peer.retry_later(self._now()))
 
     async def _dial(self, peer: Peer, scope: trio.CancelScope) -> None:
-        channel: OverlayChannel | None = None
+        channel: PeerChannel | None = None
         failure: TransportError | PeerError | None = None
         with scope:
             try:
@@ -342,8 +354,10 @@ class Peers:
             return 0.0
         return math.inf if is_mailbox(hop) else DETOUR_AFTER
 
-    async def _open(self, hop: Hop) -> OverlayChannel:
+    async def _open(self, hop: Hop) -> PeerChannel:
         address = self._locate(hop)
         if address is None:
             raise TransportError("a next hop is in no roster any more")
-        return await self._connector.named(self._us, key_of(hop), address)
+        if is_mailbox(hop):
+            return await self._connector.named(self._us, key_of(hop), address, decode_from_mailbox)
+        return await self._connector.named(self._us, key_of(hop), address, decode_from_relay)

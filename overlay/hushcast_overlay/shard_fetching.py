@@ -30,6 +30,7 @@ from hushcast_protocol.shards.requests import (
     ShownLeaf,
     ShownPiece,
     ShownSlice,
+    decode_shard_answer,
 )
 from hushcast_protocol.shards.slices import Leaf, Shard, read_leaf
 from hushcast_runtime.counters import Counters
@@ -182,11 +183,11 @@ class ShardFetching:
 
     async def _ask(self, asked: Asked, request: ShardRequest, read: Callable[[ShardAnswer], T]) -> T:
         try:
-            answer = await self._connector.ask(asked.relay, asked.address, request, ANSWER_TIMEOUT)
+            answer = await self._connector.ask(
+                asked.relay, asked.address, request, decode_shard_answer, ANSWER_TIMEOUT
+            )
             if isinstance(answer, NotShown):
                 raise Refusal("it has not got it, or serves too many")
-            if not isinstance(answer, ShownLeaf | ShownSlice | ShownPiece):
-                raise DecodeError("another frame came than a part of a network")
             found = await self._env.compute(read, answer)
             self._silent.get(request.day, set()).discard(asked.relay)
             return found

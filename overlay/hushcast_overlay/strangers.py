@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from contextlib import suppress
 
 import trio
 
 from hushcast_overlay.admission_control import AdmissionControl, Declined
-from hushcast_overlay.connector import OverlayChannel
 from hushcast_overlay.drops import Drops
 from hushcast_overlay.parcels import Parcels
 from hushcast_overlay.shard_serving import ShardServing
-from hushcast_protocol.base.errors import DecodeError, PeerError
+from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.overlay.elements import ORIGIN
-from hushcast_protocol.overlay.frames import Drop, OverlayFrame, ParcelAnswer, ParcelFrame, Receipt
+from hushcast_protocol.overlay.frames import Drop, ParcelAnswer, ParcelFrame, Receipt
+from hushcast_protocol.overlay.speaking import FromStranger
 from hushcast_protocol.shards.requests import AskLeaf, AskPiece, AskSlice, ShownPiece, ShownSlice
+from hushcast_runtime.channel import Channel
 from hushcast_runtime.connection_guard import strangers_room
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
@@ -55,44 +56,42 @@ class Strangers:
         self._showing = Room(MAX_SHOWING, env.below, lambda: counters.add("strangers_dropped"))
         self._answering: Counter[type] = Counter()  # a parcel takes minutes, and drops do not wait for them
 
-    async def serve(self, channel: OverlayChannel) -> None:
+    async def serve(self, channel: Channel[FromStranger]) -> None:
         """Answer one unnamed connection; raises a `PeerError` or `TransportError`."""
         with self._room.place(ANONYMOUS_TIMEOUT):
             frame = await channel.first()
         # What was handed in is carried out, whoever comes meanwhile; only its answer may give way again.
-        self._answering[type(frame)] += 1
+        kind, answering = type(frame), self._answer(frame)
+        del frame  # half a MiB, which nobody needs once it is open
+        self._answering[kind] += 1
         try:
-            if isinstance(frame, ParcelFrame):
-                answer = await _while_open(channel, self._answer, frame)
-            else:
-                answer = await self._answer(frame)
+            answer = await (_while_open(channel, answering) if kind is ParcelFrame else answering)
         finally:
-            self._answering[type(frame)] -= 1
+            self._answering[kind] -= 1
         is_large = isinstance(answer, ShownSlice | ShownPiece)
         with self._showing.place(SHOWN_WITHIN) if is_large else self._room.place(RECEIPT_WITHIN):
             await channel.send(answer)
             await channel.finish()
 
-    async def _answer(self, frame: OverlayFrame) -> Wire:
+    async def _answer(self, frame: FromStranger) -> Wire:
         if isinstance(frame, AskLeaf | AskSlice | AskPiece):
             return self._serving.answer(frame)
-        if not isinstance(frame, Drop | ParcelFrame):
-            raise DecodeError("an unnamed peer sent a frame that only relays send")
         full = self._answering[type(frame)] > MAX_ANSWERING
         refused: Declined | None = "quota" if full else self._admission.refusal(frame)
         if refused is not None:
             self._counters.add(f"refused_{refused}")
         if isinstance(frame, Drop):
             return Receipt(refused) if refused else await self._drops.take(frame.message)
-        if refused is None:
-            answer = await self._parcels.take(frame.sealed, ORIGIN)
-            return ParcelAnswer(frame.number, answer.refused, answer.missing)
-        return ParcelAnswer(frame.number, refused, ())
+        number = frame.number
+        if refused is not None:
+            return ParcelAnswer(number, refused, ())
+        taking = self._parcels.take(frame.sealed, ORIGIN)
+        del frame
+        answer = await taking
+        return ParcelAnswer(number, answer.refused, answer.missing)
 
 
-async def _while_open(
-    channel: OverlayChannel, answer: Callable[[OverlayFrame], Awaitable[Wire]], frame: OverlayFrame
-) -> Wire:
+async def _while_open(channel: Channel[FromStranger], answering: Awaitable[Wire]) -> Wire:
     """Return an answer; raise `TransportError` as soon as nobody waits for it any more."""
     answers: list[Wire] = []
     async with trio.open_nursery() as nursery:
@@ -103,7 +102,7 @@ async def _while_open(
             nursery.cancel_scope.cancel()  # closed, or somebody who says more than the one thing to be said
 
         nursery.start_soon(watch)
-        answers.append(await answer(frame))
+        answers.append(await answering)
         nursery.cancel_scope.cancel()
     if not answers:
         raise TransportError("the other end left before its parcel was carried out")

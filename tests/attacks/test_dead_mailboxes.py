@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import trio
 from small_network import ONE, Node, SmallNetwork, small_network, until
 
 from hushcast_overlay import dials
-from hushcast_overlay.connector import OverlayChannel
 from hushcast_overlay.dials import Dials
 from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.secrets import Seed
@@ -22,6 +23,7 @@ from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.frames import Drop, Receipt
 from hushcast_protocol.overlay.hops import is_mailbox, relay_hop
 from hushcast_protocol.overlay.leases import Install, ToMailbox, give_consent
+from hushcast_runtime.channel import Channel
 
 DEAD = 200
 ATTEMPT = 20.0  # seconds that tor takes to say that an onion service is not there
@@ -50,13 +52,15 @@ class Dialled:
         self._named = self._connector.named
         self._connector.named = self._dial  # type: ignore[method-assign]
 
-    async def _dial(self, us: Seed, peer: PublicKey, address: Address) -> OverlayChannel:
+    async def _dial(
+        self, us: Seed, peer: PublicKey, address: Address, decode: Callable[[bytes], Any]
+    ) -> Channel[Any]:
         self.count += 1
         self.at_once += 1
         self.most = max(self.most, self.at_once)
         try:
             await trio.sleep(1.0 if peer in self._alive else ATTEMPT)
-            return await self._named(us, peer, address)
+            return await self._named(us, peer, address, decode)
         finally:
             self.at_once -= 1
 

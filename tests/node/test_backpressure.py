@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 import trio
 from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
 
-from hushcast_overlay.connector import OverlayChannel
 from hushcast_overlay.mailbox import Mailbox
 from hushcast_overlay.peers import Peers
 from hushcast_protocol.base.hop import MAX_QUEUE
 from hushcast_protocol.base.hop_link import MAX_UNACKNOWLEDGED
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import MAX_PAYLOAD
+from hushcast_runtime.channel import Channel
 
 LARGEST = MAX_PAYLOAD + 100  # bytes of the largest body, a little less in truth
 COUNT = 60  # messages of the largest size, 15 MB: three times what the queue and the window take
@@ -187,7 +188,7 @@ async def test_one_neighbour_that_stops_reading_costs_the_others_five_percent_at
 async def test_a_next_hop_that_takes_nothing_is_dialled_with_growing_pauses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def take_nothing(_: Mailbox, channel: OverlayChannel, *__: object) -> None:
+    async def take_nothing(_: Mailbox, channel: Channel[Any], *__: object) -> None:
         await channel.receive()
 
     async with small_network(relays=1) as net:

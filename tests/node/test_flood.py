@@ -15,6 +15,7 @@ from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.tokens import published_tokens, topic_key
 from hushcast_protocol.overlay.frames import Drop, ParcelAnswer, ParcelFrame, Receipt, handed_in
+from hushcast_protocol.overlay.speaking import decode_receipt
 
 LOW = 6  # bits, where a test mints a lot
 
@@ -81,7 +82,7 @@ async def test_a_flooded_relay_asks_a_price_and_honest_publications_pass() -> No
         entry = relay.daemon.overlay.shards.relay(relay.id)
         assert entry is not None
         message = a_message(net, b"paid")
-        assert await connector.drop(entry, Drop(message, None), 30) == Receipt("accepted")
+        assert await connector.drop(entry, Drop(message, None), decode_receipt, 30) == Receipt("accepted")
         heard += 1
         assert b"paid" in await ear.hears(heard)
 

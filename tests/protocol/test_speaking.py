@@ -1,0 +1,79 @@
+"""Speaking: each end of a link reads what the other may say, and the documentation has the same table."""
+
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from core_examples import small_message
+
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.overlay import frames, speaking
+from hushcast_protocol.shards import requests
+
+EXAMPLES = [
+    frames.Forward(small_message()),
+    frames.Ack(1, ()),
+    frames.Ping(),
+    frames.Drop(small_message(), None),
+    frames.Receipt("accepted"),
+    frames.ParcelFrame(1, b"sealed", None),
+    frames.ParcelAnswer(1, None, ()),
+    requests.AskLeaf(1, 1, 0),
+    requests.AskSlice(1, 0),
+    requests.AskPiece(1, 0),
+    requests.ShownLeaf(b"leaf", ()),
+    requests.ShownSlice(b"slice"),
+    requests.ShownPiece(b"piece", ()),
+    requests.NotShown(),
+]
+REQUESTS, ANSWERS = get_args(requests.ShardRequest), get_args(requests.ShardAnswer)
+READERS = {
+    "a relay, of a relay": (
+        speaking.decode_from_relay,
+        {frames.Forward, frames.Ack, frames.Ping, frames.ParcelFrame, frames.ParcelAnswer},
+    ),
+    "a mailbox, of a relay": (speaking.decode_to_mailbox, {frames.Forward, frames.Ping}),
+    "a relay, of a mailbox": (speaking.decode_from_mailbox, {frames.Ack}),
+    "a relay, of a stranger": (speaking.decode_from_stranger, {frames.Drop, frames.ParcelFrame, *REQUESTS}),
+    "a stranger, of a drop": (speaking.decode_receipt, {frames.Receipt}),
+    "a stranger, of a parcel": (speaking.decode_parcel_answer, {frames.ParcelAnswer}),
+    "a stranger, of a question": (requests.decode_shard_answer, set(ANSWERS)),
+}
+
+
+def test_the_examples_are_all_there_are():
+    assert {type(frame) for frame in EXAMPLES} == set(get_args(frames.OverlayFrame))
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("frame", EXAMPLES, ids=lambda frame: type(frame).__name__)
+def test_an_end_reads_what_the_other_may_say_and_nothing_else(reader: str, frame: Any):
+    decode, said = READERS[reader]
+    if type(frame) in said:
+        assert decode(encode(frame)) == frame
+    else:
+        with pytest.raises(DecodeError):
+            decode(encode(frame))
+
+
+def test_the_documentation_has_the_same_table():
+    page = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
+    rows = re.search(r"## Frames of the overlay\n\n\| .*\n\|.*\n((?:\|.*\n)+)", page)
+    assert rows is not None
+    table = {}
+    for row in rows[1].splitlines():
+        who, what = [cell.strip() for cell in row.strip("|").split("|")]
+        table[who] = [set(re.findall(r"`(\w+)`", part)) for part in what.split("back:")]
+    names = {who: {kind.__name__ for kind in said} for who, (_, said) in READERS.items()}
+    assert table == {
+        "relay to relay": [names["a relay, of a relay"]],
+        "relay to mailbox": [names["a mailbox, of a relay"], names["a relay, of a mailbox"]],
+        "anonymous initiator to relay": [{"Drop"}, names["a stranger, of a drop"]],
+        "anonymous initiator to relay, too": [{"ParcelFrame"}, names["a stranger, of a parcel"]],
+        "anonymous initiator, for a [shard](#shards)": [
+            {kind.__name__ for kind in REQUESTS},
+            names["a stranger, of a question"],
+        ],
+    }
