@@ -69,7 +69,8 @@ class Parcels:
     async def take(self, sealed: bytes, previous: bytes) -> ParcelAnswer:
         """Carry out a parcel's instruction, then pass on its parcels; answer when both are done.
 
-        `previous` is the relay that handed it in, or `ORIGIN` where it was dropped.
+        `previous` is the relay that handed it in, or `ORIGIN` where it was dropped. Once it is open only what
+        it holds is kept: whoever awaits this is not to keep `sealed` either.
         """
         try:
             async with self._turn:  # one a turn of the scheduler: a burst is in nobody's way
@@ -80,6 +81,7 @@ class Parcels:
         except Refusal as refusal:
             return self._refused(refusal, ())
         self._tracer.observe(observed.Parcel(len(sealed), len(parcel.onward)))
+        del sealed
         below = tuple(onward.relay for onward in parcel.onward)
         try:
             with self._passing.reserve(parcel, previous) as passage:

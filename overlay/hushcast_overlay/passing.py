@@ -20,6 +20,10 @@ from hushcast_protocol.overlay.parcels import Onward, Parcel
 MAX_UNDER_WAY = 2048  # parcels passed on and not answered yet, in all; some 20 MB of tasks
 STRANGERS_SHARE = MAX_UNDER_WAY // 2  # of them for what was dropped here, by whomever
 RELAYS_SHARE = MAX_UNDER_WAY // 4  # of them for what one relay handed in
+# Bytes of parcels that hold something for others, until all of it is answered: 128 of the largest.
+MAX_UNDER_WAY_BYTES = 64 * 1024 * 1024
+STRANGERS_BYTES = MAX_UNDER_WAY_BYTES // 2  # of them in what was dropped here
+RELAYS_BYTES = MAX_UNDER_WAY_BYTES // 4  # of them in what one relay handed in
 PACE = 0.01  # seconds between two that need a new link: first contact takes 2 ms of the processor at each end
 
 
@@ -39,30 +43,43 @@ class PassingOn:
     def __init__(self, shards: Shards, others: Others) -> None:
         self._shards = shards
         self._others = others
-        self._under_way: Counter[bytes] = Counter()
+        self._under_way: Counter[bytes] = Counter()  # by who handed them in
+        self._bytes: Counter[bytes] = Counter()
         self._turn = trio.Lock()  # who leaves the queue for it delays nobody
 
     def __len__(self) -> int:
         """Return how many parcels are under way."""
         return self._under_way.total()
 
+    @property
+    def size(self) -> int:
+        """The bytes that are held for them."""
+        return self._bytes.total()
+
     def reserve(self, parcel: Parcel, previous: bytes) -> Passage:
         """Take room for all that a parcel from `previous` (a relay's key, or `ORIGIN`) holds for others.
 
         Raises `Refusal` ("quota") where there is too little.
         """
-        share = STRANGERS_SHARE if previous == ORIGIN else RELAYS_SHARE
+        share, most = (RELAYS_SHARE, RELAYS_BYTES)
+        if previous == ORIGIN:
+            share, most = (STRANGERS_SHARE, STRANGERS_BYTES)
         listed = [onward for onward in parcel.onward if self._shards.relay(onward.relay) is not None]
+        size = sum(len(onward.sealed) for onward in parcel.onward)
         if self._under_way[previous] + len(listed) > share or len(self) + len(listed) > MAX_UNDER_WAY:
             raise Refusal("quota")
+        if self._bytes[previous] + size > most or self.size + size > MAX_UNDER_WAY_BYTES:
+            raise Refusal("quota")
         self._under_way[previous] += len(listed)
-        return Passage(self, parcel, previous, listed)
+        self._bytes[previous] += size
+        return Passage(self, parcel, previous, listed, size)
 
-    def release(self, previous: bytes, count: int) -> None:
+    def release(self, previous: bytes, count: int, size: int = 0) -> None:
         """Give back room."""
-        self._under_way[previous] -= count
-        if not self._under_way[previous]:
-            del self._under_way[previous]
+        for held, amount in ((self._under_way, count), (self._bytes, size)):
+            held[previous] -= amount
+            if not held[previous]:
+                del held[previous]
 
     async def send(self, onward: Onward, patience: float) -> tuple[RelayId, ...]:
         """Pass one on, in its turn where a link is to be opened; return those there that did not confirm."""
@@ -80,18 +97,21 @@ class PassingOn:
 class Passage:
     """What one parcel holds for other relays, with the room reserved for it until it is left."""
 
-    def __init__(self, passing: PassingOn, parcel: Parcel, previous: bytes, listed: list[Onward]) -> None:
+    def __init__(
+        self, passing: PassingOn, parcel: Parcel, previous: bytes, listed: list[Onward], size: int
+    ) -> None:
         self._passing = passing
         self._parcel = parcel
         self._previous = previous
         self._waiting = listed
         self._held = len(listed)
+        self._size = size
 
     def __enter__(self) -> Passage:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._passing.release(self._previous, self._held)
+        self._passing.release(self._previous, self._held, self._size)
 
     async def run(self) -> tuple[RelayId, ...]:
         """Pass on all; return the relays below that did not confirm.

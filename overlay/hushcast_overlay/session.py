@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
 
 import trio
 
-from hushcast_overlay.connector import OverlayChannel
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.hop_link import LinkState
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.overlay.frames import Ack, Forward, ParcelAnswer, ParcelFrame
+from hushcast_runtime.channel import Channel
 from hushcast_runtime.spool import Spooled
 from hushcast_runtime.transports.base import TransportError
 
 MAX_REQUESTS = 1024  # parcels whose answers are awaited on one link
+_AT_ONCE = (
+    256 * 1024
+)  # bytes handed to the channel at once, and a frame more: these are held until they are out
 
 
 class _Awaited:
@@ -42,14 +48,14 @@ class Session(LinkState[Spooled]):
         "scope",
     )
 
-    def __init__(self, channel: OverlayChannel, spawn: Callable[..., None], now: float) -> None:
+    def __init__(self, channel: Channel[Any], spawn: Callable[..., None], now: float) -> None:
         super().__init__(now)
         self.channel = channel
         self.scope = trio.CancelScope()
         """Cancelled to end the session."""
         self._parcels: set[trio.CancelScope] | None = None  # of the peer's that are being carried out
         self._spawn = spawn
-        self._outbox: list[Wire] = []
+        self._outbox: deque[Wire] = deque()
         self._flushing = False
         self._answers: dict[int, _Awaited] = {}
         self._requests = 0
@@ -64,7 +70,7 @@ class Session(LinkState[Spooled]):
 
     def forward(self, items: Iterable[Spooled]) -> None:
         """Write messages that were put into the window."""
-        self._outbox += [Forward(item.message) for item in items]
+        self._outbox.extend([Forward(item.message) for item in items])
         self.flush()
 
     def post(self, frame: Wire) -> None:
@@ -82,14 +88,18 @@ class Session(LinkState[Spooled]):
         self._requests += 1
         number = self._requests
         awaited = self._answers[number] = _Awaited()
+        frame = ParcelFrame(number, sealed, None)
         try:
-            self.post(ParcelFrame(number, sealed, None))
+            self.post(frame)
             await awaited.over.wait()
             if awaited.answer is None:
                 raise TransportError("the link ended before the parcel was answered")
             return awaited.answer
         finally:
             self._answers.pop(number, None)
+            if awaited.answer is None:
+                with suppress(ValueError):
+                    self._outbox.remove(frame)  # the other end does not read, and nobody waits any more
             if not self._answers:
                 self._answers.clear()  # an emptied dict keeps its room
 
@@ -131,11 +141,23 @@ class Session(LinkState[Spooled]):
             self._flushing = True
             self._spawn(self._flush)
 
+    def _next(self) -> list[Wire]:
+        """Take from the outbox what is written next."""
+        frames: list[Wire] = []
+        size = 0
+        while self._outbox and size < _AT_ONCE:
+            frames.append(frame := self._outbox.popleft())
+            if isinstance(frame, Forward):
+                size += len(frame.message.body)
+            elif isinstance(frame, ParcelFrame):
+                size += len(frame.sealed)
+        return frames
+
     async def _flush(self) -> None:
         # In a task of its own: a reader that waited to send could wait for a peer that waits for it.
         try:
             while self._outbox or self.is_due:
-                frames, self._outbox = self._outbox, []
+                frames = self._next()
                 if (due := self.due()) is not None:
                     frames.append(Ack(*due))
                 await self.channel.send(*frames)
