@@ -52,7 +52,7 @@ check: setup  ## style, types and formatting
 bench: setup tor java  ## speed beside what people would use instead; CHECK=1 fails where a target is missed
 	$(BIN)/python -m benchmarks.bench $(if $(CHECK),--check)
 
-soak: setup tor  ## two hours of faults, kills, lies and steady traffic on real daemons; SEED=n for another
+soak: setup tor  ## three hours of faults, kills, lies, waiting and steady traffic on real daemons; SEED=n for another
 	$(BIN)/python -m soak.soak $(if $(SEED),--seed $(SEED))
 
 fuzz: .venv/fuzz  ## a million hostile inputs for every decoder and machine; INPUTS=n, SEED=n, ONLY="frame roster"

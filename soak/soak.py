@@ -1,4 +1,4 @@
-"""`make soak`: chaos on each carrier, kills and steady traffic on real processes; directories that lie."""
+"""`make soak`: chaos on each carrier, kills and steady traffic on real daemons; adversaries lie, and wait."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from hushcast_testnet.authorities.scene import Plan
 from hushcast_testnet.chaos.run import Chaos, run_chaos
 from soak.authorities import watch_authorities
 from soak.memory import watch_memory
+from soak.waiting import watch_waiting
 
 EPOCH = 60  # seconds: a day ends every 24 minutes, so most runs see one epoch after another, some a day's end
 SHARDS = partial(
     Plan, epochs=26, relays=12, pause=20.0, directories=3, liars=0, shard_size=6, topics=4
 )  # a network with nobody who lies, cut anew after a day
+TRIALS_A_MINUTE = 20  # of each kind, by whoever waits: 200 have an interval of 9 % to either side
 Progress = Callable[[str], None]
 
 
@@ -67,7 +69,22 @@ def shards(directory: Path, minutes: float, seed: int, progress: Progress) -> di
     return watch_authorities(directory, SHARDS(EPOCH, seed=seed), progress)
 
 
-RUNS = {run.__name__: run for run in (chaos, central, brokers, kills, memory, authorities, shards)}
+def waiting(directory: Path, minutes: float, seed: int, progress: Progress) -> dict[str, Any]:
+    """Who waits for daemons that an adversary wants to hold up, 200 times in ten minutes."""
+    testnet.up(directory, 3, 2, "tcp", EPOCH, progress)
+    return watch_waiting(directory, int(TRIALS_A_MINUTE * minutes), seed, progress)
+
+
+def waiting_over_tor(directory: Path, minutes: float, seed: int, progress: Progress) -> dict[str, Any]:
+    """The same over Tor, which takes longer."""
+    testnet.up(directory, 3, 2, "tor", EPOCH, progress)
+    return watch_waiting(directory, int(TRIALS_A_MINUTE * minutes), seed, progress)
+
+
+RUNS = {
+    run.__name__: run
+    for run in (chaos, central, brokers, kills, memory, waiting, authorities, shards, waiting_over_tor)
+}
 
 
 def soak(names: list[str], minutes: float, seed: int, progress: Progress) -> bool:
