@@ -13,14 +13,12 @@ from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.hop_link import LinkState
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.overlay.frames import Ack, Forward, ParcelAnswer, ParcelFrame
-from hushcast_runtime.channel import Channel
+from hushcast_runtime.channel import FRAMES_AT_ONCE, Channel
 from hushcast_runtime.spool import Spooled
 from hushcast_runtime.transports.base import TransportError
 
 MAX_REQUESTS = 1024  # parcels whose answers are awaited on one link
-_AT_ONCE = (
-    256 * 1024
-)  # bytes handed to the channel at once, and a frame more: these are held until they are out
+_AT_ONCE = 256 * 1024  # bytes handed to the channel at once, and a frame more: held until they are out
 
 
 class _Awaited:
@@ -39,8 +37,9 @@ class Session(LinkState[Spooled]):
     __slots__ = (
         "_answers",
         "_flushing",
-        "_outbox",
+        "_forwards",
         "_parcels",
+        "_posted",
         "_requests",
         "_spawn",
         "_timed",
@@ -55,7 +54,8 @@ class Session(LinkState[Spooled]):
         """Cancelled to end the session."""
         self._parcels: set[trio.CancelScope] | None = None  # of the peer's that are being carried out
         self._spawn = spawn
-        self._outbox: deque[Wire] = deque()
+        self._forwards: deque[Spooled] = deque()  # to be written; bounded by the window
+        self._posted: deque[Wire] = deque()  # other frames to be written, which go before them
         self._flushing = False
         self._answers: dict[int, _Awaited] = {}
         self._requests = 0
@@ -70,15 +70,15 @@ class Session(LinkState[Spooled]):
 
     def forward(self, items: Iterable[Spooled]) -> None:
         """Write messages that were put into the window."""
-        self._outbox.extend([Forward(item.message) for item in items])
+        self._forwards += items
         self.flush()
 
     def post(self, frame: Wire) -> None:
         """Write a frame that answers one of the peer's; end the session of a peer that does not read them."""
-        if len(self._outbox) >= MAX_REQUESTS:
+        if len(self._posted) >= MAX_REQUESTS:
             self.scope.cancel()
             return
-        self._outbox.append(frame)
+        self._posted.append(frame)
         self.flush()
 
     async def request(self, sealed: bytes) -> ParcelAnswer:
@@ -99,7 +99,7 @@ class Session(LinkState[Spooled]):
             self._answers.pop(number, None)
             if awaited.answer is None:
                 with suppress(ValueError):
-                    self._outbox.remove(frame)  # the other end does not read, and nobody waits any more
+                    self._posted.remove(frame)  # the other end does not read, and nobody waits any more
             if not self._answers:
                 self._answers.clear()  # an emptied dict keeps its room
 
@@ -142,21 +142,24 @@ class Session(LinkState[Spooled]):
             self._spawn(self._flush)
 
     def _next(self) -> list[Wire]:
-        """Take from the outbox what is written next."""
+        """Take what is written next."""
         frames: list[Wire] = []
         size = 0
-        while self._outbox and size < _AT_ONCE:
-            frames.append(frame := self._outbox.popleft())
-            if isinstance(frame, Forward):
-                size += len(frame.message.body)
-            elif isinstance(frame, ParcelFrame):
-                size += len(frame.sealed)
+        while (self._posted or self._forwards) and size < _AT_ONCE and len(frames) < FRAMES_AT_ONCE:
+            if self._posted:
+                frame = self._posted.popleft()
+                size += len(frame.sealed) if isinstance(frame, ParcelFrame) else 0
+            else:
+                message = self._forwards.popleft().message
+                frame = Forward(message)
+                size += len(message.body)
+            frames.append(frame)
         return frames
 
     async def _flush(self) -> None:
         # In a task of its own: a reader that waited to send could wait for a peer that waits for it.
         try:
-            while self._outbox or self.is_due:
+            while self._posted or self._forwards or self.is_due:
                 frames = self._next()
                 if (due := self.due()) is not None:
                     frames.append(Ack(*due))

@@ -1,0 +1,92 @@
+"""A stranger hands in one parcel that is passed on over a busy link, and so ends that link.
+
+He wants the messages that wait to be written to it to be late: they were counted as answers that the other
+end does not read, and one more frame was one too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import trio
+import trio.testing
+
+from hushcast_overlay.session import MAX_REQUESTS, Session
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.content.messages import TRAIL_SIZE, Message
+from hushcast_protocol.overlay.frames import (
+    MAX_OVERLAY_FRAME,
+    Forward,
+    OverlayFrame,
+    ParcelAnswer,
+    decode_overlay,
+)
+from hushcast_runtime.channel import Channel, accept_channel, open_channel
+from hushcast_runtime.environment import simulated_environment
+from hushcast_runtime.spool import Spooled
+from hushcast_runtime.transports.memory import MemoryNetwork
+
+draw = simulated_environment("busy link").randomness
+US, OTHER, NETWORK = Seed(b"u" * 32), Seed(b"o" * 32), b"n" * 32
+BUSY = 3 * MAX_REQUESTS  # messages; the first third is on the wire, whose other end does not read
+
+
+def message(number: int) -> Message:
+    return Message(number.to_bytes(32, "big"), 7, (b"t" * 16,), bytes(TRAIL_SIZE), bytes(1167))
+
+
+@asynccontextmanager
+async def session() -> AsyncIterator[tuple[Session, Channel[OverlayFrame]]]:
+    """A session, and the other end of its link."""
+    network = MemoryNetwork()
+    listener = await network.transport().listen(OTHER)
+    accepted: list[Channel[OverlayFrame]] = []
+    over = trio.Event()
+
+    async def serve(stream: trio.abc.Stream) -> None:
+        link = Link.respond(NETWORK, OTHER, draw, MAX_OVERLAY_FRAME)
+        channel, _ = await accept_channel(stream, link, decode_overlay)
+        accepted.append(channel)
+        await over.wait()
+
+    async with trio.open_nursery() as nursery:
+
+        def spawn(task: Callable[..., object], *args: object) -> None:
+            nursery.start_soon(task, *args)
+
+        nursery.start_soon(listener.serve, serve)
+        link = Link.initiate(NETWORK, OTHER.public(), draw, MAX_OVERLAY_FRAME, US)
+        channel, _ = await open_channel(network.transport(), listener.address, "", link, decode_overlay)
+        await trio.testing.wait_all_tasks_blocked()
+        yield Session(channel, spawn, trio.current_time()), accepted[0]
+        over.set()
+        nursery.cancel_scope.cancel()
+
+
+async def test_messages_that_wait_to_be_written_are_no_unread_answers() -> None:
+    async with session() as (busy, other):
+        busy.forward(Spooled(b"", message(number)) for number in range(BUSY))
+        await trio.testing.wait_all_tasks_blocked()
+        busy.post(ParcelAnswer(1, None, ()))
+        assert not busy.scope.cancel_called
+        frames: list[OverlayFrame] = []
+        while len(frames) < BUSY + 1:
+            frames += await other.receive()
+        assert [frame.message.id for frame in frames if isinstance(frame, Forward)] == [
+            message(number).id for number in range(BUSY)
+        ]
+        at = next(place for place, frame in enumerate(frames) if isinstance(frame, ParcelAnswer))
+        assert at < BUSY, "an answer does not wait for all messages"
+
+
+async def test_who_reads_no_answers_is_given_up_all_the_same() -> None:
+    async with session() as (unread, _):
+        unread.forward(Spooled(b"", message(number)) for number in range(BUSY))
+        await trio.testing.wait_all_tasks_blocked()
+        for number in range(MAX_REQUESTS):
+            unread.post(ParcelAnswer(number, None, ()))
+        assert not unread.scope.cancel_called
+        unread.post(ParcelAnswer(MAX_REQUESTS, None, ()))
+        assert unread.scope.cancel_called
