@@ -159,6 +159,7 @@ def test_half_of_the_memory_is_for_parcels_with_a_stamp(monkeypatch):
         memory.note(b"paid %d" % number, EPOCH, True)
     with pytest.raises(Refusal, match="quota"):
         memory.note(b"paid", EPOCH, True)
+    assert len(memory.forget(EPOCH + 3)) == 4
     memory.note(b"later", EPOCH + 3, False)
 
 
@@ -218,6 +219,9 @@ def test_memory_is_bounded_and_never_forgets_early(monkeypatch):
         memory.note(b"three", EPOCH + 2, True)
     with pytest.raises(AuthenticationError):
         memory.note(b"one", EPOCH + 2, True)
+    with pytest.raises(Refusal, match="quota"):
+        memory.note(b"three", EPOCH + 3, True)
+    assert len(memory.forget(EPOCH + 3)) == 1, "whoever forgets it deletes it, too"
     memory.note(b"three", EPOCH + 3, True)
     assert len(memory) == 2
 

@@ -96,15 +96,13 @@ class ParcelMemory:
         """Remember a parcel until it is too old to be accepted; return the digest and its last epoch.
 
         It is `paid` for if the stamp inside holds; others may fill `NEEDED_FROM` of the room. Raises
-        `AuthenticationError` if it was seen before, `Refusal` ("quota") if too many came lately.
+        `AuthenticationError` if it was seen before, `Refusal` ("quota") if too many came lately: room is made
+        by `forget` alone, whose caller has them on disk.
         """
         name = digest(Domain.PARCEL, sealed)
         if name in self._seen:
             raise AuthenticationError("a parcel was seen before")
-        most = MAX_PARCELS_REMEMBERED * (1.0 if paid else NEEDED_FROM)
-        if len(self._seen) >= most:
-            self.forget(epoch)
-        if len(self._seen) >= most:
+        if len(self._seen) >= MAX_PARCELS_REMEMBERED * (1.0 if paid else NEEDED_FROM):
             raise Refusal("quota")
         last = epoch + 2 * NEAR
         self._seen[name] = last
