@@ -14,12 +14,12 @@ from hushcast_protocol.base import observed
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.hop import NextHop
 from hushcast_protocol.base.hop_link import LinkState
-from hushcast_protocol.base.hop_values import Actions, Do, Rules, Send, Settle
+from hushcast_protocol.base.hop_values import Actions, ReadBack, Rules, Send, Settle
 from hushcast_protocol.base.wire import PublicKey, Wire
 from hushcast_protocol.brokers.frames import Forward
 from hushcast_protocol.content.hops import Hop
 from hushcast_runtime.context import Context
-from hushcast_runtime.spool import Spool, Spooled
+from hushcast_runtime.spool import READ_AT_ONCE, Spool, Spooled
 from hushcast_runtime.writing import Writer
 
 WINDOW = 512 * 1024  # bytes sent to a client before the next wait: a client's tor has many circuits to serve
@@ -147,10 +147,13 @@ class Downstream:
                 self._counters.add("messages_acknowledged", len(action.items))
                 self._spool.done(action.items)
             else:
-                assert action is Do.READ_BACK, "a child opens its links itself, and there is no other way"
-                self._spawn(self._read_back, machine, child)
+                what = "a child opens its links itself, and there is no other way"
+                assert isinstance(action, ReadBack), what
+                self._spawn(self._read_back, machine, child, action.after)
 
-    async def _read_back(self, machine: NextHop[ChildLink, Spooled], child: PublicKey) -> None:
-        items = await self._spool.waiting(hop_of(child))
+    async def _read_back(
+        self, machine: NextHop[ChildLink, Spooled], child: PublicKey, after: Spooled | None
+    ) -> None:
+        items = await self._spool.waiting(hop_of(child), after, READ_AT_ONCE)
         if self._machines.get(child) is machine:
             self._do(machine, child, machine.read_back(items, self._now()))

@@ -17,7 +17,7 @@ from hushcast_protocol.base import observed
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hop import NextHop
 from hushcast_protocol.base.hop_link import LinkState
-from hushcast_protocol.base.hop_values import Actions, Do, Rules, Send, Settle
+from hushcast_protocol.base.hop_values import Actions, ReadBack, Rules, Send, Settle
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.central.frames import Acknowledged, Answer, Attached, Deliver, Detach
 from hushcast_protocol.central.introduction import PseudonymSecret
@@ -27,7 +27,7 @@ from hushcast_protocol.central.rerouting import Wrapped, mark
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
-from hushcast_runtime.spool import Spool, Spooled
+from hushcast_runtime.spool import READ_AT_ONCE, Spool, Spooled
 from hushcast_runtime.writing import Writer
 
 WINDOW = 512 * 1024  # bytes sent in one attachment before the next waits: the proxy holds them in memory
@@ -205,11 +205,12 @@ class Deliveries:
                 self._counters.add("deliveries_acknowledged", len(action.items))
                 self._spool.done(action.items)
             else:
-                assert action is Do.READ_BACK, "a pseudonym has one attachment, and no other way"
-                self._spawn(self._read_back, machine, pseudonym)
+                what = "a pseudonym has one attachment, and no other way"
+                assert isinstance(action, ReadBack), what
+                self._spawn(self._read_back, machine, pseudonym, action.after)
 
-    async def _read_back(self, machine: Machine, pseudonym: bytes) -> None:
-        items = await self._spool.waiting(hop_of(pseudonym))
+    async def _read_back(self, machine: Machine, pseudonym: bytes, after: Spooled | None) -> None:
+        items = await self._spool.waiting(hop_of(pseudonym), after, READ_AT_ONCE)
         if self._machines.get(pseudonym) is machine:
             self._do(machine, pseudonym, machine.read_back(items, self._now()))
 

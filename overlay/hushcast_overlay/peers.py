@@ -16,7 +16,7 @@ from hushcast_protocol.base import observed
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.hop import DETOUR_AFTER, NextHop
-from hushcast_protocol.base.hop_values import Actions, Close, Do, Reroute, Rules, Send, Settle
+from hushcast_protocol.base.hop_values import Actions, Close, Do, ReadBack, Reroute, Rules, Send, Settle
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import Message
@@ -31,7 +31,7 @@ from hushcast_protocol.overlay.speaking import (
 from hushcast_runtime.channel import Channel
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
-from hushcast_runtime.spool import Spool, Spooled
+from hushcast_runtime.spool import READ_AT_ONCE, Spool, Spooled
 from hushcast_runtime.transports.base import TransportError
 
 PeerChannel = Channel[FromRelay] | Channel[FromMailbox]
@@ -246,6 +246,8 @@ class Peers:
                 if self._detours is not None:
                     self._detours.routed(peer.hop, action.items)
                 self._spool.done(action.items)
+            elif isinstance(action, ReadBack):
+                self._spawn(self._read_back, peer, action.after)
             elif isinstance(action, Reroute):
                 self._spawn(self._reroute, peer.hop, action.items)
             elif isinstance(action, Close):
@@ -263,8 +265,6 @@ class Peers:
         elif action is Do.STOP_DIALLING:
             assert peer.dial is not None
             peer.dial.cancel()
-        elif action is Do.READ_BACK:
-            self._spawn(self._read_back, peer)
         elif action is Do.GO_AROUND:
             self._spawn(self._go_around, peer)
         elif action is Do.WENT_AWAY:
@@ -307,14 +307,14 @@ class Peers:
             # Sums of floats may differ in the last bit: the deadline has passed, whatever the clock says.
             self._do(peer, peer.tick(max(self._now(), peer.deadline)))
 
-    async def _read_back(self, peer: Peer) -> None:
-        items = await self._spool.waiting(peer.hop)
+    async def _read_back(self, peer: Peer, after: Spooled | None) -> None:
+        items = await self._spool.waiting(peer.hop, after, READ_AT_ONCE)
         self._do(peer, peer.read_back(items, self._now()))
 
     async def _go_around(self, peer: Peer) -> None:
         """Send what waits for a peer that is away around it."""
         assert self._detours is not None
-        items = await self._spool.waiting(peer.hop)
+        items = await self._spool.waiting(peer.hop, size=READ_AT_ONCE)
         placed = await self._detours.around(peer.hop, items, self.away)
         self.enqueue(placed)
         self._do(peer, peer.went_around(bool(items), bool(placed), self._now()))

@@ -22,7 +22,8 @@ from hushcast_runtime.store import Change, Records, Store, StoreError
 MAX_SPOOL = 256 * 1024 * 1024  # bytes of bodies; a thousand of the largest, 230,000 of the smallest
 MAX_SHARE = MAX_SPOOL // 8  # bytes for one next hop: a mailbox that stays away must not stop all the others
 REFERENCE = 640  # bytes that a reference counts: record, index and what memory knows of it
-_SCAN = 15  # records read at once: so many of the largest fit into a queue (`hop.MAX_QUEUE`)
+READ_AT_ONCE = 64 * 1024  # bytes of bodies after which a read back ends: a turn of the loop sends them
+_SCAN = 15  # records read at once: of the largest, 4 MiB
 
 _KIND, _BODY = "spool", "spool-body"
 _LARGEST = (
@@ -261,20 +262,32 @@ class Spool:
             self._store.write_soon(*self._release(key))  # one by one: no commit need take all of them
         return len(expired)
 
-    async def waiting(self, hop: Hop) -> list[Spooled]:
-        """Return the first messages for `hop`, at most 15."""
-        await self.durable()  # what was acknowledged is gone only once that is committed
-        found = []
-        for key, value in await self._store.scan(_KIND, hop, limit=_SCAN):
-            kept = _decode(value)
-            if isinstance(kept, _Reference):
-                shared = await self._shared(key, kept.number)
-                if shared is not None:
-                    message = Message(kept.id, kept.day, kept.tokens, kept.trail, shared.data)
-                    found.append(Spooled(key, message, shared))
-            elif key in self._held:
-                found.append(Spooled(key, kept.message()))
-        return found
+    async def waiting(self, hop: Hop, after: Spooled | None = None, size: int = 0) -> list[Spooled]:
+        """Return the next messages for `hop` behind `after`: at most 15, or `size` bytes and 15 more.
+
+        None only where none wait there: those that expire meanwhile are passed over.
+        """
+        await self.durable()  # what was put is read only once that is committed
+        found: list[Spooled] = []
+        last = None if after is None else after.key
+        while True:
+            records = await self._store.scan(_KIND, hop, last, _SCAN)
+            for key, value in records:
+                if (item := await self._read(key, value)) is not None:
+                    found.append(item)
+            found = [item for item in found if self.holds(item)]
+            if not records or (found and sum(item.size for item in found) >= size):
+                return found
+            last = records[-1][0]
+
+    async def _read(self, key: bytes, value: bytes) -> Spooled | None:
+        kept = _decode(value)
+        if isinstance(kept, _Reference):
+            shared = await self._shared(key, kept.number)
+            if shared is None:
+                return None
+            return Spooled(key, Message(kept.id, kept.day, kept.tokens, kept.trail, shared.data), shared)
+        return Spooled(key, kept.message())
 
     async def _shared(self, key: bytes, number: int) -> _Shared | None:
         """Return the body that a reference is for; none if that is settled."""

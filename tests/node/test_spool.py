@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+from msgspec.structs import replace
 
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.hops import Hop, Send
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message
 from hushcast_protocol.overlay.hops import mailbox_hop, relay_hop
 from hushcast_runtime import spool as spools
-from hushcast_runtime.spool import Move, Spool
+from hushcast_runtime.spool import Move, Spool, Spooled
 from hushcast_runtime.store import Change, MemoryStore
 
 ONE, OTHER = relay_hop(b"1" * 32), mailbox_hop(b"2" * 32)
@@ -159,3 +162,47 @@ async def test_one_next_hop_has_an_eighth_of_the_spool() -> None:
     assert not spool.is_full(MIB)
     spool.done(item for _, item in placed)
     assert spool.has_share(OTHER, spools.MAX_SHARE)
+
+
+async def numbers(spool: Spool, after: Spooled | None = None, size: int = 0) -> list[int]:
+    return [int.from_bytes(item.message.id, "big") for item in await spool.waiting(ONE, after, size)]
+
+
+async def test_what_waits_is_read_on_by_bytes() -> None:
+    spool = Spool(MemoryStore())
+    placed = [item for _, item in spool.put([Send(ONE, message(number)) for number in range(100)])]
+    spool.put([Send(OTHER, message(200))])
+    assert await numbers(spool) == list(range(15))
+    assert await numbers(spool, placed[39], 31_000) == list(range(40, 85))
+    assert await numbers(spool, placed[84], 31_000) == list(range(85, 100))
+    assert await numbers(spool, placed[99], 31_000) == []
+    spool.done(placed[40:70])
+    assert await numbers(spool, placed[39]) == list(range(70, 85))
+
+
+class LapsingStore(MemoryStore):
+    """A store that is read while a day lapses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lapse: Callable[[], object] = list
+
+    async def scan(
+        self, kind: str, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
+    ) -> list[tuple[bytes, bytes]]:
+        found = await super().scan(kind, prefix, after, limit)
+        self.lapse()
+        return found
+
+
+async def test_what_expires_while_it_is_read_hides_nothing_behind_it() -> None:
+    """Who reads nothing takes it that nothing waits, and does not ask again."""
+    store = LapsingStore()
+    spool = Spool(store)
+    spool.put([Send(ONE, message(number)) for number in range(20)])
+    later = replace(message(20), day=8)
+    spool.put([Send(ONE, later)])
+    store.lapse = lambda: spool.expire(lambda day: day == 8)
+    assert [item.message for item in await spool.waiting(ONE)] == [later]
+    store.lapse = lambda: spool.expire(lambda day: False)
+    assert await spool.waiting(ONE) == []

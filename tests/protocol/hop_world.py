@@ -18,19 +18,25 @@ from hushcast_protocol.base.hop_values import (
     Close,
     Dialling,
     Do,
+    ReadBack,
     Reroute,
     Rules,
     Send,
     Settle,
 )
 
-QUEUE, WINDOW, READ_AT_ONCE = 20, 9, 4  # caps low enough to be reached; a queue takes what one read brings
+QUEUE, WINDOW, READ_AT_ONCE = 24, 9, 4  # caps low enough to be reached
 LARGEST = 5
+AHEAD = 4  # a queue takes what one read brings
 
 
 @contextmanager
 def low_caps() -> Iterator[None]:
-    with mock.patch.object(hop, "MAX_QUEUE", QUEUE), mock.patch.object(hop, "MAX_UNACKNOWLEDGED", WINDOW):
+    with (
+        mock.patch.object(hop, "MAX_QUEUE", QUEUE),
+        mock.patch.object(hop, "MAX_UNACKNOWLEDGED", WINDOW),
+        mock.patch.object(hop, "READ_AHEAD", AHEAD),
+    ):
         yield
 
 
@@ -75,6 +81,7 @@ class World:
         self.is_up = True  # the far end: while it is not, nothing comes from there
         self.is_dialling = self.is_moving = False
         self.reading: list[Parcel] | None = None  # what the spool held when it was asked
+        self.asked = 0  # the item behind which that was
         self.progress = self.now  # when the far end answered last, or the machine was told to begin anew
         self.pauses: list[float] = []
 
@@ -89,6 +96,8 @@ class World:
                     assert item.number in self.taken or not self.rules.goes_around, "settled, and not taken"
                     assert item.number in self.taken | self.nowhere
                     self.spool.pop(item.number, None)
+            elif isinstance(action, ReadBack):
+                self._read(action.after)
             elif isinstance(action, Reroute):
                 self._reroute(action.items)
             elif isinstance(action, Close):
@@ -107,12 +116,6 @@ class World:
             assert self.is_dialling
             assert not self.hop.is_wanted
             self.is_dialling = False
-        elif action is Do.READ_BACK:
-            assert self.reading is None
-            assert not self.in_memory()
-            assert self.rules.dials or self.hop.links
-            # A read that is slow returns what was there when it began, or what is there when it ends.
-            self.reading = list(self.spool.values())[:READ_AT_ONCE]
         elif action is Do.GO_AROUND:
             assert not self.is_moving
             assert self.hop.is_away
@@ -122,6 +125,21 @@ class World:
         else:
             assert action is Do.CAME_BACK
             self.progress = self.now
+
+    def _read(self, after: Parcel | None) -> None:
+        assert self.reading is None
+        assert self.rules.dials or self.hop.links
+        if after is None:
+            assert not self.in_memory(), "read again what is in memory"
+        else:
+            assert self.hop.queued < AHEAD
+            assert max(self.in_memory(), default=0) <= after.number, "memory has what comes behind"
+        self.asked = after.number if after is not None else 0
+        # A read that is slow returns what was there when it began, or what is there when it ends.
+        self.reading = self._next_items()
+
+    def _next_items(self) -> list[Parcel]:
+        return [item for item in self.spool.values() if item.number > self.asked][:READ_AT_ONCE]
 
     def _send(self, link: Link, items: list[Parcel]) -> None:
         assert link is self.hop.links[-1], "sent on a link that is not the newest"
@@ -219,7 +237,7 @@ class World:
         if self.reading is not None:
             items = self.reading
             if self.pick(2):
-                items = list(self.spool.values())[:READ_AT_ONCE]
+                items = self._next_items()
             self.reading = None
             self.do(self.hop.read_back(items, self.now))
 

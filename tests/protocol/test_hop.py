@@ -19,10 +19,21 @@ from hushcast_protocol.base.hop import (
     NextHop,
 )
 from hushcast_protocol.base.hop_link import ACKNOWLEDGE_WITHIN, IDLE, QUIET, SLOWEST
-from hushcast_protocol.base.hop_values import Backlog, Close, Dialling, Do, Reroute, Rules, Send, Settle
+from hushcast_protocol.base.hop_values import (
+    Backlog,
+    Close,
+    Dialling,
+    Do,
+    ReadBack,
+    Reroute,
+    Rules,
+    Send,
+    Settle,
+)
 
 NOW = 1000.0
 ONE, TWO, THREE = (Parcel(number, 100) for number in (1, 2, 3))
+ANEW: ReadBack[Parcel] = ReadBack(None)
 
 
 class Bytes:
@@ -133,7 +144,7 @@ def test_a_dial_that_is_not_needed_at_its_turn_ends() -> None:
     held.link_up(link, False, NOW)
     assert held.dial_unneeded(NOW) == []
     assert held.dialling is Dialling.IDLE
-    assert held.link_ended(link, math.inf, NOW) == [Do.READ_BACK]
+    assert held.link_ended(link, math.inf, NOW) == [ANEW]
     assert held.dialling is Dialling.PAUSED, "the link was fruitless"
 
 
@@ -235,6 +246,7 @@ def test_fruitless_links_are_opened_with_growing_pauses() -> None:
         assert link.unacknowledged == [ONE]
         held.link_ended(link, math.inf, now)
         held.read_back([ONE], now)
+        held.read_back([], now)
         assert longest / 2 <= pause_of(held, now) <= longest
         now, longest = held.deadline, min(2 * longest, LONGEST_BACKOFF)
         assert held.tick(now) == [Do.DIAL]
@@ -243,7 +255,7 @@ def test_fruitless_links_are_opened_with_growing_pauses() -> None:
     held.acknowledged(link, 1, (), now)
     held.read_back([], now)
     held.enqueue([TWO], now)
-    assert held.link_ended(link, math.inf, now) == [Do.DIAL, Do.READ_BACK], "it took something"
+    assert held.link_ended(link, math.inf, now) == [Do.DIAL, ANEW], "it took something"
     held.dial_failed(math.inf, now)
     assert pause_of(held, now) <= FIRST_BACKOFF
 
@@ -280,30 +292,65 @@ def test_what_does_not_fit_waits_in_the_spool_and_comes_in_its_turn(monkeypatch:
     assert held.enqueue([Parcel(4, 1)], NOW) == []
     assert held.queued == 200, "none goes before one that waits in the spool"
     assert held.link_up(link, True, NOW) == [Send(link, [ONE, TWO])]
-    assert held.acknowledged(link, 2, (), NOW) == [Settle([ONE, TWO]), Do.READ_BACK]
-    assert held.read_back([THREE, Parcel(4, 1)], NOW) == [Send(link, [THREE, Parcel(4, 1)])]
-    assert held.acknowledged(link, 4, (), NOW) == [Settle([THREE, Parcel(4, 1)]), Do.READ_BACK]
-    assert held.enqueue([Parcel(5, 1)], NOW) == []
-    assert held.read_back([], NOW) == [Do.READ_BACK], "more was spooled meanwhile"
-    assert held.read_back([Parcel(5, 1)], NOW) == [Send(link, [Parcel(5, 1)])]
-    assert held.acknowledged(link, 5, (), NOW) == [Settle([Parcel(5, 1)]), Do.READ_BACK]
+    assert held.acknowledged(link, 2, (), NOW) == [Settle([ONE, TWO]), ANEW]
+    four, five = Parcel(4, 1), Parcel(5, 1)
+    assert held.read_back([THREE, four], NOW) == [Send(link, [THREE, four]), ReadBack(four)]
+    assert held.acknowledged(link, 4, (), NOW) == [Settle([THREE, four])]
+    assert held.enqueue([five], NOW) == []
+    assert held.read_back([], NOW) == [ReadBack(four)], "more was spooled meanwhile"
+    assert held.read_back([five], NOW) == [Send(link, [five]), ReadBack(five)]
     assert held.read_back([], NOW) == []
     assert held.backlog is Backlog.NONE
+    assert held.acknowledged(link, 5, (), NOW) == [Settle([five])]
+
+
+def test_a_backlog_is_read_on_ahead_of_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hop, "MAX_UNACKNOWLEDGED", 250)
+    monkeypatch.setattr(hop, "READ_AHEAD", 150)
+    held, link = machine(), Link(NOW)
+    held.resume(NOW)
+    held.link_up(link, True, NOW)
+    first = [Parcel(number, 100) for number in range(1, 5)]
+    assert held.read_back(first, NOW) == [Send(link, first[:3]), ReadBack(first[-1])], (
+        "nothing is acknowledged yet"
+    )
+    then = [Parcel(number, 100) for number in range(5, 7)]
+    assert held.read_back(then, NOW) == [], "so much waits in memory that the window can be filled"
+    assert held.queued == 300
+    assert held.acknowledged(link, 1, (), NOW) == [Settle(first[:1]), Send(link, first[3:])]
+    assert held.acknowledged(link, 2, (), NOW) == [
+        Settle(first[1:2]),
+        Send(link, then[:1]),
+        ReadBack(then[-1]),
+    ]
+
+
+def test_a_link_that_ends_while_more_is_read_has_all_of_it_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hop, "MAX_UNACKNOWLEDGED", 150)
+    held, link = machine(), Link(NOW)
+    held.resume(NOW)
+    held.link_up(link, True, NOW)
+    assert held.read_back([ONE, TWO], NOW) == [Send(link, [ONE, TWO]), ReadBack(TWO)]
+    assert held.link_ended(link, math.inf, NOW) == []
+    assert held.read_back([THREE], NOW) == [ANEW], "before it stand those that the link took with it"
+    assert held.queued == 0
+    held.read_back([ONE, TWO, THREE], NOW)
+    assert held.queued == 300
 
 
 def test_what_waited_before_a_restart_is_read_back() -> None:
     held = machine()
-    assert held.resume(NOW) == [Do.DIAL, Do.READ_BACK]
+    assert held.resume(NOW) == [Do.DIAL, ANEW]
     assert held.read_back([ONE], NOW) == []
     assert held.queued == ONE.size
     link = Link(NOW)
-    assert held.link_up(link, True, NOW) == [Send(link, [ONE])]
+    assert held.link_up(link, True, NOW) == [Send(link, [ONE]), ReadBack(ONE)]
 
 
 def test_what_a_link_took_with_it_is_read_back_in_order() -> None:
     held, link = linked(ONE, TWO)
     held.acknowledged(link, 1, (), NOW)
-    assert held.link_ended(link, math.inf, NOW) == [Do.DIAL, Do.READ_BACK]
+    assert held.link_ended(link, math.inf, NOW) == [Do.DIAL, ANEW]
     assert held.read_back([TWO, THREE], NOW) == []
     assert held.queued == TWO.size + THREE.size
 
@@ -314,7 +361,7 @@ def test_while_another_link_is_unanswered_nothing_is_read_back() -> None:
     held.link_up(new, False, NOW)
     assert held.enqueue([TWO], NOW) == [Send(new, [TWO])]
     assert held.link_ended(old, math.inf, NOW) == []
-    assert held.acknowledged(new, 1, (), NOW) == [Settle([TWO]), Do.READ_BACK]
+    assert held.acknowledged(new, 1, (), NOW) == [Settle([TWO]), ANEW]
 
 
 def test_the_window_bounds_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -348,7 +395,7 @@ def test_it_counts_as_away_after_silence_and_messages_go_around() -> None:
 def test_silence_counts_from_the_last_acknowledgement_while_something_waits() -> None:
     held, link = linked(ONE, TWO)
     held.acknowledged(link, 1, (), NOW + 20)
-    assert held.link_ended(link, DETOUR_AFTER, NOW + 40) == [Do.DIAL, Do.READ_BACK]
+    assert held.link_ended(link, DETOUR_AFTER, NOW + 40) == [Do.DIAL, ANEW]
     held.read_back([TWO], NOW + 40)
     assert held.dial_failed(DETOUR_AFTER, NOW + 51) == [Do.WENT_AWAY, Do.GO_AROUND]
 
@@ -357,7 +404,7 @@ def test_while_nothing_waits_nothing_is_silence() -> None:
     held, link = linked(ONE)
     held.acknowledged(link, 1, (), NOW)
     held.enqueue([TWO], NOW + 500)
-    assert held.link_ended(link, DETOUR_AFTER, NOW + 501) == [Do.DIAL, Do.READ_BACK]
+    assert held.link_ended(link, DETOUR_AFTER, NOW + 501) == [Do.DIAL, ANEW]
 
 
 def test_nor_after_the_last_of_a_backlog_is_gone() -> None:
@@ -367,7 +414,7 @@ def test_nor_after_the_last_of_a_backlog_is_gone() -> None:
     held.acknowledged(link, 1, (), NOW)
     held.read_back([], NOW)
     held.enqueue([TWO], NOW + 500)
-    assert held.link_ended(link, DETOUR_AFTER, NOW + 501) == [Do.DIAL, Do.READ_BACK]
+    assert held.link_ended(link, DETOUR_AFTER, NOW + 501) == [Do.DIAL, ANEW]
     assert not held.is_away
 
 
@@ -424,11 +471,12 @@ def test_who_comes_back_gets_what_waits() -> None:
     held, link = away(ONE), Link(NOW)
     held.resume(NOW)
     held.went_around(found=True, moved=False, now=NOW)
-    assert held.link_up(link, True, NOW + 500) == [Do.CAME_BACK, Do.READ_BACK]
+    assert held.link_up(link, True, NOW + 500) == [Do.CAME_BACK, ANEW]
     assert not held.is_away
     assert held.deadline == math.inf
     held.read_back([ONE], NOW + 500)
-    assert held.link_ended(link, DETOUR_AFTER, NOW + 501) == [Do.READ_BACK], "silence counts from its return"
+    held.read_back([], NOW + 500)
+    assert held.link_ended(link, DETOUR_AFTER, NOW + 501) == [ANEW], "silence counts from its return"
 
 
 def test_what_is_being_moved_when_it_comes_back_is_read_afterwards() -> None:
@@ -436,9 +484,9 @@ def test_what_is_being_moved_when_it_comes_back_is_read_afterwards() -> None:
     held.resume(NOW)
     assert held.link_up(link, False, NOW) == [Do.CAME_BACK]
     assert held.enqueue([TWO], NOW) == []
-    assert held.went_around(found=True, moved=False, now=NOW) == [Do.READ_BACK]
+    assert held.went_around(found=True, moved=False, now=NOW) == [ANEW]
     assert held.deadline == math.inf
-    assert held.read_back([TWO], NOW) == [Send(link, [TWO])]
+    assert held.read_back([TWO], NOW) == [Send(link, [TWO]), ReadBack(TWO)]
 
 
 def test_what_is_being_read_when_it_goes_away_goes_around() -> None:
@@ -458,7 +506,7 @@ def test_what_leads_nowhere_there_is_rerouted_or_tried_again_later() -> None:
     assert held.deadline == NOW + LONGEST_BACKOFF
     held.link_ended(link, DETOUR_AFTER, NOW + 59)
     assert not held.is_unused, "it is not forgotten before that"
-    assert held.tick(held.deadline) == [Do.DIAL, Do.READ_BACK]
+    assert held.tick(held.deadline) == [Do.DIAL, ANEW]
     assert held.deadline == math.inf
 
 
@@ -472,12 +520,12 @@ def test_a_link_too_many_closes_the_oldest_which_counts_no_more() -> None:
     for _ in range(MAX_LINKS_A_PEER - 1):
         assert held.link_up(Link(NOW), False, NOW) == []
     newest = Link(NOW)
-    assert held.link_up(newest, False, NOW) == [Close(oldest), Do.READ_BACK]
+    assert held.link_up(newest, False, NOW) == [Close(oldest), ANEW]
     assert len(held.links) == MAX_LINKS_A_PEER
     assert held.link_ended(oldest, 0.0, NOW) == []
     assert held.acknowledged(oldest, 1, (), NOW) == []
     assert oldest.in_flight == 0
-    assert held.read_back([ONE], NOW) == [Send(newest, [ONE])]
+    assert held.read_back([ONE], NOW) == [Send(newest, [ONE]), ReadBack(ONE)]
 
 
 # One link.
@@ -537,12 +585,13 @@ def test_who_is_never_dialled_is_waited_for_and_memory_holds_nothing_meanwhile()
     assert held.enqueue([ONE, TWO], NOW) == []
     assert held.queued == 0
     assert held.backlog is Backlog.SPOOLED
-    assert held.link_up(link, False, NOW) == [Do.READ_BACK]
-    assert held.read_back([ONE, TWO], NOW) == [Send(link, [ONE, TWO])]
+    assert held.link_up(link, False, NOW) == [ANEW]
+    assert held.read_back([ONE, TWO], NOW) == [Send(link, [ONE, TWO]), ReadBack(TWO)]
+    assert held.read_back([], NOW) == []
     assert held.acknowledged(link, 1, (), NOW) == [Settle([ONE])]
     assert held.link_ended(link, math.inf, NOW) == []
     assert held.deadline == math.inf, "nor is there a pause before a dial"
-    assert held.link_up(later, False, NOW) == [Do.READ_BACK]
+    assert held.link_up(later, False, NOW) == [ANEW]
     assert held.link_ended(later, math.inf, NOW) == []
     assert held.read_back([TWO], NOW) == []
     assert held.queued == 0, "the link went while the spool was read"

@@ -2,7 +2,7 @@
 
 What is to be sent lies in a *spool* on disk that the machine does not see: an item is in it before it is
 enqueued, and stays there until the machine says `Settle`. The machine holds as much of it in memory as the
-queue and the windows of the links take, in order; the rest is the *backlog*, read back when memory is empty.
+queue and the windows of the links take, in order; the rest is the *backlog*, read back ahead of the window.
 
 It is moved by calls (`enqueue`, `resume`, `want`, `unwant`), by what happens (`link_up`, `acknowledged`,
 `link_ended`, `dial_failed`, `dial_unneeded`, `read_back`, `went_around`) and by time (`tick`, once `deadline`
@@ -33,10 +33,11 @@ Backlog
     state    event                                        next     actions
     NONE     enqueued over MAX_QUEUE or while away;
              resume; link ended with items in its window;
-             away; time to retry what was unrouted        SPOOLED  -
+             away; time to retry what was unrouted        SPOOLED  - (anew: `hop_backlog.py`)
     SPOOLED  present, and nothing in memory               READING  ReadBack
+    SPOOLED  linked, not anew, queue below READ_AHEAD     READING  ReadBack
     SPOOLED  away, and no pause between detours           MOVING   GoAround
-    READING  read something, or more was spooled since    SPOOLED  Send
+    READING  read something, or more was spooled since    SPOOLED  Send (nothing if it is to be read anew)
     READING  read nothing                                 NONE     -
     MOVING   found something, or more was spooled since   SPOOLED  - (a pause if nothing was moved)
     MOVING   found nothing                                NONE     -
@@ -60,6 +61,7 @@ from collections.abc import Iterable, Sequence
 from typing import Generic
 
 from hushcast_protocol.base.backoff import Backoff
+from hushcast_protocol.base.hop_backlog import Spooled
 from hushcast_protocol.base.hop_link import MAX_UNACKNOWLEDGED, ItemT
 from hushcast_protocol.base.hop_values import (
     Actions,
@@ -75,6 +77,7 @@ from hushcast_protocol.base.hop_values import (
 )
 
 MAX_QUEUE = 4 * 1024 * 1024  # bytes waiting in memory for one next hop; more waits in the spool on disk
+READ_AHEAD = 256 * 1024  # bytes in the queue below which a backlog is read on: a disk is slower than a window
 FIRST_BACKOFF, LONGEST_BACKOFF = 1.0, 60.0  # seconds between attempts to reach a next hop
 MAX_LINKS_A_PEER = 4  # two where both dial at once, two more whose end is not known yet after a restart
 DETOUR_AFTER = 30.0  # seconds without an acknowledgement; a relay that restarts is back by then
@@ -89,13 +92,12 @@ class NextHop(Generic[LinkT, ItemT]):
         "_around_backoff",
         "_backoff",
         "_dial_at",
-        "_is_stale",
         "_queue",
         "_retry_at",
         "_rules",
+        "_spooled",
         "_waiters",
         "_waiting_since",
-        "backlog",
         "dialling",
         "is_away",
         "links",
@@ -109,16 +111,20 @@ class NextHop(Generic[LinkT, ItemT]):
         self.queued = 0
         """Bytes in the queue."""
         self.dialling = Dialling.IDLE
-        self.backlog = Backlog.NONE
         self.is_away = False
         self._rules = rules
         self._queue: list[ItemT] = []
-        self._is_stale = False  # items were spooled since the spool was asked
+        self._spooled: Spooled[ItemT] = Spooled()
         self._waiters = 0  # who wants a link whatever is queued
         self._waiting_since: float | None = None  # the last acknowledgement while items wait
         self._backoff: Backoff | None = None  # since it was not reached, or took nothing of what it was sent
         self._around_backoff: Backoff | None = None  # since no other next hop was there
         self._dial_at = self._around_at = self._retry_at = math.inf
+
+    @property
+    def backlog(self) -> Backlog:
+        """What becomes of the items that only the spool holds."""
+        return self._spooled.state
 
     @property
     def deadline(self) -> float:
@@ -147,12 +153,12 @@ class NextHop(Generic[LinkT, ItemT]):
             if self.dialling is Dialling.PAUSED:
                 self._end_pause(forgive=True)
         if self.is_away or self.backlog or not self._is_within_reach():
-            self._spool_more()
+            self._spooled.more()
         else:
             for item in items:
                 size = item.size
                 if self.queued + size > MAX_QUEUE:
-                    self._spool_more()
+                    self._spooled.more()
                     break
                 self._queue.append(item)
                 self.queued += size
@@ -160,7 +166,7 @@ class NextHop(Generic[LinkT, ItemT]):
 
     def resume(self, now: float) -> Actions[LinkT, ItemT]:
         """Send what the spool may hold since before a restart."""
-        self._spool_more()
+        self._spooled.anew()
         self._waiting_since = now
         return self._advance(now, [])
 
@@ -257,16 +263,17 @@ class NextHop(Generic[LinkT, ItemT]):
 
     def read_back(self, items: Sequence[ItemT], now: float) -> Actions[LinkT, ItemT]:
         """Take what was read from the spool; if that is nothing, there was nothing."""
-        self._end_backlog(bool(items))
-        if not self.is_away and self._is_within_reach():
+        self._spooled.end(bool(items))
+        if items and not (self._spooled.is_anew or self.is_away) and self._is_within_reach():
             self._queue += items
             self.queued += sum(item.size for item in items)
+            self._spooled.took(items[-1])
         self._note_silence()
         return self._advance(now, [])
 
     def went_around(self, found: bool, moved: bool, now: float) -> Actions[LinkT, ItemT]:
         """Hear whether the spool had items, and whether some of them wait for other hops now."""
-        self._end_backlog(found)
+        self._spooled.end(found)
         if found and not moved and self.is_away:  # the other hops are away, too
             self._around_backoff = self._around_backoff or self._new_backoff()
             self._around_at = now + self._around_backoff.next()
@@ -283,7 +290,7 @@ class NextHop(Generic[LinkT, ItemT]):
             self._around_at = math.inf
         if now >= self._retry_at:
             self._retry_at = math.inf
-            self._spool_more()
+            self._spooled.anew()
             self._waiting_since = now
         return self._advance(now, [])
 
@@ -299,11 +306,10 @@ class NextHop(Generic[LinkT, ItemT]):
             return actions
         if self.is_away:
             if self._around_at == math.inf:
-                self.backlog, self._is_stale = Backlog.MOVING, False
+                self._spooled.move()
                 actions.append(Do.GO_AROUND)
-        elif self._is_within_reach() and not self._in_memory():
-            self.backlog, self._is_stale = Backlog.READING, False
-            actions.append(Do.READ_BACK)
+        elif self._is_within_reach() and (self._is_read_on() or not self._in_memory()):
+            actions.append(self._spooled.read())
         return actions
 
     def _fill(self, link: LinkT, now: float, actions: Actions[LinkT, ItemT]) -> None:
@@ -370,20 +376,14 @@ class NextHop(Generic[LinkT, ItemT]):
     def _is_within_reach(self) -> bool:
         return bool(self.links) or self._rules.dials
 
-    def _spool_more(self) -> None:
-        """Note that the spool holds something that memory does not."""
-        self.backlog = self.backlog or Backlog.SPOOLED
-        self._is_stale = True
-
     def _leave_to_spool(self) -> None:
         """Forget the queue: all of it is in the spool, from where it is read back in order."""
         self._queue.clear()
         self.queued = 0
-        self._spool_more()
+        self._spooled.anew()
 
-    def _end_backlog(self, found: bool) -> None:
-        """Hear what the spool had when it was asked: what was spooled since, it has still."""
-        self.backlog = Backlog.SPOOLED if found or self._is_stale else Backlog.NONE
+    def _is_read_on(self) -> bool:
+        return bool(self.links) and self.queued < READ_AHEAD and not self._spooled.is_anew
 
     def _in_memory(self) -> bool:
         """Tell whether items are queued, or sent and not acknowledged."""

@@ -52,7 +52,6 @@ class Do(Enum):
 
     DIAL = "open a link; answer with `link_up`, `dial_failed` or `dial_unneeded`"
     STOP_DIALLING = "nobody wants that link any more; no answer"
-    READ_BACK = "read the first items from the spool; answer with `read_back`"
     GO_AROUND = "move the first items in the spool to other next hops; answer with `went_around`"
     WENT_AWAY = "it counts as away from now on"
     CAME_BACK = "it does not any more"
@@ -71,6 +70,13 @@ class Settle(msgspec.Struct, Generic[ItemT], frozen=True):
     items: list[ItemT]
 
 
+class ReadBack(msgspec.Struct, Generic[ItemT], frozen=True):
+    """Read the next items from the spool, and answer with `read_back`: none only where it has none there."""
+
+    after: ItemT | None
+    """What they are to stand behind; from the first on, if none."""
+
+
 class Reroute(msgspec.Struct, Generic[ItemT], frozen=True):
     """Find another way for items that lead nowhere there; say `retry_later` if some have none."""
 
@@ -83,4 +89,4 @@ class Close(msgspec.Struct, Generic[LinkT], frozen=True):
     link: LinkT
 
 
-Actions = list[Do | Send[LinkT, ItemT] | Settle[ItemT] | Reroute[ItemT] | Close[LinkT]]
+Actions = list[Do | Send[LinkT, ItemT] | ReadBack[ItemT] | Settle[ItemT] | Reroute[ItemT] | Close[LinkT]]
