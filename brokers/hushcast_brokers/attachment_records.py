@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 import msgspec
 import trio
 
+from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey, decoder, encode
 from hushcast_protocol.brokers.frames import Level, Terms
 from hushcast_protocol.brokers.items import Item
+from hushcast_runtime.restoring import restore
 from hushcast_runtime.store import Change, Store, record_reader
 
 _ATTACHMENT, _ASKED = "attachment", "asked"
@@ -93,7 +95,7 @@ class Kept:
 
 
 class _StoredAttachment(msgspec.Struct, frozen=True, array_like=True):
-    edge: bytes
+    edge: PublicKey
     seed: bytes
     left_at: float | None
 
@@ -118,17 +120,26 @@ class AttachmentRecords:
 
     async def load(self) -> list[Kept]:
         """Read all that were kept."""
-        found = {}
-        for key, value in await self._store.scan(_ATTACHMENT):
+        found: dict[bytes, Kept] = {}
+
+        def take(key: bytes, value: bytes) -> None:
             stored = _read_attachment(value)
-            found[key] = Kept(stored.edge, Seed(stored.seed), stored.left_at)
-        for place, value in await self._store.scan(_ASKED):
+            kept = Kept(stored.edge, Seed(stored.seed), stored.left_at)
+            if kept.key != key:
+                raise DecodeError("an attachment is kept under another's key")
+            found[key] = kept
+
+        def take_asked(place: bytes, value: bytes) -> None:
             asked = _read_asked(value)
+            name, item, terms = place[32:], _decode_item(asked.filter), _decode_terms(asked.terms)
+            one = Asked(name, asked.route or name, item, terms, asked.is_accepted)
+            if asked.is_ending:
+                one.ending.set()
             if (kept := found.get(place[:32])) is not None:
-                name, item, terms = place[32:], _decode_item(asked.filter), _decode_terms(asked.terms)
-                one = kept.asked[name] = Asked(name, asked.route or name, item, terms, asked.is_accepted)
-                if asked.is_ending:
-                    one.ending.set()
+                kept.asked[name] = one
+
+        await restore(self._store, _ATTACHMENT, take)
+        await restore(self._store, _ASKED, take_asked)
         return list(found.values())
 
     async def keep(self, *attachments: Kept) -> None:

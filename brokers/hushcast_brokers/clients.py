@@ -13,7 +13,7 @@ from hushcast_brokers.downstream import Downstream
 from hushcast_brokers.matching import Interests
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.wire import PublicKey, Wire, encode
 from hushcast_protocol.brokers.advertised import MAX_FILTERS
 from hushcast_protocol.brokers.frames import FromBelow, Join, Standing, Subscribe, Terms, Unsubscribe
@@ -23,7 +23,8 @@ from hushcast_protocol.brokers.routes import table_digest
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.admission import Admission
 from hushcast_runtime.context import Context
-from hushcast_runtime.store import Change, Records, StoreError, record_reader
+from hushcast_runtime.restoring import number, restore, sized
+from hushcast_runtime.store import Change, record_reader
 
 MAX_CLIENTS = 4096  # of one edge broker: each has a link that stays open, some 100 kB with what its tor takes
 CLIENT_FORGOTTEN_AFTER = 7  # days in which it did not attach; messages wait for one day at most
@@ -80,18 +81,17 @@ class Clients:
 
     async def load(self) -> None:
         """Know who was here before a restart, and what for."""
-        known = await self._store.scan(_CLIENT)
-        self._known.update((key, int.from_bytes(value, "big")) for key, value in known)
-        async for key, value in Records(self._store, _SUBSCRIPTION):
-            kept = _read(value)
-            try:
-                self._interests.load(key[:_KEY], key[_KEY:], kept.filter, kept.terms)
-            except Refusal:
-                raise StoreError(
-                    "a record in the database is damaged (subscription): restore a backup with "
-                    "`hushcast restore`"
-                ) from None
+        await restore(
+            self._store, _CLIENT, lambda key, value: self._known.update({sized(key, _KEY): number(value)})
+        )
+        await restore(self._store, _SUBSCRIPTION, self._take_up)
         self.serve_only(self._listed)
+
+    def _take_up(self, key: bytes, value: bytes) -> None:
+        kept, client = _read(value), key[:_KEY]
+        if client not in self._known:
+            raise DecodeError("a subscription is nobody's")
+        self._interests.load(client, key[_KEY:], kept.filter, kept.terms)
 
     def serve_only(self, listed: frozenset[PublicKey] | None) -> set[PublicKey]:
         """Serve those with these keys from now on, all if it is `None`; return whom that leaves out.

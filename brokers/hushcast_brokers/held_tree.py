@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import trio
 
-from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.roster import View
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import decoder, encode
@@ -12,6 +12,7 @@ from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.tree import MAX_TREE, BrokerTree, check_newer, check_tree
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.logs import log
+from hushcast_runtime.restoring import restore
 from hushcast_runtime.store import Change, Store
 
 NO_TREE = View(0, bytes(32))
@@ -33,11 +34,13 @@ class HeldTree:
 
     async def load(self) -> None:
         """Take up what is on disk, unless it is another network's."""
-        for _, record in await self._store.scan(_KIND):
-            try:
-                self.newest = check_tree(_decode(record), self._network)
-            except PeerError:
-                log.warning("the tree on disk is not this network's: another is asked for")
+        await restore(self._store, _KIND, self._take_up)
+
+    def _take_up(self, _: bytes, record: bytes) -> None:
+        try:
+            self.newest = check_tree(_decode(record), self._network)
+        except AuthenticationError:
+            log.warning("the tree on disk is not this network's: another is asked for")
 
     @property
     def view(self) -> View:

@@ -21,6 +21,7 @@ from hushcast_protocol.content.hops import HOP_SIZE, Hop, Send
 from hushcast_protocol.content.messages import check_message
 from hushcast_runtime.admission import Admission
 from hushcast_runtime.context import Context
+from hushcast_runtime.restoring import number, restore, sized
 from hushcast_runtime.spool import Move, Spool, Spooled
 from hushcast_runtime.store import Change
 
@@ -30,6 +31,7 @@ WORDS = "published-words"
 """Under which words publications came, by id, where what waits for a broker that left is handed up."""
 
 _KIND = "publication"
+_ID = 32  # bytes of a message's id
 _NEW = Hop(b"\x04".ljust(HOP_SIZE, b"\0"))  # what waits to be looked up
 
 
@@ -62,8 +64,9 @@ class Publications:
 
     async def load(self) -> None:
         """Know what was taken before a restart."""
-        kept = await self._store.scan(_KIND)
-        self._known.update((key, int.from_bytes(value, "big")) for key, value in kept)
+        await restore(
+            self._store, _KIND, lambda key, value: self._known.update({sized(key, _ID): number(value)})
+        )
 
     async def take(self, frame: Publish) -> Receipt:
         """Take a publication: it is on disk once this returns, whether anybody asked for it or not."""

@@ -8,7 +8,7 @@ import trio
 
 from hushcast_brokers.matching import Matching
 from hushcast_protocol.base import observed
-from hushcast_protocol.base.errors import PeerError, Refusal
+from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.wire import PublicKey, Wire, decoder, encode
 from hushcast_protocol.brokers.advertised import Held
 from hushcast_protocol.brokers.frames import MAX_BROKER_FRAME, MAX_IN_ONE, Advertise, FromBelow, Standing
@@ -16,7 +16,8 @@ from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
 from hushcast_protocol.brokers.items import Item
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
-from hushcast_runtime.store import Change, Records, StoreError
+from hushcast_runtime.restoring import restore
+from hushcast_runtime.store import Change
 
 _KIND = "route"
 _KEY = 32
@@ -47,13 +48,13 @@ class Tables:
 
     async def load(self) -> None:
         """Know what was asked for before a restart."""
-        async for key, value in Records(self._store, _KIND):
-            try:
-                self._matching.load(key[:_KEY], key[_KEY:], _decode(value))
-            except (PeerError, Refusal):
-                raise StoreError(
-                    "a record in the database is damaged (filter): restore a backup with `hushcast restore`"
-                ) from None
+        await restore(self._store, _KIND, self._take_up)
+
+    def _take_up(self, key: bytes, value: bytes) -> None:
+        item = _decode(value)
+        if key[_KEY:] != item.name:
+            raise DecodeError("a filter is kept under another's name")
+        self._matching.load(key[:_KEY], item.name, item)
 
     def greeting(self, child: PublicKey) -> list[Wire]:
         """Say what is routed to a broker below, over a link that has just opened."""

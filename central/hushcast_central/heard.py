@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.central.network import PROXY_ROLES, ProxyRole, missing_roles
+from hushcast_runtime.restoring import restore
 from hushcast_runtime.store import Change, Store
 
 _HEARD = "heard"
@@ -20,8 +21,8 @@ class Heard:
 
     async def load(self) -> None:
         """Read what earlier lives heard."""
-        kept = {key.decode() for key, _ in await self._store.scan(_HEARD)}
-        self._roles = {role for role in PROXY_ROLES if role in kept}
+        roles = {role.encode(): role for role in PROXY_ROLES}
+        await restore(self._store, _HEARD, lambda key, _: self._roles.add(roles[key]))
 
     @property
     def missing(self) -> list[ProxyRole]:

@@ -9,6 +9,7 @@ from functools import cached_property
 import msgspec
 import trio
 
+from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.wire import PublicKey, encode
@@ -18,6 +19,7 @@ from hushcast_protocol.central.inside import inside_of
 from hushcast_protocol.central.introduction import PseudonymSecret, Use, pseudonym_of
 from hushcast_protocol.central.rerouting import encrypted, wrap
 from hushcast_protocol.content.messages import Message
+from hushcast_runtime.restoring import number, restore
 from hushcast_runtime.store import Change, Store, record_reader
 
 _PSEUDONYM, _DAY_KEY = "pseudonym", "day-key"
@@ -130,29 +132,34 @@ class PseudonymRecords:
 
     async def load(self) -> list[Pseudonym]:
         """Read all that were kept."""
-        found = []
-        for _, value in await self._store.scan(_PSEUDONYM):
+        found: list[Pseudonym] = []
+
+        def take(key: bytes, value: bytes) -> None:
             stored = _decode(value)
             credentials = Credentials(
                 "subscribe", stored.day, Scalar(stored.key), PseudonymSecret(stored.secret)
             )
-            held = set(stored.held)
-            found.append(
-                Pseudonym(
-                    stored.owner,
-                    stored.proxy,
-                    credentials,
-                    stored.serial,
-                    held,
-                    stored.is_ending,
-                    is_known=True,
-                )
+            pseudonym = Pseudonym(
+                stored.owner,
+                stored.proxy,
+                credentials,
+                stored.serial,
+                set(stored.held),
+                stored.is_ending,
+                is_known=True,
             )
+            if pseudonym.id != key:
+                raise DecodeError("a pseudonym is kept under another's name")
+            found.append(pseudonym)
+
+        await restore(self._store, _PSEUDONYM, take)
         return found
 
     async def day_keys(self) -> dict[int, Scalar]:
         """Read the keys of days."""
-        return {int.from_bytes(day, "big"): Scalar(key) for day, key in await self._store.scan(_DAY_KEY)}
+        found: dict[int, Scalar] = {}
+        await restore(self._store, _DAY_KEY, lambda day, key: found.update({number(day): Scalar(key)}))
+        return found
 
     async def keep_day_keys(self, new: dict[int, Scalar], lapsed: Iterable[int]) -> None:
         """Write keys of days, and delete those of others; durable on return."""

@@ -21,6 +21,7 @@ from hushcast_protocol.content.hops import Send
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
+from hushcast_runtime.restoring import number, restore, sized
 from hushcast_runtime.spool import Spool
 from hushcast_runtime.store import Change
 
@@ -28,6 +29,7 @@ MAX_KNOWN = 262_144  # ids of publications, some 40 MB: three a second for a day
 TOLD_EVERY = 3600.0  # seconds between two lines of the log that deliveries are lost
 
 _KIND = "publication"
+_ID = 32  # bytes of a message's id
 
 
 class Publications:
@@ -55,8 +57,11 @@ class Publications:
 
     async def load(self) -> None:
         """Know what was taken before a restart."""
-        kept = await self._context.store.scan(_KIND)
-        self._known.update((key, int.from_bytes(value, "big")) for key, value in kept)
+        await restore(
+            self._context.store,
+            _KIND,
+            lambda key, value: self._known.update({sized(key, _ID): number(value)}),
+        )
 
     def introduce(self, proxy: PublicKey, introduced: Introduced) -> None:
         """Know a pseudonym that publishes, for a while."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hushcast_protocol.base.errors import DecodeError, PeerError
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
 from hushcast_protocol.base.group import Scalar, base, check_point
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.secrets import Randomness
@@ -13,7 +13,7 @@ from hushcast_protocol.central.inside import message_inside
 from hushcast_protocol.central.profile import CentralProfile
 from hushcast_protocol.central.rerouting import MAX_INSIDE, Wrapped, rerandomised, unwrap, wrap
 from hushcast_protocol.content.bodies import open_body
-from hushcast_protocol.content.messages import TRAIL_SIZE, Message
+from hushcast_protocol.content.messages import TRAIL_SIZE, Message, check_message
 from hushcast_protocol.content.tokens import OPEN_KEY
 
 _NO_TOKENS = (bytes(16),)  # a message has one at least
@@ -41,6 +41,13 @@ class Sealing:
         check_point(wrapped.masked)
         name = digest(Domain.MESSAGE, wrapped.payload)
         return Message(name, day, _NO_TOKENS, bytes(TRAIL_SIZE), encode(wrapped))
+
+    def check(self, message: Message) -> None:
+        """Raise a `PeerError` unless a message is as one that was kept."""
+        if self.profile.wraps_anew:
+            check_message(message)
+        elif digest(Domain.MESSAGE, _decode_wrapped(message.body).payload) != message.id:
+            raise AuthenticationError("a message's id is not the hash of what is wrapped")
 
     def delivery(self, message: Message) -> Wrapped:
         """Seal what is kept for one subscriber; no two deliveries are alike."""

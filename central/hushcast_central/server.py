@@ -95,6 +95,7 @@ class CentralServer(ListeningDaemon):
         self._parts = parts
         self._proxies = {proxy.key: proxy for proxy in parts.proxies}
         self._links: dict[bytes, _Proxy] = {}  # the newest of each proxy
+        self._sealing: Sealing
         self._register = Register(parts.network.calendar, parts.env.randomness(16))
         self._spool = Spool(parts.store)
         self._requests: Requests
@@ -125,7 +126,7 @@ class CentralServer(ListeningDaemon):
             self._make(context)
             await self._subscriptions.load()
             await self._publications.load()
-            self._subscriptions.clear(await self._spool.load())
+            self._subscriptions.clear(await self._spool.load(self._sealing.check))
             listener = self.listener = await open_address(parts.service, parts.transport, parts.store)
             guard = ConnectionGuard(self._accept, self._serve, 2 * MAX_PROXIES, self._env, parts.counters)
             nursery.start_soon(listener.serve, guard.admit)
@@ -150,7 +151,7 @@ class CentralServer(ListeningDaemon):
 
     def _make(self, context: Context) -> None:
         parts = self._parts
-        sealing = Sealing(parts.keys.group, parts.profile, context.env.randomness)
+        sealing = self._sealing = Sealing(parts.keys.group, parts.profile, context.env.randomness)
         deliveries = self._deliveries = Deliveries(self._spool, sealing, context)
         subscriptions = self._subscriptions = Subscriptions(self._register, deliveries, context)
         publications = self._publications = Publications(

@@ -12,9 +12,11 @@ from hushcast_protocol.central.introduction import Introduced
 from hushcast_protocol.central.register import Kept, Register, waits_for
 from hushcast_protocol.content.hops import Hop
 from hushcast_runtime.context import Context
-from hushcast_runtime.store import Change, Records, record_reader
+from hushcast_runtime.restoring import restore, sized
+from hushcast_runtime.store import Change, record_reader
 
 _KIND = "pseudonym"
+_ID = 32  # bytes of a pseudonym
 _SCAN = 256  # records read at once, of 8 KiB at most
 _read = record_reader(Kept, "pseudonym")
 _pack = msgspec.msgpack.Encoder().encode
@@ -30,8 +32,12 @@ class Subscriptions:
 
     async def load(self) -> None:
         """Know who subscribed before a restart."""
-        async for pseudonym, value in Records(self._context.store, _KIND, at_once=_SCAN):
-            self._register.load(pseudonym, _read(value))
+        await restore(
+            self._context.store,
+            _KIND,
+            lambda pseudonym, value: self._register.load(sized(pseudonym, _ID), _read(value)),
+            at_once=_SCAN,
+        )
 
     def clear(self, hops: list[Hop]) -> None:
         """Forget what waits for pseudonyms that were forgotten before the restart."""

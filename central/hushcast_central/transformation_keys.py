@@ -13,11 +13,13 @@ from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.wire import Bytes32, Counter
+from hushcast_runtime.restoring import restore, sized
 from hushcast_runtime.store import Change, Store, record_reader
 
 MAX_TRANSFORMATIONS = 16_384  # as many as the server has pseudonyms of each kind; some 8 MB
 
 _KIND = "transformation"
+_ID = 32  # bytes of a pseudonym
 
 
 class _Kept(msgspec.Struct, frozen=True, array_like=True):
@@ -50,9 +52,11 @@ class TransformationKeys:
 
     async def load(self) -> None:
         """Know those of before a restart."""
-        for pseudonym, value in await self._store.scan(_KIND):
-            kept = _read(value)
-            self._known[pseudonym] = kept.day, Scalar(kept.factor)
+        await restore(self._store, _KIND, self._take)
+
+    def _take(self, pseudonym: bytes, value: bytes) -> None:
+        kept = _read(value)
+        self._known[sized(pseudonym, _ID)] = kept.day, Scalar(kept.factor)
 
     def find(self, pseudonym: bytes) -> Scalar | None:
         """Return a pseudonym's key, if there is one."""

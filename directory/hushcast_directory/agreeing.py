@@ -14,7 +14,7 @@ from hushcast_directory.exchange import Check, Exchange
 from hushcast_directory.kept_evidence import AUTHORITY, EVIDENCE
 from hushcast_directory.peers import Peers
 from hushcast_directory.restored import last_restored, silence
-from hushcast_directory.resuming import LISTING, Ahead, read_listing, resume
+from hushcast_directory.resuming import LISTING, Ahead, kept_listings, resume
 from hushcast_directory.roll import Roll
 from hushcast_directory.sitting import Alone, Sitting
 from hushcast_directory.works import Works
@@ -221,8 +221,8 @@ class Agreeing:
         if beginning is not None:
             self._roll.follow(beginning, None)
         self._machine = machine
-        for _, value in (await self._store.scan(LISTING))[-MAX_LISTINGS:]:
-            await self._do(machine, machine.know(read_listing(value)))
+        for listing in await kept_listings(self._store, self._archive, kept):
+            await self._do(machine, machine.know(listing))
         return machine
 
     def _set_of_now(self) -> Authorities:

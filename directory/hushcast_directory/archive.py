@@ -17,18 +17,21 @@ from hushcast_directory.days import Days
 from hushcast_protocol.authorities.answers import is_cut
 from hushcast_protocol.authorities.heads import Certified, Head, decode_head
 from hushcast_protocol.authorities.listing import Listing
+from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.roster import Entry
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.shards.cutting import Leaves
 from hushcast_protocol.shards.requests import AskLeaf, NotShown, ShardAnswer, ShardRequest, ShownLeaf
 from hushcast_protocol.shards.slices import Find
+from hushcast_runtime.restoring import number, restore
 from hushcast_runtime.store import Change, Store, record_reader
 
 CATCH_UP = 3  # epochs after an absence of the directory in which relays may renew and none falls out
 HEADS_KEPT = 48  # two days, as rosters: a daemon away for longer starts with the newest
 
 _SHOWN, _LEAVES = "agreed", "leaves"
+_AT_ONCE = 4  # records read at once: heads of a large network have megabytes with what they stand for
 
 
 class Shown(msgspec.Struct, frozen=True, array_like=True):
@@ -76,10 +79,16 @@ class Archive:
     async def load(self) -> None:
         """Read back what was kept before a restart."""
         await self._days.load()
-        self._shown = {int.from_bytes(key, "big"): value for key, value in await self._store.scan(_SHOWN)}
-        for key, value in await self._store.scan(_LEAVES):
-            by_day = {day: Leaves(bodies) for day, bodies in _decode_leaves(value)}
-            self._leaves[int.from_bytes(key, "big")] = by_day
+        await restore(self._store, _SHOWN, self._take_shown, at_once=_AT_ONCE)
+        await restore(self._store, _LEAVES, self._take_leaves, at_once=_AT_ONCE)
+
+    def _take_shown(self, key: bytes, value: bytes) -> None:
+        if epoch_key(decode_head(_decode(value).certified.head).epoch) != key:
+            raise DecodeError("a head is kept under another epoch")
+        self._shown[number(key)] = value
+
+    def _take_leaves(self, key: bytes, value: bytes) -> None:
+        self._leaves[number(key)] = {day: Leaves(bodies) for day, bodies in _decode_leaves(value)}
 
     @property
     def epochs(self) -> list[int]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from hushcast_directory.restored import SIGNS_TWICE
 from hushcast_protocol.base.handovers import Handover, check_roster_by
 from hushcast_protocol.base.roster import Network, SignedRoster, check_roster
 from hushcast_protocol.base.signatures import Signed
@@ -15,7 +16,7 @@ from hushcast_runtime.store import Change, Store, record_reader
 
 ROSTER = "roster"
 """Their kind of record, each by its epoch."""
-_decode: Callable[[bytes], Signed] = record_reader(Signed, "roster")
+_decode: Callable[[bytes], Signed] = record_reader(Signed, "roster", SIGNS_TWICE)
 
 
 async def last_signed(

@@ -26,9 +26,11 @@ from hushcast_protocol.shards.requests import (
     ShownSlice,
 )
 from hushcast_protocol.shards.slices import Find
+from hushcast_runtime.restoring import number, restore
 from hushcast_runtime.store import Change, Store, record_reader
 
 _CUT, _HELD = "cut", "cut-descriptors"
+_AT_ONCE = 16  # records read at once: a shard's descriptors have 150 kB
 
 _decode_drawn: Callable[[bytes], Drawn] = record_reader(Drawn, "cut")
 _decode_held: Callable[[bytes], tuple[Signed, ...]] = record_reader(tuple[Signed, ...], "descriptors")
@@ -78,11 +80,19 @@ class Days:
 
     async def load(self) -> None:
         """Read back what was kept before a restart."""
-        for key, value in await self._store.scan(_CUT):
-            day = _Day(self._network, _decode_drawn(value))
-            self._days[day.drawn.day] = day
-            for _, held in await self._store.scan(_HELD, key):
-                day.supply(_by_digest(_decode_held(held)).get)
+        await restore(self._store, _CUT, self._take_cut)
+        await restore(self._store, _HELD, self._take_held, at_once=_AT_ONCE)
+
+    def _take_cut(self, key: bytes, value: bytes) -> None:
+        drawn = _decode_drawn(value)
+        if _key(drawn.day) != key:
+            raise DecodeError("a cut is kept under another day")
+        self._days[drawn.day] = _Day(self._network, drawn)
+
+    def _take_held(self, key: bytes, value: bytes) -> None:
+        held = _by_digest(_decode_held(value))
+        if (day := self._days.get(number(key[:-2]))) is not None:
+            day.supply(held.get)
 
     @property
     def missing(self) -> set[bytes]:

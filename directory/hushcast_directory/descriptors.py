@@ -12,6 +12,7 @@ from hushcast_protocol.base.roster import Descriptor, Network, check_descriptor
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import RelayId, encode
+from hushcast_runtime.restoring import restore
 from hushcast_runtime.store import Change, Store, record_reader
 
 MAX_VALIDITY = 4  # epochs that a descriptor may hold; relays sign a new one each epoch
@@ -45,9 +46,11 @@ class Descriptors:
     async def load(self) -> None:
         """Read back what was kept before a restart."""
         self.succession = await load_succession(self.store, self.network, self.seed.public())
-        for _, value in await self.store.scan(DESCRIPTOR):
-            signed = _decode_signed(value)
-            self._hold(check_descriptor(signed, self.network), signed)
+        await restore(self.store, DESCRIPTOR, self._take_up)
+
+    def _take_up(self, _: bytes, value: bytes) -> None:
+        signed = _decode_signed(value)
+        self._hold(check_descriptor(signed, self.network), signed)
 
     @property
     def calendar(self) -> Calendar:

@@ -33,7 +33,9 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True):
     followed: Followed
 
 
-_decode = record_reader(_Stored, "authorities")
+_decode = record_reader(
+    _Stored, "authorities", "without it this daemon might follow what it has refused before; "
+)
 
 
 class Following:

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from hushcast_directory.restored import SIGNS_TWICE
 from hushcast_protocol.authorities.actions import Kept
 from hushcast_protocol.authorities.evidence import Evidence, Fork, check_evidence, who_forked
 from hushcast_protocol.authorities.heads import decode_head
@@ -23,7 +24,7 @@ MAX_PROOFS_FILE = 4 * 1024 * 1024  # bytes of a file of proofs: an authority kee
 EVIDENCE, AUTHORITY = "evidence", "authority"
 """Kinds of records of an authority: proofs, each by a digest; all that its machine keeps, in one."""
 read_evidence: Callable[[bytes], Evidence] = record_reader(Evidence, "evidence")
-read_kept: Callable[[bytes], Kept] = record_reader(Kept, "authority")
+read_kept: Callable[[bytes], Kept] = record_reader(Kept, "authority", SIGNS_TWICE)
 
 _decode = decoder(Evidence | Fork, "proof", MAX_PROOF)
 

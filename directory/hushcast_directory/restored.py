@@ -16,9 +16,11 @@ from hushcast_protocol.base.wire import encode
 from hushcast_runtime.store import Change, Store, change_records, record_reader
 from hushcast_runtime.wording import counted
 
+SIGNS_TWICE = "without it this directory might sign for an epoch twice; "
+"""Why it does not go on without what it keeps of what it signed (`store.record_reader`)."""
 _RESTORED = "restored"
 
-_decode: Callable[[bytes], int] = record_reader(int, "restored")
+_decode: Callable[[bytes], int] = record_reader(int, "restored", SIGNS_TWICE)
 
 
 def note_restored(database: Path, network: Network, now: float) -> None:

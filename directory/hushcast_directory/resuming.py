@@ -27,11 +27,12 @@ from hushcast_protocol.base.roster import (
     listed_descriptors,
 )
 from hushcast_protocol.base.wire import PublicKey, encode
-from hushcast_runtime.store import Change, record_reader
+from hushcast_runtime.restoring import restore
+from hushcast_runtime.store import Change, Store, damaged, record_reader
 
 LISTING = "listing"
 """Kind of records of an authority: the listings of heads, each by its epoch."""
-read_listing: Callable[[bytes], Listing] = record_reader(Listing, "listing")
+_read_listing: Callable[[bytes], Listing] = record_reader(Listing, "listing")
 
 
 async def resume(roll: Roll, authorities: Authorities, restored: int = -1) -> tuple[Kept, Listing | None]:
@@ -54,6 +55,21 @@ async def resume(roll: Roll, authorities: Authorities, restored: int = -1) -> tu
         return kept, None
     chain = Followed(kept.chain.authorities, beginning=last.digest)
     return Kept(chain, kept.voted, kept.assented), _listing_of(last, roll)
+
+
+async def kept_listings(store: Store, archive: Archive, kept: Kept) -> list[Listing]:
+    """Return the listings of the last heads, the newest last.
+
+    Raises `StoreError` where a directory alone has none of its newest head: then nobody can tell it.
+    """
+    shown, _ = archive.after(None)
+    listings = [] if shown is None or shown.listing is None else [shown.listing]
+    await restore(store, LISTING, lambda _, value: listings.append(_read_listing(value)))
+    newest, is_alone = kept.chain.newest, len(kept.chain.authorities.members) == 1
+    roots = {listing.root for listing in listings}
+    if is_alone and newest is not None and decode_head(newest.head).root not in roots:
+        raise damaged("listing", "without it this directory cannot go on from its last head; ")
+    return listings
 
 
 def _listing_of(roster: SignedRoster, roll: Roll) -> Listing:

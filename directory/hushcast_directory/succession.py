@@ -25,7 +25,7 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True):
     handover: Signed | None
 
 
-_decode = record_reader(_Stored, "former key")
+_decode = record_reader(_Stored, "former key", "without it daemons that know that key alone would be lost; ")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.handovers import (
     MAX_HANDOVERS,
     CheckRoster,
@@ -16,7 +17,8 @@ from hushcast_protocol.base.roster import Network, SignedRoster
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_runtime.logs import log
-from hushcast_runtime.store import Change, Store, record_reader
+from hushcast_runtime.restoring import set_aside, tell
+from hushcast_runtime.store import Change, Store, StoreError, record_reader
 
 _KIND = "handover"
 _decode_signed = record_reader(Signed, "hand-over")
@@ -37,10 +39,16 @@ class Trust:
 
     async def load(self, store: Store) -> None:
         """Read back the hand-overs that were seen; those that lead from or to the pinned key count."""
-        signed = [_decode_signed(value) for _, value in await store.scan(_KIND)]
-        if not signed:
+        records = await store.scan(_KIND)
+        if not records:
             return
-        past = following(check_handover(signed[0], self._network).old, signed, self._network)
+        try:
+            signed = [_decode_signed(value) for _, value in records]
+            past = following(check_handover(signed[0], self._network).old, signed, self._network)
+        except (PeerError, StoreError):  # each leads to the next; the directory shows them once more
+            await set_aside(store, _KIND, records)
+            tell(_KIND, len(records))
+            return
         if self._pinned in {past[0].old, *(handover.new for handover in past)}:
             self._signed, self._past, self.key = signed, past, past[-1].new
 

@@ -18,6 +18,7 @@ from hushcast_protocol.authorities.work import VALID, Work, check_beacon, has_en
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import Bytes32, RelayId, encode
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.restoring import number, restore, sized
 from hushcast_runtime.rooms import Room
 from hushcast_runtime.store import Change, Store, record_reader
 from hushcast_runtime.transports.base import TransportError
@@ -71,11 +72,17 @@ class Works:
 
     async def load(self) -> None:
         """Read back what was kept before a restart."""
-        self._proven = {relay: _read_proven(value) for relay, value in await self._store.scan(_PROVEN)}
-        known = await self._store.scan(_BEACON)
-        self._beacons = {int.from_bytes(day, "big"): _read_value(value) for day, value in known}
-        for _, value in await self._store.scan(_RULE):
-            self._rule = _read_rule(value)
+        await restore(self._store, _PROVEN, self._take_proven)
+        await restore(
+            self._store, _BEACON, lambda day, value: self._beacons.update({number(day): _read_value(value)})
+        )
+        await restore(self._store, _RULE, self._take_rule)
+
+    def _take_proven(self, relay: bytes, value: bytes) -> None:
+        self._proven[sized(relay, 32)] = _read_proven(value)
+
+    def _take_rule(self, _: bytes, value: bytes) -> None:
+        self._rule = _read_rule(value)
 
     def follow(self, epoch: int, bits: int, beacon: Beacon | None) -> None:
         """Go on from a head: so many bits are asked for, and this is the newest beacon."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import trio
 
 from hushcast_gateway.purposes.rules import Purposes
@@ -10,7 +12,8 @@ from hushcast_protocol.mqtt.broker import Broker, Settings
 from hushcast_protocol.mqtt.restoring import Restored
 from hushcast_protocol.mqtt.seams import Beyond
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.store import Change, Records, Store
+from hushcast_runtime.restoring import restore
+from hushcast_runtime.store import Change, Store
 
 TICK = 1.0  # seconds between two looks at what is due
 _PAGE = 256  # records read at once
@@ -73,7 +76,7 @@ async def open_broker(
     settings: Settings | None = None,
     purposes: Purposes | None = None,
 ) -> BrokerState:
-    """Return the broker with what the store holds; raises `StoreError` or `DamagedRecord`.
+    """Return the broker with what the store holds; raises `StoreError`.
 
     The store's `run` must be under way for anything to be acknowledged.
     """
@@ -83,8 +86,7 @@ async def open_broker(
     broker = Broker(env.randomness, now, beyond, settings, purposes)
     records = Restored()
     for kind in KINDS:
-        async for key, value in Records(store, kind, at_once=_PAGE):
-            records.feed(kind, key, value)
+        await restore(store, kind, partial(records.feed, kind), at_once=_PAGE)
     broker.restore(records, now)
     if purposes is not None:
         purposes.attach(broker, env.randomness)

@@ -28,8 +28,9 @@ from hushcast_protocol.mqtt.ways import OWN
 from hushcast_protocol.purposes.names import Purpose, ancestors, is_purpose
 from hushcast_runtime.extras import how_to_get
 from hushcast_runtime.files import acting_as_owner
-from hushcast_runtime.layout import WAY_OUT_OF_NEWER, kept_version
+from hushcast_runtime.layout import DATABASE, WAY_OUT_OF_NEWER, kept_version
 from hushcast_runtime.process import holder
+from hushcast_runtime.restoring import examine_records
 from hushcast_runtime.state_directory import check_access
 from hushcast_runtime.store import StoreError
 from hushcast_runtime.wording import counted
@@ -58,6 +59,7 @@ class Doctor:
         found = []
         with acting_as_owner(state):  # what root may read, the gateway's user may not
             found.append(self._state(state))
+            found += examine_records(state / DATABASE)
             for number, place in enumerate(self._settings.listeners(), 1):
                 found += [await check(number, place) for check in self._checks(place)]
             found += [self._users(), self._files()]

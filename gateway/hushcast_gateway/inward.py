@@ -17,10 +17,13 @@ import trio
 
 import hushcast
 from hushcast_gateway.daemon import DaemonLink
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.mqtt.topics import is_name
 from hushcast_protocol.mqtt.ways import Way
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
+from hushcast_runtime.restoring import restore
 from hushcast_runtime.store import Change, Store
 
 MAX_WAYS = 256  # topics of the network at once: what a daemon has subscriptions
@@ -117,12 +120,17 @@ class Inward:
 
     async def run(self, store: Store) -> None:
         """Read until cancelled; what an earlier run read and nobody wants any more is ended."""
-        for key, value in await store.scan(_KIND):
-            name, _, first = key[1:].decode().partition("\0")
-            self._reading(Way(name, key[:1] == _OPEN, first)).before = value
+        await restore(store, _KIND, self._take_up)
         async with trio.open_nursery() as nursery:
             async for way in self._beginnings:
                 nursery.start_soon(self._live, way, store)
+
+    def _take_up(self, key: bytes, value: bytes) -> None:
+        name, _, first = key[1:].decode().partition("\0")
+        value.decode()  # as it is once it is read
+        if key[:1] not in (_OPEN, _ALIAS) or not is_name(name):
+            raise DecodeError("a way that no gateway has")
+        self._reading(Way(name, key[:1] == _OPEN, first)).before = value
 
     def _reading(self, way: Way) -> _Reading:
         if way not in self._readings:

@@ -12,6 +12,7 @@ import trio
 from hushcast_gateway.broker_state import BrokerState
 from hushcast_protocol.mqtt.messages import Message
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.restoring import restore
 from hushcast_runtime.store import Change, Store
 
 MAX_REFRESHED = 1_000  # topics; a house has some hundred that retain
@@ -52,7 +53,7 @@ class Refreshing:
     ) -> None:
         """Publish again until cancelled; started when it knows what an earlier run noted."""
         self._store = store
-        self._topics |= {key.decode() for key, _ in await store.scan(_KIND)}
+        await restore(store, _KIND, lambda key, _: self._topics.add(key.decode()))
         task_status.started()
         while self._hours:
             period = self._hours * 3_600.0

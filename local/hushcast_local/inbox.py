@@ -12,12 +12,13 @@ import msgspec
 import trio
 
 from hushcast_local.settings import InboxSection
-from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.store import Change, Records, Store, record_reader
+from hushcast_runtime.restoring import number, restore, set_aside, sized, tell
+from hushcast_runtime.store import Change, Store, record_reader
 
 NAME_SIZE = 16  # bytes of a subscription's name
 MAX_MESSAGES = 100_000  # kept for one subscription, whatever their size; each takes 120 bytes of memory
@@ -27,6 +28,7 @@ MAX_PASSED_OVER = 100_000  # likewise of messages that were not wanted, apart, s
 
 _MESSAGE, _SEEN, _PROGRESS = _KINDS = "inbox", "inbox-seen", "inbox-progress"
 _BEHIND = b"\xff" * 64  # after a subscription's name: behind all its keys, whose ends have 32 bytes at most
+_ID = 32  # bytes of a message's id
 _DAY = 8  # bytes of a day in the record of an id
 _PASSED_OVER = b"p"  # after the day of a message that was not wanted
 _SCAN = 15  # records read at once; the largest have 256 KiB
@@ -111,17 +113,26 @@ class Inbox:
     async def load(self) -> None:
         """Read back what was kept before a restart."""
         prefix = self._subscription
-        for _, value in await self._store.scan(_PROGRESS, prefix):
-            self.progress = _decode_progress(value)
-        for key, value in await self._store.scan(_SEEN, prefix):
-            memory = self._passed_over if value[_DAY:] else self._seen
-            memory[key[len(prefix) :]] = int.from_bytes(value[:_DAY], "big")
-        async for key, value in Records(self._store, _MESSAGE, prefix, _SCAN):
-            number = int.from_bytes(key[len(prefix) :], "big")
-            self._hold(number, len(value), _decode(value).received_at)
+        await restore(self._store, _PROGRESS, self._take_progress, prefix)
+        await restore(self._store, _SEEN, self._take_seen, prefix)
+        await restore(self._store, _MESSAGE, self._take_message, prefix, _SCAN)
         newest = self._held[-1].number if self._held else 0
         self.last = max(newest, self.progress.gone, self.progress.shown)
         self._forget_acknowledged()
+
+    def _take_progress(self, key: bytes, value: bytes) -> None:
+        sized(key, len(self._subscription))
+        self.progress = _decode_progress(value)
+
+    def _take_seen(self, key: bytes, value: bytes) -> None:
+        day, passed_over = number(value[:_DAY]), value[_DAY:]
+        if passed_over not in (b"", _PASSED_OVER):
+            raise DecodeError("an id is kept for no reason")
+        memory = self._passed_over if passed_over else self._seen
+        memory[sized(key[len(self._subscription) :], _ID)] = day
+
+    def _take_message(self, key: bytes, value: bytes) -> None:
+        self._hold(number(key[len(self._subscription) :]), len(value), _decode(value).received_at)
 
     def knows(self, message_id: bytes) -> bool:
         """Tell whether a message came before."""
@@ -298,7 +309,12 @@ async def erase_others(store: Store, subscriptions: Collection[bytes]) -> None:
     for kind in _KINDS:
         after: bytes | None = None
         while found := await store.scan(kind, after=after, limit=1):
-            subscription = found[0][0][:NAME_SIZE]
+            after = found[0][0]
+            subscription = after[:NAME_SIZE]
+            if len(subscription) < NAME_SIZE:  # what begins like it may be another's
+                await set_aside(store, kind, found)
+                tell(kind, 1)
+                continue
             if subscription not in subscriptions:
                 await _erase(store, subscription)
             after = subscription + _BEHIND

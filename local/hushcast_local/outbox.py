@@ -9,11 +9,12 @@ from typing import Any
 import msgspec
 import trio
 
-from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.wire import decoder, encode
-from hushcast_protocol.content.messages import Message
+from hushcast_protocol.content.messages import Message, check_message
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.store import Change, Records, Store, record_reader
+from hushcast_runtime.restoring import restore, sized
+from hushcast_runtime.store import Change, Store, record_reader
 
 MAX_PUBLICATIONS = 1_000  # waiting at once; each is a task that sleeps until its next attempt
 MAX_OUTBOX = 32 * 1024 * 1024  # bytes of bodies waiting, on disk and in memory; 120 of the largest
@@ -21,6 +22,7 @@ MAX_TAKEN = 1_024  # publications with a receipt whose tokens are remembered, fo
 MAX_GIVEN_UP = 256  # publications remembered as given up; the oldest are forgotten first
 
 _MESSAGE, _STATE = "outbox", "outbox-state"
+_ID = 32  # bytes of a message's id
 _SCAN = 15  # records read at once; the largest have 256 KiB
 _decode: Callable[[bytes], Message] = decoder(Message, "message", 512 * 1024)
 
@@ -117,11 +119,22 @@ class Outbox:
 
     async def load(self) -> list[Publication]:
         """Read back what a restart interrupted; return what waits, oldest first."""
-        states = {key: _decode_state(value) for key, value in await self._store.scan(_STATE)}
+        states: dict[bytes, _State] = {}
+        messages: dict[bytes, Message] = {}
+
+        def take(key: bytes, value: bytes) -> None:
+            message = _decode(value)
+            check_message(message)
+            if message.id != key or key not in states:
+                raise DecodeError("nobody knows what became of a publication")
+            messages[key] = message
+
+        await restore(
+            self._store, _STATE, lambda key, value: states.update({sized(key, _ID): _decode_state(value)})
+        )
+        await restore(self._store, _MESSAGE, take, at_once=_SCAN)
         oldest_first = sorted(states.items(), key=lambda item: item[1].since)
         self._given_up = {key: state for key, state in oldest_first if state.given_up}
-        records = Records(self._store, _MESSAGE, at_once=_SCAN)
-        messages = {key: _decode(value) async for key, value in records}
         for key, state in oldest_first:
             if key in messages:
                 self._hold(

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import trio
 
-from hushcast_local.inbox import Inbox
+from hushcast_local.inbox import NAME_SIZE, Inbox
 from hushcast_local.recent import Recent
 from hushcast_local.topic_keys import TopicKeys
 from hushcast_protocol.base import observed, told
@@ -21,6 +21,7 @@ from hushcast_protocol.content.reports import decode_report, missed
 from hushcast_protocol.content.topics import Interest, check_values, parse_topic, write_link
 from hushcast_runtime.carrier import Route, Tokens
 from hushcast_runtime.context import Context
+from hushcast_runtime.restoring import restore, sized
 from hushcast_runtime.store import Change, Store, record_reader
 
 SETTLED = 300.0  # seconds after which a message that others received should have come here, too
@@ -164,10 +165,13 @@ async def forget(store: Store, subscription: Subscription) -> None:
 
 async def kept(store: Store) -> list[tuple[bytes, Interest, float, Mapping[str, Any] | None]]:
     """Return the name, interest, beginning and terms of each subscription kept, oldest first."""
-    found = []
-    for name, value in await store.scan(_KIND):
+    found: list[tuple[bytes, Interest, float, Mapping[str, Any] | None]] = []
+
+    def take(name: bytes, value: bytes) -> None:
         stored = _decode(value)
         topic = parse_topic(stored.link)
         interest = Interest(topic, parse_where(stored.where, topic.attributes))
-        found.append((name, interest, stored.created, stored.terms))
+        found.append((sized(name, NAME_SIZE), interest, stored.created, stored.terms))
+
+    await restore(store, _KIND, take)
     return sorted(found, key=lambda one: one[2])

@@ -11,6 +11,8 @@ from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.findings import good, warning
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.examining import examine_clock, examine_core_dumps, examine_disk, examine_tor
+from hushcast_runtime.layout import DATABASE
+from hushcast_runtime.restoring import examine_records
 from hushcast_runtime.tor.transport import TorTransport
 
 
@@ -30,6 +32,7 @@ class Doctor:
             found += [await examine_tor(self.tor), await examine_clock(self.tor, self._env)]
         found += await self._network()
         found.append(examine_disk(Path(settings.state)))
+        found += examine_records(Path(settings.state) / DATABASE)
         if settings.testnet is None:
             found.append(examine_core_dumps("hushcast node run"))
         return found if settings.role == "relay" else [*found, self._subscriptions()]

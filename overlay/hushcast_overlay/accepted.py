@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import decoder, encode
-from hushcast_protocol.content.messages import Message
+from hushcast_protocol.content.messages import Message, check_message
+from hushcast_runtime.restoring import restore
 from hushcast_runtime.spool import Spool
-from hushcast_runtime.store import Change, Records, Store
+from hushcast_runtime.store import Change, Store
 
 _KIND = "intake"
 _SCAN = 15  # records read at once
@@ -29,10 +31,16 @@ class Accepted:
 
     async def load(self) -> list[bytes]:
         """Return the keys of what a restart interrupted."""
-        async for key, value in Records(self._store, _KIND, at_once=_SCAN):
-            self._keep(key, len(_decode(value).body))
-            self._count = max(self._count, int.from_bytes(key[-_COUNT:], "big"))  # no key is given twice
+        await restore(self._store, _KIND, self._take_up, at_once=_SCAN)
         return list(self._reserved)
+
+    def _take_up(self, key: bytes, value: bytes) -> None:
+        message = _decode(value)
+        check_message(message)
+        if key[:-_COUNT] != message.id:
+            raise DecodeError("a message is kept under another's id")
+        self._keep(key, len(message.body))
+        self._count = max(self._count, int.from_bytes(key[-_COUNT:], "big"))  # no key is given twice
 
     async def take(self, message: Message) -> bytes:
         """Put a message on disk; return its key once it is there."""

@@ -18,6 +18,7 @@ from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.forwarding import Decision, Outcome, Router
 from hushcast_protocol.overlay.trail import LABEL_SIZE
 from hushcast_runtime.context import Context
+from hushcast_runtime.restoring import restore, sized
 from hushcast_runtime.spool import Spool, Spooled
 from hushcast_runtime.store import Change
 from hushcast_runtime.transports.base import TransportError
@@ -110,8 +111,7 @@ class Forwarding:
 
     async def _load_label(self) -> None:
         """Take up the label of before a restart: by it the relay knows what passed it then."""
-        for _, label in await self._store.scan(_LABEL):
-            self._router.use_label(label)
+        await restore(self._store, _LABEL, lambda _, label: self._router.use_label(sized(label, LABEL_SIZE)))
         fresh = self._env.randomness(LABEL_SIZE)
         self._router.use_label(fresh)
         await self._store.write(Change(_LABEL, b"", fresh))

@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from hushcast_overlay.identity import Identity
 from hushcast_protocol.base import observed
-from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.wire import encode
-from hushcast_protocol.content.hops import Hop
+from hushcast_protocol.base.wire import Bytes16, Counter, encode
+from hushcast_protocol.content.hops import HOP_SIZE, Hop
 from hushcast_protocol.overlay.hops import key_of
-from hushcast_protocol.overlay.leases import Install, Lease, LeaseBook, Withdraw
+from hushcast_protocol.overlay.leases import Elements, Install, Lease, LeaseBook, Withdraw
 from hushcast_runtime.context import Context
+from hushcast_runtime.restoring import number, restore, sized
 from hushcast_runtime.store import Change, record_reader
 
 _LEASE, _TOMBSTONE = "lease", "tombstone"
 
 
+_Hop = Annotated[bytes, msgspec.Meta(min_length=HOP_SIZE, max_length=HOP_SIZE)]
+
+
 class _StoredLease(msgspec.Struct, frozen=True, array_like=True):
     """A lease as it lies in the store."""
 
-    day: int
-    hop: bytes
+    day: Counter
+    hop: _Hop
     address: str | None
-    elements: tuple[bytes, ...]
-    mark: bytes
-    bypass: bytes
-    before: bytes | None = None
+    elements: Elements
+    mark: Bytes16
+    bypass: Bytes16
+    before: _Hop | None = None
 
 
 _decode_lease = record_reader(_StoredLease, "lease")
+_ID = 16  # bytes
 
 
 class LeaseStore:
@@ -44,24 +51,22 @@ class LeaseStore:
 
     async def load(self) -> None:
         """Read back what was held before a restart."""
-        for key, value in await self._store.scan(_LEASE):
-            stored = _decode_lease(value)
-            address = Address(stored.address) if stored.address is not None else None
-            before = Hop(stored.before) if stored.before is not None else None
-            self.book.restore(
-                Lease(
-                    key,
-                    stored.day,
-                    Hop(stored.hop),
-                    address,
-                    stored.elements,
-                    stored.mark,
-                    stored.bypass,
-                    before,
-                )
-            )
-        for key, value in await self._store.scan(_TOMBSTONE):
-            self.book.restore_tombstone(key, int.from_bytes(value, "big"))
+        await restore(self._store, _LEASE, self._take_lease)
+        await restore(
+            self._store,
+            _TOMBSTONE,
+            lambda key, value: self.book.restore_tombstone(sized(key, _ID), number(value)),
+        )
+
+    def _take_lease(self, key: bytes, value: bytes) -> None:
+        stored = _decode_lease(value)
+        address = parse_address(stored.address) if stored.address is not None else None
+        before = Hop(stored.before) if stored.before is not None else None
+        hop = Hop(stored.hop)
+        lease = Lease(
+            sized(key, _ID), stored.day, hop, address, stored.elements, stored.mark, stored.bypass, before
+        )
+        self.book.restore(lease)
 
     async def install(self, instruction: Install, paid: bool) -> Lease:
         """Hold a lease, durably on return; raises a `Refusal` or `PeerError` as the book does."""

@@ -20,6 +20,7 @@ from hushcast_protocol.overlay.hops import key_of
 from hushcast_protocol.overlay.leases import Withdraw
 from hushcast_protocol.overlay.parcels import Parcel, ParcelMemory, instructed, open_parcel, price
 from hushcast_runtime.context import Context
+from hushcast_runtime.restoring import number, restore, sized
 from hushcast_runtime.store import Change
 
 _PARCEL = "parcel"
@@ -54,8 +55,9 @@ class Parcels:
 
     async def load(self) -> None:
         """Read back which were seen before a restart."""
-        for key, value in await self._store.scan(_PARCEL):
-            self._seen.restore(key, int.from_bytes(value, "big"))
+        await restore(
+            self._store, _PARCEL, lambda key, value: self._seen.restore(sized(key, 32), number(value))
+        )
 
     def fullness(self) -> float:
         """Return which share (0 to 1) is taken of the room in which those seen are remembered."""

@@ -20,6 +20,7 @@ from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
+from hushcast_runtime.restoring import restore
 from hushcast_runtime.store import Change, Store, record_reader
 from hushcast_runtime.transports.base import TransportError
 
@@ -74,17 +75,21 @@ class RosterKeeper:
     async def load(self) -> None:
         """Read back the rosters held before a restart, but those of a directory that is trusted no more."""
         await self._source.load()
-        noted = {key: _decode_standing(value) for key, value in await self._store.scan(_STANDING)}
+        noted: dict[bytes, _StoredStanding] = {}
         rosters: dict[int, Roster] = {}
-        for key, value in await self._store.scan(_KIND):
+
+        def take(key: bytes, value: bytes) -> None:
             try:
                 roster = self._source.restored(value)
             except AuthenticationError:
                 log.warning("a roster kept from before is not by this directory: going on without it")
-                continue
+                return
             rosters[roster.epoch] = roster
             note = noted.get(key, _StoredStanding(roster.epoch, 0))
             self._hold(restored(roster, rosters.get(note.acted, roster), note.held))
+
+        await restore(self._store, _STANDING, lambda key, value: noted.update({key: _decode_standing(value)}))
+        await restore(self._store, _KIND, take)
         self._pass_over_ahead()
         if self.newest is not None:
             self._clock.witness_roster(self.newest.epoch)

@@ -11,10 +11,12 @@ import msgspec
 
 from hushcast_overlay.route import Planned, Route, RouteMailbox, Withdrawal
 from hushcast_protocol.base.addresses import Address, parse_address
+from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.secrets import LeaseSecret, Seed
-from hushcast_protocol.base.wire import Bytes32, RelayId, encode
+from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, RelayId, encode
 from hushcast_protocol.overlay.installations import Installation, ListedRoot, MailboxRoot
 from hushcast_protocol.overlay.tree import Tree
+from hushcast_runtime.restoring import number, restore, sized
 from hushcast_runtime.store import Change, Store, record_reader
 
 _MAILBOX, _DAILY_MAILBOX, _INSTALLATION = "mailbox", "daily-mailbox", "installation"
@@ -30,15 +32,15 @@ class _StoredMailbox(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _StoredInstallation(msgspec.Struct, frozen=True, array_like=True):
-    day: int
-    root_relay: bytes | None
+    day: Counter
+    root_relay: RelayId | None
     root_seed: bytes | None
     root_address: str | None
-    parents: list[tuple[bytes, bytes | None]]
-    trunk: bytes
-    entries: tuple[bytes, ...]
+    parents: list[tuple[RelayId, RelayId | None]]
+    trunk: Bytes16
+    entries: tuple[Bytes16, ...]
     secret: bytes
-    missing: list[bytes]
+    missing: list[RelayId]
     withdrawing: bool
     copy: int = 0
 
@@ -92,36 +94,45 @@ class RouteRecords:
 
     async def load_mailboxes(self) -> dict[bytes, list[RouteMailbox]]:
         """Return the mailboxes kept, by the name of what is wanted."""
-        kept = [(name, None, value) for name, value in await self._store.scan(_MAILBOX)]
-        daily = await self._store.scan(_DAILY_MAILBOX)
         found: dict[bytes, list[RouteMailbox]] = {}
-        for name, day, value in kept + [(key[:_NAME], _day(key), value) for key, value in daily]:
+
+        def take(name: bytes, day: int | None, value: bytes) -> None:
             stored = _decode_mailbox(value)
-            address = Address(stored.address) if stored.address is not None else None
+            address = parse_address(stored.address) if stored.address is not None else None
             mailbox = RouteMailbox(Seed(stored.seed), stored.renewal, day, address)
-            found.setdefault(name, []).append(mailbox)
+            found.setdefault(sized(name, _NAME), []).append(mailbox)
+
+        await restore(self._store, _MAILBOX, lambda name, value: take(name, None, value))
+        await restore(
+            self._store, _DAILY_MAILBOX, lambda key, value: take(key[:_NAME], number(key[_NAME:]), value)
+        )
         return found
 
     async def load_installations(self) -> tuple[list[Planned], list[Withdrawal]]:
         """Return the installations kept, and the withdrawals."""
         installed: list[Planned] = []
         ended: list[Withdrawal] = []
-        for key, value in await self._store.scan(_INSTALLATION):
+
+        def take(key: bytes, value: bytes) -> None:
             stored = _decode_installation(value)
             installation = Installation(
                 stored.day,
                 _root(stored),
-                Tree(dict(stored.parents)),
+                _tree(stored),
                 stored.trunk,
                 stored.entries,
                 LeaseSecret(stored.secret),
                 stored.copy,
             )
-            name, number, left = key[:_NAME], key[-1], set(stored.missing)
+            name, place, left = key[:_NAME], key[-1], set(stored.missing)
+            if key != _of_day(name, stored.day) + bytes([place]):
+                raise DecodeError("an installation is kept under another's name")
             if stored.withdrawing:
-                ended.append(Withdrawal(name, number, installation, left))
+                ended.append(Withdrawal(name, place, installation, left))
             else:
-                installed.append(Planned(name, number, installation, left))
+                installed.append(Planned(name, place, installation, left))
+
+        await restore(self._store, _INSTALLATION, take)
         return installed, ended
 
 
@@ -141,10 +152,6 @@ def _deleted(name: bytes, mailbox: RouteMailbox) -> Change:
 
 def _place(name: bytes, mailbox: RouteMailbox) -> tuple[str, bytes]:
     return (_MAILBOX, name) if mailbox.day is None else (_DAILY_MAILBOX, _of_day(name, mailbox.day))
-
-
-def _day(key: bytes) -> int:
-    return int.from_bytes(key[_NAME : _NAME + 8], "big")
 
 
 def _of_day(name: bytes, day: int) -> bytes:
@@ -173,9 +180,16 @@ def _change(planned: Planned | Withdrawal, missing: set[RelayId]) -> Change:
 def _root(stored: _StoredInstallation) -> MailboxRoot | ListedRoot:
     if stored.root_relay is not None:
         return ListedRoot(stored.root_relay)
-    assert stored.root_seed is not None
-    assert stored.root_address is not None
+    if stored.root_seed is None or stored.root_address is None:
+        raise DecodeError("an installation has no root")
     return MailboxRoot(Seed(stored.root_seed), parse_address(stored.root_address))
+
+
+def _tree(stored: _StoredInstallation) -> Tree:
+    tree = Tree(dict(stored.parents))
+    if len(tree.levels) < len(tree.parents) or not tree.parents.keys() >= set(stored.missing):
+        raise DecodeError("an installation's tree has no way up")
+    return tree
 
 
 def _key(planned: Planned | Withdrawal) -> bytes:

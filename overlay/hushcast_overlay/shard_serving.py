@@ -9,6 +9,7 @@ from collections.abc import Collection
 
 import msgspec
 
+from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.shards.requests import (
     AskLeaf,
@@ -22,7 +23,8 @@ from hushcast_protocol.shards.requests import (
     ShownSlice,
 )
 from hushcast_runtime.counters import Counters
-from hushcast_runtime.store import Change, Records, Store, record_reader
+from hushcast_runtime.restoring import restore
+from hushcast_runtime.store import Change, Store, record_reader
 
 LEAVES_SHOWN = 6  # epochs whose leaves are kept: the coming one, and those by which seats are kept before
 """A day's slices and pieces are kept as long as their day."""
@@ -51,9 +53,13 @@ class ShardServing:
 
     async def load(self) -> None:
         """Read back what was kept before a restart."""
-        async for _, value in Records(self._store, _KIND, at_once=_AT_ONCE):
-            part = _decode_part(value)
-            self._parts[part.asked] = part.shown
+        await restore(self._store, _KIND, self._take, at_once=_AT_ONCE)
+
+    def _take(self, key: bytes, value: bytes) -> None:
+        part = _decode_part(value)
+        if encode(part.asked) != key:
+            raise DecodeError("a part is kept under another's name")
+        self._parts[part.asked] = part.shown
 
     def answer(self, request: ShardRequest) -> ShardAnswer:
         """Return what is shown to a stranger."""

@@ -13,6 +13,7 @@ from hushcast_protocol.authorities.work import Work, attempt, has_ended, is_to_b
 from hushcast_protocol.base.wire import RelayId, encode
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
+from hushcast_runtime.restoring import restore
 from hushcast_runtime.store import Change, Store, record_reader
 
 REST = 1.0  # as long as a try took: half of a core at most, so that the relay and the machine go on
@@ -75,10 +76,12 @@ class Working:
 
     async def load(self) -> None:
         """Read back what was found before a restart."""
-        for _, value in await self._store.scan(_KIND):
-            found = _read(value)
-            if found.relay == self._relay:
-                self._found = found
+        await restore(self._store, _KIND, self._take)
+
+    def _take(self, key: bytes, value: bytes) -> None:
+        found = _read(value)
+        if found.relay == self._relay:
+            self._found = found
 
     def lacks(self) -> bool:
         """Tell whether the authorities ask for work that there is not yet."""

@@ -21,8 +21,9 @@ from hushcast_runtime.examining import (
     examine_tor,
 )
 from hushcast_runtime.files import acting_as_owner
-from hushcast_runtime.layout import WAY_OUT_OF_NEWER, kept_version
+from hushcast_runtime.layout import DATABASE, WAY_OUT_OF_NEWER, kept_version
 from hushcast_runtime.process import holder
+from hushcast_runtime.restoring import examine_records
 from hushcast_runtime.state_directory import check_access
 from hushcast_runtime.store import StoreError
 from hushcast_runtime.tor.transport import TorTransport
@@ -90,16 +91,23 @@ async def examine_from_outside(settings: Examined, kind: Kind) -> list[Finding]:
         return [bad("state", "belongs to another user", str(error))]
     with acting_as_owner(state):
         looked, pid = _look_at(state, kind.version)
+        records = examine_records(state / DATABASE)
     if looked.verdict == "bad" or pid is None:
         there = [examine_disk(state)] if state.is_dir() else []
-        return [looked, *there, bad("daemon", "does not run", f"start it: its unit, or `{kind.command}`")]
+        return [
+            looked,
+            *records,
+            *there,
+            bad("daemon", "does not run", f"start it: its unit, or `{kind.command}`"),
+        ]
     inside = await ask_findings(settings.doctors_socket())
     if inside is None:
         return [
             looked,
+            *records,
             bad("daemon", f"runs (pid {pid}) and does not answer", "look at its log, or restart it"),
         ]
-    return [looked, good("daemon", f"runs (pid {pid})"), *inside]
+    return [looked, *records, good("daemon", f"runs (pid {pid})"), *inside]
 
 
 def _look_at(state: Path, known: int) -> tuple[Finding, int | None]:

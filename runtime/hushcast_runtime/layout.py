@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.logs import log
+from hushcast_runtime.restoring import grow_older
 from hushcast_runtime.store import FAILURES, Change, Store, StoreError
 
 DATABASE = "state.db"
@@ -52,7 +53,7 @@ def check_version(found: int, known: int) -> None:
 
 
 async def migrate(store: Store, migrations: Sequence[Migration]) -> None:
-    """Bring a store to the version after the last migration, in one commit a version.
+    """Bring a store to the version after the last migration, in one commit a version: a daemon starts.
 
     The first migration is that of version 0. Whatever moment this is interrupted in, the next start goes on
     from the version that is written. Raises as `check_version` does.
@@ -63,3 +64,4 @@ async def migrate(store: Store, migrations: Sequence[Migration]) -> None:
         await store.advance(version + 1, *changes)
         if changes:
             log.info("the state of an earlier version was upgraded", count=len(changes))
+    await grow_older(store)

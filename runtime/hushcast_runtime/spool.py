@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated
 from weakref import ref
 
 import msgspec
 
-from hushcast_protocol.base.wire import Bytes16, Bytes32, Wire, decoder, encode
-from hushcast_protocol.base.wire import Counter as Count
+from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.hops import HOP_SIZE, Hop, Send
-from hushcast_protocol.content.messages import MAX_TOKENS, TRAIL_SIZE, Message
-from hushcast_runtime.store import Change, Records, Store, StoreError
+from hushcast_protocol.content.messages import Message, check_message
+from hushcast_runtime.restoring import restore, set_aside, tell
+from hushcast_runtime.spool_records import Reference, key_of, place_of, read_record
+from hushcast_runtime.store import Change, Records, Store, damaged
 
 MAX_SPOOL = 256 * 1024 * 1024  # bytes of bodies; a thousand of the largest, 230,000 of the smallest
 MAX_SHARE = MAX_SPOOL // 8  # bytes for one next hop: a mailbox that stays away must not stop all the others
@@ -26,37 +27,6 @@ READ_AT_ONCE = 64 * 1024  # bytes of bodies after which a read back ends: a turn
 _SCAN = 15  # records read at once: of the largest, 4 MiB
 
 _KIND, _BODY = "spool", "spool-body"
-_LARGEST = (
-    512 * 1024
-)  # bytes of a record; a carrier's wrapping may make a body larger than a message's may be
-
-
-class _Reference(Wire, frozen=True, tag="reference"):
-    """A message whose body lies elsewhere, under a number; `size` is the body's, in bytes."""
-
-    number: Count
-    size: Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
-    id: Bytes32
-    day: Count
-    tokens: Annotated[tuple[Bytes16, ...], msgspec.Meta(min_length=1, max_length=MAX_TOKENS)]
-    trail: Annotated[bytes, msgspec.Meta(min_length=TRAIL_SIZE, max_length=TRAIL_SIZE)]
-
-
-class _Whole(Wire, frozen=True, tag="message"):
-    """A message with its body, in the layout of `Message`."""
-
-    id: Bytes32
-    day: Count
-    tokens: Annotated[tuple[Bytes16, ...], msgspec.Meta(min_length=1, max_length=MAX_TOKENS)]
-    trail: Annotated[bytes, msgspec.Meta(min_length=TRAIL_SIZE, max_length=TRAIL_SIZE)]
-    body: bytes
-
-    def message(self) -> Message:
-        """Return it as what it was."""
-        return Message(self.id, self.day, self.tokens, self.trail, self.body)
-
-
-_decode: Callable[[bytes], _Whole | _Reference] = decoder(_Whole | _Reference, "message", _LARGEST)
 
 
 class _Shared:
@@ -162,23 +132,53 @@ class Spool:
         """Keep bytes free for a message that is to come; negative, if it came."""
         self._size += size
 
-    async def load(self) -> list[Hop]:
-        """Count what was held before a restart; return the next hops that something waits for."""
-        hops: dict[Hop, None] = {}
-        bodies: dict[int, _Body] = {}
-        async for key, value in Records(self._store, _KIND, at_once=_SCAN):
-            hop, kept = Hop(key[:HOP_SIZE]), _decode(value)
-            if isinstance(kept, _Whole):
-                body = _Body(len(kept.body), kept.day, None)
+    async def load(self, check: Callable[[Message], object] = check_message) -> list[Hop]:
+        """Count what was held before a restart; return the next hops that something waits for.
+
+        `check` raises a `PeerError` for a message that a next hop would not take; it is set aside.
+        """
+        references: dict[bytes, list[tuple[bytes, Reference]]] = {}
+
+        def take(key: bytes, value: bytes) -> None:
+            hop, number = place_of(key)
+            kept = read_record(value)
+            if isinstance(kept, Reference):
+                references.setdefault(key_of(kept.number), []).append((key, kept))
             else:
-                body = bodies.setdefault(kept.number, _Body(kept.size, kept.day, kept.number))
-            hops[hop] = None
-            self._hold(hop, key, body)
-            self._next = max(self._next, int.from_bytes(key[HOP_SIZE:], "big") + 1)
-        async for key, _ in Records(self._store, _BODY, at_once=_SCAN):
-            if int.from_bytes(key, "big") not in bodies:
-                self._store.write_soon(Change(_BODY, key, None))
-        return list(hops)
+                check(kept.message())
+                self._hold(hop, key, _Body(len(kept.body), kept.day, None))
+            self._next = max(self._next, number + 1)
+
+        await restore(self._store, _KIND, take, at_once=_SCAN)
+        async for name, data in Records(self._store, _BODY, at_once=_SCAN):
+            waiting = references.pop(name, [])
+            if not waiting or not self._take_body(data, waiting, check):
+                await self._without_body(waiting)
+                self._store.write_soon(Change(_BODY, name, None, len(data)))
+        for waiting in references.values():
+            await self._without_body(waiting)
+        return list(self._shares)
+
+    def _take_body(
+        self, data: bytes, waiting: list[tuple[bytes, Reference]], check: Callable[[Message], object]
+    ) -> bool:
+        """Hold what refers to a body; return false if it is damaged, or they do not agree on it."""
+        _, first = waiting[0]
+        try:
+            check(first.message(data))
+        except PeerError:
+            return False
+        if any((one.size, one.id, one.day) != (len(data), first.id, first.day) for _, one in waiting):
+            return False
+        body = _Body(len(data), first.day, first.number)
+        for key, _ in waiting:
+            self._hold(place_of(key)[0], key, body)
+        return True
+
+    async def _without_body(self, waiting: list[tuple[bytes, Reference]]) -> None:
+        if waiting:
+            await set_aside(self._store, _KIND, [(key, encode(one)) for key, one in waiting])
+            tell(_KIND, len(waiting))
 
     def put(self, sends: Iterable[Send], *settled: Change) -> list[tuple[Hop, Spooled]]:
         """Hold messages, together with what this settles; return them by next hop.
@@ -281,12 +281,12 @@ class Spool:
             last = records[-1][0]
 
     async def _read(self, key: bytes, value: bytes) -> Spooled | None:
-        kept = _decode(value)
-        if isinstance(kept, _Reference):
+        kept = read_record(value)
+        if isinstance(kept, Reference):
             shared = await self._shared(key, kept.number)
             if shared is None:
                 return None
-            return Spooled(key, Message(kept.id, kept.day, kept.tokens, kept.trail, shared.data), shared)
+            return Spooled(key, kept.message(shared.data), shared)
         return Spooled(key, kept.message())
 
     async def _shared(self, key: bytes, number: int) -> _Shared | None:
@@ -296,22 +296,20 @@ class Spool:
             return None
         if (shared := body.in_memory()) is not None:
             return shared
-        records = await self._store.scan(_BODY, _key(number), limit=1)
+        records = await self._store.scan(_BODY, key_of(number), limit=1)
         if key not in self._held:
             return None
         if not records:
-            raise StoreError(
-                "a record in the database is missing (spool): restore a backup with `hushcast restore`"
-            )
+            raise damaged("spool")
         return body.share(records[0][1])
 
     def _keep_body(self, message: Message, changes: list[Change]) -> _Body:
         body = _Body(len(message.body), message.day, self._next)
-        changes.append(Change(_BODY, _key(self._next), message.body))
+        changes.append(Change(_BODY, key_of(self._next), message.body))
         return body
 
     def _place(self, hop: Hop, body: _Body) -> bytes:
-        key = hop + _key(self._next)
+        key = key_of(self._next, hop)
         self._next += 1
         self._hold(hop, key, body)
         return key
@@ -338,12 +336,8 @@ class Spool:
             return [Change(_KIND, key, None, body.size)]
         changes = [Change(_KIND, key, None)]
         if not body.waiting:
-            changes.append(Change(_BODY, _key(body.number), None, body.size))
+            changes.append(Change(_BODY, key_of(body.number), None, body.size))
         return changes
-
-
-def _key(number: int) -> bytes:
-    return number.to_bytes(8, "big")
 
 
 def _copies(sends: list[Send]) -> dict[bytes, int]:
@@ -358,4 +352,4 @@ def _copies(sends: list[Send]) -> dict[bytes, int]:
 
 def _pack(message: Message, body: _Body) -> bytes:
     assert body.number is not None
-    return encode(_Reference(body.number, body.size, message.id, message.day, message.tokens, message.trail))
+    return encode(Reference(body.number, body.size, message.id, message.day, message.tokens, message.trail))

@@ -14,6 +14,7 @@ from hushcast_protocol.base.roster import Network
 from hushcast_runtime.files import acting_as_owner, private_directory, sync_directory
 from hushcast_runtime.layout import DATABASE, check_version, kept_version
 from hushcast_runtime.process import locked
+from hushcast_runtime.restoring import DAMAGED
 from hushcast_runtime.store import forget_kinds
 
 KEY_SIZE = 32  # bytes of every key file
@@ -83,7 +84,7 @@ def replace_keys(state: Path, keys: Sequence[str], forgotten: Sequence[str], now
     if missing := [name for name in keys if not (state / name).is_file()]:
         raise UsageError(f"there is no {missing[0]} in {state}: a daemon makes one when it runs")
     if forgotten and (state / DATABASE).exists():
-        forget_kinds(state / DATABASE, forgotten)
+        forget_kinds(state / DATABASE, (*forgotten, DAMAGED))
     return move_aside(state, keys, now)
 
 

@@ -25,6 +25,8 @@ FAILURES = (sqlite3.Error, UnicodeDecodeError)
 
 T = TypeVar("T")
 
+_WAY_OUT = "restore a backup with `hushcast restore`"
+
 SOON = 0.2  # seconds that a change waits for others before it is committed alone
 MAX_COMMIT = 8 * 1024 * 1024  # bytes after which further changes are left to the next commit; some 0.2 s
 MAX_WRITE_AHEAD = 16 * 1024 * 1024  # bytes that the write-ahead log keeps on disk when it is not used
@@ -32,7 +34,7 @@ MAX_FREE = 16 * 1024 * 1024  # bytes of free pages that the file keeps for new r
 MAX_CONVERTED = 64 * 1024 * 1024  # bytes in use of a file of before that is rewritten at the start; a second
 _SHRINK_STEP = 1024  # pages given back at once; commits wait meanwhile
 _CHANGE = 100  # bytes that a change counts beside its value
-_AT_ONCE = 1024  # records read at once, where they are small
+AT_ONCE = 1024  # records read at once, where they are small
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS records"
     " (kind TEXT NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, PRIMARY KEY (kind, key))"
@@ -43,17 +45,20 @@ class StoreError(HushcastError):
     """The disk failed to write or read; the text is the database's."""
 
 
-def record_reader(kind: type[T], name: str) -> Callable[[bytes], T]:
-    """Return a function that decodes a record into `kind`, or raises `StoreError` if it is damaged."""
+def damaged(name: str, without: str = "") -> StoreError:
+    """Return the error of a damaged record; `without` says why nothing goes on without what it held."""
+    return StoreError(f"a record in the database is damaged ({name}): {without}{_WAY_OUT}")
+
+
+def record_reader(kind: type[T], name: str, without: str = "") -> Callable[[bytes], T]:
+    """Return a function that decodes a record into `kind`, or raises what `damaged` returns."""
     inner = msgspec.msgpack.Decoder(kind)
 
     def read(data: bytes) -> T:
         try:
             return inner.decode(data)
         except (msgspec.MsgspecError, ValueError, RecursionError):
-            raise StoreError(
-                f"a record in the database is damaged ({name}): restore a backup with `hushcast restore`"
-            ) from None
+            raise damaged(name, without) from None
 
     return read
 
@@ -107,7 +112,7 @@ class Records:
     It is no generator: a loop that a damaged record ends would leave one unfinished.
     """
 
-    def __init__(self, store: Store, kind: str, prefix: bytes = b"", at_once: int = _AT_ONCE) -> None:
+    def __init__(self, store: Store, kind: str, prefix: bytes = b"", at_once: int = AT_ONCE) -> None:
         self._scan = partial(store.scan, kind, prefix, limit=at_once)
         self._read: deque[tuple[bytes, bytes]] = deque()
         self._after: bytes | None = None

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "node"), str(HERE.parent / "central")]
+sys.path[:0] = [str(HERE), *(str(HERE.parent / room) for room in ("node", "central", "brokers"))]
 
 from virtual_time import give_virtual_time, run_hostile  # noqa: E402
 

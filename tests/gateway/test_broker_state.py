@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 import trio
 from memory_gateway import running
 
 from hushcast_gateway.broker_state import open_broker
-from hushcast_protocol.mqtt.archive import DamagedRecord
 from hushcast_protocol.mqtt.packets import PubAck, PubComp, Publish, PubRec, PubRel, Will
 from hushcast_runtime.environment import system_environment
+from hushcast_runtime.restoring import DAMAGED
 from hushcast_runtime.store import Change, MemoryStore, SqliteStore
 
 
@@ -101,11 +100,12 @@ async def test_many_messages_share_a_commit_and_others_do_not_wait(
         assert store.commits <= commits + 2
 
 
-async def test_records_that_are_damaged_are_told() -> None:
+async def test_records_that_are_damaged_are_set_aside() -> None:
     store = MemoryStore()
     store.write_soon(Change("mqtt-session", bytes(8), b"\xff"))
-    with pytest.raises(DamagedRecord, match="damaged"):
-        await open_broker(store, system_environment())
+    await open_broker(store, system_environment())
+    assert not await store.scan("mqtt-session")
+    assert [kind for kind, _ in await store.scan(DAMAGED)] == [b"mqtt-session"]
 
 
 async def test_an_outgrown_record_leads_nowhere_and_hurts_nobody() -> None:

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from random import Random
 
+import pytest
 import trio
 import trio.testing
 from fake_daemon import FakeDaemon
@@ -15,7 +16,7 @@ from msgspec.structs import asdict
 from spatial_world import place
 
 import hushcast
-from hushcast_located.service.shelf import TABLE, Shelf
+from hushcast_located.service.shelf import BATCH, PROGRESS, SUBSCRIPTION, TABLE, Shelf
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.topics import parse_topic
@@ -24,9 +25,10 @@ from hushcast_protocol.spatial.register import Kept, Register, decode_record
 from hushcast_protocol.spatial.requests import Taken
 from hushcast_protocol.spatial.subscription import Subscription
 from hushcast_protocol.spatial.table import sign_table
+from hushcast_runtime import restoring
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.layout import DATABASE
-from hushcast_runtime.store import Change, MemoryStore, SqliteStore
+from hushcast_runtime.store import Change, MemoryStore, SqliteStore, StoreError
 
 WANTED = Subscription(place(Random(1)), ("ba", "da"), 500, 700)
 
@@ -137,3 +139,35 @@ async def test_what_was_withdrawn_or_has_ended_is_not_on_disk(tmp_path: Path) ->
         nursery.cancel_scope.cancel()
     house.store.close()
     assert words[0].encode() not in path.read_bytes()
+
+
+FOREIGN = ((b"", b""), (b"x", b"junk"), (b"\xff" * 40, b"\xc1" * 64), (b"a" * 32, bytes(8)))
+"""Records that no provider wrote."""
+
+
+async def test_what_is_damaged_is_set_aside(autojump_clock: trio.testing.MockClock) -> None:
+    store, owner = MemoryStore(), Seed(bytes(32))
+    good, bad = (sign_table(owner, version, {"ba": 7}, 9, chord(100)) for version in (1, 2))
+    await store.write(
+        Change(TABLE, good.digest, encode(good.whole)),
+        Change(TABLE, bad.digest, encode(bad.whole)[:-1]),
+        *(Change(kind, *record) for kind in (SUBSCRIPTION, BATCH, TABLE) for record in FOREIGN),
+    )
+    shelf = Shelf(store, simulated_environment("damaged"), owner.public(), Register(1))
+    await shelf.load(1.0)
+    assert shelf.tables == {good.digest: 1}
+    assert [(kind, restoring._read(held).count) for kind, held in await store.scan(restoring.DAMAGED)] == [
+        (b"batch", 4),
+        (b"subscription", 4),
+        (b"table", 5),
+    ]
+
+
+async def test_a_provider_does_not_start_without_what_it_answered_last(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    store = MemoryStore()
+    await store.write(Change(PROGRESS, b"", b"junk"))
+    shelf = Shelf(store, simulated_environment("damaged"), Seed(bytes(32)).public(), Register(1))
+    with pytest.raises(StoreError, match="without it a batch might be answered twice"):
+        await shelf.load(1.0)

@@ -13,13 +13,16 @@ from hushcast_local.outbox import NotYetTaken, Outbox
 from hushcast_overlay import dropping
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.bodies import Content
-from hushcast_protocol.content.messages import TRAIL_SIZE, Message
+from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.store import MemoryStore
 
+SIZE = 1167  # bytes of a small body
 
-def message(number: int, size: int = 100) -> Message:
-    return Message(number.to_bytes(32, "big"), 1, (bytes(16),), bytes(TRAIL_SIZE), bytes(size))
+
+def message(number: int) -> Message:
+    body = number.to_bytes(SIZE, "big")
+    return Message(message_id(1, body), 1, (bytes(16),), bytes(TRAIL_SIZE), body)
 
 
 def opened(store: MemoryStore | None = None) -> Outbox:
@@ -214,20 +217,21 @@ async def test_a_full_outbox_refuses_and_says_so(monkeypatch: pytest.MonkeyPatch
     box = opened()
     first = box.put("t", message(1))
     box.put("t", message(2))
-    with pytest.raises(Refusal, match="the outbox is full: 2 messages with 200 bytes"):
+    with pytest.raises(Refusal, match="the outbox is full: 2 messages with 2334 bytes"):
         box.put("t", message(3))
     box.leave(first)
     box.put("t", message(3))
 
 
 async def test_bytes_are_bounded_after_a_restart_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox, "MAX_OUTBOX", 250)
+    monkeypatch.setattr(outbox, "MAX_OUTBOX", 2 * SIZE + 50)
     store = MemoryStore()
     box = opened(store)
     for number in (1, 2):
         box.put("t", message(number))
     again = opened(store)
-    assert [publication.message for publication in await again.load()] == [message(1), message(2)]
+    found = [publication.message for publication in await again.load()]
+    assert sorted(found, key=lambda one: one.body) == [message(1), message(2)]
     with pytest.raises(Refusal, match="full"):
         again.put("t", message(3))
     assert await again.cancel(message(1).id) == "t"

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.hops import Hop, Send
-from hushcast_protocol.content.messages import TRAIL_SIZE, Message
+from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 from hushcast_protocol.overlay.hops import mailbox_hop, relay_hop
 from hushcast_runtime import spool as spools
+from hushcast_runtime.restoring import DAMAGED
 from hushcast_runtime.spool import Move, Spool, Spooled
 from hushcast_runtime.store import Change, MemoryStore
 
@@ -20,8 +21,18 @@ MIB = 1024 * 1024
 LARGE = 200_000
 
 
+def anything(message: Message) -> None:
+    """The messages of these tests have ids of their own."""
+
+
 def message(number: int, size: int = 1000) -> Message:
     return Message(number.to_bytes(32, "big"), 7, (b"t" * 16,), bytes(TRAIL_SIZE), bytes(size))
+
+
+def real(number: int) -> Message:
+    """A message that others would take."""
+    body = number.to_bytes(1167, "big")
+    return Message(message_id(7, body), 7, (b"t" * 16,), bytes(TRAIL_SIZE), body)
 
 
 async def hops_of(spool: Spool) -> dict[Hop, int]:
@@ -37,7 +48,7 @@ async def test_a_moved_message_waits_in_one_place_after_a_restart_too() -> None:
     assert not spool.holds(placed[1])
     assert await hops_of(spool) == {ONE: 2, OTHER: 1}
     again = Spool(store)
-    assert sorted(await again.load()) == sorted([ONE, OTHER])
+    assert sorted(await again.load(anything)) == sorted([ONE, OTHER])
     assert (await again.waiting(OTHER))[0].message == message(9)
     assert again.size == spool.size == 3000
 
@@ -84,7 +95,7 @@ async def test_references_are_read_back_after_a_restart_and_hold_one_body_in_mem
     spool.put([Send(hop, message(1)) for hop in to])
     spool.put([Send(to[0], message(2))])
     again = Spool(store)
-    assert await again.load() == sorted(to)
+    assert await again.load(anything) == sorted(to)
     assert again.size == spool.size == 2000 + 4 * spools.REFERENCE
     waiting = {hop: await again.waiting(hop) for hop in to}
     assert [item.message for item in waiting[to[0]]] == [message(1), message(2)]
@@ -107,7 +118,7 @@ async def test_a_reference_that_moves_leaves_its_body_where_it_is() -> None:
     assert spool.size == 1000 + 3 * spools.REFERENCE
     assert len(await store.scan("spool-body")) == 1
     again = Spool(store)
-    await again.load()
+    await again.load(anything)
     assert again.size == spool.size
     assert [item.message for item in await again.waiting(to[4])] == [detour]
     spool.done([placed[2][1], *(item for _, item in moved)])
@@ -122,7 +133,7 @@ async def test_what_an_earlier_version_kept_is_read_and_what_nothing_refers_to_g
         store.write_soon(Change("spool", key, encode(message(1))))
     store.write_soon(Change("spool-body", bytes(8), b"nobody's"))
     spool = Spool(store)
-    assert sorted(await spool.load()) == sorted([ONE, OTHER])
+    assert sorted(await spool.load(anything)) == sorted([ONE, OTHER])
     assert spool.size == 2000
     assert [item.message for item in await spool.waiting(OTHER)] == [message(1)]
     await spool.durable()
@@ -206,3 +217,33 @@ async def test_what_expires_while_it_is_read_hides_nothing_behind_it() -> None:
     assert [item.message for item in await spool.waiting(ONE)] == [later]
     store.lapse = lambda: spool.expire(lambda day: False)
     assert await spool.waiting(ONE) == []
+
+
+async def test_a_damaged_body_takes_those_that_refer_to_it_along_and_no_others() -> None:
+    store = MemoryStore()
+    spool = Spool(store)
+    to = hops(3)
+    whole, bad, good = (real(number) for number in range(3))
+    spool.put([Send(ONE, whole)])
+    for each in (bad, good):
+        spool.put([Send(hop, each) for hop in to])
+    (first, damaged), _ = await store.scan("spool-body")
+    store.write_soon(Change("spool-body", first, damaged[:-1] + b"x"), Change("spool-body", b"x", b"junk"))
+    again = Spool(store)
+    assert sorted(await again.load()) == sorted([ONE, *to])
+    assert len(again) == 4
+    assert again.size == 2 * len(good.body) + 3 * spools.REFERENCE
+    for hop in to:
+        assert [item.message for item in await again.waiting(hop)] == [good]
+    assert len(await store.scan("spool-body")) == 1
+    assert [kind for kind, _ in await store.scan(DAMAGED)] == [b"spool"]
+
+
+async def test_a_missing_body_does_not_end_a_start() -> None:
+    store = MemoryStore()
+    Spool(store).put([Send(hop, real(1)) for hop in hops(2)])
+    ((name, _),) = await store.scan("spool-body")
+    store.write_soon(Change("spool-body", name, None))
+    again = Spool(store)
+    assert await again.load() == []
+    assert again.size == 0

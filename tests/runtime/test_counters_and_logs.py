@@ -225,6 +225,7 @@ MAY_BE_LOGGED = {
     *("exc_info", "state", "summary", "level", "pid", "count", "seconds", "before", "meaning"),
     "place",  # in the program
     "bits",  # of the work that all relays of a network show
+    "kind",  # of damaged records; a word of the program
 }
 
 

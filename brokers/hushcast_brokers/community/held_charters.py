@@ -24,6 +24,7 @@ from hushcast_protocol.brokers.frames import Communities, KnownCharter, NewChart
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.logs import log
+from hushcast_runtime.restoring import number, restore
 from hushcast_runtime.store import Change, Store, record_reader
 
 _CHARTER, _EPOCH = "charter", "epoch"
@@ -76,18 +77,22 @@ class HeldCharters:
 
     async def load(self) -> None:
         """Take up what is on disk; charters of another network are none."""
-        for key, record in await self._store.scan(_EPOCH):
-            kept, number = _read(record), int.from_bytes(key[_KEY:], "big")
-            self.epochs.add(key[:_KEY], number, _term(key[:_KEY], number, kept))
-        for _, record in await self._store.scan(_CHARTER):
-            try:
-                charter = check_charter(_decode(record), self._network)
-            except PeerError:
-                log.warning("a charter on disk is not this network's: it is asked for again")
-            else:
-                self._newest[charter.community] = charter
+        await restore(self._store, _EPOCH, self._take_epoch)
+        await restore(self._store, _CHARTER, self._take_charter)
         if self._keepers is not None:
             self.only(self._keepers)
+
+    def _take_epoch(self, key: bytes, record: bytes) -> None:
+        community, epoch = key[:_KEY], number(key[_KEY:])
+        self.epochs.add(community, epoch, _term(community, epoch, _read(record)))
+
+    def _take_charter(self, _: bytes, record: bytes) -> None:
+        try:
+            charter = check_charter(_decode(record), self._network)
+        except AuthenticationError:
+            log.warning("a charter on disk is not this network's: it is asked for again")
+        else:
+            self._newest[charter.community] = charter
 
     @property
     def keepers(self) -> tuple[PublicKey, ...] | None:

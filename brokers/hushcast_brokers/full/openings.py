@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from hushcast_protocol.base.errors import AuthenticationError
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import LABEL
 from hushcast_protocol.base.secrets import AgreementKey
 from hushcast_protocol.base.wire import encode
@@ -21,7 +21,8 @@ from hushcast_protocol.brokers.full.items import Layered, decode_layered
 from hushcast_protocol.brokers.full.keys import Keyring
 from hushcast_protocol.brokers.full.labels import Label
 from hushcast_protocol.content.messages import Message
-from hushcast_runtime.store import Change, Records, Store, record_reader
+from hushcast_runtime.restoring import restore
+from hushcast_runtime.store import Change, Store, record_reader
 
 _KIND = "opening"
 
@@ -52,12 +53,16 @@ class Openings:
         self._known: dict[bytes, _Opening] = {}
 
     async def load(self) -> None:
-        """Know those of before a restart; raise `StoreError` where one is damaged."""
-        async for name, value in Records(self._store, _KIND):
-            stored = _read(value)
-            routes = (stored.routes[at : at + LABEL] for at in range(0, len(stored.routes), LABEL))
-            own = AgreementKey(stored.own)
-            self._known[name] = _Opening(decode_layered(stored.item), own, tuple(routes))
+        """Know those of before a restart."""
+        await restore(self._store, _KIND, self._take_up)
+
+    def _take_up(self, name: bytes, value: bytes) -> None:
+        stored = _read(value)
+        item, own = decode_layered(stored.item), AgreementKey(stored.own)
+        if item.name != name or len(stored.routes) % LABEL:
+            raise DecodeError("an opening is kept under another's name")
+        routes = (stored.routes[at : at + LABEL] for at in range(0, len(stored.routes), LABEL))
+        self._known[name] = _Opening(item, own, tuple(routes))
 
     def add(self, item: Layered, own: AgreementKey, route: bytes) -> bool:
         """Open what comes for an item, for an interest, from now on; return whether it is new.

@@ -11,14 +11,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.brokers.full.actions import ELEMENT, Action
 from hushcast_protocol.brokers.full.day_rows import Onward
 from hushcast_protocol.brokers.full.items import Layered, decode_layered
 from hushcast_protocol.brokers.full.keys import LayerKeys
 from hushcast_protocol.brokers.full.layers import Path
-from hushcast_runtime.store import Change, Records, Store, StoreError, record_reader
+from hushcast_runtime.restoring import restore
+from hushcast_runtime.store import Change, Store, record_reader
 
 _SHOWN, _FACTOR, _FORMER = "shown", "factor", "former-label"
 
@@ -68,20 +69,25 @@ class FullRecords:
         self._store = store
 
     async def load(self) -> Kept:
-        """Read all of it; raise `StoreError` where it is damaged."""
-        try:
-            return Kept(
-                [decode_layered(value) async for _, value in Records(self._store, _SHOWN)],
-                [self._factor(_read_factor(value)) async for _, value in Records(self._store, _FACTOR)],
-                {
-                    name: self._former(_read_former(value))
-                    async for name, value in Records(self._store, _FORMER)
-                },
-            )
-        except PeerError:
-            raise StoreError(
-                "a record in the database is damaged (layers): restore a backup with `hushcast restore`"
-            ) from None
+        """Read all of it."""
+        kept = Kept([], [], {})
+
+        def take_shown(name: bytes, value: bytes) -> None:
+            item = decode_layered(value)
+            if item.name != name:
+                raise DecodeError("an item is kept under another's name")
+            kept.shown.append(item)
+
+        await restore(self._store, _SHOWN, take_shown)
+        await restore(
+            self._store, _FACTOR, lambda _, value: kept.factors.append(self._factor(_read_factor(value)))
+        )
+        await restore(
+            self._store,
+            _FORMER,
+            lambda name, value: kept.former.update({name: self._former(_read_former(value))}),
+        )
+        return kept
 
     def keep_shown(self, shown: Iterable[Layered], withdrawn: Iterable[bytes]) -> None:
         """Note what the parent has now, and has no more."""

@@ -9,7 +9,7 @@ import trio
 
 from hushcast_brokers.forwarding import Forwarding
 from hushcast_brokers.publications import WORDS
-from hushcast_protocol.base.errors import AuthenticationError, Refusal
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.base.hashes import LABEL
 from hushcast_protocol.base.secrets import Secret
 from hushcast_protocol.base.wire import decoder, encode
@@ -17,9 +17,10 @@ from hushcast_protocol.brokers.frames import MAX_BROKER_FRAME
 from hushcast_protocol.brokers.full.actions import Action
 from hushcast_protocol.brokers.full.handing_up import Kept, as_published, check_words
 from hushcast_protocol.brokers.full.labels import Label
-from hushcast_protocol.content.messages import Message
+from hushcast_protocol.content.messages import Message, check_message
 from hushcast_runtime.context import Context
-from hushcast_runtime.store import Change, Records
+from hushcast_runtime.restoring import restore
+from hushcast_runtime.store import Change
 
 GATHERED_FOR = 10.0  # seconds in which those are gathered who ask: for each, all of a word comes again
 AT_ONCE = 64  # messages looked up before others have their turn
@@ -43,9 +44,15 @@ class Returned:
 
     async def load(self) -> None:
         """Know what was kept before a restart, and look all of it up: nobody knows to whom it went."""
-        async for _, value in Records(self._store, _KIND):
-            self._kept.put(_decode(value))
-            self._due.set()
+        await restore(self._store, _KIND, self._take_up)
+
+    def _take_up(self, name: bytes, value: bytes) -> None:
+        message = _decode(value)
+        check_message(message)
+        if message.id != name:
+            raise DecodeError("a message is kept under another's id")
+        self._kept.put(message)
+        self._due.set()
 
     async def take(self, outer: Message, labels: Sequence[Label]) -> None:
         """Keep what was handed up, under the labels that are the root's; raise `Refusal`."""

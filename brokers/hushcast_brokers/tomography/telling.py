@@ -40,7 +40,7 @@ from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.context import Context
 from hushcast_runtime.groups import innermost
 from hushcast_runtime.logs import log
-from hushcast_runtime.store import Change
+from hushcast_runtime.store import Change, damaged
 from hushcast_runtime.transports.base import Transport, TransportError
 
 # Changes are told together at such moments, whenever they came about, so that none says when that was. The
@@ -130,7 +130,7 @@ class Telling:
 
     async def _first_number(self) -> int:
         """Return a number above all of before, whatever the clock says now."""
-        kept = [int.from_bytes(value, "big") for _, value in await self._store.scan(_KIND)]
+        kept = [_read_number(value) for _, value in await self._store.scan(_KIND)]
         number = max([int(self._env.now() * NUMBERS_A_SECOND), *kept])
         await self._store.write(Change(_KIND, b"", (number + NUMBERS_AHEAD).to_bytes(_NUMBER, "big")))
         return number
@@ -228,3 +228,9 @@ class Telling:
         while True:
             await trio.sleep(QUIET)
             await channel.send(Ping())
+
+
+def _read_number(value: bytes) -> int:
+    if len(value) != _NUMBER:
+        raise damaged("stated", "without it this broker might state two things under one number; ")
+    return int.from_bytes(value, "big")

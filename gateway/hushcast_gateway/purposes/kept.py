@@ -20,11 +20,13 @@ from hushcast_gateway.purposes.records import (
 )
 from hushcast_gateway.purposes.settings import CONFIGURATION
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.mqtt.archive import DamagedRecord
 from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.purposes.cached import Cached
 from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.stores import MAX_RESERVATIONS, Flat, Reservations, Tree
-from hushcast_runtime.store import Records, Store, read_records
+from hushcast_runtime.restoring import restore
+from hushcast_runtime.store import Records, Store, damaged, read_records
 
 MAX_PRESUBSCRIPTIONS = 1_000  # that one user made; each client has some filters
 STORES: dict[str, type[Flat] | type[Tree] | type[Cached]] = {"flat": Flat, "tree": Tree, "cached": Cached}
@@ -52,13 +54,19 @@ class Kept:
             self._note(read_presubscription(value))
 
     async def load(self, store: Store) -> None:
-        """Take up what an earlier run left; raises `StoreError` or `DamagedRecord`, and then nothing runs."""
+        """Take up what an earlier run left; raises `StoreError`, and then nothing runs.
+
+        So it does for a damaged reservation: what it closes would be open.
+        """
         async for _, value in Records(store, RESERVATION, at_once=_PAGE):
-            self.reservations.put(read_reservation(value))
-        async for _, value in Records(store, PRESUBSCRIPTION, at_once=_PAGE):
-            self._note(read_presubscription(value))
-        async for key, value in Records(store, AUDIT, at_once=_PAGE):
-            self._audit.restore(key, value)
+            try:
+                self.reservations.put(read_reservation(value))
+            except DamagedRecord:
+                raise damaged("reservation", "without it what it closes would be open; ") from None
+        await restore(
+            store, PRESUBSCRIPTION, lambda _, value: self._note(read_presubscription(value)), at_once=_PAGE
+        )
+        await restore(store, AUDIT, self._audit.restore, at_once=_PAGE)
 
     def attach(self, ledger: Ledger) -> None:
         """Write changes into a ledger from now on."""

@@ -19,12 +19,14 @@ from hushcast_gateway.purposes.records import (
     key_of,
     read_withdrawal,
 )
-from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.errors import DecodeError, UsageError
 from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.mqtt.archive import DamagedRecord
 from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.packets import Properties
-from hushcast_protocol.purposes.inside import LockSecret, digest_of, lock_of
-from hushcast_runtime.store import Records, Store
+from hushcast_protocol.purposes.inside import LOCK, LockSecret, digest_of, lock_of
+from hushcast_runtime.restoring import number, sized
+from hushcast_runtime.store import Records, Store, damaged
 
 MAX_WITHDRAWALS = 1_000  # topics that one user withdrew from; each is a number on disk
 MAX_WITHDRAWN = 10_000  # digests that are remembered, for what comes late; 1 MB. Then the oldest goes
@@ -63,14 +65,20 @@ class Withdrawals:
         self._next_look = 0.0
 
     async def load(self, store: Store) -> None:
-        """Take up what an earlier run left; raises `StoreError` or `DamagedRecord`."""
-        async for _, value in Records(store, LOCKS_FROM, at_once=_PAGE):
-            self._secret = LockSecret(value)
-        async for _, value in Records(store, WITHDRAWAL, at_once=_PAGE):
-            record = read_withdrawal(value)
-            self._made[record.user, record.topic] = record
-        async for key, value in Records(store, WITHDRAWN, at_once=_PAGE):
-            self._note(value, int.from_bytes(key, "big"))
+        """Take up what an earlier run left; raises `StoreError`.
+
+        So it does for a damaged record of these, without which what was withdrawn would not stay so.
+        """
+        try:
+            async for _, value in Records(store, LOCKS_FROM, at_once=_PAGE):
+                self._secret = LockSecret(value)
+            async for _, value in Records(store, WITHDRAWAL, at_once=_PAGE):
+                record = read_withdrawal(value)
+                self._made[record.user, record.topic] = record
+            async for key, value in Records(store, WITHDRAWN, at_once=_PAGE):
+                self._note(sized(value, LOCK), number(key))
+        except (DamagedRecord, DecodeError, ValueError):
+            raise damaged("withdrawal", "without it a message that was withdrawn may come again; ") from None
         self._is_new = bool(self._withdrawn)
 
     def attach(self, ledger: Ledger, randomness: Randomness) -> None:

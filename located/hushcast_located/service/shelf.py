@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.errors import DecodeError, PeerError
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.arrivals import Arrivals
@@ -21,6 +21,7 @@ from hushcast_protocol.spatial.register import Gone, Register, decode_record
 from hushcast_protocol.spatial.requests import DAY
 from hushcast_protocol.spatial.table import Table, read_table
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.restoring import restore, set_aside, sized, tell
 from hushcast_runtime.store import Change, Records, Store, StoreError, record_reader
 
 T = TypeVar("T")
@@ -38,7 +39,9 @@ class _Progress(msgspec.Struct, frozen=True):
     missing: tuple[tuple[int, int], ...] = ()  # number, and the day since 1970 on which it was missed
 
 
-_read_progress = record_reader(_Progress, "progress of a provider")
+_read_progress = record_reader(
+    _Progress, "progress of a provider", "without it a batch might be answered twice; "
+)
 
 
 class Shelf:
@@ -64,9 +67,9 @@ class Shelf:
 
     @property
     def newest_table(self) -> bytes | None:
-        """The digest of the table of that batch; `None` before the first."""
+        """The digest of the table of that batch; `None` before the first, and while it is not here."""
         newest = self.current or self.arrivals.last
-        return newest.body.table if newest is not None else None
+        return newest.body.table if newest is not None and newest.body.table in self.tables else None
 
     @property
     def today(self) -> int:
@@ -86,9 +89,12 @@ class Shelf:
         return None
 
     async def load(self, patience: float) -> None:
-        """Read everything back; raise `StoreError` where it is damaged."""
-        async for name, value in Records(self._store, SUBSCRIPTION):
-            self.register.restore(name, _sound(decode_record, value))
+        """Read everything back; raise `StoreError` where what it is of is damaged, or another's."""
+        await restore(
+            self._store,
+            SUBSCRIPTION,
+            lambda name, value: self.register.restore(sized(name, 32), decode_record(value)),
+        )
         for _, value in await self._store.scan(PROGRESS):
             self._progress = _read_progress(value)
         last, current = self._progress.last, self._progress.current
@@ -96,16 +102,30 @@ class Shelf:
             _sound(check_batch, last, self._owner) if last is not None else None, patience
         )
         async for digest, value in Records(self._store, TABLE, at_once=1):
-            table = await self._env.compute(_sound, read_table, value, self._owner)
+            try:
+                table = await self._env.compute(read_table, value, self._owner)
+                if table.digest != digest:
+                    raise DecodeError("a table is kept under another's digest")
+            except PeerError:
+                await self._set_aside(TABLE, digest, value)
+                continue
             self.tables[digest] = table.body.version
         async for key, value in Records(self._store, BATCH, at_once=1):
-            _, batch, _ = await self._env.compute(_sound, read_batch, value)
+            try:
+                _, batch, _ = await self._env.compute(read_batch, value)
+            except PeerError:
+                await self._set_aside(BATCH, key, value)
+                continue
             try:
                 self.arrivals.take(batch, self._env.elapsed())
             except DoesNotHold:  # another was answered while this one was written
                 await self._store.write(Change(BATCH, key, None))
-            if batch.signed == current:
+            if batch.signed == current and batch.body.table in self.tables:
                 self.current = batch
+
+    async def _set_aside(self, kind: str, key: bytes, value: bytes) -> None:
+        await set_aside(self._store, kind, [(key, value)])
+        tell(kind, 1)
 
     async def keep(self, name: bytes) -> None:
         """Write down what the register has under a name now; durable on return."""

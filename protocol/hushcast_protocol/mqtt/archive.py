@@ -7,7 +7,7 @@ with the last of them. Sessions that end with their connection leave nothing her
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -34,6 +34,13 @@ KINDS = (
 
 T = TypeVar("T")
 
+_ABOVE = 2**48  # of numbers, which begin with 1 and grow by 1
+
+
+PacketId = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
+"""0: none yet."""
+QoS = Annotated[int, msgspec.Meta(ge=0, le=2)]
+
 
 class DamagedRecord(HushcastError):
     """A record cannot be read."""
@@ -59,7 +66,7 @@ class SubscriptionRecord(_Record, frozen=True):
 
     share: str
     asked: Subscription
-    qos: int
+    qos: QoS
     identifier: int
     purpose: str = ""
 
@@ -69,7 +76,7 @@ class MessageRecord(_Record, frozen=True):
 
     topic: str
     payload: bytes
-    qos: int
+    qos: QoS
     retain: bool
     properties: Properties
     expires: float | None
@@ -79,11 +86,11 @@ class QueuedRecord(_Record, frozen=True):
     """A message for a session; the key is the session's number and the order among its messages."""
 
     number: int
-    qos: int
+    qos: QoS
     retain: bool
     ids: tuple[int, ...]
     share: str
-    packet_id: int
+    packet_id: PacketId
     state: State
 
 
@@ -105,8 +112,11 @@ def decode(kind: type[T], data: bytes) -> T:
 
 
 def number_of(key: bytes) -> int:
-    """Read the number that a key begins with."""
-    return int.from_bytes(key[:8], "big")
+    """Read the number that a key begins with; raises `DamagedRecord`."""
+    number = int.from_bytes(key[:8], "big")
+    if len(key) < 8 or number >= _ABOVE:
+        raise DamagedRecord("a record of the gateway has the key of none")
+    return number
 
 
 def _key(number: int) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hushcast_protocol.mqtt import archive as kinds
 from hushcast_protocol.mqtt.archive import (
     Archive,
+    DamagedRecord,
     MessageRecord,
     QueuedRecord,
     RetainedRecord,
@@ -17,6 +18,7 @@ from hushcast_protocol.mqtt.delivery import Delivery
 from hushcast_protocol.mqtt.messages import Message
 from hushcast_protocol.mqtt.retained import Retained
 from hushcast_protocol.mqtt.session import Entry, Granted, Session, State
+from hushcast_protocol.mqtt.topics import is_filter, is_name
 
 
 class Restored:
@@ -61,14 +63,18 @@ class Restored:
         record = decode(SubscriptionRecord, value)
         session = self._sessions.get(number_of(key))
         if session is not None:
-            wanted = key[8:].decode(errors="replace")
+            wanted = key[8:].decode()
             inside = wanted.split("/", 2)[2] if record.share else wanted
+            if not is_filter(inside):
+                raise DamagedRecord("a filter of the gateway is none")
             session.filters[wanted] = Granted(
                 inside, record.share, record.asked, record.qos, record.identifier, record.purpose
             )
 
     def _message(self, key: bytes, value: bytes) -> None:
         record = decode(MessageRecord, value)
+        if not is_name(record.topic):
+            raise DamagedRecord("a topic of the gateway is none")
         message = Message(
             record.topic, record.payload, record.qos, record.retain, record.properties, record.expires
         )
@@ -90,6 +96,8 @@ class Restored:
 
     def _incoming(self, key: bytes, value: bytes) -> None:
         session = self._sessions.get(number_of(key))
+        if len(key) != 10:
+            raise DamagedRecord("a packet identifier of the gateway is none")
         if session is not None:
             session.incoming.add(int.from_bytes(key[8:], "big"))
         else:
@@ -97,6 +105,8 @@ class Restored:
 
     def _retain(self, key: bytes, value: bytes) -> None:
         message = self._messages.get(decode(RetainedRecord, value).number)
+        if message is not None and message.topic.encode() != key:
+            raise DamagedRecord("a message of the gateway is retained for another topic")
         if message is not None:
             message.records += 1
             self._retained.append(message)
