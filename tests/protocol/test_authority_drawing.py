@@ -26,7 +26,7 @@ from hushcast_protocol.authorities.drawing import (
     shardings_of,
 )
 from hushcast_protocol.authorities.frames import decode_frame
-from hushcast_protocol.authorities.heads import Beacon, Certified, Head, Mark, head_digest
+from hushcast_protocol.authorities.heads import Beacon, Certified, Change, Head, Mark, head_digest
 from hushcast_protocol.authorities.listing import Drawn, Listed, Listing, Seat, listing_root
 from hushcast_protocol.authorities.members import Authorities
 from hushcast_protocol.base.errors import AuthenticationError
@@ -168,7 +168,9 @@ def test_a_set_that_wants_no_shards_ends_them_with_a_day() -> None:
     counters = Counters()
     for epoch in range(FIRST, FIRST + 24):
         counters.epoch(epoch, range(20))
-    counters.authorities = msgspec.structs.replace(FIVE, shard_size=0)
+    whole = msgspec.structs.replace(FIVE, shard_size=0)
+    assert counters.head is not None
+    counters.head = msgspec.structs.replace(counters.head, change=Change(FIRST + 24, whole))
     shards = [counters.epoch(epoch, range(20)).shards for epoch in range(FIRST + 24, FIRST + 50)]
     assert [[one.bits for one in of_epoch] for of_epoch in shards] == [*[[2]] * 12, *[[2, 0]] * 12, [], []]
 

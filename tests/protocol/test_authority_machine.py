@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hushcast_protocol.authorities.actions import Accuse, Do, Keep, Kept, Publish, Send, Stop
 from hushcast_protocol.authorities.admission import OPEN, Admission
+from hushcast_protocol.authorities.ballots import Ballot
 from hushcast_protocol.authorities.chain import MAX_HEADS, MAX_TURNS, Chain, Followed
 from hushcast_protocol.authorities.evidence import check_fork, who_forked
 from hushcast_protocol.authorities.frames import AskHeads, Assent, Echo, Heads, decode_frame
@@ -131,7 +132,8 @@ def test_without_the_listing_before_there_is_no_assent_until_it_comes() -> None:
     lost.restart()
     assert not any(isinstance(one, Publish) for one in lost.machine.tick(lost.machine.deadline))
     lost.machine.phase = Phase.VOTING
-    assert lost.machine._before(lost.disk.chain.newest) is None
+    ballot = Ballot(NETWORK.id, FIRST + 1, FIVE.keys[1], lost.disk.chain.newest, RELAYS, None, None, None)
+    assert lost.machine._before(FIVE, {FIVE.keys[1]: ballot}) is None
     world.epoch(FIRST + 1)
     lost.restart()
     world.epoch(FIRST + 2)
@@ -429,7 +431,8 @@ def test_one_becomes_three_and_who_was_away_follows() -> None:
     # Who lacks the way does not believe the end of it.
     lost = Chain(NETWORK.id, Followed(one))
     assert newest.state.newest is not None
-    assert not lost.knows_set_of(newest.state.newest)
+    assert newest.head is not None
+    assert not lost.knows_set_of(newest.head)
     with pytest.raises(AuthenticationError, match="other authorities"):
         lost.take(newest.state.newest)
 

@@ -16,7 +16,7 @@ import msgspec
 
 from hushcast_protocol.authorities.evidence import Fork
 from hushcast_protocol.authorities.heads import Certified, Head, check_certified, decode_head
-from hushcast_protocol.authorities.members import Authorities, Member
+from hushcast_protocol.authorities.members import Authorities, Member, Signers
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.handovers import Handover
 from hushcast_protocol.base.roster import GENESIS
@@ -64,7 +64,7 @@ class Chain:
     state: Followed
     _head: Head | None = field(init=False, default=None)
     _heads: dict[int, Certified] = field(init=False, default_factory=dict)
-    _checked: dict[Certified, Head] = field(init=False, default_factory=dict)
+    _checked: dict[tuple[Certified, Signers], Head] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         """Go on with what was kept."""
@@ -96,25 +96,23 @@ class Chain:
         sets = (state.before, state.authorities, coming.authorities if coming is not None else None)
         return {member.key: member for one in sets if one is not None for member in one.members}
 
-    def knows_set_of(self, certified: Certified) -> bool:
+    def knows_set_of(self, head: Head) -> bool:
         """Tell whether a head is of the set that is in charge of its epoch, as far as is known here."""
-        head = decode_head(certified.head)
         authorities = self.in_charge(head.epoch)
-        return head.epoch <= self.epoch or (
-            authorities is not None and authorities.signers == head.authorities.signers
-        )
+        return authorities is not None and authorities.signers == head.authorities.signers
 
     def check(self, certified: Certified) -> Head:
         """Return a head that a quorum of those in charge signed; `DecodeError`, `AuthenticationError`."""
-        if certified in self._checked:
-            return self._checked[certified]
         authorities = self.in_charge(decode_head(certified.head).epoch)
         if authorities is None:
             raise AuthenticationError("a head is from before the authorities that are known")
+        checked = certified, authorities.signers
+        if checked in self._checked:
+            return self._checked[checked]
         head = check_certified(certified, self.network, authorities)
         if len(self._checked) >= MAX_HEADS:
             self._checked.clear()
-        self._checked[certified] = head
+        self._checked[checked] = head
         return head
 
     def take(self, certified: Certified) -> bool:

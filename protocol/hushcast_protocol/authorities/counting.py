@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -43,11 +43,44 @@ def listed_by(authorities: Authorities, ballots: Iterable[Ballot]) -> tuple[List
     return tuple(sorted(one for one, votes in tally.items() if votes >= authorities.majority))
 
 
-def newest_shown(ballots: Iterable[Ballot]) -> Certified | None:
-    """Return the head that the next one goes on from, `None` if no ballot shows one."""
-    shown = [ballot.previous for ballot in ballots if ballot.previous is not None]
+def newest_shown(authorities: Authorities, ballots: Collection[Ballot]) -> Certified | None:
+    """Return the head that the next one goes on from, `None` if no ballot shows one that counts.
+
+    It goes by the ballots alone, which all honest authorities have alike, and by who is in charge; not by who
+    was before, which who began with the set of now does not know. A head of the set in charge counts. One of
+    another set does if more than n − q ballots show heads of that set that announce the same: one of these is
+    an honest authority's, which followed the change.
+    """
+    shown = [(ballot.previous, decode_head(ballot.previous.head)) for ballot in ballots if ballot.previous]
+    votes = Tally((head.authorities.signers, head.change) for _, head in shown)
+    counting = [
+        certified
+        for certified, head in shown
+        if head.authorities.signers == authorities.signers
+        or (
+            votes[head.authorities.signers, head.change] >= authorities.rounds
+            and (head.change is None or head.epoch < head.change.epoch)
+        )
+    ]
     # By digest where there are two of one epoch: that is a fork, and whoever knows of it has stopped.
-    return max(shown, key=lambda one: (decode_head(one.head).epoch, head_digest(one.head)), default=None)
+    return max(counting, key=lambda one: (decode_head(one.head).epoch, head_digest(one.head)), default=None)
+
+
+def begins(authorities: Authorities, ballots: Collection[Ballot]) -> bool:
+    """Tell whether a quorum of ballots says that there is no head yet."""
+    return sum(ballot.previous is None for ballot in ballots) >= authorities.quorum
+
+
+def in_charge_after(last: Head | None, epoch: int, authorities: Authorities) -> Authorities:
+    """Return `authorities`, as the keys are known here, with the addresses and rules of the head before.
+
+    Who lagged when the exchange began has older ones.
+    """
+    if last is None:
+        return authorities
+    coming = last.change
+    found = coming.authorities if coming is not None and epoch >= coming.epoch else last.authorities
+    return found if found.signers == authorities.signers else authorities
 
 
 def count(
@@ -65,6 +98,7 @@ def count(
     if len(ballots) < authorities.quorum:
         return None
     last = before.head
+    authorities = in_charge_after(last, epoch, authorities)
     draw = advance(last, network, epoch, authorities, ballots)
     # One of an earlier day stays for shards; nobody is seated by an order that has been known for days.
     drawn = None if draw.today is None or draw.today.day != day_of(epoch) else draw.today.value

@@ -144,3 +144,11 @@ def check_certified(certified: Certified, network: bytes, authorities: Authoriti
     for mark in certified.marks:
         check(authorities.keys[mark.place], Purpose.ASSENT, accord, mark.signature)
     return head
+
+
+def check_shown(certified: Certified, network: bytes) -> Head:
+    """Return a head that a quorum of the very set signed that it names; raise as `check_certified` does.
+
+    Everybody comes to the same by the bytes alone. Whether that set was ever in charge is another question.
+    """
+    return check_certified(certified, network, decode_head(certified.head).authorities)

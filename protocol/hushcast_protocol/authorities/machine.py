@@ -27,14 +27,15 @@ are on disk before, and each is later than the last. Without the listing of the 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from enum import IntEnum
 
 from hushcast_protocol.authorities.actions import Accuse, Actions, Do, Keep, Kept, Publish, Send, Stop
 from hushcast_protocol.authorities.ballots import Ballot
 from hushcast_protocol.authorities.beacon import to_say
 from hushcast_protocol.authorities.chain import Chain
-from hushcast_protocol.authorities.counting import Before, count, newest_shown
+from hushcast_protocol.authorities.counting import Before, begins, count, newest_shown
 from hushcast_protocol.authorities.evidence import Evidence, who_forked
 from hushcast_protocol.authorities.frames import (
     AskBallot,
@@ -182,7 +183,7 @@ class Authority:
         authorities = None if epoch is None else self._set_out(epoch)
         if epoch is None or authorities is None:
             return []
-        self._rounds = Rounds(self._network, epoch, authorities, self._seed, self.chain.check)
+        self._rounds = Rounds(self._network, epoch, authorities, self._seed)
         return [*self._vote(self._rounds, listed, following), *self._count()]
 
     def received(self, sender: PublicKey, data: bytes, now: float) -> Actions:
@@ -226,7 +227,7 @@ class Authority:
         if now >= times.cast + times.round:
             return asked
         self._times = times
-        self._rounds = Rounds(self._network, epoch, authorities, self._seed, self.chain.check)
+        self._rounds = Rounds(self._network, epoch, authorities, self._seed)
         self.phase = Phase.GATHERING
         newest = self.chain.state.newest
         shown = [] if newest is None else self._to_others(authorities, Heads((newest,)))
@@ -253,10 +254,11 @@ class Authority:
         actions: Actions = []
         for ballot in ballots.values():
             if ballot.previous is not None:
-                actions += self._take(ballot.previous)
+                with suppress(PeerError):  # of a set that is not known here, if it ever was one
+                    actions += self._take(ballot.previous)
         if self.phase is Phase.STOPPED:
             return actions
-        before = self._before(newest_shown(ballots.values()))
+        before = self._before(rounds.authorities, ballots)
         found = None
         if before is not None:
             found = count(self._network, rounds.epoch, rounds.authorities, ballots, faults, before)
@@ -276,11 +278,18 @@ class Authority:
         ]
         return actions + self._certify(rounds)
 
-    def _before(self, newest: Certified | None) -> Before | None:
-        """Return what the next head goes on from; `None` if the listing of that is not known here."""
+    def _before(self, authorities: Authorities, ballots: Mapping[PublicKey, Ballot]) -> Before | None:
+        """Return what the next head goes on from by the ballots that count; `None` if that is not known here.
+
+        Nothing that takes back the head on the own ballot is assented to.
+        """
+        newest, own = newest_shown(authorities, ballots.values()), ballots.get(self.key)
         if newest is None:
-            return Before(self.chain.state.beginning, None, self._beginning)
+            is_first = self.chain.head is None and begins(authorities, ballots.values())
+            return Before(self.chain.state.beginning, None, self._beginning) if is_first else None
         head = decode_head(newest.head)
+        if own is not None and own.previous is not None and decode_head(own.previous.head).epoch > head.epoch:
+            return None
         listing = self._listings.get(head.root)
         return None if listing is None else Before(head_digest(newest.head), head, listing)
 
@@ -336,7 +345,10 @@ class Authority:
         actions: Actions = []
         for certified in frame.heads:
             try:
-                if not self.chain.knows_set_of(certified):
+                head = decode_head(certified.head)
+                if not self.chain.knows_set_of(head):
+                    if head.epoch <= self.chain.epoch:
+                        continue  # of a set from before those that are known here
                     # The sender may know how it came about.
                     return actions + (self._to(sender, self._question()) if len(frame.heads) == 1 else [])
                 actions += self._take(certified)

@@ -16,6 +16,9 @@ from hushcast_protocol.base.wire import PublicKey, Wire
 MAX_AUTHORITIES = 9  # messages grow with the cube; more than nine operators who never meet agree on nothing
 MAX_SET = MAX_AUTHORITIES * (MAX_ADDRESS + 56) + 64  # bytes of a set with its rules
 
+Signers = tuple[tuple[PublicKey, ...], int]
+"""The keys of a set, in ascending order, and how many of them have to sign."""
+
 
 class Member(Wire, frozen=True, tag="authority/1"):
     """One authority: its key, and its address."""
@@ -67,7 +70,7 @@ class Authorities(Wire, frozen=True, tag="authorities/2"):
         return tuple(member.key for member in self.members)
 
     @property
-    def signers(self) -> tuple[tuple[PublicKey, ...], int]:
+    def signers(self) -> Signers:
         """Who signs, and how many have to: what is known from elsewhere of a set that a head shows."""
         return self.keys, self.quorum
 

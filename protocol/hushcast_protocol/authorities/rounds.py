@@ -15,18 +15,21 @@ honest authorities send arrives within a round, and that no more than n − q ar
 
 An author with one ballot taken counts; with two it counts for nothing. Each authority may show two ballots
 of an author, since no honest one shows more; so nobody can fill the room that another needs.
+
+Whether a ballot is one follows from its bytes alone, never from what is held here: who was away, or began
+with the set of now, knows less than others. So the head in it is checked by the set that it names itself;
+whether that one was in charge is for counting (`counting.newest_shown`), by the ballots that all have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hushcast_protocol.authorities.actions import Accuse, Actions, Send
 from hushcast_protocol.authorities.ballots import Ballot, Cast, ballot_digest, read_ballot
 from hushcast_protocol.authorities.evidence import Evidence
 from hushcast_protocol.authorities.frames import AskBallot, Echo
-from hushcast_protocol.authorities.heads import Certified, Head, Mark
+from hushcast_protocol.authorities.heads import Mark, check_shown
 from hushcast_protocol.authorities.members import Authorities
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.secrets import Seed
@@ -52,22 +55,13 @@ class _Held:
 class Rounds:
     """The ballots of one epoch, at one authority."""
 
-    def __init__(
-        self,
-        network: bytes,
-        epoch: int,
-        authorities: Authorities,
-        seed: Seed,
-        check_previous: Callable[[Certified], Head],
-    ) -> None:
-        """`check_previous` raises a `PeerError` for a head that no quorum signed."""
+    def __init__(self, network: bytes, epoch: int, authorities: Authorities, seed: Seed) -> None:
         self.epoch = epoch
         self.authorities = authorities
         self._network = network
         self._seed = seed
         self._own = seed.public()
         self._place = authorities.keys.index(self._own)
-        self._check_previous = check_previous
         self._held: dict[PublicKey, dict[bytes, _Held]] = {key: {} for key in authorities.keys}
         self._shown: dict[tuple[PublicKey, PublicKey], set[bytes]] = {}
         self._answers: dict[tuple[PublicKey, bytes], int] = {}
@@ -96,8 +90,10 @@ class Rounds:
         fresh = self._check_marks(held, echo)
         if echo.body is not None and held.body is None:
             ballot = read_ballot(echo.body, held.cast)
-            last = None if ballot.previous is None else self._check_previous(ballot.previous)
-            if last is not None and last.epoch >= self.epoch:
+            if (
+                ballot.previous is not None
+                and check_shown(ballot.previous, self._network).epoch >= self.epoch
+            ):
                 raise DecodeError("a ballot goes on from a head that is not before it")
             held.body, held.ballot = echo.body, ballot
         held.marks.update(fresh)
