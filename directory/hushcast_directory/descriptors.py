@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from hushcast_directory.succession import Succession, load_succession
 from hushcast_protocol.authorities.expulsion import Expelled, in_force, reason
+from hushcast_protocol.base.addresses import service_of
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Descriptor, Network, check_descriptor
@@ -35,7 +36,7 @@ class Descriptors:
         self.store = store
         self._calendar = network.calendar
         self._descriptors: dict[RelayId, tuple[Descriptor, Signed]] = {}
-        self._at: dict[str, RelayId] = {}  # by address
+        self._at: dict[str, RelayId] = {}  # by service
         self._last_issued = 0  # no descriptor that is held was issued later
         self._answers_until: dict[RelayId, float] = {}
         self._allowed: frozenset[RelayId] | None = None
@@ -128,10 +129,10 @@ class Descriptors:
     async def admit(self, descriptor: Descriptor, signed: Signed) -> None:
         """Keep a descriptor whose relay was reached; durable on return.
 
-        Whoever was at its address before is not there any more: one address is one relay.
+        Whoever was at its service before is not there any more: one service is one relay.
         """
         changes = [Change(DESCRIPTOR, descriptor.relay, encode(signed))]
-        before = self._at.get(descriptor.address, descriptor.relay)
+        before = self._at.get(service_of(descriptor.address), descriptor.relay)
         if before != descriptor.relay:
             self._drop(before)
             changes.append(Change(DESCRIPTOR, before, None))
@@ -178,14 +179,15 @@ class Descriptors:
         if descriptor.relay in self._descriptors:
             self._drop(descriptor.relay)
         self._descriptors[descriptor.relay] = (descriptor, signed)
-        self._at[descriptor.address] = descriptor.relay
+        self._at[service_of(descriptor.address)] = descriptor.relay
         self._last_issued = max(self._last_issued, descriptor.issued)
 
     def _drop(self, relay: RelayId) -> None:
         """Hold a relay's descriptor in memory no more."""
         descriptor, _ = self._descriptors.pop(relay)
-        if self._at.get(descriptor.address) == relay:
-            del self._at[descriptor.address]
+        service = service_of(descriptor.address)
+        if self._at.get(service) == relay:
+            del self._at[service]
 
     def _live(self, now: float) -> dict[RelayId, tuple[Descriptor, Signed]]:
         until, allowed = self._answers_until, self._allowed

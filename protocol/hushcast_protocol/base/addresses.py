@@ -77,6 +77,15 @@ def split(address: Address) -> tuple[str, int]:
     return host, int(port)
 
 
+def service_of(address: Address | str) -> str:
+    """Return what whoever listens at a checked address has one of, however many addresses that makes.
+
+    An onion service has 65,535 ports for nothing, so it is one. A loopback address names a process of a test
+    network by its port, all of them on one host.
+    """
+    return split(Address(address))[0] if is_onion(Address(address)) else address
+
+
 def is_of_key(address: Address, public: bytes) -> bool:
     """Tell whether `address` can belong to the Ed25519 key `public`.
 
