@@ -126,12 +126,13 @@ def test_tomorrow_is_cut_when_its_beacon_comes_and_today_stays() -> None:
     (drawn,) = counters.listing.shards
     tomorrow = heads[12].draw.tomorrow
     assert tomorrow is not None
-    assert (drawn.day, drawn.beacon, drawn.bits) == (DAY + 1, tomorrow.value, bits_for(24, SIZE))
-    assert {relay for relay, *_ in drawn.seats} == {relay_id(number) for number in range(24)}
+    assert (drawn.day, drawn.beacon, drawn.bits) == (DAY + 1, tomorrow.value, bits_for(17, SIZE))
+    # Who came in epoch 6 or later could choose its name: the secrets of the beacon were shown.
+    assert {relay for relay, *_ in drawn.seats} == {relay_id(number) for number in range(17)}
     for head in heads[12:]:  # who came later has a seat, and no shard
         sharding = sharding_for(head.shards, DAY + 1)
         assert sharding is not None
-        assert (sharding.count, sharding.guides) == (24, heads[12].shards[1].guides)
+        assert (sharding.count, sharding.guides) == (17, heads[12].shards[1].guides)
     assert len(counters.listing.seats) == 41
 
 
@@ -244,13 +245,14 @@ class Calendar:
         self.cuts: dict[int, frozenset[bytes] | None] = {}
         self.begun = False
 
-    def head(self, epoch: int, here: frozenset[bytes], has_beacon: bool, size: int) -> None:
+    def head(self, epoch: int, here: dict[bytes, int], has_beacon: bool, size: int) -> None:
         day = epoch // 24
-        is_large = size > 0 and len(here) ** 2 > 2 * size**2
+        old = [relay for relay, since in here.items() if not self.begun or since <= day * 24 + 5]
+        found = frozenset(old) if size > 0 and len(old) ** 2 > 2 * size**2 else None
         if not self.begun:
-            self.cuts[day] = here if is_large else None
+            self.cuts[day] = found
         elif epoch % 24 >= 12 and has_beacon and day + 1 not in self.cuts:
-            self.cuts[day + 1] = here if is_large else None
+            self.cuts[day + 1] = found
         self.begun = True
 
     def of(self, day: int) -> frozenset[bytes] | None:
@@ -271,12 +273,20 @@ def test_whatever_days_come_a_cut_stands_for_its_day(seed: int) -> None:
         if chance.random() < 0.03:
             size = chance.choice((0, 4, 6))
         here = frozenset(chance.sample(range(60), chance.choice((0, 3, 6, 12, 40))))
-        day, seated = epoch // 24, seats(here, epoch)
+        day, since = epoch // 24, epoch - chance.choice((0, 1, 8, 9, 30))
+        seated = tuple(
+            sorted(
+                (
+                    *seats([one for one in here if one % 3], since),
+                    *seats([one for one in here if not one % 3], FIRST),
+                )
+            )
+        )
         has_beacon = last is not None and random.Random(seed + day).random() < 0.7
         tomorrow = beacon(day + 1) if has_beacon and epoch % 24 >= 12 else None
         fresh, shown = (None if shown == tomorrow else tomorrow), tomorrow
         shards = drawn_by(NETWORK.id, last, epoch, seated, fresh, size)
-        model.head(epoch, frozenset(relay for relay, *_ in seated), has_beacon, size)
+        model.head(epoch, {relay: since for relay, *_, since in seated}, has_beacon, size)
         last = Listing(epoch, seated, (), shards)
         told = shardings_of(NETWORK.id, last)
         for of_day in (day, day + 1):
@@ -309,7 +319,7 @@ def test_all_who_count_come_to_the_same(seed: int) -> None:
         here ^= {number for number in range(30) if chance.random() < 0.05}
         head = counters.epoch(epoch, here, silent.setdefault(epoch // 24, chance.choice((0, 0, 2, 3))))
         assert counters.listing is not None
-        seated = frozenset(relay for relay, *_ in counters.listing.seats)
+        seated = {relay: since for relay, *_, since in counters.listing.seats}
         model.head(epoch, seated, head.draw.tomorrow is not None, SIZE)
         for day in (epoch // 24, epoch // 24 + 1):
             assert (sharding_for(head.shards, day) is None) == (model.of(day) is None)

@@ -2,28 +2,32 @@
 
     head                                       shards of its listing
     the first, of enough relays                those of its own day, under a beacon that can be foreseen
-    the first that has tomorrow's beacon       those of now, and those of tomorrow, of all that have a seat
+    the first that has tomorrow's beacon       those of now, and those of tomorrow, of all that had a seat
+                                               before its secrets were shown and have it still
     the same, of too few relays                those of now, and that tomorrow has none
     later ones until tomorrow is over          the same
     of a day for which there is no beacon      those of the newest day before it
 
 So a cut stands before its day begins, and stays as it is for the day; who is seated later is in no shard
-until the next, as it could choose its name by the beacon. Everybody comes to the same by the head before, its
-listing, and the ballots that count.
+until the next, as it could choose its name by the beacon. Names that are older cannot be chosen, but who has
+thousands can let those go that fell elsewhere: so no shard takes more than it has room for. Everybody comes
+to the same by the head before, its listing, and the ballots that count.
 """
 
 from __future__ import annotations
 
 from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.heads import Beacon
-from hushcast_protocol.authorities.listing import Drawn, Listing, Seat
+from hushcast_protocol.authorities.listing import AGED, Drawn, Listing, Seat, place_in_line
+from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.roster import MAX_RELAYS, MAX_SEATED
 from hushcast_protocol.base.shard_count import bits_for
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.wire import encode
+from hushcast_protocol.shards.assignment import shard_of_relay
 from hushcast_protocol.shards.cutting import Cut, Leaves, cut
-from hushcast_protocol.shards.slices import Named
+from hushcast_protocol.shards.slices import MAX_SEATS, Named
 
 _NOTHING = bytes(32)
 
@@ -56,13 +60,15 @@ def drawn_by(
     beacon where this head is the first that has it.
     """
     today = day_of(epoch)
-    bits = bits_for(len(seats), shard_size) if shard_size else 0
     if last is None:
-        held = [Drawn(today, first_beacon(network, today, seats), bits, _named(seats))] if bits else []
+        first = _drawn(today, first_beacon(network, today, seats), seats, shard_size)
+        held = [first] if first.bits else []
     else:
         held = _held(last, epoch)
-    if fresh is not None and (bits or held):
-        held.append(Drawn(fresh.day, fresh.value, bits, _named(seats) if bits else ()))
+    if fresh is not None:
+        shown = (fresh.day - 1) * EPOCHS_A_DAY + AGED
+        drawn = _drawn(fresh.day, fresh.value, tuple(seat for seat in seats if seat[3] <= shown), shard_size)
+        held += [drawn] if drawn.bits or held else []
     return tuple(held)
 
 
@@ -100,5 +106,14 @@ def _held(last: Listing, epoch: int) -> list[Drawn]:
     return [one for one in begun if one.bits] + [one for one in last.shards if one.day > today]
 
 
-def _named(seats: tuple[Seat, ...]) -> tuple[Named, ...]:
-    return tuple((relay, known, since) for relay, known, _, since in seats)
+def _drawn(day: int, beacon: bytes, seats: tuple[Seat, ...], shard_size: int) -> Drawn:
+    """Cut these relays; where a shard has too many, the eldest of them are in it, and the others in none."""
+    bits = bits_for(len(seats), shard_size) if shard_size else 0
+    room = [MAX_SEATS] * 2**bits
+    named: list[Named] = []
+    for relay, known, _, since in sorted(seats, key=lambda seat: (seat[3], place_in_line(beacon, seat[0]))):
+        shard = shard_of_relay(beacon, relay, bits)
+        if room[shard]:
+            room[shard] -= 1
+            named.append((relay, known, since))
+    return Drawn(day, beacon, bits, tuple(sorted(named)) if bits else ())
