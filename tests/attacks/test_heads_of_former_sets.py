@@ -102,3 +102,15 @@ async def test_addresses_and_rules_are_those_of_the_head_before_not_of_who_count
     assert in_charge_after(newest, epoch, older) == FIVE
     assert in_charge_after(decode_head(last.head), epoch, older) == FIVE  # announced there
     assert in_charge_after(None, epoch, older) == older
+
+
+async def test_who_is_to_come_hears_each_head_at_once_though_the_set_changed_before() -> None:
+    """Else a liar who shows them the last one alone leaves them without the listing to go on from."""
+    world, epoch, _ = five_after_three()
+    comes = world.honest[SEEDS[5].public()] = Member(world, SEEDS[5], FIVE)
+    for member in world.honest.values():
+        member.following = members(5, 4, first=1)
+    for each in range(epoch, epoch + 3):
+        world.epoch(each)
+    assert comes.machine.chain.epoch == epoch + 2
+    assert comes.machine._lacks_listing() is None

@@ -222,7 +222,7 @@ class Authority:
             return []
         asked = self._ask_listing(key for key in authorities.keys if key != self.key)
         if self.key not in authorities.keys:
-            return [*asked, *self._to_others(authorities, self._question())]
+            return [*asked, *self._to_others(authorities.keys, self._question())]
         times = schedule(self._calendar, epoch, authorities)
         if now >= times.cast + times.round:
             return asked
@@ -230,7 +230,7 @@ class Authority:
         self._rounds = Rounds(self._network, epoch, authorities, self._seed)
         self.phase = Phase.GATHERING
         newest = self.chain.state.newest
-        shown = [] if newest is None else self._to_others(authorities, Heads((newest,)))
+        shown = [] if newest is None else self._to_others(authorities.keys, Heads((newest,)))
         return [*asked, *shown, Do.GATHER]
 
     def _set_out(self, epoch: int) -> Authorities | None:
@@ -274,7 +274,7 @@ class Authority:
         self._assents.setdefault(self.key, {})[digest] = given
         actions += [
             Keep(self.kept, listing),
-            *self._to_others(rounds.authorities, Assent(rounds.epoch, digest, given)),
+            *self._to_others(rounds.authorities.keys, Assent(rounds.epoch, digest, given)),
         ]
         return actions + self._certify(rounds)
 
@@ -336,7 +336,8 @@ class Authority:
         actions = self._take(certified)
         if self.phase is Phase.ASSENTING:
             self.phase = Phase.WAITING
-        return actions + self._to_others(rounds.authorities, Heads((certified,)))
+        # Those to come, too: from this one they may have to go on.
+        return actions + self._to_others(self.chain.named(), Heads((certified,)))
 
     def _follow(self, sender: PublicKey, frame: Heads) -> Actions:
         """Take heads that another authority shows, as far as a quorum signed them."""
@@ -346,12 +347,10 @@ class Authority:
         for certified in frame.heads:
             try:
                 head = decode_head(certified.head)
-                if not self.chain.knows_set_of(head):
-                    if head.epoch <= self.chain.epoch:
-                        continue  # of a set from before those that are known here
-                    # The sender may know how it came about.
-                    return actions + (self._to(sender, self._question()) if len(frame.heads) == 1 else [])
-                actions += self._take(certified)
+                if self.chain.knows_set_of(head):
+                    actions += self._take(certified)
+                elif head.epoch > self.chain.epoch and len(frame.heads) == 1:
+                    actions += self._to(sender, self._question())  # it may know how that set came about
             except PeerError:
                 if not actions:
                     raise
@@ -392,8 +391,8 @@ class Authority:
         assert authorities is not None
         accused = [Accuse(one) for one in who_forked(fork, self._network, authorities)]
         proof = Heads((fork.first, fork.second))
-        return [Keep(self.kept), Stop(fork), *accused, *self._to_others(authorities, proof)]
+        return [Keep(self.kept), Stop(fork), *accused, *self._to_others(authorities.keys, proof)]
 
-    def _to_others(self, authorities: Authorities, frame: Frame) -> Actions:
-        others = tuple(key for key in authorities.keys if key != self.key)
+    def _to_others(self, keys: Iterable[PublicKey], frame: Frame) -> Actions:
+        others = tuple(key for key in keys if key != self.key)
         return [Send(others, frame)] if others else []
