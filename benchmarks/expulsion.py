@@ -71,7 +71,7 @@ class Client:
         """Return what each relay lost and passed on."""
         await trio.lowlevel.checkpoint()
         try:
-            (told,) = self._member.daemon.service.coverage(parse_topic(topic), losses=True)
+            (told,) = await self._member.daemon.service.coverage(parse_topic(topic), losses=True)
         except (Refusal, ValueError):
             return None
         counts: Mapping[str, Sequence[float]] = told["losses"]

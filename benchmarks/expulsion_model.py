@@ -11,7 +11,7 @@ import argparse
 import random
 
 from hushcast_protocol.authorities.expulsion import Trial, losers
-from hushcast_protocol.overlay.coverage import Probe, judged, losses, ways
+from hushcast_protocol.overlay.coverage import Probe, judge, judged, ways
 from hushcast_protocol.overlay.tree import plan
 
 NAMES = [number.to_bytes(32, "big") for number in range(1, 101)]
@@ -39,7 +39,7 @@ def trial(
         copies = {origin: all_ways[origin] for origin in origins}
         for origin, arrived in judged(copies, origins, came_by).items():
             outcomes.append(Probe(copies[origin].relays, arrived, 0.0))
-    return losses(outcomes)
+    return judge(outcomes).losses
 
 
 def row(runs: int, probes: int, count: int, share: float, chance: float, frame: bool = False) -> None:

@@ -186,7 +186,7 @@ class Daemon:
         """Return how much of the network reaches the subscriptions to a topic, or one of them.
 
         With `losses`, `described["losses"]` has for each relay how many copies of probes it lost and passed
-        on, on an overlay.
+        on, on an overlay; for one that loses one size alone, or number of tokens, how many of these.
         """
         told = await self.ask(words.Coverage(topic, where, losses), words.Covered, timeout)
         return [events.coverage(one) for one in told.subscriptions]

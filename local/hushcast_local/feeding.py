@@ -112,7 +112,7 @@ class Feeding:
 
     async def _tell_coverage(self, service: Service) -> None:
         told = None
-        while covered := service.coverage(self._topic, self._interest.predicate):
+        while covered := await service.coverage(self._topic, self._interest.predicate):
             if covered != told:
                 told = covered
                 await self._tell(Covered(covered, request=self._request.request))

@@ -113,7 +113,7 @@ async def _about_topic(service: Service, request: Acknowledge | Coverage | Unsub
     topic = parse_topic(request.topic)
     predicate = None if request.where is None else parse_where(request.where, topic.attributes)
     if isinstance(request, Coverage):
-        described = service.coverage(topic, predicate, request.losses)
+        described = await service.coverage(topic, predicate, request.losses)
         if not described:
             raise Refusal("there is no such subscription: `hushcast subscriptions` lists them")
         return Covered(described, request=request.request)

@@ -102,7 +102,7 @@ class Service:
         for inbox in inboxes:
             await inbox.acknowledge(cursor)
 
-    def coverage(
+    async def coverage(
         self, topic: Topic, predicate: Predicate | None = None, losses: bool = False
     ) -> list[dict[str, Any]]:
         """Describe how much of the network reaches the subscriptions to a topic, or one of them.
@@ -111,8 +111,8 @@ class Service:
         """
         return [
             {"topic": topic.name, "where": write_where(held.interest.predicate)}
-            | held.route.coverage()
-            | ({"losses": _losses(held)} if losses else {})
+            | await held.route.coverage()
+            | ({"losses": await _losses(held)} if losses else {})
             for held in self.subscriber.find(topic, predicate)
         ]
 
@@ -143,8 +143,8 @@ class Service:
         return {"subscriptions": len(self.subscriber.subscriptions), "outbox": len(self._outbox)}
 
 
-def _losses(held: Subscription) -> dict[str, list[float]]:
-    counts = sorted(held.route.losses().items())
+async def _losses(held: Subscription) -> dict[str, list[float]]:
+    counts = sorted((await held.route.losses()).items())
     return {relay.hex(): [round(lost, 3), round(passed, 3)] for relay, (lost, passed) in counts}
 
 

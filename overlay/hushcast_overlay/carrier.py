@@ -94,12 +94,14 @@ class KeptRoute:
         """Return how many relays route to it today (`nodes`)."""
         return {"nodes": min((planned.nodes for planned in self._route.on(self._today())), default=0)}
 
-    def coverage(self) -> dict[str, Any]:
+    async def coverage(self) -> dict[str, Any]:
         """Return the share of origins that reach it, by its probes, and who seems to lose messages."""
+        await self._route.coverage.judge()
         return self._route.coverage.describe()
 
-    def losses(self) -> Mapping[bytes, tuple[float, float]]:
+    async def losses(self) -> Mapping[bytes, tuple[float, float]]:
         """Return how many copies of its probes each relay lost and passed on."""
+        await self._route.coverage.judge()
         return self._route.coverage.losses()
 
     async def probe(self, message: Message) -> bool:

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import trio
+
 from hushcast_protocol.base.wire import RelayId
-from hushcast_protocol.overlay.coverage import Losses, Probe, Way, judged, losses, share, suspects, weight
+from hushcast_protocol.overlay.coverage import (
+    Form,
+    Judgement,
+    Losses,
+    Probe,
+    Way,
+    judged,
+    judged_in_steps,
+    share,
+    weight,
+)
+from hushcast_runtime.aside import in_steps
 
 MAX_PROBES = 8192  # outcomes remembered for one route: four for each relay of a full roster; 2 MB
 MAX_SHUNNED = 0.25  # share of the relays; no network with more bad ones would work anyway
@@ -19,6 +32,7 @@ class UnderWay:
     """A probe whose copies are being dropped, or may yet arrive; hears how the drops go (`dropping`)."""
 
     sent: float
+    form: Form
     tried: list[RelayId] = field(default_factory=list)
     """The origins that it was handed to, those included that gave no receipt."""
     taken: list[RelayId] = field(default_factory=list)
@@ -67,11 +81,16 @@ class Coverage:
     _outcomes: deque[Probe] = field(default_factory=lambda: deque(maxlen=MAX_PROBES))
     _whole: deque[_Whole] = field(default_factory=lambda: deque(maxlen=MAX_PROBES))
     _tree_since: float = 0.0
-    _suspects: list[RelayId] | None = None
+    _concluded: int = 0
+    """How many probes have been judged."""
+    _judgement: Judgement = field(default_factory=Judgement)
+    _judged_at: int = 0
+    """How many had been when relays were judged by them."""
+    _judging: trio.Lock = field(default_factory=trio.Lock)
 
-    def begin(self, message: bytes, now: float) -> UnderWay:
+    def begin(self, message: bytes, now: float, form: Form) -> UnderWay:
         """Note a probe that will be dropped now: it may arrive before the first receipt."""
-        self._under_way[message] = UnderWay(now)
+        self._under_way[message] = UnderWay(now, form)
         return self._under_way[message]
 
     def withdraw(self, message: bytes) -> None:
@@ -104,19 +123,28 @@ class Coverage:
             return
         for origin, arrived in judged(probe.copies, probe.taken, probe.came_by).items():
             way, stands_for = probe.copies[origin].relays, probe.weights[origin]
-            self._outcomes.append(Probe(way, arrived, probe.sent, stands_for))
+            self._outcomes.append(Probe(way, arrived, probe.sent, stands_for, probe.form))
         self._whole.append(_Whole(bool(probe.came_by), probe.sent))
-        self._suspects = None
+        self._concluded += 1
 
     def tree_changed(self, moment: float) -> None:
         """Note that ways changed: from this moment on the share is that of the new tree."""
         self._tree_since = max(self._tree_since, moment)
 
-    def suspects(self) -> list[RelayId]:
-        """Return the relays that seem to lose messages, the surest first."""
-        if self._suspects is None:
-            self._suspects = suspects(self._outcomes)
-        return self._suspects
+    async def judge(self) -> None:
+        """Judge all relays by the outcomes remembered, if there are new ones; other tasks go on meanwhile.
+
+        A full memory takes seconds of a processor, in steps of some ms.
+        """
+        async with self._judging:
+            if self._judged_at != self._concluded:
+                concluded = self._concluded
+                self._judgement = await in_steps(judged_in_steps(self._outcomes))
+                self._judged_at = concluded
+
+    def suspects(self) -> Sequence[RelayId]:
+        """Return the relays that seemed to lose messages when they were judged last, the surest first."""
+        return self._judgement.suspects
 
     def shunned(self, relays: Collection[RelayId]) -> list[RelayId]:
         """Return the suspects among some relays, which trees of these avoid.
@@ -126,9 +154,9 @@ class Coverage:
         found = [relay for relay in self.suspects() if relay in relays]
         return found if len(found) <= MAX_SHUNNED * len(relays) else []
 
-    def losses(self) -> dict[RelayId, Losses]:
-        """Return how many copies of probes each relay lost and passed on, by all outcomes remembered."""
-        return losses(self._outcomes)
+    def losses(self) -> Mapping[RelayId, Losses]:
+        """Return how many copies of probes each relay lost and passed on, when they were judged last."""
+        return self._judgement.losses
 
     def describe(self) -> dict[str, Any]:
         """Return the share of origins that reach the subscription, its 95 % interval, and the suspects.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hushcast_overlay.dropping import Dropper, NotEverywhere
 from hushcast_overlay.route import Route
 from hushcast_protocol.content.messages import Message
-from hushcast_protocol.overlay.coverage import ways
+from hushcast_protocol.overlay.coverage import form_of, ways
 from hushcast_protocol.overlay.installations import ListedRoot
 from hushcast_runtime.environment import Environment
 
@@ -31,7 +31,7 @@ class Probes:
         trees = [installation.tree for installation in installations]
         # As far as this subscription goes: its tree spans one shard, and the probe is dropped in all.
         origins = [origin.id for origin in await self._dropper.origins(message, installations[0].copy)]
-        probe = route.coverage.begin(message.id, now)
+        probe = route.coverage.begin(message.id, now, form_of(message))
         try:
             await self._dropper.drop(message, probe, width=route.wanted.interest.topic.width)
         except NotEverywhere:

@@ -54,6 +54,7 @@ class Trees:
             tree = await self._drawn(relay for relay in seating.listed if relay != own)
         else:
             last = max(before, key=lambda planned: planned.key).installation.tree
+            await route.coverage.judge()
             suspects = route.coverage.shunned(seating.listed)
             tree = await self._mended(last, seating, seating.listed.keys(), suspects, STRAINED)
         secret = LeaseSecret.draw(self._env.randomness)
@@ -71,6 +72,7 @@ class Trees:
         tree = installation.tree
         near = await self._shards.find(installation.day, installation.trunk, installation.copy)
         seating = near.seating()
+        await route.coverage.judge()
         suspects = route.coverage.shunned(seating.listed)
         in_step = seating.listed.keys() <= tree.parents.keys() <= seating.kept
         if (

@@ -83,11 +83,14 @@ class Route(Protocol):
     def describe(self) -> dict[str, Any]:
         """Describe how it is routed: `nodes` is how many route to it, `by` what they are if not relays."""
 
-    def coverage(self) -> dict[str, Any]:
+    async def coverage(self) -> dict[str, Any]:
         """Describe how much of the network reaches it, by its probes."""
 
-    def losses(self) -> Mapping[bytes, tuple[float, float]]:
-        """Return how many copies of its probes each relay lost and passed on; empty where nobody can tell."""
+    async def losses(self) -> Mapping[bytes, tuple[float, float]]:
+        """Return how many copies of its probes each relay lost and passed on; empty where nobody can tell.
+
+        Of a relay that loses one size alone, or one number of tokens, these count.
+        """
 
     async def probe(self, message: Message) -> bool:
         """Hand over a message of this interest as publications are, and watch for its arrival.

@@ -51,11 +51,11 @@ class KeptRoute:
         """Describe how it is routed, as its carrier does."""
         return self._routes.describe(self._route)
 
-    def coverage(self) -> dict[str, Any]:
+    async def coverage(self) -> dict[str, Any]:
         """Return the share of its probes that came back."""
         return self._route.coverage.describe()
 
-    def losses(self) -> Mapping[bytes, tuple[float, float]]:
+    async def losses(self) -> Mapping[bytes, tuple[float, float]]:
         """Return nothing: whoever loses its messages is not told apart."""
         return {}
 

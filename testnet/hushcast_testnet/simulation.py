@@ -145,6 +145,11 @@ class _Simulation(SimulatedRun):
         make_droppers(faults, self._relays, self._env)
         nursery.start_soon(keep_churning, faults, self._relays, self._env, nursery)
 
+    async def _settle(self) -> None:
+        await super()._settle()
+        for _, held in self._routes:
+            await held.coverage.judge()
+
     def _figures(self) -> dict[str, Any]:
         self._look_at_trees()
         return {

@@ -24,7 +24,8 @@ async def test_publications_enter_at_suspects_as_at_all_others() -> None:
         coverage._outcomes += [
             Probe((relay.id,), True, net.now) for relay in net.relays[1:] for _ in range(8)
         ]
-        coverage._suspects = None
+        coverage._concluded += 1
+        await coverage.judge()
         assert coverage.shunned([relay.id for relay in net.relays]) == [suspect.id]
         entered = suspect.count("messages_dropped_here")
         for number in range(PUBLICATIONS):

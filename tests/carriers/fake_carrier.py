@@ -209,10 +209,10 @@ class FakeRoute:
     def describe(self) -> dict[str, Any]:
         return {"nodes": NODES}
 
-    def coverage(self) -> dict[str, Any]:
+    async def coverage(self) -> dict[str, Any]:
         return {"probes": self._probes}
 
-    def losses(self) -> dict[bytes, tuple[float, float]]:
+    async def losses(self) -> dict[bytes, tuple[float, float]]:
         return {}
 
     async def probe(self, message: Message) -> bool:

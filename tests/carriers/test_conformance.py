@@ -399,19 +399,19 @@ async def test_what_waits_for_whoever_stays_away_goes_with_its_day(world: World)
 async def test_a_route_describes_itself_as_plain_data(world: World) -> None:
     route = world.here.carrier.keep(world.reader())
 
-    def described() -> list[dict[str, object]]:
-        told = [route.describe(), route.coverage()]
+    async def described() -> list[dict[str, object]]:
+        told = [route.describe(), await route.coverage()]
         assert json.loads(json.dumps(told)) == told
         return told
 
-    described()
+    await described()
     await ready(route)
-    assert isinstance(nodes := described()[0]["nodes"], int)
+    assert isinstance(nodes := (await described())[0]["nodes"], int)
     assert nodes > 0
     await route.probe(probe(world))
-    described()
+    await described()
     await route.end()
-    described()
+    await described()
 
 
 def probe(world: World) -> Message:

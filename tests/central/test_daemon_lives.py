@@ -213,10 +213,10 @@ async def test_probes_measure_what_the_server_delivers() -> None:
         here = network.nodes[0]
         await here.listen()
         await trio.sleep(3 * EPOCH_SECONDS)
-        [covered] = here.daemon.service.coverage(ONE)
+        [covered] = await here.daemon.service.coverage(ONE)
         assert covered["probes"] > 20
         assert (covered["share"], covered["delivered"], covered["suspects"]) == (1.0, 1.0, [])
         await network.deliveries.stop()
         await trio.sleep(PROBE_WITHIN + 3 * EPOCH_SECONDS)
-        [covered] = here.daemon.service.coverage(ONE)
+        [covered] = await here.daemon.service.coverage(ONE)
         assert covered["share"] < 0.7

@@ -288,7 +288,7 @@ async def test_a_subscription_with_more_tags_than_a_message_has_room_for_is_prob
         wanted = Interest(topic, parse_where(f"tags [{tags}]", topic.attributes))
         feed = await daemon.service.subscribe(wanted)
         await trio.sleep(3600)
-        (described,) = daemon.service.coverage(topic)
+        (described,) = await daemon.service.coverage(topic)
         assert described["probes"] > 0
         await daemon.service.enqueue(topic, Content(b"x"), tags=[f"{1:032x}"])
         arrival = await feed.next()

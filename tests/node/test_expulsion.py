@@ -52,7 +52,7 @@ class Client:
 
     async def losses(self, topic: str) -> Trial | None:
         await trio.lowlevel.checkpoint()
-        (told,) = self._node.daemon.service.coverage(parse_topic(topic), losses=True)
+        (told,) = await self._node.daemon.service.coverage(parse_topic(topic), losses=True)
         return {bytes.fromhex(relay): (lost, passed) for relay, (lost, passed) in told["losses"].items()}
 
 

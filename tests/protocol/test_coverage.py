@@ -23,7 +23,15 @@ from hushcast_protocol.content.reports import (
     missed,
     write_report,
 )
-from hushcast_protocol.overlay.coverage import Probe, Way, judged, share, suspects, ways, weight
+from hushcast_protocol.overlay.coverage import (
+    Probe,
+    Way,
+    judge,
+    judged,
+    share,
+    ways,
+    weight,
+)
 from hushcast_protocol.overlay.tree import Tree, plan
 
 
@@ -73,7 +81,7 @@ def test_all_that_can_be_told_are_named_and_nobody_else(seed, count):
     rng = random.Random(seed)
     droppers = {number.to_bytes(32, "big") for number in rng.sample(range(1, 201), count)}
     probes = probed(droppers, 2, seed)
-    named = set(suspects(probes))
+    named = set(judge(probes).suspects)
     assert named <= droppers
     hidden = {probe.way[0] for probe in probes if len(probe.way) > 1 and probe.way[1] in droppers}
     assert droppers - hidden <= named
@@ -81,18 +89,18 @@ def test_all_that_can_be_told_are_named_and_nobody_else(seed, count):
 
 def test_bad_luck_names_nobody():
     probes = [probe._replace(arrived=index % 20 != 0) for index, probe in enumerate(probed(set(), 4, 7))]
-    assert len(suspects(probes)) <= 4  # two losses of four in a row of luck that is bad indeed
+    assert len(judge(probes).suspects) <= 4  # two losses of four in a row of luck that is bad indeed
 
 
 def test_a_relay_that_loses_a_little_is_no_suspect():
     """Less than what messages with two origins hardly notice; more is named, though most of it passes."""
     way = (b"a" * 32,)
-    assert suspects([Probe(way, number % 20 != 0, 0.0) for number in range(300)]) == []
-    assert suspects([Probe(way, number % 3 != 0, 0.0) for number in range(30)]) == [way[0]]
+    assert not judge([Probe(way, number % 20 != 0, 0.0) for number in range(300)]).suspects
+    assert judge([Probe(way, number % 3 != 0, 0.0) for number in range(30)]).suspects == [way[0]]
 
 
 def test_one_lost_probe_names_nobody():
-    assert suspects([Probe((b"a" * 32,), False, 0.0)]) == []
+    assert not judge([Probe((b"a" * 32,), False, 0.0)]).suspects
 
 
 NAMES = [number.to_bytes(32, "big") for number in range(1, 201)]
@@ -129,7 +137,7 @@ def test_relays_that_lose_only_what_they_hold_twice_are_found_as_well(part, sele
     for seed in range(5):
         bad = set(random.Random(seed).sample(NAMES, round(part * len(NAMES))))
         outcomes, _ = sent_in_pairs(bad, 1000, seed, select)
-        named = set(suspects(outcomes))
+        named = set(judge(outcomes).suspects)
         tops = bad & {probe.way[-1] for probe in outcomes}
         at_the_top, named_there = at_the_top + len(tops), named_there + len(tops & named)
         honest += len(named - bad)

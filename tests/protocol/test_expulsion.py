@@ -24,7 +24,7 @@ from hushcast_protocol.authorities.expulsion import (
     reason,
 )
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
-from hushcast_protocol.overlay.coverage import Probe, judged, losses, ways
+from hushcast_protocol.overlay.coverage import Probe, judge, judged, ways
 from hushcast_protocol.overlay.tree import plan
 
 NAMES = [number.to_bytes(32, "big") for number in range(1, 101)]
@@ -57,7 +57,7 @@ def trial(
         copies = {origin: all_ways[origin] for origin in origins}
         for origin, arrived in judged(copies, origins, came_by).items():
             outcomes.append(Probe(copies[origin].relays, arrived, 0.0))
-    return losses(outcomes)
+    return judge(outcomes).losses
 
 
 def named(trials: list[Trial]) -> set[bytes]:

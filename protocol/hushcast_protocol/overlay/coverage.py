@@ -8,20 +8,36 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from hushcast_protocol.base.intervals import wilson
 from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.tree import Tree
 
 MIN_LOST = 2  # lost probes that make a relay suspect: one may be bad luck
+MIN_LOST_OF_A_KIND = 3  # likewise of those of one size: there are up to nine such kinds to be unlucky in
 MIN_LOSS = 0.05  # least loss rate of a suspect, as the lower end of a 97.5 % confidence bound
 _NEVER = 1e-12  # in place of a probability of 0 in a divisor
 _ROUNDS = 100  # iterations of the estimate: further ones change it by less than a hundredth
 _DOUBT = 0.5  # loss rate that the estimate starts from, the same for all relays
 _FORGIVEN = 1.0  # lost probes of each relay that are forgiven: chance losses are not spread over many relays
 _TRUST = 0.5  # prior: probes that each relay is assumed to have passed before any was sent
+_STEP = 256  # probes counted, or paths laid, between two pauses: some 2 ms
+
+
+class Form(NamedTuple):
+    """By what messages of a topic differ for who does not know the topic."""
+
+    size: int
+    """Bytes of the body."""
+    tokens: int
+
+
+def form_of(message: Message) -> Form:
+    """Return a message's form, as it is dropped."""
+    return Form(len(message.body), len(message.tokens))
 
 
 class Way(NamedTuple):
@@ -41,6 +57,8 @@ class Probe(NamedTuple):
     sent: float  # Unix seconds
     weight: float = 1.0
     """How many copies it stands for: see `weight`."""
+    form: Form = Form(0, 0)
+    """As it was dropped."""
 
 
 def ways(trees: Sequence[Tree], origins: Iterable[RelayId], top: RelayId | None = None) -> dict[RelayId, Way]:
@@ -121,36 +139,67 @@ class Losses(NamedTuple):
     passed: float
 
 
-def losses(probes: Iterable[Probe]) -> dict[RelayId, Losses]:
-    """Return what became of copies at each relay that any path led through, by the most likely loss rates.
+class Judgement(NamedTuple):
+    """What the outcomes of probes say of relays."""
 
-    A relay under another one that loses everything counts as one that passed on what it was given.
+    suspects: Sequence[RelayId] = ()
+    """Those that probably lose messages, the surest first."""
+    losses: Mapping[RelayId, Losses] = {}
+    """What became of copies at each relay that any path led through; of who loses one size alone, or what has
+    one number of tokens, of these."""
+
+
+def judged_in_steps(probes: Iterable[Probe]) -> Generator[None, None, Judgement]:
+    """Judge all relays by their most likely loss rates (`_losses`); pause after each step of some 2 ms.
+
+    A relay is suspect if it lost `MIN_LOST` probes and the lower end of the interval of its loss rate is
+    `MIN_LOSS`. So partial losses, as of colluders, count as well. It is suspect, too, if it lost
+    `MIN_LOST_OF_A_KIND` of the probes of one size, or of one number of tokens, with the same certainty: who
+    loses only large messages passes all others. What suspects explain counts for nobody else there. A relay
+    under another one that loses everything cannot be distinguished from an honest one: it counts as one that
+    passed on what it was given.
     """
     held = list(probes)
-    sure = Counter(relay for probe in held if probe.arrived for relay in probe.way)
-    found = {relay: Losses(0.0, float(count)) for relay, count in sure.items()}
-    lost, passed = _losses(held)
-    return found | {relay: Losses(count, passed[relay]) for relay, count in lost.items()}
+    found = yield from _losses(held)
+    named = {relay for relay, counts in found.items() if _is_suspect(counts, MIN_LOST)}
+    kinds: dict[tuple[str, int], list[Probe]] = {}
+    for number, probe in enumerate(held):
+        if named.isdisjoint(probe.way):
+            for kind in zip(Form._fields, probe.form, strict=True):
+                kinds.setdefault(kind, []).append(probe)
+        if number % _STEP == 0:
+            yield
+    for of_one_kind in kinds.values():
+        if len(of_one_kind) < len(held) and not all(probe.arrived for probe in of_one_kind):
+            for relay, counts in (yield from _losses(of_one_kind)).items():
+                if _is_suspect(counts, MIN_LOST_OF_A_KIND) and _least(counts) > _least(found[relay]):
+                    found[relay] = counts
+                    named.add(relay)
+    return Judgement(sorted(named, key=lambda relay: (-found[relay].lost, found[relay].passed)), found)
 
 
-def suspects(probes: Iterable[Probe]) -> list[RelayId]:
-    """Return the relays that probably lose messages, the surest first.
-
-    Losses are attributed to relays by the most likely loss rates (`_losses`). A relay is suspect if it lost
-    `MIN_LOST` probes and the lower end of the interval of its loss rate is `MIN_LOSS`. So partial losses, as
-    of colluders, count as well. A relay under another one that loses everything cannot be distinguished from
-    an honest one and is not named.
-    """
-    lost, passed = _losses(probes)
-    named = [relay for relay, count in lost.items() if _is_suspect(count, passed[relay])]
-    return sorted(named, key=lambda relay: (-lost[relay], passed[relay]))
+def judge(probes: Iterable[Probe]) -> Judgement:
+    """Judge all relays as `judged_in_steps`, at once."""
+    steps = judged_in_steps(probes)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            judgement: Judgement = end.value
+            return judgement
 
 
-def _is_suspect(lost: float, passed: float) -> bool:
-    return round(lost) >= MIN_LOST and wilson(lost / (lost + passed), lost + passed)[0] >= MIN_LOSS
+def _is_suspect(counts: Losses, least: int) -> bool:
+    return round(counts.lost) >= least and _least(counts) >= MIN_LOSS
 
 
-def _losses(probes: Iterable[Probe]) -> tuple[dict[RelayId, float], dict[RelayId, float]]:
+def _least(counts: Losses) -> float:
+    """Return the lower end of the interval of a relay's loss rate."""
+    tested = counts.lost + counts.passed
+    return wilson(counts.lost / tested, tested)[0] if tested else 0.0
+
+
+def _losses(probes: Sequence[Probe]) -> Generator[None, None, dict[RelayId, Losses]]:
     """Estimate how many probes each relay lost, and how many it passed on.
 
     Expectation maximisation: a lost probe was lost by one relay of its path, with probabilities from the loss
@@ -158,24 +207,28 @@ def _losses(probes: Iterable[Probe]) -> tuple[dict[RelayId, float], dict[RelayId
     explanations with few lossy relays.
     Source: Coates, Hero, Nowak and Yu, "Internet Tomography", 2002.
     """
-    arrived: Counter[tuple[RelayId, ...]] = Counter()
     missing: Counter[tuple[RelayId, ...]] = Counter()
-    for probe in probes:
-        (arrived if probe.arrived else missing)[probe.way] += 1
     sure: Counter[RelayId] = Counter()
-    for way, count in arrived.items():
-        for relay in way:
-            sure[relay] += count
+    for number, probe in enumerate(probes):
+        if probe.arrived:
+            sure.update(probe.way)
+        else:
+            missing[probe.way] += 1
+        if number % _STEP == 0:
+            yield
     loss = {relay: _DOUBT for way in missing for relay in way}
     lost, passed = dict.fromkeys(loss, 0.0), dict.fromkeys(loss, 0.0)
     for _ in range(_ROUNDS if missing else 0):
         lost, passed = dict.fromkeys(loss, 0.0), {relay: float(sure[relay]) for relay in loss}
-        for way, count in missing.items():
+        for number, (way, count) in enumerate(missing.items()):
             _lay(way, count, loss, lost, passed)
+            if number % _STEP == 0:
+                yield
         for relay in loss:
             blame = max(0.0, lost[relay] - _FORGIVEN)
             loss[relay] = blame / (blame + passed[relay] + _TRUST)
-    return lost, passed
+    found = {relay: Losses(0.0, float(count)) for relay, count in sure.items()}
+    return found | {relay: Losses(count, passed[relay]) for relay, count in lost.items()}
 
 
 def _lay(
