@@ -150,5 +150,5 @@ class Subscriber:
     async def _forget_days(self, subscription: Subscription) -> None:
         """Forget in the inbox the ids of days gone by."""
         while True:
-            subscription.inbox.lapse(self._calendar.day(self._env.now() - self._calendar.grace))
+            await subscription.inbox.lapse(self._calendar.day(self._env.now() - self._calendar.grace))
             await trio.sleep(self._calendar.lead * self._env.uniform(0.5, 1.0))

@@ -72,7 +72,7 @@ class Desk:
         self.store.die()
         self.inbox = self._open()
         await self.inbox.load()
-        self.inbox.lapse(0)  # as a daemon does that starts
+        await self.inbox.lapse(0)  # as a daemon does that starts
 
     async def rest(self, since: int | None = None) -> tuple[list[int], int]:
         """What a listener that begins now gets, and how much it is told to have lost."""
@@ -178,7 +178,7 @@ async def test_age_removes_what_nobody_acknowledged_and_counts_it() -> None:
         await trio.sleep(1.5 * DAY)
         await d.put(1)
         await trio.sleep(1.0 * DAY)
-        d.inbox.lapse(1)
+        await d.inbox.lapse(1)
         assert d.counters["messages_lost_inbox"] == 2
         assert d.inbox.describe()["dropped"] == 2
         assert await d.rest(0) == ([4], 2)
