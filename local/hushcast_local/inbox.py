@@ -18,7 +18,7 @@ from hushcast_protocol.content.bodies import Content
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.restoring import number, restore, set_aside, sized, tell
-from hushcast_runtime.store import Change, Store, record_reader
+from hushcast_runtime.store import Change, Records, Store, record_reader
 
 NAME_SIZE = 16  # bytes of a subscription's name
 MAX_MESSAGES = 100_000  # kept for one subscription, whatever their size; each takes 120 bytes of memory

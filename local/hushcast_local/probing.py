@@ -1,30 +1,29 @@
 """Probing: drops messages on a subscription's own topic at random moments, to measure its coverage.
 
-A probe has the tokens, the size and the seal of a publication, and is handed over as one. Only those who know
-the topic, and so can open it, can tell it apart; it carries a report to the topic's other subscribers. Of the
-subscription's conditions it reveals only those that its carrier knows already (`TokenScheme.known`).
+A probe has the seal of a publication, and size, tokens and attributes like those of messages that came lately
+(`Likeness`), and is handed over as one. Only those who know the topic, and so can open it, can tell it apart;
+it carries a report to the topic's other subscribers. Of the subscription's conditions it reveals only those
+that its carrier knows already (`TokenScheme.known`).
 """
 
 from __future__ import annotations
 
 import trio
 
-from hushcast_local.subscription import SETTLED, Subscription
+from hushcast_local.subscription import Subscription
 from hushcast_local.topic_keys import TopicKeys
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal, UsageError
-from hushcast_protocol.content.attributes import Number, Value
-from hushcast_protocol.content.bodies import Content, compose
-from hushcast_protocol.content.messages import Message
-from hushcast_protocol.content.predicates import Equals
-from hushcast_protocol.content.reports import MAX_HEARD, write_report
-from hushcast_protocol.content.topics import Interest
+from hushcast_protocol.content.bodies import Content, compose, packed_values
+from hushcast_protocol.content.likeness import Likeness, draw_likeness, draw_values
+from hushcast_protocol.content.messages import MAX_PAYLOAD, Message
+from hushcast_protocol.content.reports import MAX_HEARD, REPORTED_WITHIN, SETTLED, Heard, write_report
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 
 PROBES_AN_EPOCH = 24.0  # for each subscription; each is a message to all subscribers of its topic
-
-_LABEL = 8  # random bytes of a label that nobody subscribed to
+BYTES_A_PROBE = 8 * 1024  # that probes may have in the mean; those of any form have 6.5 KiB
+_OF_WHAT_CAME = 8  # and one of so many bytes that came: probes of eight subscribers weigh as much as these
 
 
 class Prober:
@@ -47,42 +46,46 @@ class Prober:
         if subscription.terms is not None:
             return  # messages that meet all of its conditions would show what the carrier is to hide
         between = self._calendar.epoch_seconds / self._rate
+        allowed = MAX_PAYLOAD
         while True:
-            await trio.sleep(between * self._env.uniform(0.5, 1.5))
+            like = self._likeness(subscription)
+            while True:
+                await trio.sleep(between * self._env.uniform(0.5, 1.5))
+                came = subscription.recent.take_bytes() // _OF_WHAT_CAME
+                allowed = min(MAX_PAYLOAD, allowed + BYTES_A_PROBE + came)
+                # A dear one is waited for: to send a smaller one instead would test small messages alone.
+                if allowed >= like.size:
+                    break
+            allowed -= like.size
             try:
-                sent = await subscription.route.probe(await self._compose(subscription))
+                sent = await subscription.route.probe(await self._compose(subscription, like))
             except (Refusal, UsageError) as error:
                 log.debug("a probe was not sent", reason=str(error))
             else:
                 self._counters.add("probes_sent", int(sent))
 
-    async def _compose(self, subscription: Subscription) -> Message:
-        now = self._env.now()
-        day, topic = self._calendar.day(now), subscription.interest.topic
-        report = write_report(self._env.sample(subscription.recent.heard(now, SETTLED), MAX_HEARD))
-        values = self._values(subscription.interest)
+    def _likeness(self, subscription: Subscription) -> Likeness:
+        interest = subscription.interest
+        known = self._keys.scheme.known(interest.predicate)
+        return draw_likeness(subscription.recent.likenesses, interest.topic.attributes, known, self._env)
+
+    async def _compose(self, subscription: Subscription, like: Likeness) -> Message:
+        now, interest = self._env.now(), subscription.interest
+        day, topic = self._calendar.day(now), interest.topic
+        subscription.recent.forget(day)
+        known = self._keys.scheme.known(interest.predicate)
+        came = subscription.recent.values(day)
+        values = draw_values(like.names, came, topic.attributes, known, self._env)
+        report = write_report(self._heard(subscription, day, now), like.size - len(packed_values(values)))
         # One tag brings it, as it does a publication; all of them may be more than a message can have.
-        tags = self._env.sample(sorted(subscription.interest.predicate.tags), 1)
+        tags = self._env.sample(sorted(interest.predicate.tags), 1)
         tokens = await self._keys.published(topic, day, values, tags)
         body_key = await self._keys.of_bodies(topic, day)
-        return compose(body_key, day, tokens, Content(report, values, probe=True), self._env.randomness)
+        content = Content(report, values, probe=True)
+        return compose(body_key, day, tokens, content, self._env.randomness, size=like.size)
 
-    def _values(self, interest: Interest) -> dict[str, Value]:
-        """Draw all attributes of the topic, so that they meet the conditions that the carrier knows anyway.
-
-        The other conditions must stay secret, and the subscription takes its probe whatever its attributes
-        are.
-        """
-        values: dict[str, Value] = {
-            attribute.name: self._env.below(attribute.last + 1)
-            if isinstance(attribute, Number)
-            else self._env.randomness(_LABEL).hex()
-            for attribute in interest.topic.attributes
-        }
-        for known in self._keys.scheme.known(interest.predicate):
-            values[known.attribute.name] = (
-                known.value
-                if isinstance(known, Equals)
-                else known.low + self._env.below(known.high - known.low + 1)
-            )
-        return values
+    def _heard(self, subscription: Subscription, day: int, now: float) -> list[Heard]:
+        # Ends of its own for each report: by fixed ones a name that appears or is gone tells its moment.
+        oldest = now - REPORTED_WITHIN + self._env.uniform(0.0, SETTLED)
+        newest = now - SETTLED - self._env.uniform(0.0, SETTLED)
+        return self._env.sample(subscription.recent.heard(day, oldest, newest), MAX_HEARD)

@@ -17,14 +17,13 @@ from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content, open_body
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.predicates import parse_where, write_where
-from hushcast_protocol.content.reports import decode_report, missed
+from hushcast_protocol.content.reports import REPORTED_WITHIN, decode_report, missed
 from hushcast_protocol.content.topics import Interest, check_values, parse_topic, write_link
 from hushcast_runtime.carrier import Route, Tokens
 from hushcast_runtime.context import Context
 from hushcast_runtime.restoring import restore, sized
 from hushcast_runtime.store import Change, Store, record_reader
 
-SETTLED = 300.0  # seconds after which a message that others received should have come here, too
 WHOLE_AFTER = 30.0  # seconds from being ready until a message that others get is missed here
 
 _KIND = "interest"
@@ -104,7 +103,7 @@ class Subscription:
                 self._take_report(content)
             return
         # Wanted or not: reports to others must not reveal which messages are wanted.
-        self.recent.received(message.id, self._env.now(), content.values)
+        self.recent.received(message, self._env.now(), content.values)
         if not self.interest.predicate.matches(content.values):
             if self.inbox.pass_over(message.id, message.day):
                 self._counters.add("messages_excess")
@@ -121,10 +120,10 @@ class Subscription:
         except DecodeError:
             self._counters.add("messages_not_ours")
             return
-        since = self._env.now() - max(self.recent.whole_since + WHOLE_AFTER, self.inbox.forgot_at)
-        found = self.recent.new_gaps(
-            missed(report, self.interest.predicate, self.inbox.knows, SETTLED, since)
-        )
+        since = max(self.recent.whole_since + WHOLE_AFTER, self.inbox.forgot_at)
+        if self._env.now() - since < REPORTED_WITHIN:
+            return  # what it names may have come to others before
+        found = self.recent.new_gaps(missed(report, self.interest.predicate, self.inbox.knows))
         self._counters.add("gaps_found", len(found))
         for gap in found:
             self.inbox.note_gap(gap)

@@ -273,7 +273,7 @@ async def test_copies_that_come_while_their_topics_key_is_made_are_one_message(d
         async with trio.open_nursery() as relays:
             relays.start_soon(subscription.take, [message])
             relays.start_soon(subscription.take, [message])
-        reported = subscription.recent.heard(daemon.env.now(), 0.0)
+        reported = subscription.recent.heard(day, 0.0, daemon.env.now())
         assert [heard.id for heard in reported] == [message.id]
         daemon.stop()
 

@@ -25,6 +25,7 @@ from hushcast_protocol.content.messages import (
     SEAL,
     Message,
     message_id,
+    padded_size,
 )
 
 TOKENS = (b"t" * 16,)
@@ -207,3 +208,26 @@ def test_hostile_attributes_are_decode_errors(hostile):
     padded = next(size for size in PADDED_SIZES if size >= len(values))
     with pytest.raises(DecodeError):
         open_body(TOPIC_KEY, sealed(lengths + bytes(96) + values.ljust(padded, b"\x00"), bytes(NONCE)))
+
+
+@pytest.mark.parametrize("size", PADDED_SIZES)
+def test_a_probe_is_padded_to_any_size_that_holds_it(size):
+    probe = Content(b"r" * 700, {"kind": "fire"}, probe=True)
+    message = compose(TOPIC_KEY, DAY, TOKENS, probe, stream(), size=size)
+    assert padded_size(message) == size
+    assert open_body(TOPIC_KEY, message) == probe
+
+
+def test_nothing_is_padded_to_other_sizes():
+    probe, large = Content(b"r", probe=True), Content(b"r" * 2000, probe=True)
+    for content, size in ((probe, 1000), (probe, 2 * MAX_PAYLOAD), (large, 1024), (FIRE, 4096)):
+        with pytest.raises(ValueError, match="not padded"):
+            compose(TOPIC_KEY, DAY, TOKENS, content, stream(), size=size)
+    plain, nonce = inside(composed()), b"n" * NONCE
+    with pytest.raises(DecodeError):  # a message has one padding, though a probe has several
+        open_body(TOPIC_KEY, sealed(plain + bytes(3 * 1024), nonce))
+    as_probe = b"\x02" + plain[1:]
+    assert open_body(TOPIC_KEY, sealed(as_probe + bytes(3 * 1024), nonce)).probe
+    for bad in (as_probe + bytes(100), as_probe[:-1] + b"x" + bytes(3 * 1024)):
+        with pytest.raises(DecodeError):
+            open_body(TOPIC_KEY, sealed(bad, nonce))

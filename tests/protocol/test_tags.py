@@ -114,3 +114,13 @@ def test_a_subscriber_cannot_tell_tags_and_takes_what_comes():
 def test_a_topics_tags_have_tokens_of_its_own():
     keys = [topic_key(PRIVATE, bytes(32), day) for day in (1, 2)]
     assert len({tag_token(key, tag) for key in keys for tag in (ONE, OTHER)}) == 4
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 24, MAX_TAGS])
+def test_the_number_of_tokens_does_not_tell_that_of_tags(count):
+    """A probe has one tag; a publication may have many."""
+    plain = make_topic("t", [])
+    assert len(published_tokens(TOPIC_KEY, plain, {}, stream(), tags_of(count))) == 48
+    full = make_topic("t", ["a:0..65535", "b:0..65535", "c:0..65535"])
+    values = {"a": 1, "b": 2, "c": 3}
+    assert len(published_tokens(TOPIC_KEY, full, values, stream(), tags_of(min(count, 28)))) == MAX_TOKENS

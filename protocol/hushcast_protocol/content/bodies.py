@@ -2,11 +2,12 @@
 
 The encoding is canonical: one content has one plaintext, and one body under a nonce; padding is zero and
 minimal. So a reader who can open a signed body cannot make another body that carries the same signature.
+Probes, which nobody signs, are padded to any of the sizes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from nacl.bindings import (
@@ -65,18 +66,23 @@ def compose(
     content: Content,
     randomness: Randomness,
     author: Seed | None = None,
+    size: int | None = None,
 ) -> Message:
     """Seal content under the topic's key for `day`, padded, with an empty trail.
 
     Payload and attributes have 256 KiB at most together, else `Refusal`. With the seed of an author the
-    content is signed; without one, nothing in it tells who wrote it. Probes have no author: `ValueError`.
+    content is signed; without one, nothing in it tells who wrote it. Probes have no author, and may be padded
+    to a `size` of `PADDED_SIZES` that holds them; else `ValueError`.
     """
     if content.probe and author is not None:
         raise ValueError("a probe is not signed")
-    values = encode(dict(content.values)) if content.values else b""
+    values = packed_values(content.values)
     inner = values + content.payload
     if len(inner) > MAX_PAYLOAD or len(values) > MAX_VALUES:
         raise Refusal(f"payload and attributes have {len(inner)} bytes: at most {MAX_PAYLOAD} are possible")
+    size = size or _padded(len(inner))
+    if size not in _sizes(content.probe, len(inner)):
+        raise ValueError(f"{len(inner)} bytes are not padded to {size}")
     nonce = randomness(NONCE)
     proof = _NOBODY
     if author is not None:
@@ -84,7 +90,7 @@ def compose(
         proof = author.public() + signature(author, Purpose.AUTHOR, signed)
     kind = _PROBE if content.probe else _MESSAGE
     lengths = bytes([kind]) + len(content.payload).to_bytes(4, "big") + len(values).to_bytes(2, "big")
-    plain = lengths + proof + inner.ljust(_padded(len(inner)), b"\x00")
+    plain = lengths + proof + inner.ljust(size, b"\x00")
     sealed = nonce + aead_seal(plain, _associated(day), nonce, _body_key(key))
     return Message(message_id(day, sealed), day, tokens, bytes(TRAIL_SIZE), sealed)
 
@@ -104,7 +110,8 @@ def open_body(key: TopicKey, message: Message) -> Content:
     if end > len(plain):
         raise DecodeError("a message's body states a wrong length")
     # Otherwise a reader could re-encode a signed body with another id, and it would be shown again.
-    if len(plain) != HEADER + _padded(end - HEADER) or plain[end:] != bytes(len(plain) - end):
+    sizes = _sizes(plain[0] == _PROBE, end - HEADER)
+    if len(plain) - HEADER not in sizes or plain[end:] != bytes(len(plain) - end):
         raise DecodeError("a message's body is not padded as it must be")
     proof, values = plain[_LENGTHS:HEADER], plain[HEADER : HEADER + values_size]
     payload = plain[HEADER + values_size : end]
@@ -117,6 +124,11 @@ def open_body(key: TopicKey, message: Message) -> Content:
     return Content(payload, _decode_values(values) if values else {}, author, plain[0] == _PROBE)
 
 
+def packed_values(values: Values) -> bytes:
+    """Return a message's attributes as they are sealed."""
+    return encode(dict(values)) if values else b""
+
+
 def _signed(key: TopicKey, day: int, nonce: bytes, values: bytes, payload: bytes) -> bytes:
     # Bound to topic, day and this seal: a signature cannot be moved to another message. All other sealed
     # fields (kind, lengths, padding) follow from the signed ones: the same signature means the same id.
@@ -126,6 +138,12 @@ def _signed(key: TopicKey, day: int, nonce: bytes, values: bytes, payload: bytes
 def _padded(size: int) -> int:
     """Return the bytes that attributes and payload take when padded; they have 256 KiB at most."""
     return next(padded for padded in PADDED_SIZES if padded >= size)
+
+
+def _sizes(is_probe: bool, size: int) -> Sequence[int]:
+    """Return the sizes that attributes and payload of so many bytes may be padded to."""
+    holding = [padded for padded in PADDED_SIZES if padded >= size]
+    return holding if is_probe else holding[:1]
 
 
 def _body_key(key: TopicKey) -> bytes:

@@ -45,6 +45,11 @@ class Message(Wire, frozen=True, tag="message"):
     body: Annotated[bytes, msgspec.Meta(max_length=MAX_BODY)]
 
 
+def padded_size(message: Message) -> int:
+    """Return the bytes of a message's attributes and payload together with their padding."""
+    return len(message.body) - HEADER - SEAL
+
+
 def message_id(day: int, body: bytes) -> bytes:
     """Return the id (32 bytes) of a sealed body on a day."""
     return digest(Domain.MESSAGE, day.to_bytes(8, "big"), body)

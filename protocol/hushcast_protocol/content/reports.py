@@ -1,7 +1,8 @@
 """Reports: a probe's payload, which lists messages that its sender received, so that others find their gaps.
 
 A report is sealed like every body: nobody outside the topic can read it. It does not reveal who wrote any of
-the messages.
+the messages, nor when they came: moments of arrival are a subscriber's own, and would tie its reports to each
+other.
 """
 
 from __future__ import annotations
@@ -11,25 +12,26 @@ from typing import Annotated
 
 import msgspec
 
-from hushcast_protocol.base.wire import Bytes32, Counter, Wire, decoder, encode
+from hushcast_protocol.base.wire import Bytes32, Wire, decoder, encode
 from hushcast_protocol.content.attributes import Value
 from hushcast_protocol.content.messages import PADDED_SIZES
 from hushcast_protocol.content.predicates import Predicate
 
 MAX_HEARD = 20  # messages in a report
-MAX_REPORT = PADDED_SIZES[0] - 256  # bytes: with its attributes a probe is as small as the smallest message
+MAX_REPORT = PADDED_SIZES[0] - 256  # bytes: with few attributes a probe is as small as the smallest message
+SETTLED = 300.0  # seconds after which a message that others received should have come here, too
+REPORTED_WITHIN = 1800.0  # seconds in which reports name a message: about ten of each subscriber do
 
 
 class Heard(Wire, frozen=True, tag="heard"):
-    """A message that the sender received `age` seconds ago, with its attributes."""
+    """A message that the sender received, with its attributes."""
 
     id: Bytes32
-    age: Counter
     values: dict[str, Value]
 
 
-class Report(Wire, frozen=True, tag="report/1"):
-    """Some of what the sender received lately."""
+class Report(Wire, frozen=True, tag="report/2"):
+    """Some of what the sender received at least `SETTLED` seconds ago, at most `REPORTED_WITHIN`."""
 
     heard: Annotated[tuple[Heard, ...], msgspec.Meta(max_length=MAX_HEARD)]
 
@@ -37,24 +39,20 @@ class Report(Wire, frozen=True, tag="report/1"):
 decode_report: Callable[[bytes], Report] = decoder(Report, "report", MAX_REPORT)
 
 
-def write_report(heard: Iterable[Heard]) -> bytes:
-    """Return a report of the first of some messages that fit, at most `MAX_REPORT` bytes."""
+def write_report(heard: Iterable[Heard], room: int = MAX_REPORT) -> bytes:
+    """Return a report of the first of some messages that fit into `room` bytes, and into `MAX_REPORT`.
+
+    An empty report takes 11 bytes, and always fits beside attributes.
+    """
     named = list(heard)[:MAX_HEARD]
-    while len(packed := encode(Report(tuple(named)))) > MAX_REPORT:
+    while len(packed := encode(Report(tuple(named)))) > min(room, MAX_REPORT) and named:
         named.pop()
     return packed
 
 
-def missed(
-    report: Report, wanted: Predicate, knows: Callable[[bytes], bool], settled: float, since: float
-) -> list[bytes]:
+def missed(report: Report, wanted: Predicate, knows: Callable[[bytes], bool]) -> list[bytes]:
     """Return the ids of reported messages that should have come here, too, and did not.
 
-    Only wanted messages count that others received at least `settled` seconds ago, and at most `since`
-    seconds ago: since then this subscription has been complete.
+    For a subscription that has been complete for `REPORTED_WITHIN` seconds; only wanted messages count.
     """
-    return [
-        heard.id
-        for heard in report.heard
-        if settled <= heard.age <= since and wanted.matches(heard.values) and not knows(heard.id)
-    ]
+    return [heard.id for heard in report.heard if wanted.matches(heard.values) and not knows(heard.id)]

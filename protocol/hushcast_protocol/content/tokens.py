@@ -13,7 +13,7 @@ from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.attributes import Label, Number, Values
 from hushcast_protocol.content.covers import Interval, around, cover_to_end, widened
 from hushcast_protocol.content.messages import MAX_TOKENS
-from hushcast_protocol.content.predicates import Between, Condition, Equals, Predicate
+from hushcast_protocol.content.predicates import MAX_TAGS, Between, Condition, Equals, Predicate
 from hushcast_protocol.content.topics import Topic
 
 # Guessing an open topic costs this much a try, a day and a network; a daemon pays it once a topic and day.
@@ -80,9 +80,12 @@ def published_tokens(
     """Return a message's tokens: the trunk, then what any subscription to it may have asked for.
 
     For a label its value, for a number the intervals around it, and each tag; padded with random ones to one
-    of `TOKEN_COUNTS` and in an order that tells nothing. Raises `UsageError` for more than `MAX_TOKENS`.
+    of `TOKEN_COUNTS` and in an order that tells nothing. With tags there are as many as if it had `MAX_TAGS`,
+    as far as there is room: a probe has one tag, a publication as many as it has. Raises `UsageError` for
+    more than `MAX_TOKENS`.
     """
     entries = [tag_token(key, tag) for tag in tags]
+    spare = max(0, MAX_TAGS - len(entries)) if entries else 0
     for attribute in topic.attributes:
         value = values.get(attribute.name)
         if isinstance(attribute, Number) and isinstance(value, int):
@@ -91,7 +94,8 @@ def published_tokens(
             entries.append(label_token(key, attribute, value))
     if len(entries) >= MAX_TOKENS:
         raise UsageError(f"attributes and tags take {len(entries) + 1} tokens, and {MAX_TOKENS} are possible")
-    count = next(count for count in TOKEN_COUNTS if count > len(entries))
+    least = min(len(entries) + spare, MAX_TOKENS - 1)
+    count = next(count for count in TOKEN_COUNTS if count > least)
     padding = [randomness(LABEL) for _ in range(count - 1 - len(entries))]
     return (token(key), *sorted(entries + padding))
 
