@@ -71,9 +71,10 @@ class JsonPrinter:
             marks = {"messages": len(event.messages), "late": event.is_late, "complete": event.is_complete}
             return b"".join([*lines, json_line({"event": "interval", **told, **marks})])
         if isinstance(event, Trouble):
-            return json_line(
-                {"event": "problem", "problem": event.problem, "first": event.first, "last": event.last}
-            )
+            told = {"problem": event.problem, "first": event.first, "last": event.last}
+            if event.since is not None:
+                told |= {"since": event.since, "until": event.until}
+            return json_line({"event": "problem", **told})
         if isinstance(event, NewWeights):
             return json_line({"event": "weights", "number": event.number, "version": event.version})
         if isinstance(event, Unanswered):
@@ -149,8 +150,14 @@ def _said(event: Event) -> str:
     )
 
 
+def _utc(moment: int) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def _problem(event: Trouble) -> str:
-    if event.first is None:
+    if event.since is not None and event.until is not None:
+        where = f", from {_utc(event.since)} to {_utc(event.until)}"
+    elif event.first is None:
         where = ""
     elif event.first == event.last:
         where = f", interval {event.first}"

@@ -20,7 +20,7 @@ MEANING = {
     Problem.CHANGED: "something in it is not as the owner signed it",
     Problem.INVENTED: "there is a message in it that the owner did not sign",
     Problem.PADDED: "there is more in it than was asked for",
-    Problem.SILENT: "the next interval is over, and nothing has come",
+    Problem.SILENT: "the time of another interval is over, and nothing has come",
 }
 
 

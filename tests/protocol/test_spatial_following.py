@@ -15,7 +15,8 @@ from spatial_world import OWNER, SECONDS, START, STRANGER, World
 
 from hushcast_protocol.base.signatures import Purpose, Signed, sign
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.spatial.batch import Batch, BatchBody
+from hushcast_protocol.spatial.answer import Feed
+from hushcast_protocol.spatial.batch import Batch, BatchBody, Interval, make_batch, read_batch
 from hushcast_protocol.spatial.following import (
     MAX_EARLY,
     MAX_PASSED,
@@ -81,6 +82,15 @@ class Life:
     def troubles(self) -> list[tuple[Problem, int | None, int | None]]:
         return [(one.problem, one.first, one.last) for one in self.told if isinstance(one, Trouble)]
 
+    @property
+    def silent(self) -> list[tuple[int, int]]:
+        """Of which times it was told that nothing came."""
+        return [
+            (one.since, one.until)
+            for one in self.told
+            if isinstance(one, Trouble) and one.since is not None and one.until is not None
+        ]
+
 
 def draw(seed: int, intervals: int = 6) -> Life:
     return Life(World.draw(Random(seed), most=8, intervals=intervals, subscriptions=2))
@@ -144,9 +154,8 @@ def test_what_is_left_out_is_told_within_an_interval_of_what_comes_after(seed: i
             for number in range(first or 0, (last or 0) + 1)}  # fmt: skip
     assert gaps == missing
     assert life.arrived == sorted({1, 2, 3, 4, 5, 6} - missing)
-    silent = {number for problem, first, last in life.troubles if problem is Problem.SILENT
-              for number in range(first or 0, (last or 0) + 1)}  # fmt: skip
-    assert silent == missing, "each was due long before the next one came"
+    silent = {moment for since, until in life.silent for moment in range(since, until, SECONDS)}
+    assert silent == {end(number - 1) for number in missing}, "each was due long before the next one came"
     assert {problem for problem, _, _ in life.troubles} <= {Problem.MISSING_INTERVAL, Problem.SILENT}
     before = len(life.told)
     late = sorted(missing, key=lambda _: random.random())
@@ -291,10 +300,30 @@ def test_silence_is_told_once_an_interval() -> None:
     assert life.troubles == [], "nobody said that there is a batch"
     life.hear(life.answer(1))
     life.until(end(5))
-    silent = [(Problem.SILENT, number, number) for number in (2, 3, 4)]
-    assert life.troubles[1:] == silent[1:]
+    silent = [(end(number - 1), end(number)) for number in (2, 3, 4)]
+    assert life.silent == silent
     life.until(end(5) + PATIENCE)
-    assert life.troubles[-1] == (Problem.SILENT, 5, 5)
+    assert life.silent[-1] == (end(4), end(5))
+
+
+@pytest.mark.parametrize("pause", [0, 1, 5, 100])
+def test_silence_is_told_as_soon_after_a_pause_of_the_owner_as_without_one(pause: int) -> None:
+    life = draw(3)
+    life.taken()
+    life.hear(life.answer(1))
+    # The owner makes no batch for that long, and its second one then: numbers do not go on meanwhile.
+    back = START + SECONDS * (1 + pause)
+    life.until(back + SECONDS)
+    first = life.world.feeds[0]
+    made = make_batch(OWNER, Interval(back, SECONDS, first.batch), first.table, 4, [])
+    _, batch, root = read_batch(encode(made))
+    life.hear(encode(Feed(batch, root, first.table).answers([life.world.subscriptions[0]])[0]))
+    before = len(life.silent)
+    assert life.arrived == [1, 2]
+    life.until(back + 2 * SECONDS + PATIENCE - 1)
+    assert len(life.silent) == before
+    life.until(back + 2 * SECONDS + PATIENCE)
+    assert life.silent[before:] == [(back + SECONDS, back + 2 * SECONDS)]
 
 
 def test_who_comes_back_hears_what_waits_before_it_calls_anybody_silent() -> None:

@@ -47,7 +47,7 @@ class Passed(Wire, frozen=True):
 class Followed(Wire, frozen=True, tag="located-followed/1"):
     """How far a feed was followed: the last interval that was passed, the newest batch up to it, and others.
 
-    `silent_to` is the last interval of which it was told that nothing came.
+    `silent_to` is the moment, in Unix seconds, up to which it was told that nothing came.
     """
 
     at: Counter
@@ -71,11 +71,17 @@ class Arrived:
 
 @dataclass(frozen=True)
 class Trouble:
-    """Something does not hold, or is missing: which intervals, from one number to another if it is known."""
+    """Something does not hold, or is missing: which intervals, from one number to another if it is known.
+
+    Of silence it is known from when until when nothing came, in Unix seconds: an owner that pauses numbers no
+    intervals meanwhile.
+    """
 
     problem: Problem
     first: int | None = None
     last: int | None = None
+    since: int | None = None
+    until: int | None = None
 
 
 @dataclass(frozen=True)
@@ -144,7 +150,9 @@ class Following:
         self._late: deque[_Early] = deque()
         self._pending: deque[Event] = deque()
         self._told = _Told()
-        self._newest: tuple[int, float] | None = None  # the provider says that it has this batch; heard when
+        self._newest: tuple[Batch, float] | None = (
+            None  # the provider says that it has this batch; heard when
+        )
         self._is_based = followed is not None and followed.last is not None
         self._last = check_batch(followed.last, owner) if followed is not None and followed.last else None
         self._at = followed.at if followed is not None else 0
@@ -211,8 +219,8 @@ class Following:
         if self._last is None:
             self._begin(batch, taken.number > self._first)
         elif number > self._at:
-            if self._newest is None or number > self._newest[0]:
-                self._newest = number, now
+            if self._newest is None or number > self._newest[0].body.number:
+                self._newest = batch, now
         elif (known := self._passed.get(number)) and known.digest not in (None, batch.digest):
             self._trouble(Problem.FORKED, number)
         self._is_based = True
@@ -227,7 +235,7 @@ class Following:
             self._last, self._table = batch, batch.body.table
             self._passed[number] = Passed(number, batch.digest, was_asked_before)
         else:
-            self._newest = number, min(one.since for one in self._early.values())
+            self._newest = batch, min(one.since for one in self._early.values())
         self._at = begin
 
     def _await_before(self, number: int) -> None:
@@ -342,40 +350,37 @@ class Following:
         """Return the last of the intervals that are missing now."""
         if self._early:
             return min(self._early) - 1
-        return self._newest[0] if self._newest is not None else self._at
+        return self._newest[0].body.number if self._newest is not None else self._at
 
     def _gap_ends(self) -> float | None:
         """Return until when the next interval is waited for, `None` if nothing says that there is one."""
         heard = [one.since for one in self._early.values()]
-        if self._newest is not None and self._newest[0] > self._at:
+        if self._newest is not None and self._newest[0].body.number > self._at:
             heard.append(self._newest[1])
         if not heard or (self._is_based and self._at + 1 in self._early):
             return None
         return min(heard) + (0 if len(self._early) > MAX_EARLY else self._patience)
 
     def _silence_ends(self) -> float | None:
-        if (due := self._due()) is None:
-            return None
-        return max(due[1], self._began + self._patience)
-
-    def _due(self) -> tuple[int, float] | None:
-        """Return the next interval of which nothing at all is known, and until when it is waited for."""
+        """Return until when something is waited for, `None` if nobody knows when anything is due."""
         if self._last is None:
             return None
-        known = [self._at, self._silent_to, *self._early, self._newest[0] if self._newest else 0]
-        number = max(known) + 1
-        ends = self._last.end + (number - self._last.body.number) * self._last.body.seconds
-        return number, ends + self._patience
+        due = self._known_to(self._last) + self._last.body.seconds
+        return max(due, self._began) + self._patience
+
+    def _known_to(self, last: Batch) -> int:
+        """Return the end of the newest interval of which anything is known, or that silence was told of."""
+        # Moments, not numbers: while the owner pauses time goes on, and numbers do not.
+        newest = () if self._newest is None else (self._newest[0].end,)
+        return max(last.end, self._silent_to, *(one.batch.end for one in self._early.values()), *newest)
 
     def _silence(self, now: float) -> Event | None:
         ends = self._silence_ends()
-        due = self._due()
-        if ends is None or due is None or self._last is None or now < ends:
+        if ends is None or self._last is None or now < ends:
             return None
-        number, moment = due
-        last = number + max(int((now - moment) // self._last.body.seconds), 0)
-        self._silent_to = last
-        return Trouble(Problem.SILENT, number, last)
+        since, seconds = self._known_to(self._last), self._last.body.seconds
+        self._silent_to = since + int((now - self._patience - since) // seconds) * seconds
+        return Trouble(Problem.SILENT, since=since, until=self._silent_to)
 
     @property
     def _patience(self) -> float:
