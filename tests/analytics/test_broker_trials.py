@@ -8,6 +8,7 @@ import pytest
 from hushcast_analytics.brokers.baseline_trials import played_baselines
 from hushcast_analytics.brokers.baselines import hashed, read_hashes, read_sealed, sealed
 from hushcast_analytics.brokers.guessing import Dictionary, named, readings
+from hushcast_analytics.brokers.held import taken_off
 from hushcast_analytics.brokers.neighbourhood import CLIENT, DAY, Neighbourhood, Node
 from hushcast_analytics.brokers.opening import broker_and_child, by_either, compared, consecutive
 from hushcast_analytics.brokers.trials import Cell, played
@@ -89,6 +90,27 @@ def test_a_broker_and_any_child_have_the_others_whatever_m_is(profile, layers):
     assert not opened(place, {child, *place.way[1:layers]})
     made_up = Node(0, place.fan_out)
     assert opened(place, {broker, made_up}, broker_and_child)
+
+
+@pytest.mark.parametrize("profile", ["paper", "hardened"])
+@pytest.mark.parametrize("layers", [2, 3, 4])
+def test_without_aggregation_the_mth_ancestor_and_a_client_read_what_they_guess(profile, layers):
+    place = neighbourhood(privacy_of(layers, profile, aggregates=False))
+    for broker in place.way[:layers]:
+        held = place.beside_chosen(broker, [b"another word of theirs", WORD])
+        (table,) = held.tables
+        wanted, other, same = (taken_off(held, table, item) for item in table.items)
+        assert wanted != other
+        # Nearer to the client each has a layer of its own on it still.
+        assert (wanted == same) is (broker == place.way[layers - 1])
+
+
+@pytest.mark.slow
+def test_as_many_words_are_chosen_rightly_as_ancestors_collude():
+    rows = played(Cell(privacy_of(3, "hardened", aggregates=False), 8, 0.2), 150, 1)
+    chosen = {row["attack"]: row for row in rows}["chosen-word"]
+    assert chosen["accuracy_low"] <= 0.2 <= chosen["accuracy_high"]
+    assert not chosen["unguessable"]
 
 
 def test_those_above_cannot_tell_a_child_that_a_broker_made_up():

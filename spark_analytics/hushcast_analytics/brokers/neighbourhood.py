@@ -75,6 +75,18 @@ class Neighbourhood:
         keys = {one: self._key(one) for one in layers if one.owner in ours or one.target in ours}
         return Held(self.privacy.action, keys, tuple(tables))
 
+    def beside_chosen(self, broker: Node, words: Iterable[bytes]) -> Held:
+        """Return what one of the nearest brokers holds, given what a made-up client asks for, too.
+
+        That is a client of the same edge broker, and nobody else colludes. What the client asks for comes
+        first in the table, then these words in their order.
+        """
+        made_up = Node(0, self.fan_out)
+        items = [*self._come[broker.height - 1], *self._coming(made_up, words)[broker.height - 1]]
+        ours = self._ring(broker).public
+        keys = {one: self._key(one) for item in items for one in item.layers if one.target == ours}
+        return Held(self.privacy.action, keys, (Table(ours, tuple(items)),))
+
     def _table(self, broker: Node, asking_too: set[Node]) -> Table:
         # On the way, a broker below is a child, too, and may ask for something itself.
         children = sorted(node for node in asking_too if node.height == broker.height - 1 and node != CLIENT)
@@ -87,8 +99,13 @@ class Neighbourhood:
     @cached_property
     def _come(self) -> list[list[Layered]]:
         """What the client asks for, as it comes to each of the m nearest brokers."""
-        found = [self._own(CLIENT)]
-        for below, broker in zip((CLIENT, *self.way), self.way[: self.privacy.layers - 1], strict=False):
+        return self._coming(CLIENT, self._words_of(CLIENT))
+
+    def _coming(self, client: Node, words: Iterable[bytes]) -> list[list[Layered]]:
+        """Return what a client of the same edge broker asks for, as it comes to each of the m nearest."""
+        holder = Holder(self._ring(client), self._above(CLIENT), self.privacy.layers, DAY)
+        found = [[holder.item(word) for word in words]]
+        for below, broker in zip((client, *self.way), self.way[: self.privacy.layers - 1], strict=False):
             rows = Rows(self._ring(broker), self._above(broker), self.privacy.layers)
             for item in found[-1]:
                 rows.put(self._ring(below).public, rows.read(item))

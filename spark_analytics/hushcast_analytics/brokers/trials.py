@@ -34,6 +34,7 @@ ATTACKS = {
     "anywhere": "one of these two at any of the m nearest brokers, who know the client by its key of the day",
     "broker-and-sybil": "a broker alone has the key of every child, by one that it makes up",
     "brokers": "any of the m nearest brokers, with no client, but for a child that each makes up",
+    "chosen-word": "the m-th ancestor sees which word a client that it makes up has asked for, too",
     "pairs": "a broker alone names two words of one child by a dictionary",
     "table": "a broker alone names the words of its children by factors and a dictionary",
 }
@@ -88,7 +89,11 @@ def _tried(cell: Cell, trials: int, random: Random) -> Iterator[tuple[list[str],
                 return own if node == CLIENT else [known[chosen[1 + node.beside]]]
 
             place = Neighbourhood(cell.privacy, cell.fan_out, words_of, random.getrandbits(64))
-        yield chosen[:2], _names(place, _colluders(place, cell.share, random), dictionary)
+        colluders = _colluders(place, cell.share, random)
+        names = _names(place, colluders, dictionary)
+        if (last := place.way[cell.privacy.layers - 1]) in colluders:
+            names["chosen-word"] = _chosen(place, last, {name: known[name] for name in chosen})
+        yield chosen[:2], names
 
 
 def _colluders(place: Neighbourhood, share: float, random: Random) -> set[Node]:
@@ -113,6 +118,18 @@ def _names(place: Neighbourhood, colluders: set[Node], dictionary: Dictionary) -
     sybil = Node(0, place.fan_out)
     found["broker-and-sybil"] = _opened(place.held({place.way[0], sybil}, 1), broker_and_child, dictionary)
     return found | _under_one_pad(place, dictionary)
+
+
+def _chosen(place: Neighbourhood, broker: Node, asked: dict[str, bytes]) -> Names:
+    """Name the client's words that a made-up client asks for: under one path what is equal is one word.
+
+    It may ask for all that the dictionary has; those that the client wants decide.
+    """
+    held = place.beside_chosen(broker, asked.values())
+    (table,) = held.tables
+    first, second, third, *others = (taken_off(held, table, item) for item in table.items)
+    names = dict(zip(others, asked, strict=True))
+    return names.get(first), names.get(second), names.get(third)
 
 
 def _brokers(place: Neighbourhood, colluders: set[Node]) -> Held:
