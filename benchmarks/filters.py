@@ -1,4 +1,4 @@
-"""Figure: filters that come and go in a poset, and match, against comparing with all, and beside a forest."""
+"""Figure: filters that come and go in a poset, and match, against comparing with all."""
 
 from __future__ import annotations
 
@@ -6,24 +6,21 @@ import random
 import sys
 import time
 from collections.abc import Iterator
-from typing import TypeVar
+from itertools import islice
 
 from benchmarks.figures import Effort, Figure, alternate, at_most, times_faster
 from benchmarks.processes import printed_by, resident
 from hushcast_cli.filter_lines import ATTRIBUTES, Place, anywhere, ends, in_towns, kind
 from hushcast_protocol.brokers.filters import Filter, Side, Sides, covers
-from hushcast_protocol.brokers.forest import Forest
 from hushcast_protocol.brokers.levels import Levels
 from hushcast_protocol.content.topics import make_topic
 
 FILTERS = 100_000
-FEWER = 10  # times fewer: what growth is told against, and where the forest stands beside
+FEWER = 10  # times fewer: what growth is told against
 PLACES = {"uniform": anywhere, "clustered": in_towns}
 _TOPIC = make_topic("events", ATTRIBUTES)
 _MORE = 200  # filters that come and go on top, a turn
 _WITH_ALL = 3  # of them that are compared with all
-
-HomeT = TypeVar("HomeT", Levels, Forest)
 
 
 def figures(effort: Effort) -> Iterator[Figure]:
@@ -36,17 +33,14 @@ def _beside_all(effort: Effort, workload: str) -> Iterator[Figure]:
     count = effort.amount(FILTERS)
     few = count // FEWER
     drawn = draw(PLACES[workload], count + _MORE)
-    levels = _built(Levels(), drawn[:count])
+    levels = _built(drawn[:count])
     cost = _costs(effort, levels, drawn, _points(PLACES[workload]))
-    name, every, forest = f"of one topic, {workload}", f"comparing with {count:,}", f"a forest of {few:,}"
+    name, every = f"of one topic, {workload}", f"comparing with {count:,}"
     target = 50 if effort.share == 1 else None  # it grows with their number
     for figure, ours, peer, theirs, times in (
         (f"filter into a poset {name}", "in", every, "all", target),
         (f"filter out of it {name}", "out", every, "all", target),
         (f"filters that match a message {name}", "match", every, "match all", None),
-        (f"into a poset of as many {name}", "fewer in", forest, "forest in", None),
-        (f"out of a poset of as many {name}", "fewer out", forest, "forest out", None),
-        (f"matching in a poset of as many {name}", "fewer match", forest, "forest match", None),
     ):
         yield times_faster(f"{figure}, µs: times faster", cost[ours], peer, cost[theirs], times)
     less = f"the same among {few:,}"
@@ -55,9 +49,9 @@ def _beside_all(effort: Effort, workload: str) -> Iterator[Figure]:
     taken = printed_by("benchmarks.filters", workload, str(count))
     order = levels.poset.order(_TOPIC)
     assert order is not None
-    edges = sum(map(len, order.below)) / count
+    direct = sum(1 for one in islice(order.slots, _MORE) for _ in order.directly_below(one)) / _MORE
     yield at_most(
-        f"memory of a filter {name}, bytes: at most times", taken, "its immediate edges", edges, None
+        f"memory of a filter {name}, bytes: at most times", taken, "directly below it", direct, None
     )
 
 
@@ -65,7 +59,7 @@ def _costs(effort: Effort, levels: Levels, drawn: list[Filter], points: list[Sid
     """Measure in turn, in µs; all but the last of the filters drawn are in the poset."""
     held, more = drawn[:-_MORE], drawn[-_MORE:]
     few = held[: len(held) // FEWER]
-    fewer, forest = _built(Levels(), few), _built(Forest(), few)
+    fewer = _built(few)
     return alternate(
         effort.runs,
         {
@@ -74,12 +68,9 @@ def _costs(effort: Effort, levels: Levels, drawn: list[Filter], points: list[Sid
             "all": lambda: _with_all(held, more[:_WITH_ALL]),
             "fewer in": lambda: _insert(fewer, more),
             "fewer out": lambda: _remove(fewer, more),
-            "forest in": lambda: _insert(forest, more),
-            "forest out": lambda: _remove(forest, more),
             "match": lambda: _match(levels, points),
             "match all": lambda: _match_all(held, points[:_WITH_ALL]),
             "fewer match": lambda: _match(fewer, points),
-            "forest match": lambda: _match(forest, points),
         },
     )
 
@@ -109,20 +100,21 @@ def _side(chance: random.Random, place: Place, name: str) -> Side:
     return kind(chance) if name == "kind" else ends(chance, place)
 
 
-def _built(home: HomeT, filters: list[Filter]) -> HomeT:
+def _built(filters: list[Filter]) -> Levels:
+    home = Levels()
     for at, one in enumerate(filters):
         home.insert(one, at)
     return home
 
 
-def _insert(home: Levels | Forest, more: list[Filter]) -> float:
+def _insert(home: Levels, more: list[Filter]) -> float:
     began = time.perf_counter()
     for one in more:
         home.insert(one, 0)
     return (time.perf_counter() - began) / len(more) * 1e6
 
 
-def _remove(home: Levels | Forest, more: list[Filter]) -> float:
+def _remove(home: Levels, more: list[Filter]) -> float:
     began = time.perf_counter()
     for one in more:
         home.remove(one, 0)
@@ -138,7 +130,7 @@ def _with_all(held: list[Filter], more: list[Filter]) -> float:
     return (time.perf_counter() - began) / len(more) * 1e6
 
 
-def _match(home: Levels | Forest, points: list[Sides]) -> float:
+def _match(home: Levels, points: list[Sides]) -> float:
     began = time.perf_counter()
     for point in points:
         home.interested(_TOPIC, point)
@@ -157,7 +149,7 @@ def _memory(workload: str, count: int) -> float:
     """Return the bytes that a filter takes in a poset, itself not counted."""
     drawn = draw(PLACES[workload], count)
     before = resident()
-    levels = _built(Levels(), drawn)
+    levels = _built(drawn)
     return (resident() - before) / len(levels)
 
 

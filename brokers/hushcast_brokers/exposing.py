@@ -15,17 +15,16 @@ from hushcast_protocol.base import observed
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.beyond import Beyond, Wish
-from hushcast_protocol.brokers.exposure import Changes, Exposure
+from hushcast_protocol.brokers.exposure import Exposure
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import Level, Terms
 from hushcast_protocol.brokers.items import ItemChanges, of_roots
 from hushcast_protocol.brokers.roots import RootChanges
+from hushcast_protocol.brokers.subscribed import Changes
 from hushcast_protocol.brokers.tomography.stating import Client, Nobody
 from hushcast_protocol.brokers.words import from_outside
 from hushcast_protocol.content.topics import Topic
 from hushcast_runtime.context import Context
-
-AT_ONCE = 4  # subscriptions looked at in one turn: a search for a wider filter may take 0.1 s
 
 _MILLION = 1_000_000
 
@@ -125,7 +124,7 @@ class Exposing:
     async def advance(self) -> None:
         """Look at all that waits to be shown now."""
         while self._exposure.is_waiting:
-            self._apply(self._exposure.advance(AT_ONCE))
+            self._apply(self._exposure.advance())
             await trio.lowlevel.checkpoint()
 
     def _note(self, client: PublicKey, name: bytes, terms: Terms) -> None:

@@ -23,7 +23,7 @@ class BrokersTerms(AnyNetworkTerms, frozen=True, kw_only=True):
     `community`: the same, of the communities that they are in, and of others that there is something.
     `full`: neither conditions nor words."""
     layers: Annotated[int, msgspec.Meta(ge=MIN_LAYERS, le=MAX_LAYERS)] = DEFAULT_LAYERS
-    """Under `full`: brokers in a row, from an edge broker up, that read words only together, guesses aside."""
+    """Under `full`: brokers in a row, from an edge broker up, that read words together, but for guesses."""
     profile: Literal["hardened", "paper"] = "hardened"
     """Under `full`: `hardened`, or in a testnet `paper`, the scheme as published."""
     aggregation: bool = False

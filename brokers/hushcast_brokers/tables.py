@@ -11,7 +11,7 @@ from hushcast_protocol.base import observed
 from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.wire import PublicKey, Wire, decoder, encode
 from hushcast_protocol.brokers.advertised import Held
-from hushcast_protocol.brokers.frames import MAX_BROKER_FRAME, MAX_IN_ONE, Advertise, FromBelow, Standing
+from hushcast_protocol.brokers.frames import MAX_BROKER_FRAME, Advertise, FromBelow, Standing
 from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
 from hushcast_protocol.brokers.items import Item
 from hushcast_protocol.content.messages import Message
@@ -21,6 +21,7 @@ from hushcast_runtime.store import Change
 
 _KIND = "route"
 _KEY = 32
+_AT_ONCE = 16  # filters of a broker that is gone that are dropped in one turn: a millisecond each at most
 _decode: Callable[[bytes], Item] = decoder(Item, "filter", MAX_BROKER_FRAME)
 
 
@@ -97,7 +98,7 @@ class Tables:
         One that is back before the end finds part of its table here, and says all of it again.
         """
         self._heard.pop(child, None)
-        while is_gone() and (names := self._advertised.drop(child, MAX_IN_ONE)):
+        while is_gone() and (names := self._advertised.drop(child, _AT_ONCE)):
             self._store.write_soon(*(Change(_KIND, child + name, None) for name in names))
             self._matching.advertise()
-            await trio.lowlevel.checkpoint()  # each takes up to a millisecond
+            await trio.lowlevel.checkpoint()

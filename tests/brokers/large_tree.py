@@ -263,7 +263,7 @@ async def both(
     told = await play(brokers, clients, messages, workload)
     with (
         mock.patch.object(hushcast_protocol.brokers.routes, "Poset", Uncovered),
-        mock.patch.object(hushcast_protocol.brokers.exposure, "Forest", Uncovered),
+        mock.patch.object(hushcast_protocol.brokers.exposure, "Poset", Uncovered),
     ):
         return told, await play(brokers, clients, messages, workload, covers=False)
 

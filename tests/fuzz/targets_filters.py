@@ -13,7 +13,6 @@ from mutating import mutate_text
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.brokers.conditions import Condition
 from hushcast_protocol.brokers.filters import Filter, Side, covers, merge
-from hushcast_protocol.brokers.forest import Forest
 from hushcast_protocol.brokers.generalise import generalise
 from hushcast_protocol.brokers.levels import Levels
 from hushcast_protocol.brokers.subscriptions import read_subscription
@@ -41,23 +40,22 @@ def _filter(script: Script, topic: Topic) -> Filter:
 
 def _poset(data: bytes) -> None:
     script = Script(data, MOST)
-    levels, forest, brute = Levels(), Forest(), Brute()
+    levels, brute = Levels(), Brute()
     topics = _PLACES if script.number() % 4 == 0 else (script.choose(_PLACES),)
     while script:
         move = script.number()
         held = [(one, source) for one, sources in brute.held.items() for source in sorted(sources)]
         if held and move % 3 == 0:
             one, source = script.choose(held[-256:])
-            went = {home.remove(one, source) for home in (levels, forest, brute)}
+            went = {home.remove(one, source) for home in (levels, brute)}
             assert len(went) == 1
         else:
             one, source = _filter(script, script.choose(topics)), move % 5
-            came = {home.insert(one, source) for home in (levels, forest, brute)}
+            came = {home.insert(one, source) for home in (levels, brute)}
             assert len(came) == 1
         if move % 16 == 0:
             compare(levels, brute)
     compare(levels, brute)
-    assert forest.roots() == brute.roots()
     for one in list(brute.held)[:1]:
         _show(levels, one, list(Condition)[len(data) % len(Condition)], len(data) % 4 + 1)
         assert covers(merge(one, one).filter, one)

@@ -20,15 +20,15 @@ from filter_examples import TOPICS, Brute, drawn
 
 from hushcast_protocol.brokers.beyond import Group
 from hushcast_protocol.brokers.conditions import Condition, Otherwise
-from hushcast_protocol.brokers.exposure import OPEN, Changes, Exposure, Name
+from hushcast_protocol.brokers.exposure import OPEN, Exposure
 from hushcast_protocol.brokers.filters import Filter, covers
 from hushcast_protocol.brokers.frames import Terms
+from hushcast_protocol.brokers.subscribed import Changes, Name
 from hushcast_protocol.brokers.table import Source
 
 WAYS: tuple[Otherwise, ...] = ("refuse", "wait", "generalise", "bogus")
 MOST = 24  # subscriptions at once
 SUBSCRIBERS = 8
-LOOKED_AT = 4  # that wait, after each event
 
 
 class Oracle:
@@ -172,7 +172,7 @@ def play(
         if oracle is not None:
             outside.hear(oracle.turn(exposure, [one for one, _ in outside.there.values()]))
             outside.check(exposure)
-        outside.hear(exposure.advance(LOOKED_AT))
+        outside.hear(exposure.advance())
         outside.check(exposure)
         assert len(exposure) == len(outside.there)
     return outside.counts

@@ -62,7 +62,7 @@ class EdgeBroker:
         if topics:
             self.exposure.review({WHOLE.topic})
         while self.exposure.is_waiting:
-            self.exposure.advance(4)
+            self.exposure.advance()
 
     def held(self) -> dict[Filter, list[Client]]:
         shown = self.exposure.behind_shown()

@@ -7,13 +7,13 @@ from random import Random
 import pytest
 from broker_moves import play
 from core_examples import properties
-from filter_examples import TOPICS, Brute, drawn, filters
+from filter_examples import TOPICS, WIDE, Brute, drawn, filters
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hushcast_protocol.brokers.conditions import Condition
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.levels import Levels
+from hushcast_protocol.brokers.levels import MAX_NEIGHBOURS, Levels
 
 TOPIC = TOPICS[0]
 
@@ -101,6 +101,22 @@ def test_a_filter_that_is_not_there_is_judged_as_if_it_were(held, other, k):
 @pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.name)
 def test_all_functions_and_conditions_hold_at_every_step(topic):
     play(Random(f"levels {topic.name}"), 150, [topic])
+
+
+@pytest.mark.parametrize("condition", Condition)
+def test_with_more_neighbours_than_are_looked_at_a_level_is_never_too_high(condition):
+    """Those beyond count for nobody."""
+    random, exact, bounded = Random(f"bounded {condition}"), Levels(), Levels(is_bounded=True)
+    held = [Filter(WIDE, ((at, 30_000 + at), None, None, None)) for at in range(150)]
+    held += [Filter(WIDE, ((10_000 + at, 20_000 + at), None, None, None)) for at in range(150)]
+    for at, one in enumerate(held):
+        exact.insert(one, at)
+        bounded.insert(one, at)
+    for one in [*random.sample(held, 5), Filter(WIDE, ((5_000, 25_000), None, None, None))]:
+        level = exact.level(one, condition)
+        assert bounded.level(one, condition) <= level
+        if level <= MAX_NEIGHBOURS // 2:
+            assert bounded.level(one, condition) == level
 
 
 def test_filters_of_several_topics_do_not_mix():

@@ -10,7 +10,7 @@ from filter_examples import FUNCTIONS, TOPICS, WIDE, Brute, drawn, filters
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.brokers.bitmaps import Ends, Labels, bitmap, slots_in
+from hushcast_protocol.brokers.bitmaps import Ends, Labels, Tallies, bitmap, slots_in
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.poset import Poset
 
@@ -96,20 +96,43 @@ def test_a_bitmap_holds_its_slots(slots):
 
 @properties(30)
 @given(st.lists(st.integers(0, 1023) | st.integers(500, 510), max_size=600), st.integers(0, 1023), st.data())
-def test_ends_lie_below_a_place_above_it_or_near(places, asked, data):
+def test_ends_lie_up_to_a_place_or_from_it_on_or_may(places, asked, data):
     ends = Ends(10, places.__getitem__)
     for slot, place in enumerate(places):
         ends.add(slot, place)
     gone = data.draw(st.integers(0, len(places)))
     for slot in range(gone):
         ends.discard(slot, places[slot])
-    below, near, above = (set(slots_in(bits)) for bits in ends.around(asked))
-    left = set(range(gone, len(places)))
-    assert below | near | above == left
-    assert len(below) + len(near) + len(above) == len(left)
-    assert all(places[slot] < asked for slot in below)
-    assert all(places[slot] > asked for slot in above)
-    assert {slot for slot in left if places[slot] == asked} <= near
+    left = range(gone, len(places))
+    for found, is_there in ((ends.up_to, int.__le__), (ends.from_, int.__ge__)):
+        sure, perhaps = (set(slots_in(bits)) for bits in found(asked))
+        there = {slot for slot in left if is_there(places[slot], asked)}
+        assert sure <= there <= sure | perhaps <= set(left)
+
+
+def test_ends_at_one_place_need_not_be_looked_at():
+    ends = Ends(10, lambda slot: 500)
+    for slot in range(300):
+        ends.add(slot, 500)
+    assert ends.up_to(500) == ends.from_(500) == (bitmap(range(300)), 0)
+
+
+@properties(30)
+@given(st.lists(st.tuples(st.sets(st.integers(0, 80)), st.integers(0, 80), st.integers(0, 300)), max_size=30))
+def test_tallies_count_for_each_slot(moves):
+    tallies, numbers = Tallies(), dict.fromkeys(range(81), 0)
+    for slots, cleared, number in moves:
+        tallies.add(bitmap(slots))
+        tallies.clear(cleared)
+        tallies.put(cleared, number)
+        numbers |= {slot: numbers[slot] + 1 for slot in slots} | {cleared: number}
+        less = {slot for slot in slots if numbers[slot]}
+        tallies.subtract(bitmap(less))
+        numbers |= {slot: numbers[slot] - 1 for slot in less}
+        assert tallies.zero(bitmap(numbers)) == bitmap(slot for slot in numbers if not numbers[slot])
+        if slots:
+            least = min(numbers[slot] for slot in slots)
+            assert tallies.least(bitmap(slots)) == bitmap(slot for slot in slots if numbers[slot] == least)
 
 
 def test_labels_are_found_whether_rare_or_common():

@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushcast_protocol.brokers.filters import Filter, covers, point
-from hushcast_protocol.brokers.forest import Forest
 from hushcast_protocol.brokers.levels import Levels
 from hushcast_protocol.brokers.poset import Poset
 from hushcast_protocol.brokers.table import FilterTable
 
-every_table = pytest.mark.parametrize("kind", [Poset, Levels, Forest])
+every_table = pytest.mark.parametrize("kind", [Poset, Levels])
 moves = st.lists(st.tuples(filters(), st.integers(0, 3), st.integers(0, 5)), max_size=60)
 
 
@@ -63,7 +62,7 @@ def test_changes_of_the_roots_add_up_to_the_roots(kind, moves):
 @pytest.mark.parametrize("topic", [TOPICS[3], WIDE], ids=lambda topic: topic.name)
 def test_among_many_filters(topic):
     random = Random(f"tables {topic.name}")
-    tables: list[FilterTable] = [Poset(), Levels(), Forest()]
+    tables: list[FilterTable] = [Poset(), Levels()]
     brute, told = Brute(), set()
     held = list(dict.fromkeys(drawn(random, [topic]) for _ in range(600)))
     for gone in ([], held[:400]):

@@ -1,4 +1,4 @@
-"""Bitmaps: sets of slots as the bits of one integer, and the two indexes over what stands in each slot.
+"""Bitmaps: sets of slots as the bits of one integer, indexes over what stands in each slot, and counts.
 
 A hundred thousand slots are 12 KB, which processors join and cut in a microsecond: a condition is looked up
 as a few such operations, whatever it matches, and several conditions are cut with each other.
@@ -94,8 +94,18 @@ class Ends:
             level -= 1
             node = halves[place >> level & 1]
 
-    def around(self, place: int) -> tuple[int, int, int]:
-        """Return the slots with ends below a place, those that may be on either side of it, those above."""
+    def up_to(self, place: int) -> tuple[int, int]:
+        """Return the slots with ends at a place or below it, and those that may have them there."""
+        near, is_exact, below, _ = self._around(place)
+        return (below | near, 0) if is_exact else (below, near)
+
+    def from_(self, place: int) -> tuple[int, int]:
+        """Return the slots with ends at a place or above it, and those that may have them there."""
+        near, is_exact, _, above = self._around(place)
+        return (above | near, 0) if is_exact else (above, near)
+
+    def _around(self, place: int) -> tuple[int, bool, int, int]:
+        """Return the slots of a place's leaf, whether all of these have it, those below and those above."""
         node, level, below = self._root, self._bits, 0
         while (halves := node.halves) is not None:
             level -= 1
@@ -103,7 +113,8 @@ class Ends:
                 below |= halves[0].bits
             node = halves[place >> level & 1]
         near = node.bits
-        return below, near, self._root.bits ^ below ^ near
+        # However many share one place, none of them has to be looked at.
+        return near, not level, below, self._root.bits ^ below ^ near
 
     def _most(self) -> int:
         return max(_SMALLEST, self._root.count // _LEAVES)
@@ -154,3 +165,63 @@ class Labels:
     def of(self, label: str) -> int:
         """Return the slots that have a label."""
         return self._many[label] if label in self._many else bitmap(self._few.get(label, ()))
+
+
+class Tallies:
+    """A number for each slot, as one bitmap for each of its binary digits, lowest first.
+
+    Counting one more in any set of slots takes as many operations on integers as a number has digits.
+    """
+
+    def __init__(self) -> None:
+        self._digits: list[int] = []
+
+    def put(self, slot: int, number: int) -> None:
+        """Give a slot its number, which is 0 until then."""
+        while number >> len(self._digits):
+            self._digits.append(0)
+        for at in range(number.bit_length()):
+            if number >> at & 1:
+                self._digits[at] |= 1 << slot
+
+    def clear(self, slot: int) -> None:
+        """Give a slot the number 0."""
+        self._digits = [digit & ~(1 << slot) for digit in self._digits]
+        self._trim()
+
+    def add(self, slots: int) -> None:
+        """Count one more in some slots."""
+        at = 0
+        while slots:
+            if at == len(self._digits):
+                self._digits.append(0)
+            digit = self._digits[at]
+            self._digits[at] = digit ^ slots
+            slots &= digit
+            at += 1
+
+    def subtract(self, slots: int) -> None:
+        """Count one less in some slots, none of which has 0."""
+        at = 0
+        while slots:
+            digit = self._digits[at]
+            self._digits[at] = digit ^ slots
+            slots &= ~digit
+            at += 1
+        self._trim()
+
+    def least(self, slots: int) -> int:
+        """Return those of some slots that have the least number among them."""
+        for digit in reversed(self._digits):
+            slots = slots & ~digit or slots
+        return slots
+
+    def zero(self, slots: int) -> int:
+        """Return those of some slots that have 0."""
+        for digit in self._digits:
+            slots &= ~digit
+        return slots
+
+    def _trim(self) -> None:
+        while self._digits and not self._digits[-1]:
+            self._digits.pop()

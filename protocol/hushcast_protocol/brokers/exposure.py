@@ -2,8 +2,9 @@
 
 A filter is shown only while its level reaches k under the subscription's condition, and under the broker's
 own (Tarkoma and Prehofer §4); k = 1 asks for nothing. Whatever comes or goes, each filter that is shown is
-checked before anything is said outside, so none stays that has sunk below its k. What waits to be shown is
-looked at later (`advance`), a few at a time: a search for a wider filter may take long.
+looked at again, and withdrawn if it has sunk below its k: `AT_ONCE` in the same step, those beyond, which
+others made many, in the next ones (`advance`). What waits to be shown is looked at later, and searches for a
+wider filter are made in pieces: until one has found what is anonymous then, nothing is shown.
 
 A filter that sank is shown again only at k and a quarter more, so that somebody who comes and goes does not
 show it each time; that is remembered for as long as anybody has the filter. Where nothing is shown for a
@@ -15,87 +16,32 @@ they are (`beyond`). That is never so of `bogus` sources.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import Generator, Iterable, Iterator
+from itertools import chain
 
 from hushcast_protocol.brokers.beyond import Beyond, Demands, Group, Wish
-from hushcast_protocol.brokers.conditions import Condition, Crowd, Otherwise
+from hushcast_protocol.brokers.conditions import Condition, Crowd
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.forest import Forest
 from hushcast_protocol.brokers.frames import Terms
-from hushcast_protocol.brokers.generalise import generalise, may_show
+from hushcast_protocol.brokers.generalise import generalising, may_show
 from hushcast_protocol.brokers.levels import Levels
-from hushcast_protocol.brokers.roots import RootChanges
+from hushcast_protocol.brokers.poset import Poset
+from hushcast_protocol.brokers.subscribed import Asking, Changes, Name, Standing, Subscription
 from hushcast_protocol.brokers.table import Source
+from hushcast_protocol.brokers.turns import Turns
 from hushcast_protocol.content.topics import Topic
 
 MAX_BOGUS = 64  # bogus sources behind one subscription; each takes the place of one of its client's filters
 
+AT_ONCE = 250  # looks at the index (`Meter`) in one go: some 5 ms
+
 OPEN = Terms(1, Condition.SOURCE, "wait")
 """Terms that ask for nothing."""
 
-Name = tuple[Source, bytes]
-"""A subscription: whose it is, and its name there."""
 
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """How a subscription stands."""
-
-    level: int
-    """Of its filter, under its condition; bogus sources not counted. The network's is so large at least."""
-    shown: Filter | None
-    """What is shown outside that brings its messages, if anything is: its own, a wider one, or another's."""
-    added: float
-    """The share (0 to 1) of the topic's messages that `shown` lets through besides."""
-    bogus: int = 0
-    """Bogus sources that its client pays for."""
-    crowd: Crowd = "edge"
-    """Whose sources the level counts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What is to be told: to whoever is above, how the roots of what is shown changed; to clients.
-
-    `bogus` are bogus sources by subscription, where their number changed, or is said for the first time.
-    """
-
-    roots: RootChanges
-    told: dict[Name, Standing]
-    bogus: dict[Name, int]
-
-
-def _none(k: int) -> int:
-    return 0
-
-
-def _quarter(k: int) -> int:
-    return max(1, k // 4)
-
-
-class _Subscription:
-    """One subscription and what is shown for it."""
-
-    __slots__ = ("bogus", "crowd", "demands", "filter", "name", "otherwise", "shown", "terms", "told")
-
-    def __init__(self, name: Name, filter_: Filter, terms: Terms, minimum: Terms) -> None:
-        self.name = name
-        self.filter = filter_
-        self.terms = terms
-        strict = terms if terms.k > 1 else minimum
-        self.otherwise: Otherwise = strict.otherwise
-        self.demands: Demands = frozenset((one.condition, one.k) for one in (terms, minimum) if one.k > 1)
-        self.shown: Filter | None = None
-        self.crowd: Crowd = "edge"
-        """Who suffices for what is shown."""
-        self.bogus = 0
-        self.told: Standing | None = None
-
-    @property
-    def group(self) -> Group:
-        return Group(self.filter, self.demands, self.otherwise)
+def _least(k: int, has_sunk: bool) -> int:
+    return k + max(1, k // 4) if has_sunk else k
 
 
 class Exposure:
@@ -105,16 +51,20 @@ class Exposure:
         """`minimum` is what the broker itself asks of every filter, beside what a subscription asks."""
         self._minimum = minimum
         self._beyond = beyond
-        self._levels = Levels()
-        self._subscriptions: dict[Name, _Subscription] = {}
-        self._of: dict[Source, dict[bytes, _Subscription]] = {}
+        self._levels = Levels(is_bounded=True)
+        self._subscriptions: dict[Name, Subscription] = {}
+        self._of: dict[Source, dict[bytes, Subscription]] = {}
         self._held: dict[tuple[Filter, Source], int] = {}  # subscriptions of one source to one filter
-        self._strict: dict[Topic, dict[Name, _Subscription]] = {}  # those that ask for anything
+        self._asking: dict[Topic, Asking] = {}
+        self._changed: dict[Topic, None] = {}  # where some of them are to be looked at
         self._groups: dict[Group, Counter[Source]] = {}  # whose these are
         self._sunk: dict[Filter, set[Demands]] = {}  # those below it since it was shown
-        self._waiting: dict[Name, None] = {}  # to be looked at by `advance`
+        self._loaded: deque[Subscription] = deque()  # that ask for nothing
+        self._leaving: deque[Subscription] = deque()  # of sources that are gone
+        self._searches: Turns[Source, bytes] = Turns()  # to come
+        self._search: tuple[Subscription, Generator[None, None, Filter | None]] | None = None
         self._shown: dict[Filter, int] = {}  # subscriptions that each is shown for
-        self._tree = Forest()  # of what is shown
+        self._outside = Poset(self._levels.meter)  # of what is shown
         self._bogus: dict[Name, int] = {}  # that changed since changes were taken last
 
     def __len__(self) -> int:
@@ -137,8 +87,8 @@ class Exposure:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether `advance` has anything to look at."""
-        return bool(self._waiting)
+        """Whether `advance` has anything to do."""
+        return bool(self._loaded or self._leaving or self._changed or self._searches or self._search)
 
     def filters(self, source: Source) -> int:
         """Return how many filters a source has, bogus ones included."""
@@ -151,8 +101,7 @@ class Exposure:
 
     def load(self, source: Source, name: bytes, filter_: Filter, terms: Terms) -> None:
         """Take a subscription that was accepted before a restart; `advance` shows what may be shown."""
-        one = self._put((source, name), filter_, terms)
-        self._waiting[one.name] = None
+        self._loaded.append(self._put((source, name), filter_, terms))
 
     def subscribe(self, source: Source, name: bytes, filter_: Filter, terms: Terms) -> Changes:
         """Add a subscription, or replace the one of that name.
@@ -160,67 +109,76 @@ class Exposure:
         It is not here afterwards if its level is too low, nothing else brings its messages, and it was rather
         to be refused than to wait.
         """
-        former = self._drop((source, name))
+        self._drop((source, name))
         one = self._put((source, name), filter_, terms)
         self._look(one)
         if one.otherwise == "refuse" and self._brings(one) is None:
             self._drop(one.name)
-        topics = {filter_.topic} if former is None else {filter_.topic, former.filter.topic}
-        return self._checked(topics, one)
+        return self._checked([one])
 
     def unsubscribe(self, source: Source, name: bytes) -> Changes:
         """Forget a subscription; unknown ones change nothing."""
-        one = self._drop((source, name))
-        return self._checked(set() if one is None else {one.filter.topic})
+        self._drop((source, name))
+        return self._checked([])
 
     def forget(self, source: Source) -> Changes:
-        """Forget all subscriptions of a source."""
-        gone = [self._drop((source, name)) for name in list(self._of.get(source, ()))]
-        return self._checked({one.filter.topic for one in gone if one is not None})
+        """Forget all subscriptions of a source: some at once, the others later, as if it had left then."""
+        self._leaving.extend(self._of.get(source, {}).values())
+        self._levels.meter.begin(AT_ONCE)
+        for one in self._some(self._leaving):
+            self._drop(one.name)
+        return self._checked([])
 
-    def advance(self, most: int) -> Changes:
-        """Look at so many of those that wait: what may be shown of them, and how they stand."""
-        looked: list[_Subscription] = []
-        while self._waiting and len(looked) < most:
-            name = next(iter(self._waiting))
-            del self._waiting[name]
-            one = self._subscriptions[name]
+    def advance(self) -> Changes:
+        """Do some of what waits: what has sunk, what may be shown, and what is searched for; some 15 ms."""
+        looked: list[Subscription] = []
+        self._levels.meter.begin(AT_ONCE)
+        for one in self._some(self._leaving):
+            self._drop(one.name)
+        for one in self._some(self._loaded):
             self._look(one)
-            looked.append(one)
+        self._look_at(looked, is_shown=True)
+        self._levels.meter.begin(AT_ONCE)
+        self._look_at(looked, is_shown=False)
+        self._levels.meter.begin(AT_ONCE)
+        self._search_on(looked)
         return self._changes(looked)
 
     def review(self, topics: set[Topic]) -> Changes:
         """Look again at topics of whose crowd in the whole network something else is known."""
-        return self._checked(topics)
+        for topic in topics:
+            self._note_changed(topic)
+        return self._checked([])
 
     def wishes(self) -> Iterator[Wish]:
         """Yield the groups for which it is worth knowing how many there are in the whole network."""
-        found: dict[Group, _Subscription] = {}
-        for subscriptions in self._strict.values():
-            for one in subscriptions.values():
+        found: dict[Group, Subscription] = {}
+        for asking in self._asking.values():
+            for one in chain(asking.shown.values(), asking.hidden.values()):
                 if one.shown != one.filter or one.crowd == "network" or one.bogus:
                     found[one.group] = one
         for group, one in found.items():
-            margin = self._margin(one)
+            has_sunk = self._has_sunk(one)
             most: dict[Condition, int] = {}
             for condition, k in group.demands:
-                most[condition] = max(most.get(condition, 0), k + margin(k))
+                most[condition] = max(most.get(condition, 0), _least(k, has_sunk))
             yield Wish(group, frozenset(most.items()), tuple(self._groups[group]), one.shown, one.crowd)
 
-    def _put(self, name: Name, filter_: Filter, terms: Terms) -> _Subscription:
+    def _put(self, name: Name, filter_: Filter, terms: Terms) -> Subscription:
         source, inner = name
-        one = self._subscriptions[name] = _Subscription(name, filter_, terms, self._minimum)
+        one = self._subscriptions[name] = Subscription(name, filter_, terms, self._minimum)
         self._of.setdefault(source, {})[inner] = one
         held = self._held.get((filter_, source), 0)
         self._held[filter_, source] = held + 1
         if not held:
             self._levels.insert(filter_, source)
+        self._note_changed(filter_.topic)
         if one.demands:
-            self._strict.setdefault(filter_.topic, {})[name] = one
+            self._asking.setdefault(filter_.topic, Asking()).put(one)
             self._groups.setdefault(one.group, Counter())[source] += 1
         return one
 
-    def _drop(self, name: Name) -> _Subscription | None:
+    def _drop(self, name: Name) -> Subscription | None:
         one = self._subscriptions.pop(name, None)
         if one is None:
             return None
@@ -235,8 +193,8 @@ class Exposure:
             if self._levels.remove(one.filter, source):
                 self._sunk.pop(one.filter, None)
         if one.demands:
-            self._drop_strict(one)
-        self._waiting.pop(name, None)
+            self._drop_asking(one)
+        self._note_changed(one.filter.topic)
         is_shown = one.shown == one.filter and not one.bogus
         if is_shown and one.filter in self._levels and not self._may(one, one.filter):
             self._note_sunk(one)
@@ -245,29 +203,85 @@ class Exposure:
             self._bogus[name] = 0
         return one
 
-    def _drop_strict(self, one: _Subscription) -> None:
-        strict, group = self._strict[one.filter.topic], self._groups[one.group]
-        del strict[one.name]
-        if not strict:
-            del self._strict[one.filter.topic]
+    def _drop_asking(self, one: Subscription) -> None:
+        topic, group = one.filter.topic, self._groups[one.group]
+        self._asking[topic].take(one)
+        if not self._asking[topic]:
+            del self._asking[topic]
+            self._changed.pop(topic, None)
         group -= Counter([one.name[0]])
         if not group:
             del self._groups[one.group]
+        self._searches.discard(*one.name)
+        if self._search is not None and self._search[0] is one:
+            self._search = None
 
-    def _checked(self, topics: set[Topic], new: _Subscription | None = None) -> Changes:
-        """Look at whatever is shown on topics on which somebody came or went; all else there may wait."""
-        looked = [] if new is None or new.name not in self._subscriptions else [new]
-        for topic in topics:
-            for one in self._strict.get(topic, {}).values():
-                self._waiting[one.name] = None
-                if one.shown is not None and not self._may(one, one.shown, one.bogus):
-                    self._look(one)
-                    looked.append(one)
-        return self._changes(looked)
+    def _some(self, waiting: deque[Subscription]) -> Iterator[Subscription]:
+        while waiting and not self._levels.meter.is_over:
+            one = waiting.popleft()
+            if self._subscriptions.get(one.name) is one:
+                yield one
 
-    def _look(self, one: _Subscription) -> None:
+    def _note_changed(self, topic: Topic) -> None:
+        """Look again at whatever asks for anything on a topic."""
+        if topic in self._asking:
+            self._asking[topic].changes += 1
+            self._changed[topic] = None
+
+    def _checked(self, looked: list[Subscription]) -> Changes:
+        """Look at what is shown where somebody came or went; all else there may wait."""
+        self._levels.meter.begin(AT_ONCE)
+        self._look_at(looked, is_shown=True)
+        return self._changes(one for one in looked if self._subscriptions.get(one.name) is one)
+
+    def _look_at(self, looked: list[Subscription], is_shown: bool) -> None:
+        """Look at some for which something is shown, or at some of the others."""
+        for topic in list(self._changed):
+            asking = self._asking[topic]
+            while not self._levels.meter.is_over and (one := asking.due(is_shown)) is not None:
+                self._look(one)
+                looked.append(one)
+            if self._levels.meter.is_over:
+                self._changed[topic] = self._changed.pop(topic)  # others first, the next time
+                return
+            if asking.due(not is_shown) is None:
+                del self._changed[topic]
+
+    def _search_on(self, looked: list[Subscription]) -> None:
+        """Go on with a search, and begin others, each for another client."""
+        while not self._levels.meter.is_over:
+            if self._search is None:
+                if not self._searches:
+                    return
+                one = self._subscriptions[self._searches.pop()]
+                self._search = one, self._wider(one)
+            one, pieces = self._search
+            try:
+                next(pieces)
+            except StopIteration as end:
+                self._search = None
+                self._end_search(one, end.value)
+                looked.append(one)
+
+    def _end_search(self, one: Subscription, found: Filter | None) -> None:
+        """Show what a search has found just now, or what is known of the whole network."""
+        if one.shown is not None:
+            return
+        if (shown := found or self._known_wider(one)) is not None:
+            one.crowd = "network" if found is None else "edge"
+            self._show(one, shown)
+            self._look(one)
+
+    def _look(self, one: Subscription) -> None:
         """Decide what is shown for a subscription."""
-        if (crowd := self._crowd(one, one.filter, self._margin(one))) is not None:
+        self._decide(one)
+        if one.demands:
+            asking = self._asking[one.filter.topic]
+            one.looked_at = asking.changes
+            asking.put(one)
+
+    def _decide(self, one: Subscription) -> None:
+        if (crowd := self._crowd(one, one.filter, self._has_sunk(one))) is not None:
             self._sunk.get(one.filter, set()).discard(one.demands)
             one.crowd = crowd
             self._vouch(one, 0)
@@ -285,28 +299,27 @@ class Exposure:
             self._note_sunk(one)
         one.crowd = "edge"
         self._vouch(one, self._missing(one) if one.otherwise == "bogus" else 0)
-        shown = one.filter if one.bogus else self._wider(one)
-        if shown is None and (shown := self._known_wider(one)) is not None:
-            one.crowd = "network"
-        self._show(one, shown)
+        self._show(one, one.filter if one.bogus else None)
+        if one.otherwise == "generalise":
+            self._searches.add(*one.name)
 
-    def _vouch(self, one: _Subscription, sources: int) -> None:
+    def _vouch(self, one: Subscription, sources: int) -> None:
         """Stand for so many bogus sources behind a subscription."""
         if one.otherwise == "bogus" and (sources != one.bogus or one.told is None):
             self._bogus[one.name] = sources
         one.bogus = sources
 
-    def _may(self, one: _Subscription, shown: Filter, bogus: int = 0) -> bool:
+    def _may(self, one: Subscription, shown: Filter, bogus: int = 0) -> bool:
         """Tell whether a filter may be shown for a subscription, with so many bogus sources behind it."""
         return self._crowd(one, shown, bogus=bogus) is not None
 
     def _crowd(
-        self, one: _Subscription, shown: Filter, margin: Callable[[int], int] = _none, bogus: int = 0
+        self, one: Subscription, shown: Filter, has_sunk: bool = False, bogus: int = 0
     ) -> Crowd | None:
         """Return whose sources are enough for a filter to be shown for a subscription; None: nobody's."""
         crowd: Crowd = "edge"
         for condition, k in one.demands:
-            least = k + margin(k)
+            least = _least(k, has_sunk)
             if may_show(self._levels, one.filter, shown, condition, least - bogus):
                 continue
             own = self._groups.get(one.group)
@@ -315,12 +328,11 @@ class Exposure:
             crowd = "network"
         return crowd
 
-    def _margin(self, one: _Subscription) -> Callable[[int], int]:
-        """Return how far above k the level of a filter has to be for it to be shown."""
-        has_sunk = one.demands in self._sunk.get(one.filter, ()) and one.otherwise != "bogus"
-        return _quarter if has_sunk else _none
+    def _has_sunk(self, one: Subscription) -> bool:
+        """Tell whether the level of a filter has to be above k by a quarter for it to be shown."""
+        return one.demands in self._sunk.get(one.filter, ()) and one.otherwise != "bogus"
 
-    def _note_sunk(self, one: _Subscription) -> None:
+    def _note_sunk(self, one: Subscription) -> None:
         """Remember that a filter which was shown as it is has too few behind it now.
 
         Where the whole network's crowd was enough, and it is not known how large that is now, it is not sunk.
@@ -329,55 +341,56 @@ class Exposure:
             return
         self._sunk.setdefault(one.filter, set()).add(one.demands)
 
-    def _missing(self, one: _Subscription) -> int:
+    def _missing(self, one: Subscription) -> int:
         """Return how many bogus sources it takes to show a filter as it is; 0 where they are too many."""
         missing = max(k - self._levels.level(one.filter, condition) for condition, k in one.demands)
         return missing if missing <= MAX_BOGUS else 0
 
-    def _wider(self, one: _Subscription) -> Filter | None:
-        """Return a filter that may be shown instead, by this broker's own clients."""
-        for condition, k in one.demands if one.otherwise == "generalise" else ():
-            found = generalise(self._levels, one.filter, condition, k + self._margin(one)(k))
+    def _wider(self, one: Subscription) -> Generator[None, None, Filter | None]:
+        """Return a filter that may be shown instead, by this broker's own clients; in pieces."""
+        for condition, k in one.demands:
+            least = _least(k, self._has_sunk(one))
+            found = yield from generalising(self._levels, one.filter, condition, least)
             if found is not None and self._crowd(one, found.filter) == "edge":
                 return found.filter
         return None
 
-    def _known_wider(self, one: _Subscription) -> Filter | None:
+    def _known_wider(self, one: Subscription) -> Filter | None:
         """Return a filter that may be shown instead, by what is known of the whole network."""
         if self._beyond is None or one.otherwise != "generalise":
             return None
         found = self._beyond.wider(one.group, self._groups[one.group].keys())
         return found if found is not None and self._may(one, found) else None
 
-    def _show(self, one: _Subscription, shown: Filter | None) -> None:
+    def _show(self, one: Subscription, shown: Filter | None) -> None:
         if one.shown == shown:
             return
         if one.shown is not None:
             self._shown[one.shown] -= 1
             if not self._shown[one.shown]:
                 del self._shown[one.shown]
-                self._tree.remove(one.shown, None)
+                self._outside.remove(one.shown, None)
         if shown is not None:
             if shown not in self._shown:
-                self._tree.insert(shown, None)
+                self._outside.insert(shown, None)
             self._shown[shown] = self._shown.get(shown, 0) + 1
         one.shown = shown
 
-    def _changes(self, looked: list[_Subscription]) -> Changes:
+    def _changes(self, looked: Iterable[Subscription]) -> Changes:
         bogus, self._bogus = self._bogus, {}
         told = {}
         for one in looked:
             if one.demands and (standing := self._stands(one)) != one.told:
                 told[one.name] = one.told = standing
-        return Changes(self._tree.take_changes(), told, bogus)
+        return Changes(self._outside.take_changes(), told, bogus)
 
-    def _brings(self, one: _Subscription) -> Filter | None:
-        """Return what is shown outside that brings a subscription's messages, the narrowest of it."""
+    def _brings(self, one: Subscription) -> Filter | None:
+        """Return what is shown outside that brings a subscription's messages; nothing under it does."""
         if one.shown is not None:
             return one.shown
-        return min(self._tree.matching(one.filter.topic, one.filter.sides), key=_volume, default=None)
+        return one.filter if one.filter in self._outside else self._outside.nearest(one.filter)
 
-    def _stands(self, one: _Subscription) -> Standing:
+    def _stands(self, one: Subscription) -> Standing:
         condition = (one.terms if one.terms.k > 1 else self._minimum).condition
         shown = self._brings(one)
         added = 0.0 if shown is None else max(0.0, shown.volume - one.filter.volume)
@@ -385,7 +398,3 @@ class Exposure:
         if one.crowd == "network":
             level = max([level, *(k for asked, k in one.demands if asked is condition)])
         return Standing(level, shown, added, one.bogus, one.crowd)
-
-
-def _volume(one: Filter) -> float:
-    return one.volume

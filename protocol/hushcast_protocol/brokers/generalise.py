@@ -4,23 +4,24 @@ Tarkoma and Prehofer §4: a filter that covers the given one, satisfies the cond
 generality; here, one that lets the fewest messages through besides. It is judged as if it stood in the poset
 beside all that is there, the given filter included, and were installed by the given filter's subscribers.
 Under `source` all that it covers is merged into it, so the sources of these are its own.
+
+A search may take a second among many filters: whoever has no such time takes it in pieces (`generalising`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush, nsmallest
-from itertools import pairwise
+from itertools import islice, pairwise
 
-from hushcast_protocol.brokers.bitmaps import slots_in
 from hushcast_protocol.brokers.conditions import Condition
 from hushcast_protocol.brokers.filters import Filter, Side, Sides, joined
 from hushcast_protocol.brokers.levels import Levels, enough
 from hushcast_protocol.brokers.poset import Order
 from hushcast_protocol.content.attributes import Attribute, Label
 
-MAX_TRIED = 512  # filters tried one by one, narrowest first, where filters are many: some 0.1 s
+MAX_TRIED = 512  # filters tried one by one, narrowest first, where filters are many: some 0.1 s, in pieces
 MAX_NEIGHBOURS = 256  # filters around the given one that are looked at for what to merge it with
 _MERGED = 48  # of these the nearest, out of whose ends new ranges are made
 
@@ -33,19 +34,37 @@ class Shown:
     added: float
 
 
+Search = Generator[None, None, Shown | None]
+
+
 def generalise(levels: Levels, given: Filter, condition: Condition, k: int) -> Shown | None:
     """Return what may be shown of a filter so that it is k-anonymous, or None if nothing was found that may.
 
     That is the filter itself if it satisfies the condition. Otherwise the covering filter of least volume,
     where `MAX_TRIED` tries suffice to find it; else the least that was found by merging with what is near.
     """
+    pieces = generalising(levels, given, condition, k)
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            found: Shown | None = end.value
+            return found
+
+
+def generalising(levels: Levels, given: Filter, condition: Condition, k: int) -> Search:
+    """Do what `generalise` does in pieces, between which it yields; none is longer than telling one level.
+
+    Filters may come and go in between, the given one excepted: then what is found was anonymous once, and is
+    to be asked of `may_show` again.
+    """
     if levels.reaches(given, condition, k):
         return Shown(given, 0.0)
     order = levels.poset.order(given.topic)
     if order is None:
         return None
-    search = _Search(levels, order, given, condition, k)
-    found = search.narrowest(search.merged())
+    yield
+    found = yield from _Search(levels, order, given, condition, k).run()
     return None if found is None else Shown(found, max(0.0, found.volume - given.volume))
 
 
@@ -62,8 +81,7 @@ def _reaches(
 ) -> bool:
     """Tell whether a filter other than the given one, which it covers, satisfies a condition."""
     if condition is Condition.SOURCE:
-        covered = slots_in(order.boxes.covered(shown.sides))
-        return enough((order.sources[slot] for slot in covered), k)
+        return enough(order.behind(order.boxes.covered(shown.sides)), k)
     return levels.reaches(shown, condition, k, frozenset(levels.poset.sources(given)))
 
 
@@ -76,21 +94,37 @@ class _Search:
         self._given = given
         self._condition = condition
         self._k = k
-        self._near = self._nearest()
+        self._near: list[Sides] = []
+
+    def run(self) -> Generator[None, None, Filter | None]:
+        """Return the narrowest filter that was found, in pieces."""
+        given, near = self._given.sides, dict[Sides, None]()
+        for boxes in self._around():
+            near.update(dict.fromkeys(boxes))
+            if len(near) > MAX_NEIGHBOURS:
+                break
+            yield
+        near.pop(given, None)
+        self._near = nsmallest(_MERGED, near, key=lambda other: self._volume(joined(given, other)))
+        yield
+        known = yield from self._merged()
+        return (yield from self._narrowest(known))
 
     def satisfies(self, sides: Sides) -> bool:
         """Tell whether a filter that covers the given one, and is another, may be shown."""
         shown = self._filter(sides)
         return _reaches(self._levels, self._order, self._given, shown, self._condition, self._k)
 
-    def merged(self) -> Filter | None:
+    def _merged(self) -> Generator[None, None, Filter | None]:
         """Return the least filter that is found by merging with neighbours, by what is above, by dropping."""
         # To ask whether one satisfies takes long, to tell its volume does not: wider ones need not be asked.
-        found = map(self._filter, dict.fromkeys(self._simple()))
-        tried = (one for one in sorted(found, key=_width) if one.sides != self._given.sides)
-        return next((one for one in tried if self.satisfies(one.sides)), None)
+        for one in sorted(map(self._filter, dict.fromkeys(self._simple())), key=_width):
+            yield
+            if one.sides != self._given.sides and self.satisfies(one.sides):
+                return one
+        return None
 
-    def narrowest(self, known: Filter | None) -> Filter | None:
+    def _narrowest(self, known: Filter | None) -> Generator[None, None, Filter | None]:
         """Return the narrowest filter that satisfies, tried in the order of volume, or what is known."""
         near = list(zip(*self._near, strict=True)) or [()] * len(self._given.sides)
         ladders = list(map(_Ladder, self._given.topic.attributes, self._given.sides, near))
@@ -99,6 +133,7 @@ class _Search:
         for _ in range(MAX_TRIED):
             if not waiting or (known is not None and waiting[0][0] >= _width(known)):
                 break
+            yield
             tried = heappop(waiting)[2]
             if tried != self._given and self.satisfies(tried.sides):
                 return tried
@@ -112,7 +147,7 @@ class _Search:
     def _simple(self) -> Iterator[Sides]:
         """Yield filters that cover the given one: few, but with a good one among them."""
         sides = self._given.sides
-        above = slots_in(self._order.predecessors(sides))
+        above = islice(self._order.lowest(self._order.predecessors(sides)), MAX_NEIGHBOURS)
         for higher in nsmallest(_MERGED, map(self._order.boxes.sides, above), key=self._volume):
             yield higher
             yield from self._a_step_out(higher)
@@ -143,31 +178,21 @@ class _Search:
         ]
         return _stepped(sides, [ladder.above for ladder in ladders])
 
-    def _nearest(self) -> list[Sides]:
-        """Return the boxes that it takes least to merge the given one with, nearest first."""
-        given = self._given.sides
-        boxes = [self._order.boxes.sides(slot) for slot in self._around()]
-        return nsmallest(_MERGED, boxes, key=lambda other: self._volume(joined(given, other)))
-
-    def _around(self) -> Iterable[int]:
-        """Return slots around the given filter: all if they are few, otherwise along the edges."""
-        order, here = self._order, self._order.slots.get(self._given.sides)
+    def _around(self) -> Iterator[list[Sides]]:
+        """Yield boxes around the given filter: all if they are few, otherwise those directly beside it."""
+        order, given = self._order, self._given.sides
         if len(order.slots) <= MAX_NEIGHBOURS:
-            return [slot for slot in order.slots.values() if slot != here]
-        start = (*order.directly_above(self._given.sides), *order.directly_below(self._given.sides))
-        seen = dict.fromkeys(start)
-        waiting = list(seen)
-        while waiting and len(seen) < MAX_NEIGHBOURS:
-            following = []
-            for slot in waiting:
-                for other in (*order.below[slot], *order.above[slot]):
-                    if len(seen) >= MAX_NEIGHBOURS:
-                        break
-                    if other not in seen:
-                        seen[other] = None
-                        following.append(other)
-            waiting = following
-        return [slot for slot in seen if slot != here]
+            yield list(order.slots)
+            return
+
+        def some(slots: Iterator[int]) -> list[Sides]:
+            return list(map(order.boxes.sides, islice(slots, _MERGED)))
+
+        above = some(order.directly_above(given))
+        yield above
+        yield some(order.directly_below(given))
+        for higher in above:
+            yield some(order.directly_below(higher))
 
     def _filter(self, sides: Sides) -> Filter:
         return Filter(self._given.topic, sides)

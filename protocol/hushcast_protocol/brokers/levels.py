@@ -1,35 +1,49 @@
 """Levels of k-filter anonymity: how many distinct subscribers a filter is hidden among.
 
-Tarkoma and Prehofer §4: a filter is k-anonymous under a condition if its level is at least k. What levels
-rest on changes as filters come and go; it is counted again where it did and when it is asked for, never for
-the whole poset.
+Tarkoma and Prehofer §4: a filter is k-anonymous under a condition if its level is at least k. It is counted
+when it is asked for, and remembered until a filter of its topic comes or goes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
+from itertools import islice, repeat
 
-from hushcast_protocol.brokers.bitmaps import slots_in
 from hushcast_protocol.brokers.conditions import Condition
 from hushcast_protocol.brokers.filters import Filter, Sides
+from hushcast_protocol.brokers.index import Meter
 from hushcast_protocol.brokers.poset import Order, Poset
 from hushcast_protocol.brokers.roots import RootChanges, Roots
 from hushcast_protocol.brokers.table import Source
 from hushcast_protocol.content.topics import Topic
 
+MAX_NEIGHBOURS = 128  # filters directly above or below others that are looked at for one level: some 3 ms
+_AMONG = 1_000_000  # where a topic has more than 8,000, and a look takes longer, this by their number
+_LEAST = 16
+
 
 class Levels:
     """A poset, and the levels of its filters and of any other filter as if it were in there."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_bounded: bool = False) -> None:
+        """`is_bounded`: no more than `MAX_NEIGHBOURS` filters are looked at for one level.
+
+        Who is behind those beyond counts for nobody: then levels are told lower than they are, never higher.
+        """
         self.poset = Poset()
-        # By topic and slot: the level of the two conditions below a filter, until something below it changes.
+        self._is_bounded = is_bounded
+        # By topic and slot: the level of the two conditions below a filter.
         self._near: dict[Topic, dict[int, int]] = {}
         self._below: dict[Topic, dict[int, int]] = {}
 
     def __len__(self) -> int:
         """The number of distinct filters."""
         return len(self.poset)
+
+    @property
+    def meter(self) -> Meter:
+        """What looking at filters has taken so far."""
+        return self.poset.meter
 
     def __contains__(self, given: Filter) -> bool:
         return given in self.poset
@@ -38,9 +52,8 @@ class Levels:
         """Add a source to a filter; return whether the filter is new."""
         if source in self.poset.sources(given):
             return False
-        is_new = self.poset.insert(given, source)
-        self._forget(given)
-        return is_new
+        self._forget(given.topic)
+        return self.poset.insert(given, source)
 
     def remove(self, given: Filter, source: Source) -> bool:
         """Take a source from a filter; return whether the filter went with it, its last.
@@ -49,7 +62,7 @@ class Levels:
         """
         if source not in self.poset.sources(given):
             raise KeyError("the filter does not have this source")
-        self._forget(given)  # while it is still there to tell what is above it
+        self._forget(given.topic)
         return self.poset.remove(given, source)
 
     def sources(self, given: Filter) -> Set[Source]:
@@ -78,20 +91,17 @@ class Levels:
         if order is None:
             return 0
         slot = order.slots.get(given.sides)
-        if slot is None:
-            return len(set().union(*_behind(order, given.sides, condition, frozenset())))
-        if condition is Condition.IMMEDIATE_SUCCESSOR:
+        if slot is not None and condition is Condition.IMMEDIATE_SUCCESSOR:
             return self._near_level(order, slot)
-        if condition is Condition.SUCCESSOR:
+        if slot is not None and condition is Condition.SUCCESSOR:
             return self._below_level(order, slot)
-        above = order.above[slot]
-        if len(above) == 1 and condition is not Condition.SOURCE:
-            # What is below the one filter directly above is most often asked for many times.
-            (parent,) = above
-            if condition is Condition.IMMEDIATE_PREDECESSOR:
-                return self._below_level(order, parent)
-            return self._near_level(order, parent)
-        return len(set().union(*_behind(order, given.sides, condition, frozenset())))
+        if slot is not None and condition is not Condition.SOURCE:
+            above = list(islice(order.directly_above(given.sides), 2))
+            if len(above) == 1:
+                # What is below the one filter directly above is most often asked for many times.
+                is_near = condition is Condition.IMMEDIATE_PREDECESSOR_SUCCESSOR
+                return (self._near_level if is_near else self._below_level)(order, above[0])
+        return len(set().union(*self._behind(order, given.sides, condition, frozenset())))
 
     def reaches(self, given: Filter, condition: Condition, k: int, also: Set[Source] = frozenset()) -> bool:
         """Tell whether a filter's level is at least k; `also` are sources to be counted as the filter's own.
@@ -106,37 +116,58 @@ class Levels:
         """Yield, group by group, the sources that a condition counts for a filter; `also` as above."""
         order = self.poset.order(given.topic)
         if order is None:
-            order = Order(given.topic, Roots())
-        return _behind(order, given.sides, condition, also)
+            order = Order(given.topic, Roots(), Meter())
+        return self._behind(order, given.sides, condition, also)
 
     def _near_level(self, order: Order, slot: int) -> int:
         near = self._near.setdefault(order.topic, {})
         if slot not in near:
-            near[slot] = len(set().union(*map(order.sources.__getitem__, order.below[slot])))
+            groups = self._behind(order, order.boxes.sides(slot), Condition.IMMEDIATE_SUCCESSOR, frozenset())
+            near[slot] = len(set().union(*groups))
         return near[slot]
 
     def _below_level(self, order: Order, slot: int) -> int:
         below = self._below.setdefault(order.topic, {})
         if slot not in below:
-            slots = slots_in(order.successors(order.boxes.sides(slot)))
-            below[slot] = len(set().union(*map(order.sources.__getitem__, slots)))
+            groups = order.behind(order.successors(order.boxes.sides(slot)))
+            below[slot] = len(set().union(*groups))
         return below[slot]
 
-    def _forget(self, given: Filter) -> None:
-        """Forget the levels that rest on a filter whose sources or neighbours change."""
-        order = self.poset.order(given.topic)
-        assert order is not None
-        slot = order.slots[given.sides]
-        if near := self._near.get(given.topic):
-            for other in (slot, *order.above[slot]):
-                near.pop(other, None)
-        if below := self._below.get(given.topic):
-            below.pop(slot, None)
-            for other in slots_in(order.predecessors(given.sides)):
-                below.pop(other, None)
-        if len(order.slots) == 1:  # perhaps the topic's last
-            self._near.pop(given.topic, None)
-            self._below.pop(given.topic, None)
+    def _forget(self, topic: Topic) -> None:
+        self._near.pop(topic, None)
+        self._below.pop(topic, None)
+
+    def _behind(
+        self, order: Order, sides: Sides, condition: Condition, also: Set[Source]
+    ) -> Iterator[Set[Source]]:
+        """Yield the sources that a condition counts for a box, group by group."""
+        sources = order.sources
+        slot = order.slots.get(sides)
+        own = also if slot is None else sources[slot] | also
+        looks = repeat(None, max(_LEAST, min(MAX_NEIGHBOURS, _AMONG // max(1, len(order.slots)))))
+        if not self._is_bounded:
+            looks = repeat(None)
+        if condition is Condition.SOURCE:
+            yield own
+        elif condition is Condition.IMMEDIATE_SUCCESSOR:
+            for lower, _ in zip(order.directly_below(sides), looks, strict=False):
+                yield sources[lower]
+        elif condition is Condition.SUCCESSOR:
+            yield from order.behind(order.successors(sides))
+        elif condition is Condition.IMMEDIATE_PREDECESSOR:
+            bits = 0
+            for higher, _ in zip(order.directly_above(sides), looks, strict=False):
+                yield own
+                bits |= order.successors(order.boxes.sides(higher))
+            yield from order.behind(bits)
+        else:
+            # The box stands between those above it and all that it covers.
+            hidden = order.boxes.covered(sides)
+            for higher, _ in zip(order.directly_above(sides), looks, strict=False):
+                yield own
+                beside = order.successors(order.boxes.sides(higher)) & ~hidden
+                for lower, _ in zip(order.highest(beside), looks, strict=False):
+                    yield sources[lower]
 
 
 def enough(groups: Iterable[Set[Source]], k: int) -> bool:
@@ -149,30 +180,3 @@ def enough(groups: Iterable[Set[Source]], k: int) -> bool:
         if len(found) >= k:
             return True
     return False
-
-
-def _behind(order: Order, sides: Sides, condition: Condition, also: Set[Source]) -> Iterator[Set[Source]]:
-    """Yield the sources that a condition counts for a box, group by group."""
-    sources = order.sources
-    slot = order.slots.get(sides)
-    own = also if slot is None else sources[slot] | also
-    if condition is Condition.SOURCE:
-        yield own
-    elif condition is Condition.IMMEDIATE_SUCCESSOR:
-        yield from map(sources.__getitem__, order.directly_below(sides))
-    elif condition is Condition.SUCCESSOR:
-        yield from map(sources.__getitem__, slots_in(order.successors(sides)))
-    else:
-        above = order.directly_above(sides)
-        if above:
-            yield own
-        if condition is Condition.IMMEDIATE_PREDECESSOR:
-            bits = 0
-            for higher in above:
-                bits |= order.successors(order.boxes.sides(higher))
-            yield from map(sources.__getitem__, slots_in(bits))
-        else:
-            # A box that were here would stand between those above and those directly below it.
-            hidden = order.directly_below(sides)
-            for higher in above:
-                yield from map(sources.__getitem__, order.below[higher] - hidden)

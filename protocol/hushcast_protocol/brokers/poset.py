@@ -2,37 +2,34 @@
 
 Tarkoma and Prehofer §3: Pred(f) are the filters that cover f, Succ(f) those that f covers, without f;
 ImPred(f) and ImSucc(f) those of them with none in between. Filters of two topics are never comparable, so
-each topic has a poset of its own.
+each topic has a poset of its own. Of each filter it is known how many it has above and below it, not which:
+pairs are as many as the square of the filters. Which, is asked of the index.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Set
-from functools import cache
+from collections.abc import Iterable, Iterator, Set
 
-from hushcast_protocol.brokers.bitmaps import bitmap, slots_in
-from hushcast_protocol.brokers.filters import Filter, Sides, holds
-from hushcast_protocol.brokers.index import Boxes
+from hushcast_protocol.brokers.bitmaps import Tallies, slots_in
+from hushcast_protocol.brokers.filters import Filter, Sides
+from hushcast_protocol.brokers.index import Boxes, Meter
 from hushcast_protocol.brokers.roots import RootChanges, Roots
 from hushcast_protocol.brokers.table import Source
 from hushcast_protocol.content.topics import Topic
-
-_NOBODY: Set[int] = frozenset()
-_MANY = 512  # comparisons that take longer than asking the index once
 
 
 class Order:
     """The poset of one topic, by slots: what `Poset` shows by filters. `roots` are those of all topics."""
 
-    def __init__(self, topic: Topic, roots: Roots) -> None:
+    def __init__(self, topic: Topic, roots: Roots, meter: Meter) -> None:
         self.topic = topic
         self._roots = roots
-        self.boxes = Boxes(topic.attributes)
+        self._meter = meter
+        self.boxes = Boxes(topic.attributes, meter)
         self.slots: dict[Sides, int] = {}
-        # By slot, as the boxes are. Most filters have nothing above or below them: they share one empty set.
-        self.sources: list[set[Source]] = []
-        self.above: list[Set[int]] = []
-        self.below: list[Set[int]] = []
+        self.sources: list[set[Source]] = []  # by slot, as the boxes are
+        # Of two, one of which covers the other, the upper has fewer above it, and the lower fewer below it.
+        self._above, self._below = Tallies(), Tallies()
 
     def filter(self, slot: int) -> Filter:
         """Return the filter in a slot."""
@@ -46,88 +43,74 @@ class Order:
         """Return the bitmap of Succ of a box, which may be one that is not here."""
         return self._without(sides, self.boxes.covered(sides))
 
-    def directly_above(self, sides: Sides) -> Set[int]:
-        """Return the slots of ImPred of a box, which may be one that is not here."""
-        if sides in self.slots:
-            return self.above[self.slots[sides]]
-        return self._nearest(self.predecessors(sides), self.above)
+    def directly_above(self, sides: Sides) -> Iterator[int]:
+        """Yield the slots of ImPred of a box, which may be one that is not here."""
+        left = self.predecessors(sides)
+        while left:
+            nearest = self._below.least(left)
+            left ^= nearest
+            for slot in slots_in(nearest):
+                yield slot
+                if left:
+                    left &= ~self.boxes.covering(self.boxes.sides(slot))
 
-    def directly_below(self, sides: Sides) -> Set[int]:
-        """Return the slots of ImSucc of a box, which may be one that is not here."""
-        if sides in self.slots:
-            return self.below[self.slots[sides]]
-        return self._nearest(self.successors(sides), self.below)
+    def directly_below(self, sides: Sides) -> Iterator[int]:
+        """Yield the slots of ImSucc of a box, which may be one that is not here."""
+        return self.highest(self.successors(sides))
+
+    def behind(self, slots: int) -> Iterator[Set[Source]]:
+        """Yield the sources of the filters in some slots, filter by filter."""
+        self._meter.read += slots.bit_count() // 64
+        return map(self.sources.__getitem__, slots_in(slots))
+
+    def highest(self, slots: int) -> Iterator[int]:
+        """Yield those of some slots that no other of them covers, one look at the index each at most."""
+        while slots:
+            nearest = self._above.least(slots)
+            slots ^= nearest
+            for slot in slots_in(nearest):
+                yield slot
+                if slots:
+                    slots &= ~self.boxes.covered(self.boxes.sides(slot))
+
+    def lowest(self, slots: int) -> Iterator[int]:
+        """Yield some slots, those with the fewest filters below them first."""
+        while slots:
+            lowest = self._below.least(slots)
+            slots ^= lowest
+            yield from slots_in(lowest)
 
     def insert(self, sides: Sides) -> int:
         """Put in a box that is not here, and return its slot."""
-        above, below = self.directly_above(sides), self.directly_below(sides)
+        above, below = self.boxes.covering(sides), self.boxes.covered(sides)
         slot = self.boxes.add(sides)
         self.slots[sides] = slot
         if slot == len(self.sources):
             self.sources.append(set())
-            self.above.append(_NOBODY)
-            self.below.append(_NOBODY)
-        self.above[slot], self.below[slot] = above or _NOBODY, below or _NOBODY
-        for lower in below:
-            if not self.above[lower]:
-                self._roots.remove(self.filter(lower))
         if not above:
+            for lower in slots_in(self._above.zero(below)):
+                self._roots.remove(self.filter(lower))
             self._roots.add(self.filter(slot))
-        for higher in above:
-            for lower in self.below[higher] & below:
-                _unlink(self.above, lower, higher)
-                _unlink(self.below, higher, lower)
-            _link(self.below, higher, slot)
-        for lower in below:
-            _link(self.above, lower, slot)
+        self._above.put(slot, above.bit_count())
+        self._below.put(slot, below.bit_count())
+        self._above.add(below)
+        self._below.add(above)
         return slot
 
     def remove(self, slot: int) -> None:
         """Take out what is in a slot, which has no sources any more."""
-        above, below = self.above[slot], self.below[slot]
-        self.above[slot] = self.below[slot] = _NOBODY
-        for higher in above:
-            _unlink(self.below, higher, slot)
-        for lower in below:
-            _unlink(self.above, lower, slot)
-        if above:
-            self._close(above, below)
-        else:
+        sides = self.boxes.sides(slot)
+        above, below = self.predecessors(sides), self.successors(sides)
+        self._above.subtract(below)
+        self._below.subtract(above)
+        self._above.clear(slot)
+        self._below.clear(slot)
+        if not above:
             self._roots.remove(self.filter(slot))
-            for lower in below:
-                if not self.above[lower]:
-                    self._roots.add(self.filter(lower))
-        del self.slots[self.boxes.sides(slot)]
+            for lower in slots_in(self._above.zero(below)):
+                self._roots.add(self.filter(lower))
+        del self.slots[sides]
         self.boxes.discard(slot)
-
-    def _close(self, above: Set[int], below: Set[int]) -> None:
-        """Link those on both sides of a gap, where no other way leads down from the one to the other."""
-        # Another way down to one of them comes in from directly above it.
-        ways = {lower: self.above[lower] for lower in below}
-        others: Set[int] = set().union(*ways.values())
-        for higher in above:
-            near, under = self.below[higher], self._under(higher, others)
-            for lower, way in ways.items():
-                if way.isdisjoint(near) and not any(map(under, way)):
-                    _link(self.below, higher, lower)
-                    _link(self.above, lower, higher)
-
-    def _under(self, higher: int, others: Set[int]) -> Callable[[int], bool]:
-        """Return a function that tells which of some other slots a filter covers."""
-        sides, boxes = self.boxes.sides(higher), self.boxes
-        if len(others) > _MANY:
-            return set(slots_in(boxes.covered(sides, bitmap(others)))).__contains__
-        return cache(lambda slot: holds(sides, boxes.sides(slot)))
-
-    def _nearest(self, bits: int, edges: list[Set[int]]) -> set[int]:
-        """Return those of Pred, or Succ, of a box that no other of them stands beside nearer to it.
-
-        Whatever is above one of Pred is in Pred itself, and farther.
-        """
-        slots = list(slots_in(bits))
-        nearest = set(slots)
-        nearest.difference_update(*map(edges.__getitem__, slots))
-        return set(nearest)  # a set keeps the room of what was taken out of it; its copy does not
 
     def _without(self, sides: Sides, bits: int) -> int:
         return bits ^ 1 << self.slots[sides] if sides in self.slots else bits
@@ -136,10 +119,12 @@ class Order:
 class Poset:
     """Filters of any topics, the covering between them, and the sources of each."""
 
-    def __init__(self) -> None:
+    def __init__(self, meter: Meter | None = None) -> None:
+        """`meter` counts looks at filters, those of this poset alone unless given."""
         self._orders: dict[Topic, Order] = {}
         self._roots = Roots()
         self._count = 0
+        self.meter = meter or Meter()
 
     def __len__(self) -> int:
         """The number of distinct filters."""
@@ -156,7 +141,7 @@ class Poset:
         """Add a source to a filter; return whether the filter is new."""
         order = self._orders.get(given.topic)
         if order is None:
-            order = self._orders[given.topic] = Order(given.topic, self._roots)
+            order = self._orders[given.topic] = Order(given.topic, self._roots, self.meter)
         slot = order.slots.get(given.sides)
         is_new = slot is None
         if slot is None:
@@ -202,7 +187,7 @@ class Poset:
         order = self._orders.get(topic)
         if order is None:
             return set()
-        return set().union(*map(order.sources.__getitem__, slots_in(order.boxes.covering(point))))
+        return set().union(*order.behind(order.boxes.covering(point)))
 
     def roots(self) -> Set[Filter]:
         """Return the filters that no other covers: not to be kept, as it changes with them."""
@@ -211,6 +196,12 @@ class Poset:
     def take_changes(self) -> RootChanges:
         """Return what changed among the roots since this was asked last, or since there was none."""
         return self._roots.take_changes()
+
+    def nearest(self, given: Filter) -> Filter | None:
+        """Return one of ImPred(f) of any filter, or None if nothing covers it."""
+        order = self._orders.get(given.topic)
+        slot = None if order is None else next(order.directly_above(given.sides), None)
+        return None if order is None or slot is None else order.filter(slot)
 
     def predecessors(self, given: Filter) -> set[Filter]:
         """Return Pred(f) of any filter, in the poset or not."""
@@ -235,19 +226,3 @@ class Poset:
 
 def _filters(order: Order, slots: Iterable[int]) -> set[Filter]:
     return {order.filter(slot) for slot in slots}
-
-
-def _link(edges: list[Set[int]], slot: int, other: int) -> None:
-    known = edges[slot]
-    if isinstance(known, set):
-        known.add(other)
-    else:
-        edges[slot] = {other}
-
-
-def _unlink(edges: list[Set[int]], slot: int, other: int) -> None:
-    known = edges[slot]
-    assert isinstance(known, set)
-    known.remove(other)
-    if not known:
-        edges[slot] = _NOBODY

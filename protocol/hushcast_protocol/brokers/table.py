@@ -1,4 +1,4 @@
-"""What a broker asks of the filters that it holds, be they in a poset, with levels or not, or in a forest."""
+"""What a broker asks of the filters that it holds, be they in a poset, with levels or without."""
 
 from __future__ import annotations
 

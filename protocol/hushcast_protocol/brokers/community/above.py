@@ -13,7 +13,7 @@ from hushcast_protocol.brokers.community.epochs import Epoch
 from hushcast_protocol.brokers.community.sealing import Sealed, seal_filter
 from hushcast_protocol.brokers.community.table import Given
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.forest import Forest
+from hushcast_protocol.brokers.poset import Poset
 from hushcast_protocol.brokers.roots import RootChanges
 from hushcast_protocol.brokers.table import Source
 from hushcast_protocol.brokers.words import from_outside
@@ -33,7 +33,7 @@ class Above:
     def __init__(self, sealer: PublicKey) -> None:
         """`sealer` is the broker's key."""
         self._sealer = sealer
-        self._forests: dict[Epoch, Forest] = {}
+        self._posets: dict[Epoch, Poset] = {}
         self._names: Counter[bytes] = Counter()  # how often each item is shown
         self._items: dict[bytes, Sealed] = {}
         self._before: dict[bytes, Sealed | None] = {}  # what the parent has of those that changed
@@ -44,7 +44,7 @@ class Above:
             self._show(given.sealed)
         else:
             assert epoch is not None, "it was opened under it"
-            self._forests.setdefault(epoch, Forest()).insert(given.filter, source)
+            self._posets.setdefault(epoch, Poset()).insert(given.filter, source)
 
     def remove(self, epoch: Epoch | None, given: Given, source: Source) -> None:
         """Show it no more."""
@@ -52,7 +52,7 @@ class Above:
             self._hide(given.sealed.name)
         else:
             assert epoch is not None, "it was opened under it"
-            self._forests[epoch].remove(given.filter, source)
+            self._posets[epoch].remove(given.filter, source)
 
     def change(self, epoch: Epoch, changes: RootChanges) -> None:
         """Show what changed of filters that nothing else covers in a community."""
@@ -63,10 +63,10 @@ class Above:
 
     def take_changes(self) -> SealedChanges:
         """Return what differs from the last time."""
-        for epoch, forest in self._forests.items():
-            self.change(epoch, forest.take_changes())
-        for epoch in [epoch for epoch, forest in self._forests.items() if not len(forest)]:
-            del self._forests[epoch]
+        for epoch, poset in self._posets.items():
+            self.change(epoch, poset.take_changes())
+        for epoch in [epoch for epoch, poset in self._posets.items() if not len(poset)]:
+            del self._posets[epoch]
         show: list[Sealed] = []
         withdraw: list[bytes] = []
         for name, before in self._before.items():

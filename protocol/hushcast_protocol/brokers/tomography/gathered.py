@@ -10,6 +10,7 @@ from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
+from functools import partial
 
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
 from hushcast_protocol.base.signatures import Signed
@@ -58,7 +59,7 @@ class Gathered:
         self._rows: dict[PublicKey, dict[Filter, _Row]] = defaultdict(dict)
         self._held: dict[Filter, set[PublicKey]] = defaultdict(set)
         self._last: dict[PublicKey, tuple[int, int, Signed]] = {}
-        self._crowds: dict[PublicKey, Levels] = defaultdict(Levels)
+        self._crowds: dict[PublicKey, Levels] = defaultdict(partial(Levels, is_bounded=True))
         # How many rows of an edge broker's topic each of its pseudonyms stands in; and who uses it.
         self._uses: dict[tuple[PublicKey, Topic], Tally[bytes]] = {}
         self._owners: dict[tuple[Topic, bytes], PublicKey] = {}
