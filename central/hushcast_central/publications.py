@@ -15,14 +15,14 @@ from hushcast_protocol.central.frames import Done, Publish
 from hushcast_protocol.central.introduction import Introduced
 from hushcast_protocol.central.proofs import check_request, done
 from hushcast_protocol.central.publishers import Publishers
-from hushcast_protocol.central.register import Register, hop_of
+from hushcast_protocol.central.register import MAX_PSEUDONYMS, Register, hop_of
 from hushcast_protocol.central.rerouting import mark
 from hushcast_protocol.content.hops import Send
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 from hushcast_runtime.restoring import number, restore, sized
-from hushcast_runtime.spool import Spool
+from hushcast_runtime.spool import REFERENCE, Spool
 from hushcast_runtime.store import Change
 
 MAX_KNOWN = 262_144  # ids of publications, some 40 MB: three a second for a day; the oldest are forgotten
@@ -97,11 +97,10 @@ class Publications:
 
     def _put(self, request: Publish, message: Message) -> None:
         size = len(message.body)
-        if self._spool.is_full(size):
-            raise Refusal("quota")  # before it is matched: the verdict must not tell who is interested
-        sends = self._sends(request, message)
-        if sends and self._spool.takes(size, len(sends)) < len(sends):
+        # Before it is matched, with room for all there are: the verdict tells of nobody who is interested.
+        if self._spool.is_full(size + MAX_PSEUDONYMS * REFERENCE):
             raise Refusal("quota")
+        sends = self._sends(request, message)
         changes = [Change(_KIND, message.id, message.day.to_bytes(8, "big"))]
         self._known[message.id] = message.day
         if len(self._known) > MAX_KNOWN:

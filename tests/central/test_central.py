@@ -9,7 +9,7 @@ import trio
 from small_central import OTHER, TOPIC, hears, small_central
 from small_network import until
 
-from hushcast_central import deliveries, users
+from hushcast_central import deliveries, publications, users
 from hushcast_protocol.central import proofs
 from hushcast_protocol.central.frames import Done, Ping, Pong
 from hushcast_runtime import spool
@@ -171,6 +171,7 @@ async def test_a_publication_that_nobody_wants_is_answered_the_same() -> None:
 
 async def test_a_full_spool_refuses_until_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spool, "MAX_SPOOL", 10_000)
+    monkeypatch.setattr(publications, "MAX_PSEUDONYMS", 2)
     async with small_central() as network:
         ear = await network.subscriber()
         await ear.leave()
