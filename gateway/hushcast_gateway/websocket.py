@@ -141,13 +141,18 @@ async def accept(transport: trio.abc.Stream, origins: frozenset[str], is_secure:
 
 
 async def _request(transport: trio.abc.Stream, machine: h11.Connection) -> h11.Request:
+    read = 0
     while (event := machine.next_event()) is h11.NEED_DATA:
-        data = await transport.receive_some(MAX_HEADERS)
+        # h11 bounds what is incomplete: with a read that completes it, a request could have twice as much.
+        data = await transport.receive_some(MAX_HEADERS + 1 - read)
         if not data:
             raise trio.BrokenResourceError("the other end went away before it had asked")
+        read += len(data)
         machine.receive_data(bytes(data))
     if not isinstance(event, h11.Request):
         raise HandshakeError(400, "no request")
+    if read - len(machine.trailing_data[0]) > MAX_HEADERS:
+        raise HandshakeError(431, "too many headers")
     return event
 
 
@@ -157,6 +162,8 @@ def _check(request: h11.Request, origins: frozenset[str], is_secure: bool) -> by
     for name, value in request.headers:
         headers.setdefault(name, []).append(value.strip())
     words = {word.strip().lower() for value in headers.get(b"connection", ()) for word in value.split(b",")}
+    if b"transfer-encoding" in headers or headers.get(b"content-length", [b"0"]) != [b"0"]:
+        raise HandshakeError(400, "a body, which would be taken for frames")
     if request.method != b"GET" or request.http_version != b"1.1" or b"upgrade" not in words:
         raise HandshakeError(426, "no request for a WebSocket")
     if [value.lower() for value in headers.get(b"upgrade", ())] != [b"websocket"]:

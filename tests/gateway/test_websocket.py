@@ -32,7 +32,8 @@ def request(first: str = "GET /mqtt HTTP/1.1", **changes: str | None) -> bytes:
     """Write a request; `sec_websocket_key=None` leaves a header out."""
     headers: dict[str, str | None] = dict(REQUEST)
     for name, value in changes.items():
-        headers[next((known for known in REQUEST if known.lower() == name.replace("_", "-")), name)] = value
+        name = name.replace("_", "-")
+        headers[next((known for known in REQUEST if known.lower() == name), name)] = value
     lines = [f"{name}: {value}" for name, value in headers.items() if value is not None]
     return "\r\n".join([first, *lines, "", ""]).encode("latin-1")
 
@@ -269,6 +270,10 @@ REFUSED = {
     "no host": (request(host=None), 400),
     "no HTTP": (b"\x10\x0c\x00\x04MQTT\x04\x02\x00\x3c\x00\x00\r\n\r\n", 400),
     "headers without end": (b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * (MAX_HEADERS // 6 + 10), 431),
+    "headers that a second read completes": (request(x="y" * MAX_HEADERS), 431),
+    "a body": (request(content_length="5") + b"hello", 400),
+    "a body in chunks": (request(transfer_encoding="chunked") + b"0\r\n\r\n", 400),
+    "a body told in two ways": (request(content_length="5", transfer_encoding="chunked") + b"hello", 400),
     "a page of another site": (request(origin="https://evil.example"), 403),
     "a page of another port": (request(origin="http://127.0.0.1:8000"), 403),
     "a page from a file": (request(origin="null"), 403),
