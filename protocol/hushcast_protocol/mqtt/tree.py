@@ -2,6 +2,9 @@
 
 Section 4.7 of the standard: `+` stands for one level, `#` for any number of levels at the end, none
 included; neither stands for the first level of a topic that begins with `$`.
+
+Levels that nothing branches from are one step (a radix tree). So a look-up takes at most two steps for each
+filter, however long filters are and however late they turn out not to match.
 """
 
 from __future__ import annotations
@@ -12,18 +15,32 @@ T = TypeVar("T")
 
 
 class _Node(Generic[T]):
-    """A level: what follows it, what ends here, and what goes on with `#`."""
+    """A place where filters branch or end: the levels that lead to it, what follows, what ends here."""
 
-    __slots__ = ("below", "here", "rest")
+    __slots__ = ("below", "here", "levels", "named", "rest")
 
-    def __init__(self) -> None:
+    def __init__(self, levels: list[str]) -> None:
+        """`levels` lead here from the place before; the first names this place there."""
         self.below: dict[str, _Node[T]] = {}
         self.here: T | None = None
         self.rest: T | None = None
+        """What goes on with `#`."""
+        self.lead_by(levels)
+
+    def lead_by(self, levels: list[str]) -> None:
+        self.levels = levels
+        self.named = [(number, level) for number, level in enumerate(levels) if number and level != "+"]
+        """Those behind the first that are no `+`, with where they are."""
+
+    def is_led_to(self, topic: list[str], at: int) -> bool:
+        """Tell whether a topic whose level `at` is the first of ours goes on as ours do."""
+        if at + len(self.levels) > len(topic):
+            return False
+        return all(topic[at + number] == level for number, level in self.named)
 
     @property
-    def is_empty(self) -> bool:
-        return not self.below and self.here is None and self.rest is None
+    def is_needed(self) -> bool:
+        return self.here is not None or self.rest is not None or len(self.below) > 1
 
     def gather(self, found: list[T], has_first: bool) -> None:
         """Add all values from here on, at the first level without those of topics that begin with `$`."""
@@ -40,111 +57,143 @@ class FilterTree(Generic[T]):
     """Values by topic filter, one each. Filters are valid ones, without `$share/GROUP/`."""
 
     def __init__(self) -> None:
-        self._root: _Node[T] = _Node()
+        self._root: _Node[T] = _Node([])
 
     def get(self, wanted: str) -> T | None:
         """Return the value of a filter, `None` if it has none."""
-        node = self._root
-        for level in wanted.split("/"):
-            if level == "#":
-                return node.rest
-            following = node.below.get(level)
-            if following is None:
-                return None
-            node = following
-        return node.here
+        levels, is_open = _parts(wanted)
+        path = self._path(levels)
+        if path is None:
+            return None
+        return path[-1].rest if is_open else path[-1].here
 
     def put(self, wanted: str, value: T) -> None:
         """Give a filter a value."""
-        node = self._root
-        for level in wanted.split("/"):
-            if level == "#":
-                node.rest = value
-                return
-            following = node.below.get(level)
+        levels, is_open = _parts(wanted)
+        node, at = self._root, 0
+        while at < len(levels):
+            following = node.below.get(levels[at])
             if following is None:
-                following = node.below[level] = _Node()
-            node = following
-        node.here = value
+                following = node.below[levels[at]] = _Node(levels[at:])
+            common = _common(following.levels, levels, at)
+            if common < len(following.levels):
+                between: _Node[T] = _Node(following.levels[:common])
+                following.lead_by(following.levels[common:])
+                between.below[following.levels[0]] = following
+                following = node.below[levels[at]] = between
+            node, at = following, at + common
+        if is_open:
+            node.rest = value
+        else:
+            node.here = value
 
     def remove(self, wanted: str) -> None:
-        """Take a filter's value away, and the levels that nothing needs any more."""
-        path: list[tuple[_Node[T], str]] = []
-        node = self._root
-        for level in wanted.split("/"):
-            if level == "#":
-                node.rest = None
-                break
-            following = node.below.get(level)
-            if following is None:
-                return
-            path.append((node, level))
-            node = following
+        """Take a filter's value away, and the places that nothing needs any more."""
+        levels, is_open = _parts(wanted)
+        path = self._path(levels)
+        if path is None:
+            return
+        if is_open:
+            path[-1].rest = None
         else:
-            node.here = None
-        for parent, level in reversed(path):
-            if not parent.below[level].is_empty:
-                break
-            del parent.below[level]
+            path[-1].here = None
+        for before, node in zip(reversed(path[:-1]), reversed(path[1:]), strict=True):
+            if node.is_needed:
+                return
+            del before.below[node.levels[0]]
+            for only in node.below.values():  # there is one at most
+                only.lead_by(node.levels + only.levels)
+                before.below[only.levels[0]] = only
 
     def match(self, topic: str) -> list[T]:
         """Return the values of all filters that match a topic name."""
         found: list[T] = []
-        nodes = [self._root]
+        levels = topic.split("/")
+        last = len(levels)
+        waiting = [(self._root, 0)]
         may_be_wild = not topic.startswith("$")
-        for level in topic.split("/"):
-            following: list[_Node[T]] = []
-            for node in nodes:
-                below = node.below
-                if may_be_wild:
-                    if node.rest is not None:
-                        found.append(node.rest)
-                    if (step := below.get("+")) is not None:
-                        following.append(step)
-                if (step := below.get(level)) is not None:
-                    following.append(step)
-            if not following:
-                return found
-            nodes = following
-            may_be_wild = True
-        for node in nodes:
-            if node.here is not None:
-                found.append(node.here)
-            if node.rest is not None:
+        while waiting:
+            node, at = waiting.pop()
+            if node.rest is not None and may_be_wild:
                 found.append(node.rest)
+            if at == last:
+                if node.here is not None:
+                    found.append(node.here)
+                continue
+            level, below = levels[at], node.below
+            if (step := below.get(level)) is not None and step.is_led_to(levels, at):
+                waiting.append((step, at + len(step.levels)))
+            if may_be_wild and level != "+" and (step := below.get("+")) and step.is_led_to(levels, at):
+                waiting.append((step, at + len(step.levels)))
+            may_be_wild = True
         return found
 
     def intersecting(self, wanted: str) -> list[T]:
         """Return the values of all filters that match some topic which the filter `wanted` matches, too."""
         found: list[T] = []
-        nodes = [self._root]
+        levels, is_open = _parts(wanted)
+        # A place, and how many of the levels that lead to it have been passed.
+        nodes = [(self._root, 0)]
         may_be_wild = not wanted.startswith("$")
-        for number, level in enumerate(wanted.split("/")):
-            if level == "#":
-                for node in nodes:
-                    node.gather(found, has_first=number > 0)
-                return found
-            following: list[_Node[T]] = []
-            for node in nodes:
-                below = node.below
+        for number, level in enumerate(levels):
+            following: list[tuple[_Node[T], int]] = []
+            for node, passed in nodes:
+                if passed < len(node.levels):
+                    if _meet(node.levels[passed], level):
+                        following.append((node, passed + 1))
+                    continue
                 if may_be_wild and node.rest is not None:
                     found.append(node.rest)
                 if level == "+":
-                    following += [step for name, step in below.items() if number or not name.startswith("$")]
+                    following += [
+                        (step, 1) for name, step in node.below.items() if number or not name.startswith("$")
+                    ]
                     continue
-                if may_be_wild and (step := below.get("+")) is not None:
-                    following.append(step)
-                if (step := below.get(level)) is not None:
-                    following.append(step)
+                if may_be_wild and (step := node.below.get("+")) is not None:
+                    following.append((step, 1))
+                if (step := node.below.get(level)) is not None:
+                    following.append((step, 1))
             nodes = following
             may_be_wild = True
-        for node in nodes:
-            if node.here is not None:
-                found.append(node.here)
-            if node.rest is not None:
-                found.append(node.rest)
+        for node, passed in nodes:
+            if is_open:
+                node.gather(found, has_first=bool(levels))
+            elif passed == len(node.levels):
+                found += [value for value in (node.here, node.rest) if value is not None]
         return found
 
     def __bool__(self) -> bool:
         """Tell whether there is any filter."""
-        return not self._root.is_empty
+        return bool(self._root.below) or self._root.rest is not None
+
+    def _path(self, levels: list[str]) -> list[_Node[T]] | None:
+        """Return the places on the way to a filter, its own the last; `None` if there is none."""
+        path = [self._root]
+        at = 0
+        while at < len(levels):
+            following = path[-1].below.get(levels[at])
+            if following is None or levels[at : at + len(following.levels)] != following.levels:
+                return None
+            path.append(following)
+            at += len(following.levels)
+        return path
+
+
+def _parts(wanted: str) -> tuple[list[str], bool]:
+    """Return a filter's levels without a `#`, and whether it had one."""
+    levels = wanted.split("/")
+    is_open = levels[-1] == "#"
+    return (levels[:-1] if is_open else levels), is_open
+
+
+def _common(ours: list[str], others: list[str], at: int) -> int:
+    """Return how many of our levels are those that others have from `at` on."""
+    for number, level in enumerate(ours):
+        if at + number == len(others) or others[at + number] != level:
+            return number
+    return len(ours)
+
+
+def _meet(one: str, other: str) -> bool:
+    """Tell whether some level is meant by both."""
+    return one == other or "+" in (one, other)
