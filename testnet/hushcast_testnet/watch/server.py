@@ -31,7 +31,7 @@ except ImportError:
     raise UsageError(f"this needs h11: {how_to_get('watch')}") from None
 
 EVERY = 1.0  # seconds between events
-MAX_VIEWERS = 32  # streams of events at once: a browser has one for each window
+MAX_VIEWERS = 32  # streams of events at once: one for each window; one more takes another's place
 MAX_ASKING = 32  # connections that ask for something: a browser opens six; one more takes another's place
 REQUEST_WITHIN = 20.0  # seconds for a request's head
 _FILES = {
@@ -85,7 +85,7 @@ class _Watch:
         self._common: dict[str, Any] = {}
         self._changed = trio.Event()
         self._asking = Room(MAX_ASKING)
-        self._viewers = 0
+        self._watching = Room(MAX_VIEWERS)
 
     async def follow(self) -> None:
         """Look at traces and daemons again and again."""
@@ -167,14 +167,9 @@ class _Watch:
             name, kind = _FILES[target.path]
             page = resources.files(__package__) / "page" / name
             await _send(connection, stream, 200, kind, page.read_bytes())
-        elif target.path == "/events" and self._viewers >= MAX_VIEWERS:
-            await _send(connection, stream, 503, "text/plain", b"too many watch already\n")
         elif target.path == "/events":
-            self._viewers += 1
-            try:
+            with suppress(TransportError), self._watching.place():
                 await self._tell(connection, stream, parse_qs(target.query))
-            finally:
-                self._viewers -= 1
         else:
             await _send(connection, stream, 404, "text/plain", b"there is nothing here\n")
 
