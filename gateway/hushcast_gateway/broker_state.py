@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 import trio
@@ -10,7 +11,7 @@ from hushcast_gateway.purposes.rules import Purposes
 from hushcast_protocol.mqtt.archive import KINDS
 from hushcast_protocol.mqtt.broker import Broker, Settings
 from hushcast_protocol.mqtt.restoring import Restored
-from hushcast_protocol.mqtt.seams import Beyond
+from hushcast_protocol.mqtt.seams import Beyond, PermissionsOf
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.restoring import restore
 from hushcast_runtime.store import Change, Store
@@ -31,12 +32,14 @@ class BrokerState:
         self.env = env
         self._store = store
         self._changed = trio.Event()
+        self._more = trio.Event()
         self._handed = broker.ledger.durable  # up to which the store has been given changes
 
     async def run(self) -> None:
         """Commit and tick until cancelled; raises `StoreError` if the disk fails."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._commit)
+            nursery.start_soon(self._go_on)
             nursery.start_soon(self._tick)
 
     def changed(self) -> None:
@@ -44,6 +47,8 @@ class BrokerState:
         ledger = self.broker.ledger
         if ledger.made != ledger.durable:
             self._changed.set()
+        if self.broker.has_more:
+            self._more.set()
 
     async def _commit(self) -> None:
         broker, ledger = self.broker, self.broker.ledger
@@ -57,16 +62,32 @@ class BrokerState:
                 if broker.waits_for_disk:
                     await self._store.write(*changes)
                     broker.stored(mark, self.env.now())
+                    self.changed()
                 else:
                     self._store.write_soon(*changes)
+
+    async def _go_on(self) -> None:
+        """Do what a step had to leave, with a turn for everybody else between two steps."""
+        while True:
+            await self._more.wait()
+            self._more = trio.Event()
+            while self.broker.has_more:
+                self.broker.go_on(self.env.now())
+                self.changed()
+                await trio.lowlevel.checkpoint()
 
     async def _tick(self) -> None:
         while True:
             if self._purposes is not None:
-                self._purposes.tick()
-            self.broker.tick(self.env.now())
-            self.changed()
+                await self._each(self._purposes.tick())
+            await self._each(self.broker.tick(self.env.now()))
             await trio.sleep(TICK)
+
+    async def _each(self, pieces: Iterator[None]) -> None:
+        for _ in pieces:
+            self.changed()
+            await trio.lowlevel.checkpoint()
+        self.changed()
 
 
 async def open_broker(
@@ -75,19 +96,23 @@ async def open_broker(
     beyond: Beyond | None = None,
     settings: Settings | None = None,
     purposes: Purposes | None = None,
+    *,
+    permissions_of: PermissionsOf,
 ) -> BrokerState:
     """Return the broker with what the store holds; raises `StoreError`.
 
+    `permissions_of` tells what the owners of sessions in the store may do now.
     The store's `run` must be under way for anything to be acknowledged.
     """
     now = env.now()
     if purposes is not None:
         await purposes.load(store)
     broker = Broker(env.randomness, now, beyond, settings, purposes)
-    records = Restored()
+    records = Restored(permissions_of)
     for kind in KINDS:
         await restore(store, kind, partial(records.feed, kind), at_once=_PAGE)
-    broker.restore(records, now)
+    for _ in broker.restore(records, now):
+        await trio.lowlevel.checkpoint()
     if purposes is not None:
         purposes.attach(broker, env.randomness)
     return BrokerState(broker, store, env, purposes)

@@ -78,10 +78,10 @@ class Connection:
         """Whether nothing more is read."""
         return self._is_closing
 
-    async def receive(self) -> bytes:
+    async def receive(self, at_most: int = READ) -> bytes:
         """Return the next bytes, none at the end or when the stream broke."""
         try:
-            return bytes(await self._stream.receive_some(READ))
+            return bytes(await self._stream.receive_some(at_most))
         except BROKEN:
             return b""
 

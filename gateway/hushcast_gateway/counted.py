@@ -44,7 +44,7 @@ GATEWAY_GAUGES = {
     "network_ready": "1 when the daemon has answered, else 0",
     "purposes_reserved": "reservations, those of the configuration included",
     "purposes_paused": "subscriptions that get nothing because of reservations within their filter",
-    "mqtt_held_bytes": "bytes of the messages that wait in sessions or are under way",
+    "mqtt_held_bytes": "bytes of the messages that wait in sessions, in each of them",
 }
 """Every gauge with its meaning."""
 

@@ -18,6 +18,7 @@ import trio
 import hushcast
 from hushcast_gateway.daemon import DaemonLink
 from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.mqtt.shares import Shares, User
 from hushcast_protocol.mqtt.topics import is_name
 from hushcast_protocol.mqtt.ways import Way
 from hushcast_runtime.counters import Counters
@@ -54,6 +55,8 @@ Take = Callable[[Way, hushcast.Message, Callable[[], None]], Awaitable[None]]
 
 @dataclass(eq=False)
 class _Reading:
+    user: User
+    """In whose share it is."""
     wanted: int = 0
     """Filters of clients that it serves."""
     before: bytes = b""
@@ -90,6 +93,7 @@ class Inward:
         self._env = env
         self._counters = counters
         self._readings: dict[Way, _Reading] = {}
+        self._places = Shares(MAX_WAYS)
         self._begins, self._beginnings = trio.open_memory_channel[Way](2 * MAX_WAYS)
 
     @property
@@ -97,13 +101,13 @@ class Inward:
         """Topics that are read."""
         return len(self._readings)
 
-    def has_room_for(self, way: Way) -> bool:
-        """Tell whether a topic may be read."""
-        return way in self._readings or len(self._readings) < MAX_WAYS
+    def has_room_for(self, way: Way, user: User) -> bool:
+        """Tell whether a topic may be read that a user wants."""
+        return way in self._readings or self._places.may_take(user)
 
-    def want(self, way: Way) -> None:
-        """Note that one more filter wants a topic."""
-        reading = self._reading(way)
+    def want(self, way: Way, user: User) -> None:
+        """Note that one more filter wants a topic; who wants it first has it in its share until it ends."""
+        reading = self._reading(way, user)
         reading.wanted += 1
         reading.changed()
 
@@ -130,11 +134,12 @@ class Inward:
         value.decode()  # as it is once it is read
         if key[:1] not in (_OPEN, _ALIAS) or not is_name(name):
             raise DecodeError("a way that no gateway has")
-        self._reading(Way(name, key[:1] == _OPEN, first)).before = value
+        self._reading(Way(name, key[:1] == _OPEN, first), None).before = value
 
-    def _reading(self, way: Way) -> _Reading:
+    def _reading(self, way: Way, user: User) -> _Reading:
         if way not in self._readings:
-            self._readings[way] = _Reading()
+            self._readings[way] = _Reading(user)
+            self._places.take(user)
             self._begins.send_nowait(way)
         return self._readings[way]
 
@@ -150,8 +155,9 @@ class Inward:
             await self._end(source)
         await store.write(Change(_KIND, key, None))
         del self._readings[way]
+        self._places.give_back(reading.user)
         if reading.wanted:  # somebody came while it ended
-            self._reading(way).wanted = reading.wanted
+            self._reading(way, reading.user).wanted = reading.wanted
 
     async def _outlived(
         self, reading: _Reading, is_wanted: Callable[[], bool], lingers: Callable[[], bool]

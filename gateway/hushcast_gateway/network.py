@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace as replaced
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -29,9 +30,8 @@ from hushcast_protocol.content.predicates import Equals, Predicate, write_where
 from hushcast_protocol.content.topics import LINK_SCHEME
 from hushcast_protocol.mqtt.envelope import Enclosed, disclose, enclose, travelling
 from hushcast_protocol.mqtt.messages import Message
-from hushcast_protocol.mqtt.packets import Properties
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
-from hushcast_protocol.mqtt.seams import Done
+from hushcast_protocol.mqtt.seams import Done, Handed
 from hushcast_protocol.mqtt.topics import MAX_LEVELS, is_name
 from hushcast_protocol.mqtt.ways import OWN, Way, Ways
 from hushcast_protocol.purposes.inside import Inside
@@ -106,9 +106,11 @@ class Network:
         """
         self._keyed |= keyed
         for wanted, before in self._wanted.items():
-            ways = frozenset(way for way in self._of(wanted) if way in before or self._in.has_room_for(way))
+            ways = frozenset(
+                way for way in self._of(wanted) if way in before or self._in.has_room_for(way, None)
+            )
             for way in ways - before:
-                self._in.want(way)
+                self._in.want(way, None)
             for way in before - ways:
                 self._in.release(way)
             self._wanted[wanted] = ways
@@ -139,10 +141,9 @@ class Network:
         found = self._ways.of_topic(topic)
         return () if found is None else self._ways.topics(*found)
 
-    def publish(
-        self, topic: str, payload: bytes, qos: int, retain: bool, properties: Properties, done: Done
-    ) -> None:
+    def publish(self, handed: Handed, done: Done) -> None:
         """Take over a message of a client."""
+        topic, payload, retain = handed.topic, handed.payload, handed.retain
         is_kept = self.is_local_too(topic)
         if retain and is_kept:
             self._refreshing.note(topic, bool(payload))
@@ -152,30 +153,29 @@ class Network:
                 self._refreshing.note(topic, bool(payload))
             done(reason)
 
-        self._publish(topic, Enclosed(payload, "", retain, properties), told, 0.0)
+        self._publish(handed, told, 0.0)
 
-    def will(self, topic: str, payload: bytes, retain: bool, properties: Properties) -> None:
+    def will(self, handed: Handed) -> None:
         """Take over a will; a random while later it travels, so that a client's end does not show."""
         delay = self._env.uniform(0.0, float(self._settings.will_jitter))
-        enclosed = Enclosed(payload, "", retain, properties)
-        self._publish(topic, enclosed, lambda reason: None, delay, lapses=True)
+        self._publish(handed, lambda reason: None, delay, lapses=True)
 
-    def grants(self, wanted: str, qos: int) -> int:
+    def grants(self, user: str, wanted: str, qos: int) -> int:
         """Return the QoS granted to a filter, or why it is refused."""
         ways = self._ways.of_filter(wanted)
         if isinstance(ways, Reason):
             return ways
         if any(self._source_of(way) is None for way in ways):
             return Reason.TOPIC_FILTER_INVALID
-        if not all(self._in.has_room_for(way) for way in ways):
+        if not all(self._in.has_room_for(way, user) for way in ways):
             return Reason.QUOTA_EXCEEDED
         return min(qos, MAX_GRANTED) if ways or wanted.startswith(OWN) else qos
 
-    def wanted(self, wanted: str) -> None:
+    def wanted(self, user: str, wanted: str) -> None:
         """Read the topics of a filter that somebody has now."""
         self._wanted[wanted] = self._of(wanted)
         for way in self._wanted[wanted]:
-            self._in.want(way)
+            self._in.want(way, user)
 
     def unwanted(self, wanted: str) -> None:
         """Read them no longer than for a while."""
@@ -188,9 +188,9 @@ class Network:
         found = frozenset() if isinstance(ways, Reason) else ways
         return frozenset(way for way in found if self._may_read(way))
 
-    def _publish(
-        self, topic: str, enclosed: Enclosed, done: Done, delay: float, lapses: bool = False
-    ) -> None:
+    def _publish(self, handed: Handed, done: Done, delay: float, lapses: bool = False) -> None:
+        topic = handed.topic
+        enclosed = Enclosed(handed.payload, "", handed.retain, handed.properties)
         found = self._way_out(topic)
         if found is None:
             done(Reason.TOPIC_NAME_INVALID)
@@ -211,7 +211,10 @@ class Network:
         told = self._and_changed(done)
         retained = self._ways.topics(way, path)[0] if enclosed.retain else ""
         attributes = self._attributes(way, path)
-        self._out.put(Leaving(source.topic, content, told, delay, attributes, make, retained, lapses))
+        leaving = Leaving(source.topic, content, told, delay, attributes, make, retained, lapses)
+        if handed.token:
+            leaving = replaced(leaving, token=handed.token)
+        self._out.put(leaving, handed.user)
 
     def _way_out(self, topic: str) -> tuple[Way, str, Source] | None:
         """Return a topic's way, the path on it and its source, `None` where it does not travel any more."""
@@ -246,7 +249,7 @@ class Network:
             return self._sealed(lambda: self._keyed[way.name].withdraw(one.lock, self._env.now()))
 
         told = self._and_changed(done)
-        self._out.put(Leaving(source.topic, b"", told, 0.0, self._attributes(way, path), make))
+        self._out.put(Leaving(source.topic, b"", told, 0.0, self._attributes(way, path), make), None)
 
     def _make(self, way: Way, topic: str, enclosed: Enclosed, content: bytes) -> Made | Reason:
         """Return what goes now: where the alias has keys, sealed for what the message may be used for."""
@@ -302,8 +305,8 @@ class Network:
 
     def _send_again(self, message: Message) -> None:
         properties = message.properties_for((), self._env.now())
-        again = Enclosed(message.payload, "", True, properties)
-        self._publish(message.topic, again, lambda reason: None, 0.0, lapses=True)
+        again = Handed(message.topic, message.payload, True, properties, None)
+        self._publish(again, lambda reason: None, 0.0, lapses=True)
 
     async def _take(self, way: Way, message: hushcast.Message, stored: Callable[[], None]) -> None:
         """Give a message that came to the clients here; they have what was published here already."""
@@ -335,7 +338,7 @@ class Network:
             if enclosed.retain:
                 self._refreshing.note(topic, False)
             broker.arrived(topic, enclosed.payload, MAX_GRANTED, enclosed.retain, enclosed.properties, now)
-        broker.once_stored(before, stored)
+        broker.ledger.once_stored(before, stored)
         self._state.changed()
 
     def _withdraw(self, withdrawal: Inside, stored: Callable[[], None]) -> None:
@@ -346,7 +349,7 @@ class Network:
         self._counters.add("network_withdrawals")
         before = self._state.broker.ledger.made
         self._purposes.withdrawals.take(withdrawal.withdrawn_by)
-        self._state.broker.once_stored(before, stored)
+        self._state.broker.ledger.once_stored(before, stored)
         self._state.changed()
 
     def _opened(self, way: Way, payload: bytes) -> Enclosed | Inside | None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from hushcast_protocol.mqtt.packets import Properties
 from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.mqtt.seams import Done, Nothing
+from hushcast_protocol.mqtt.seams import Done, Handed, Nothing
 from hushcast_protocol.mqtt.ways import OWN
 
 
@@ -19,9 +18,7 @@ class NoDaemon(Nothing):
         """None is."""
         return False
 
-    def publish(
-        self, topic: str, payload: bytes, qos: int, retain: bool, properties: Properties, done: Done
-    ) -> None:
+    def publish(self, handed: Handed, done: Done) -> None:
         """Refuse."""
         done(Reason.TOPIC_NAME_INVALID)
 
@@ -29,9 +26,9 @@ class NoDaemon(Nothing):
         """It is nobody's here either."""
         return ()
 
-    def will(self, topic: str, payload: bytes, retain: bool, properties: Properties) -> None:
+    def will(self, handed: Handed) -> None:
         """Drop it."""
 
-    def grants(self, wanted: str, qos: int) -> int:
+    def grants(self, user: str, wanted: str, qos: int) -> int:
         """Refuse what would be read from the network."""
         return Reason.TOPIC_FILTER_INVALID if self.takes(wanted) else qos

@@ -15,6 +15,7 @@ from hushcast_gateway.daemon import DaemonLink
 from hushcast_gateway.lately import Lately
 from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_protocol.mqtt.seams import Done
+from hushcast_protocol.mqtt.shares import Shares, User
 from hushcast_runtime.counters import Counters
 
 MAX_WAITING = 1_000  # messages that wait for the daemon
@@ -88,26 +89,26 @@ class Outward:
         self._link = link
         self._until_relay = until_relay
         self._counters = counters
-        self._arrivals, self._departures = trio.open_memory_channel[Leaving](MAX_WAITING)
-        self._size = 0
-        self._count = 0
+        self._arrivals, self._departures = trio.open_memory_channel[tuple[Leaving, User]](MAX_WAITING)
+        self._places = Shares(MAX_WAITING)
+        self._bytes = Shares(MAX_WAITING_SIZE)
         self._ours = Lately(MAX_OURS)
         self._handing: dict[bytes, _Handing] = {}  # by token
         self._lapsing: dict[str, Leaving] = {}  # by topic: the last that waits and would lapse
 
-    def put(self, leaving: Leaving) -> None:
-        """Take a message; it is told when it is done, at once where there is no room for it."""
+    def put(self, leaving: Leaving, user: User) -> None:
+        """Take a user's message; it is told when it is done, at once where there is no room for it."""
         size = len(leaving.payload)
-        if self._count >= MAX_WAITING or self._size + size > MAX_WAITING_SIZE:
+        if not self._places.may_take(user) or not self._bytes.may_take(user, size):
             self._counters.add("network_refused")
             leaving.done(Reason.QUOTA_EXCEEDED)
             return
         self.lapse(leaving.retained)
         if leaving.retained and leaving.lapses:
             self._lapsing[leaving.retained] = leaving
-        self._count += 1
-        self._size += size
-        self._arrivals.send_nowait(leaving)
+        self._places.take(user)
+        self._bytes.take(user, size)
+        self._arrivals.send_nowait((leaving, user))
 
     def lapse(self, topic: str) -> None:
         """Give up what waits to be retained for a topic and lapses: there is something newer."""
@@ -129,10 +130,10 @@ class Outward:
     async def run(self) -> None:
         """Hand over until cancelled."""
         async with trio.open_nursery() as nursery:
-            async for leaving in self._departures:
-                nursery.start_soon(self._send, leaving)
+            async for leaving, user in self._departures:
+                nursery.start_soon(self._send, leaving, user)
 
-    async def _send(self, leaving: Leaving) -> None:
+    async def _send(self, leaving: Leaving, user: User) -> None:
         reason = Reason.UNSPECIFIED_ERROR
         try:
             with leaving.scope:
@@ -141,8 +142,8 @@ class Outward:
             if leaving.scope.cancelled_caught and leaving.token in self._handing:
                 await self._look_for(leaving)
         finally:
-            self._count -= 1
-            self._size -= len(leaving.payload)
+            self._places.give_back(user)
+            self._bytes.give_back(user, len(leaving.payload))
             if self._lapsing.get(leaving.retained) is leaving:
                 del self._lapsing[leaving.retained]
             self._settle(leaving)

@@ -143,7 +143,9 @@ class _Gateway:
         largest = None if settings.maximum_packet == LARGEST_PACKET else settings.maximum_packet
         broker = Settings(version=version("hushcast"), maximum_packet=largest)
         beyond = self._network or NoDaemon()
-        self._state = await open_broker(store, self._env, beyond, broker, self._purposes)
+        self._state = await open_broker(
+            store, self._env, beyond, broker, self._purposes, permissions_of=self._users.permissions
+        )
         self._server = Server(self._state, self._authenticate, largest)
         self._counters.beside = self._counted_beside
         nursery.start_soon(self._state.run)

@@ -13,7 +13,7 @@ from hushcast_gateway.broker_state import BrokerState
 from hushcast_gateway.connection import Connection, relieve
 from hushcast_protocol.mqtt.codec import Decoder
 from hushcast_protocol.mqtt.connecting import refusal, refuse
-from hushcast_protocol.mqtt.limits import LARGEST_PACKET, MAX_CONNECTIONS
+from hushcast_protocol.mqtt.limits import LARGEST_PACKET
 from hushcast_protocol.mqtt.links import Link
 from hushcast_protocol.mqtt.packets import V311, Connect, Packet
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
@@ -28,7 +28,9 @@ MAX_LEAVING = 256  # clients that still read what was queued; one more takes the
 LEAVE_WITHIN = 30.0  # seconds that they may take for it
 MAX_CONNECT = 128 * 1024  # bytes of a CONNECT: the longest will and some; strangers can make us keep no more
 MAX_OWED = 1_000  # messages of QoS 1 of one client that wait for disk or network; then it is not read from
+PART = 16 * 1024  # bytes that are taken apart in one step: 8,000 of the smallest packets, some 5 ms
 TURN = 0.005  # seconds after which a client whose packets take long lets the others have a turn
+TURN_PACKETS = 512  # packets after which any client does; some 3 ms
 PATIENCE = 1.5  # times the keep alive after which a silent client is gone (section 3.1.2.10)
 
 Peer = Any
@@ -116,7 +118,7 @@ class Server:
         with self._room.place(CONNECT_WITHIN):
             packets: list[Packet] = []
             while not packets:
-                data = await connection.receive()
+                data = await connection.receive(PART)
                 if not data:
                     return None
                 try:
@@ -131,9 +133,6 @@ class Server:
         if isinstance(verdict, Reason):
             refuse(connection, connect, verdict)
             return None
-        if self._broker.connected >= MAX_CONNECTIONS:
-            refuse(connection, connect, Reason.SERVER_BUSY)
-            return None
         accepted = self._broker.connect(connection, connect, verdict, self._state.env.now())
         self._state.changed()
         return None if accepted is None else (accepted, packets)
@@ -142,14 +141,15 @@ class Server:
         self, connection: Connection, link: Link, decoder: Decoder, packets: list[Packet], patience: float
     ) -> None:
         state, receive = self._state, self._broker.receive
+        data = memoryview(b"")
         with trio.CancelScope(deadline=trio.current_time() + patience) as alive:
             while True:
                 if packets:
                     alive.deadline = trio.current_time() + patience
                     now, turn = state.env.now(), trio.current_time() + TURN
-                    for packet in packets:
+                    for number, packet in enumerate(packets, 1):
                         receive(link, packet, now)
-                        if trio.current_time() > turn:
+                        if number % TURN_PACKETS == 0 or trio.current_time() > turn:
                             state.changed()
                             await trio.lowlevel.checkpoint()
                             turn = trio.current_time() + TURN
@@ -158,17 +158,20 @@ class Server:
                     link.close(None if decoder.error.silent else decoder.error.reason)
                 if connection.is_closing:
                     return
-                if self._crowded:
+                if self._crowded and not data:
                     await relieve(self._crowded)
                 if connection.is_full or link.owed > MAX_OWED:
                     alive.deadline = math.inf
                     await self._pause(connection, link)
                     alive.deadline = trio.current_time() + patience
-                data = await connection.receive()
-                if not data:
+                if data:
+                    await trio.lowlevel.checkpoint()
+                elif not (data := memoryview(await connection.receive())):
                     return
+                # A read may hold tens of thousands of packets: they are taken apart some at a time.
+                part, data = data[:PART], data[PART:]
                 try:
-                    packets = decoder.feed(data)
+                    packets = decoder.feed(part)
                 except PacketError:
                     packets = []
         if alive.cancelled_caught:

@@ -50,12 +50,12 @@ class Users:
         name = connect.username
         if name is None or not self._users:
             if proved is not None:
-                return self._permissions(proved, connect)
+                return self.permissions(proved, connect.client_id)
             if self._anonymous is not None and peer.local:
-                return self._permissions(ANYBODY, connect)
+                return self.permissions(ANYBODY, connect.client_id)
             return Reason.NOT_AUTHORIZED
         if connect.password is None and name == proved:
-            return self._permissions(name, connect)
+            return self.permissions(name, connect.client_id)
         user = self._users.get(name)
         known = user.password if user is not None else None
         try:
@@ -65,7 +65,16 @@ class Users:
         # Asked again: the configuration may have been replaced meanwhile.
         if not is_right or self._users.get(name) != user:
             return Reason.BAD_USER_NAME_OR_PASSWORD
-        return self._permissions(name, connect)
+        return self.permissions(name, connect.client_id)
+
+    def permissions(self, name: str, client_id: str) -> Permissions:
+        """Return what a user's client may do from now on, by this configuration and those that replace it.
+
+        A user whom a configuration does not know may do nothing.
+        """
+        permissions = Permissions(self._access(name), name, client_id)
+        self._given.add(permissions)
+        return permissions
 
     def _proved(self, peer: Peer) -> str | None:
         if peer.uid is not None and (name := self._by_uid.get(peer.uid)) is not None:
@@ -78,11 +87,6 @@ class Users:
         if self._any_hash is not None:
             await self._passwords.take_as_long(self._any_hash, given)
         return False
-
-    def _permissions(self, name: str, connect: Connect) -> Permissions:
-        permissions = Permissions(self._access(name), name, connect.client_id)
-        self._given.add(permissions)
-        return permissions
 
     def _access(self, name: str) -> Access:
         section = self._users.get(name) if name != ANYBODY else self._anonymous

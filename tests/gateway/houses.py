@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 from fake_daemon import FakeDaemon
-from memory_gateway import Client, Gateway
+from memory_gateway import Client, Gateway, everything
 from purposes_house import VOCABULARY
 
 import hushcast
@@ -81,7 +81,7 @@ class House:
         section, anybody = self.settings.purposes, {"": PurposesOfUser(reserve=("#",))}
         rules = None if section is None else Purposes(section, anybody, VOCABULARY, env.now)
         self.network = network = Network(self.settings, self.links, env, self.counters, rules)
-        state = await open_broker(self.store, env, network, purposes=rules)
+        state = await open_broker(self.store, env, network, purposes=rules, permissions_of=everything)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(state.run)
             nursery.start_soon(network.run, state, self.store)

@@ -122,7 +122,10 @@ link_file = "/unused"
         name = packet.username or ""
         return Permissions(settings.users[name].access(), name, packet.client_id)
 
-    state = await open_broker(store, env, network, purposes=rules)
+    def permissions_of(user: str, client_id: str) -> Permissions:
+        return Permissions(settings.users[user].access(), user, client_id)
+
+    state = await open_broker(store, env, network, purposes=rules, permissions_of=permissions_of)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(state.run)
         nursery.start_soon(network.run, state, store)

@@ -23,9 +23,14 @@ from hushcast_protocol.mqtt.packets import (
     Subscribe,
     Subscription,
 )
-from hushcast_protocol.mqtt.seams import Beyond
+from hushcast_protocol.mqtt.seams import Beyond, Everything, PermissionsOf
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.store import MemoryStore, Store
+
+
+def everything(user: str, client_id: str) -> Everything:
+    """Let everybody's sessions on disk go on."""
+    return Everything(user)
 
 
 class Client:
@@ -97,11 +102,13 @@ async def running(
     authenticate: Authenticate = everybody,
     beyond: Beyond | None = None,
     purposes: Purposes | None = None,
+    permissions_of: PermissionsOf = everything,
     **options: Any,
 ) -> AsyncIterator[Gateway]:
     """Run a gateway for the block; the end is as sudden as a kill."""
     env = simulated_environment("gateway", 1_000_000.0)
-    state = await open_broker(store or MemoryStore(), env, beyond, purposes=purposes)
+    store = store or MemoryStore()
+    state = await open_broker(store, env, beyond, purposes=purposes, permissions_of=permissions_of)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(state.run)
         yield Gateway(state, Server(state, authenticate, **options), nursery)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import trio
-from memory_gateway import running
+from memory_gateway import everything, running
 
 from hushcast_gateway.broker_state import open_broker
 from hushcast_protocol.mqtt.packets import PubAck, PubComp, Publish, PubRec, PubRel, Will
@@ -103,7 +103,7 @@ async def test_many_messages_share_a_commit_and_others_do_not_wait(
 async def test_records_that_are_damaged_are_set_aside() -> None:
     store = MemoryStore()
     store.write_soon(Change("mqtt-session", bytes(8), b"\xff"))
-    await open_broker(store, system_environment())
+    await open_broker(store, system_environment(), permissions_of=everything)
     assert not await store.scan("mqtt-session")
     assert [kind for kind, _ in await store.scan(DAMAGED)] == [b"mqtt-session"]
 
@@ -118,5 +118,5 @@ async def test_an_outgrown_record_leads_nowhere_and_hurts_nobody() -> None:
         await client.message()
     for kind in ("mqtt-message", "mqtt-session"):
         kept = store._records.pop(kind)
-        await open_broker(store, system_environment())
+        await open_broker(store, system_environment(), permissions_of=everything)
         store._records[kind] = kept

@@ -14,6 +14,7 @@ from hushcast_gateway import connection as connection_module
 from hushcast_gateway import server as server_module
 from hushcast_gateway.connection import MAX_WAITING, WRITE_WITHIN
 from hushcast_gateway.server import CONNECT_WITHIN, MAX_CONNECT
+from hushcast_protocol.mqtt import broker as broker_module
 from hushcast_protocol.mqtt.codec import encode
 from hushcast_protocol.mqtt.packets import (
     V5,
@@ -247,7 +248,7 @@ async def test_strangers_give_way_to_newcomers_and_clients_stay(
 async def test_one_connection_too_many_is_told(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_module, "MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(broker_module, "MAX_CONNECTIONS", 3)
     async with running() as gateway:
         clients = [await gateway.connect(name) for name in "ab"]
         for version, reason in ((V5, Reason.SERVER_BUSY), (V311, 3)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import random
 from collections.abc import Callable
@@ -48,6 +49,9 @@ def give_virtual_time(
     for item in items:
         if not str(item.path).startswith(f"{folder}/"):  # ten thousand items, and six folders that ask
             continue
-        if not (item.get_closest_marker("processes") or item.get_closest_marker("tor")):
+        function = getattr(item, "obj", None)
+        function = getattr(getattr(function, "hypothesis", None), "inner_test", function)
+        is_async = inspect.iscoroutinefunction(function)
+        if is_async and not (item.get_closest_marker("processes") or item.get_closest_marker("tor")):
             is_hostile = "hostile" in item.path.name
             item.add_marker(pytest.mark.trio(run=run_hostile if is_hostile else run), append=False)

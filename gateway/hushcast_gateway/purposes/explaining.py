@@ -19,7 +19,7 @@ from hushcast_gateway.purposes.rules import configured
 from hushcast_gateway.purposes.settings import PurposesSection, vocabulary_of
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.mqtt.access import Permissions
+from hushcast_protocol.mqtt.access import Access, Permissions
 from hushcast_protocol.mqtt.archive import SESSION, SUBSCRIPTION
 from hushcast_protocol.mqtt.restoring import Restored
 from hushcast_protocol.mqtt.session import Granted, Session
@@ -133,7 +133,7 @@ class _Why:
 def _sessions(path: Path) -> list[Session]:
     if not path.exists():
         return []
-    records = Restored()
+    records = Restored(lambda user, client_id: Permissions(Access(), user, client_id))
     for kind in (SESSION, SUBSCRIPTION):
         for key, value in read_records(path, kind):
             records.feed(kind, key, value)

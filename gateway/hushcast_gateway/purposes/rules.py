@@ -5,7 +5,8 @@ An error in here gives nobody anything: what cannot be decided is not delivered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from weakref import WeakKeyDictionary
 
@@ -131,11 +132,13 @@ class Purposes:
         if purpose := commands.connect_purpose(connect.properties):
             self._of_connect[permissions] = purpose
 
-    def tick(self) -> None:
-        """Tell clients whose subscriptions rest since changes, or go on; call it once a second."""
+    def tick(self) -> Iterator[None]:
+        """Tell clients whose subscriptions rest since changes, or go on; in pieces, once a second."""
         assert self._broker is not None
         if self.withdrawals.is_due(self._now()):
-            found = self._broker.withdraw(lambda message: self.withdrawals.is_withdrawn(message.properties))
+            found: Counter[str] = Counter()
+            is_withdrawn = self.withdrawals.is_withdrawn
+            yield from self._broker.withdraw(lambda message: is_withdrawn(message.properties), found)
             for topic in islice(found, MAX_TOLD):
                 self._audit(AuditRecord(0.0, "", "", "withdrawn", topic))
         turned = self._resting.settle()

@@ -16,12 +16,14 @@ from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.messages import Message
 from hushcast_protocol.mqtt.packets import Properties, Subscription, Will
 from hushcast_protocol.mqtt.session import Entry, Granted, Session, State
+from hushcast_protocol.mqtt.shares import User
 
 SESSION = "mqtt-session"
 SUBSCRIPTION = "mqtt-subscription"
 MESSAGE = "mqtt-message"
 QUEUED = "mqtt-queued"
 INCOMING = "mqtt-incoming"
+PENDING = "mqtt-pending"
 RETAINED = "mqtt-retained"
 KINDS = (
     SESSION,
@@ -29,6 +31,7 @@ KINDS = (
     MESSAGE,
     QUEUED,
     INCOMING,
+    PENDING,
     RETAINED,
 )  # in the order in which they are read back
 
@@ -95,9 +98,10 @@ class QueuedRecord(_Record, frozen=True):
 
 
 class RetainedRecord(_Record, frozen=True):
-    """The message retained for the topic that is the key."""
+    """The message retained for the topic that is the key, and whose share it is part of."""
 
     number: int
+    user: User = None
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -161,6 +165,8 @@ class Archive:
             self.unsubscribed(session, wanted)
         for packet_id in session.incoming:
             self.released(session, packet_id)
+        for packet_id in session.tokens:
+            self.handed_over(session, packet_id)
         for entry in [*session.inflight.values(), *session.queue]:
             self.done(session, entry)
         session.is_durable = False
@@ -187,6 +193,16 @@ class Archive:
         """Write that its exchange is over."""
         if session.is_durable:
             self._ledger.delete(INCOMING, _key(session.number) + packet_id.to_bytes(2, "big"))
+
+    def handing_over(self, session: Session, packet_id: int, token: bytes) -> None:
+        """Write by which token the network knows a message of QoS 2, before it is asked to take it."""
+        if session.is_durable:
+            self._ledger.put(PENDING, _key(session.number) + packet_id.to_bytes(2, "big"), token)
+
+    def handed_over(self, session: Session, packet_id: int) -> None:
+        """Write that it has answered."""
+        if session.is_durable:
+            self._ledger.delete(PENDING, _key(session.number) + packet_id.to_bytes(2, "big"))
 
     def queued(self, session: Session, entry: Entry, is_new: bool) -> None:
         """Write a message for a session as it stands; one that was released needs no body any more."""
@@ -215,10 +231,10 @@ class Archive:
         if session.is_durable and entry.message is not None:
             self._drop(entry.message)
 
-    def retained(self, message: Message) -> None:
-        """Write a message that is retained for its topic."""
+    def retained(self, message: Message, user: User) -> None:
+        """Write a message that is retained for its topic, in a user's share."""
         self._keep(message)
-        self._ledger.put(RETAINED, message.topic.encode(), _encode(RetainedRecord(message.number)))
+        self._ledger.put(RETAINED, message.topic.encode(), _encode(RetainedRecord(message.number, user)))
 
     def replaced(self, message: Message) -> None:
         """Forget the body of one that another replaces in the same change."""
@@ -229,15 +245,14 @@ class Archive:
         self._ledger.delete(RETAINED, message.topic.encode())
         self._drop(message)
 
-    def delete_messages(self, numbers: Iterable[int]) -> None:
-        """Delete bodies that nothing needs."""
-        for number in numbers:
-            self._ledger.delete(MESSAGE, _key(number))
+    def delete_message(self, number: int) -> None:
+        """Delete a body that nothing needs."""
+        self._ledger.delete(MESSAGE, _key(number))
 
-    def delete_incoming(self, keys: Iterable[bytes]) -> None:
-        """Delete packet identifiers of sessions that are no more: their numbers are given to others."""
-        for key in keys:
-            self._ledger.delete(INCOMING, key)
+    def delete_left(self, left: Iterable[tuple[str, bytes]]) -> None:
+        """Delete records of sessions that are no more, by kind and key: their numbers are given to others."""
+        for kind, key in left:
+            self._ledger.delete(kind, key)
 
     def _keep(self, message: Message) -> None:
         if not message.records:

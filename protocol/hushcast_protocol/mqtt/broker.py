@@ -7,8 +7,8 @@ what that promises: `Ledger` says what to write, `Broker.stored` that it was.
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import msgspec
@@ -20,7 +20,7 @@ from hushcast_protocol.mqtt.connecting import greet, refuse
 from hushcast_protocol.mqtt.delivery import Delivery, Withdrawn
 from hushcast_protocol.mqtt.incoming import Incoming
 from hushcast_protocol.mqtt.ledger import Ledger
-from hushcast_protocol.mqtt.limits import MAX_PACKET, PURGE_EVERY, SYS_EVERY
+from hushcast_protocol.mqtt.limits import MAX_CONNECTIONS, MAX_PACKET, PURGE_EVERY, SYS_EVERY
 from hushcast_protocol.mqtt.links import Link
 from hushcast_protocol.mqtt.messages import Message, may_be_published, message_of
 from hushcast_protocol.mqtt.own_topics import OwnTopics
@@ -45,8 +45,11 @@ from hushcast_protocol.mqtt.restoring import Restored
 from hushcast_protocol.mqtt.retained import Retained
 from hushcast_protocol.mqtt.seams import Beyond, Nothing, Outlet, Permissions, Rules
 from hushcast_protocol.mqtt.sessions import Sessions
+from hushcast_protocol.mqtt.shares import Shares
 from hushcast_protocol.mqtt.subscribers import Subscribers
 from hushcast_protocol.mqtt.subscribing import Subscribing
+
+RELEASED = 8  # clients that are sent what waited for the disk, in one step: 1,000 answers each, a half ms
 
 _Handler = Callable[[Link, Packet, float], None]
 
@@ -83,7 +86,9 @@ class Broker:
         self._subscribers = Subscribers(_is_ours(beyond, rules), rules)
         self._retained = Retained()
         self._delivery = Delivery(self._subscribers, self._archive, self.ledger, rules)
-        self._incoming = Incoming(self._delivery, self._retained, self._archive, self.ledger, beyond, rules)
+        self._incoming = Incoming(
+            self._delivery, self._retained, self._archive, self.ledger, randomness, beyond, rules
+        )
         self._own = OwnTopics(self._settings.version)
         retained = self._retained, self._own.retained
         self._subscribing = Subscribing(
@@ -91,8 +96,9 @@ class Broker:
         )
         self._sessions = Sessions(self._subscribing, self._incoming, self._delivery, self._archive)
         self._links: set[Link] = set()
+        self._clients = Shares(MAX_CONNECTIONS)
         self._holding: set[Link] = set()
-        self._awaited: deque[tuple[int, Callable[[], None]]] = deque()
+        self._releasing: dict[Link, None] = {}  # those of which the disk has what they waited for, perhaps
         self._began = now
         self._next_own = self._next_purge = now
         self.counts = self._delivery.counts
@@ -127,16 +133,17 @@ class Broker:
     @property
     def waits_for_disk(self) -> bool:
         """Whether somebody waits for a change to be on disk."""
-        return bool(self._holding or self._awaited)
+        return bool(self._holding) or self.ledger.is_awaited
 
-    def restore(self, records: Restored, now: float) -> None:
-        """Take up what an earlier run left on disk; before anything else."""
-        records.into(self._archive, self._retained, self._delivery)
+    def restore(self, records: Restored, now: float) -> Iterator[None]:
+        """Take up what an earlier run left on disk, piece by piece; before anything else."""
+        yield from records.into(self._archive, self._retained, self._delivery)
         for session in records.sessions:
             self._sessions.restore(session)
             for wanted, granted in list(session.filters.items()):
                 self._subscribing.add(session, wanted, granted)
-        self._sessions.resume(now)
+            yield
+        yield from self._sessions.resume(now)
 
     def connect(
         self, outlet: Outlet, packet: Connect, permissions: Permissions, now: float
@@ -156,7 +163,12 @@ class Broker:
             refuse(outlet, packet, Reason.QUOTA_EXCEEDED)
             return None
         before = self.ledger.made
-        session, is_present = self._sessions.begin(greeting.key, greeting.expiry, packet.clean, now)
+        if not self._sessions.is_here(greeting.key) and not self._clients.may_take(permissions.user):
+            refuse(outlet, packet, Reason.SERVER_BUSY)
+            return None
+        session, is_present = self._sessions.begin(
+            greeting.key, permissions, greeting.expiry, packet.clean, now
+        )
         link = Link(outlet, self.ledger, self._holding)
         link.version = packet.version
         link.permissions = permissions
@@ -164,6 +176,7 @@ class Broker:
         link.max_packet = packet.properties.get("maximum_packet_size")
         link.max_aliases_out = greeting.aliases
         self._links.add(link)
+        self._clients.take(permissions.user)
         session.will = packet.will
         session.attach(link, greeting.receive_maximum)
         self._archive.session(session)
@@ -199,17 +212,17 @@ class Broker:
     def gone(self, link: Link, now: float) -> None:
         """Take note that a client's connection has ended, however it did; more than once does no harm."""
         link.abandon()
-        self._links.discard(link)
+        self._releasing.pop(link, None)
+        if link in self._links:
+            self._links.remove(link)
+            self._clients.give_back(link.session.user)
         self._sessions.gone(link, now)
 
     def stored(self, mark: int, now: float) -> None:
         """Take note that the disk has the changes up to a `Ledger.made` of before."""
         self.ledger.durable = max(mark, self.ledger.durable)
-        for link in list(self._holding):
-            if link.release():
-                self._delivery.pump(link.session, now)
-        while self._awaited and self._awaited[0][0] <= mark:
-            self._awaited.popleft()[1]()
+        self._releasing = dict.fromkeys(self._holding)
+        self._release()
 
     def arrived(
         self,
@@ -223,37 +236,44 @@ class Broker:
         """Take a message from the network beyond."""
         self._incoming.spread(message_of(topic, payload, qos, retain, properties, now), None, now)
 
-    def once_stored(self, before: int, stored: Callable[[], None]) -> None:
-        """Call a function when all changes are on disk that were made after `before` of the ledger's."""
-        if self.ledger.made == before:
-            stored()
-        else:
-            self._awaited.append((self.ledger.made, stored))
-
-    def withdraw(self, is_withdrawn: Withdrawn) -> Counter[str]:
-        """Delete all that waits or is retained and was withdrawn; return how many by topic."""
-        found: Counter[str] = Counter()
-        self._incoming.withdraw(is_withdrawn, found)
-        for session in self._sessions:
+    def withdraw(self, is_withdrawn: Withdrawn, found: Counter[str]) -> Iterator[None]:
+        """Delete all that waits or is retained and was withdrawn, piece by piece; count it by topic."""
+        yield from self._incoming.withdraw(is_withdrawn, found)
+        for session in list(self._sessions):
             self._delivery.withdraw(session, is_withdrawn, found)
-        return found
+            yield
 
     def retained_at(self, topic: str) -> Message | None:
         """Return the message that is retained for a topic."""
         return self._retained.get(topic)
 
-    def tick(self, now: float) -> None:
-        """Do what is due; call it once a second."""
-        self._sessions.tick(now)
+    @property
+    def has_more(self) -> bool:
+        """Whether something is left to `go_on` with."""
+        return bool(self._releasing) or self.ledger.is_due or bool(self._delivery.turns)
+
+    def go_on(self, now: float) -> None:
+        """Do the next of what steps before had to leave: what waited for the disk, or a client's turn."""
+        if self._releasing or self.ledger.is_due:
+            self._release()
+        elif (session := self._delivery.turns.take()) is not None:
+            self._delivery.pump(session, now)
+
+    def tick(self, now: float) -> Iterator[None]:
+        """Do what is due, piece by piece; call it once a second."""
+        yield from self._sessions.tick(now)
         if now >= self._next_own:
             self._next_own = now + SYS_EVERY
             for message in self._own.update(now - self._began, self.connected, self.counts):
                 self._delivery.to_all(message, None, now)
+                yield
         if now >= self._next_purge:
             self._next_purge = now + PURGE_EVERY
-            for message in self._retained.expired(now):
-                self._retained.remove(message.topic)
-                self._archive.unretained(message)
+            for found in self._retained.walk():
+                if found is None:
+                    yield
+                elif found.is_expired(now):
+                    self._incoming.unretain(found)
 
     def rules_changed(self, wanted: str | None) -> None:
         """Ask the rules anew about topics that a filter matches; about all for `None`."""
@@ -263,6 +283,17 @@ class Broker:
         """Tell all clients that the server ends."""
         for link in list(self._links):
             link.close(Reason.SERVER_SHUTTING_DOWN)
+
+    def _release(self) -> None:
+        """Send and call some of what waited for the disk."""
+        for _ in range(RELEASED):
+            if self._releasing:
+                link = next(iter(self._releasing))
+                del self._releasing[link]
+                if link.release():
+                    self._delivery.turns.add(link.session)
+            elif self.ledger.is_due:
+                self.ledger.call()
 
     def _handle(self) -> dict[type, _Handler]:
         return {

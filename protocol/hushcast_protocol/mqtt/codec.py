@@ -9,12 +9,13 @@ from __future__ import annotations
 from hushcast_protocol.mqtt.decoding import DECODE, publish
 from hushcast_protocol.mqtt.encoding import Message, encode, encode_publish
 from hushcast_protocol.mqtt.fields import Reader, malformed
-from hushcast_protocol.mqtt.packets import NONE, V5, Connect, Packet, PubAck
+from hushcast_protocol.mqtt.packets import NONE, V5, Connect, Packet, PingReq, PubAck
 from hushcast_protocol.mqtt.properties import Kind
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
 
 __all__ = ["Decoder", "Message", "encode", "encode_publish"]
 
+_PING = PingReq()
 _OF_CLIENT = frozenset({Kind.CONNECT, Kind.SUBSCRIBE, Kind.UNSUBSCRIBE, Kind.PINGREQ})
 _OF_SERVER = frozenset({Kind.CONNACK, Kind.SUBACK, Kind.UNSUBACK, Kind.PINGRESP})
 _FLAGS: dict[int, int] = {Kind.PUBREL: 2, Kind.SUBSCRIBE: 2, Kind.UNSUBSCRIBE: 2}  # all others: 0
@@ -98,6 +99,8 @@ class Decoder:
                 found.append(publish(data, body, end, first & 0x0F, self.version, of_server))
             elif first == 0x40 and length == 2 and (data[body] or data[body + 1]):  # a PUBACK, as most are
                 found.append(PubAck(data[body] << 8 | data[body + 1], 0, NONE))
+            elif first == 0xC0 and not length:  # many of which fit into one read
+                found.append(_PING)
             else:
                 packet = DECODE[first >> 4](Reader(data, body, end), self.version, of_server)
                 if isinstance(packet, Connect):

@@ -6,10 +6,11 @@ a server sent it; it returns the packet or raises `PacketError`. Flags that neve
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 
 from hushcast_protocol.mqtt import topics
 from hushcast_protocol.mqtt.fields import Reader, cut_short, malformed, text_of
+from hushcast_protocol.mqtt.limits import MAX_ASKED
 from hushcast_protocol.mqtt.packets import (
     NONE,
     V5,
@@ -184,8 +185,14 @@ def _subscribe(reader: Reader, version: int, of_server: bool) -> Subscribe:
     properties = read_properties(reader, Kind.SUBSCRIBE, of_server) if version == V5 else NONE
     found = [_subscription(reader, version)]
     while reader.left:
+        _check_count(found)
         found.append(_subscription(reader, version))
     return Subscribe(packet_id, found, properties)
+
+
+def _check_count(found: Sized) -> None:
+    if len(found) >= MAX_ASKED:
+        raise PacketError(Reason.QUOTA_EXCEEDED, f"more than {MAX_ASKED} filters in a packet")
 
 
 def _subscription(reader: Reader, version: int) -> Subscription:
@@ -217,6 +224,7 @@ def _unsubscribe(reader: Reader, version: int, of_server: bool) -> Unsubscribe:
     properties = read_properties(reader, Kind.UNSUBSCRIBE, of_server) if version == V5 else NONE
     found = [_filter(reader)]
     while reader.left:
+        _check_count(found)
         found.append(_filter(reader))
     return Unsubscribe(packet_id, found, properties)
 

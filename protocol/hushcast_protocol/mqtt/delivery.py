@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from hushcast_protocol.mqtt.archive import Archive
 from hushcast_protocol.mqtt.codec import encode
 from hushcast_protocol.mqtt.ledger import Ledger
-from hushcast_protocol.mqtt.limits import MAX_HELD_BYTES, MAX_OFFERED, MAX_QUEUE, MAX_QUEUE_BYTES
+from hushcast_protocol.mqtt.limits import MAX_OFFERED, TURN_STEPS
 from hushcast_protocol.mqtt.links import Link
 from hushcast_protocol.mqtt.messages import Message
 from hushcast_protocol.mqtt.packets import NONE, V5, Publish, PubRel
+from hushcast_protocol.mqtt.queues import Queues
+from hushcast_protocol.mqtt.retained import Found
 from hushcast_protocol.mqtt.seams import Rules
 from hushcast_protocol.mqtt.session import Entry, Granted, Session, State
 from hushcast_protocol.mqtt.subscribers import Subscribers
+from hushcast_protocol.mqtt.turns import Turns
 
 COUNTS = {
     "messages_received": "messages that clients published",
     "messages_sent": "messages sent to clients",
     "dropped_slow": "messages of QoS 0 not sent because the client does not read",
     "dropped_queue_full": "messages dropped because a session's queue was full",
-    "dropped_all_full": "messages not queued because all sessions together hold too much",
+    "dropped_all_full": "messages dropped because the sessions of their reader's user hold its share of all",
     "dropped_expired": "messages dropped because their time was over",
     "dropped_too_large": "messages larger than the client takes",
     "dropped_forbidden": "messages that a client may not have, or may not publish",
     "withheld": "deliveries kept back because of what messages may be used for",
     "withdrawn": "messages deleted before they were handed out, because their publisher withdrew them",
-    "not_retained": "messages not retained because there are too many",
+    "not_retained": "messages not retained because their publisher's user has its share of all",
 }
 """What a broker counts, with its meaning."""
 
@@ -47,10 +50,15 @@ class Delivery:
         self._rules = rules
         self._archive = archive
         self._ledger = ledger
-        self._waiting: set[Session] = set()  # those with a queue
-        self.held_bytes = 0
-        """Bytes of the messages that wait or are under way; a message counts once."""
+        self.turns = Turns()
+        """Sessions that `pump` left before it was done."""
         self.counts: Counter[str] = Counter()
+        self._queues = Queues(archive, self.counts)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the messages that wait; one counts for each session in which it does."""
+        return self._queues.held_bytes
 
     def to_all(self, message: Message, sender: Session | None, now: float) -> bool:
         """Give a message to everybody who is subscribed to its topic; return whether anybody is."""
@@ -115,41 +123,66 @@ class Delivery:
             self._to_one(session, message, granted, message.retain and granted.retain_as_published, name, now)
 
     def pump(self, session: Session, now: float) -> None:
-        """Send what waits for a client, as far as its window and its line have room."""
+        """Send what waits for a client, as far as its window and its line have room.
+
+        What is more than one turn's stays, and its session is among `turns`.
+        """
         link = session.link
         if link is None:
             return
-        while session.resend and link.has_room():
-            if session.resend[0].state is not State.RELEASED and not session.has_window():
+        for _ in range(TURN_STEPS):
+            if not self._send_next(session, link, now):
                 return
-            entry = session.next_to_resend()
-            if entry is not None:
-                self._resend(session, link, entry, now)
-        while session.queue and session.has_window() and link.has_room():
-            entry = session.queue.popleft()
-            assert entry.message is not None
-            session.queue_bytes -= entry.message.size
-            if not session.queue:
-                self._waiting.discard(session)
-            if reason := self._unfit(entry.message, link, now) or self._withheld(session, entry):
-                self._forget(session, entry, reason)
-                if entry.share and reason in _MINE_ALONE:
-                    self.to_group(entry.share, entry.message, now)
-            else:
-                self._launch(session, link, entry, False, now)
-        while session.offered and session.has_window() and link.has_room():
-            messages, granted = session.offered[0]
-            message = next(messages, None)
-            if message is None:
-                session.offered.popleft()
-            elif reason := self._unfit(message, link, now):
-                self.counts[reason] += 1
-            elif self._rules is not None and not self._rules.may_have(session, granted, message):
-                self.counts["withheld"] += 1
-            else:
-                self._to_one(session, message, granted, True, "", now)
+        self.turns.add(session)
 
-    def offer_retained(self, session: Session, messages: Iterator[Message], granted: Granted) -> None:
+    def _send_next(self, session: Session, link: Link, now: float) -> bool:
+        """Do the next step for a client; return whether there was one to do."""
+        if not link.has_room():
+            return False
+        if session.resend:
+            if session.resend[0].state is not State.RELEASED and not session.has_window():
+                return False
+            entry = session.resend.popleft()
+            if session.inflight.get(entry.packet_id) is entry:  # it is not acknowledged yet
+                self._resend(session, link, entry, now)
+            return True
+        if not session.has_window():
+            return False
+        if session.queue:
+            self._send_queued(session, link, now)
+            return True
+        if session.offered:
+            self._send_retained(session, link, now)
+            return True
+        return False
+
+    def _send_queued(self, session: Session, link: Link, now: float) -> None:
+        entry, message = self._queues.take_first(session)
+        if reason := self._unfit(message, link, now) or self._withheld(session, entry):
+            self._queues.forget(session, entry, reason)
+            if entry.share and reason in _MINE_ALONE:
+                self.to_group(entry.share, message, now)
+        else:
+            self._launch(session, link, entry, False, now)
+
+    def _send_retained(self, session: Session, link: Link, now: float) -> None:
+        """Go one message further in what is retained for a new subscription, or one piece of the look-up."""
+        messages, granted = session.offered[0]
+        try:
+            message = next(messages)
+        except StopIteration:
+            session.offered.popleft()
+            return
+        if message is None:
+            return
+        if reason := self._unfit(message, link, now):
+            self.counts[reason] += 1
+        elif self._rules is not None and not self._rules.may_have(session, granted, message):
+            self.counts["withheld"] += 1
+        else:
+            self._to_one(session, message, granted, True, "", now)
+
+    def offer_retained(self, session: Session, messages: Found, granted: Granted) -> None:
         """Line up retained messages for a new subscription; `pump` finds and sends them."""
         if len(session.offered) < MAX_OFFERED:
             session.offered.append((messages, granted))
@@ -160,7 +193,6 @@ class Delivery:
         """Forget a message that its client acknowledged, and send what waited for that."""
         self._archive.done(session, entry)
         if entry.message is not None:
-            self._release(entry.message)
             entry.message = None
         if session.queue or session.resend or session.offered:
             self.pump(session, now)
@@ -169,7 +201,6 @@ class Delivery:
         """Forget the body of a message of QoS 2 that its client has; the exchange goes on."""
         if entry.message is not None:
             self._archive.let_go(session, entry)
-            self._release(entry.message)
             entry.message = None
             self._archive.queued(session, entry, False)
 
@@ -178,46 +209,31 @@ class Delivery:
 
         What a client has been sent and has not acknowledged yet is not called back while it is here.
         """
-        queued = [one for one in session.queue if one.message is not None and is_withdrawn(one.message)]
-        for entry in queued:
-            assert entry.message is not None
-            session.queue.remove(entry)
-            session.queue_bytes -= entry.message.size
-        if not session.queue:
-            self._waiting.discard(session)
+        queued = self._queues.take_out(session, is_withdrawn)
         sent = [one for one in session.to_resend() if one.message is not None and is_withdrawn(one.message)]
         for entry in sent:
             session.drop(entry)
         for entry in (*queued, *sent):
             assert entry.message is not None
             found[entry.message.topic] += 1
-            self._forget(session, entry, "withdrawn")
+            self._queues.forget(session, entry, "withdrawn")
 
     def ended(self, session: Session, now: float) -> None:
         """Forget all that waits for a session, and give to others what came by shared subscriptions.
 
         Messages of QoS 2 that were sent are not given to anybody else (MQTT-4.8.2-5).
         """
-        left = [*session.inflight.values(), *session.queue]
+        left = [*session.inflight.values(), *self._queues.take_all(session)]
         session.inflight.clear()
-        session.queue.clear()
-        session.queue_bytes = 0
-        self._waiting.discard(session)
         session.resend.clear()
         for entry in left:
             message = entry.message
-            if message is not None:
-                self._release(message)
-                if entry.share and (entry.state is State.WAITING or entry.qos == 1):
-                    self.to_group(entry.share, message, now)
+            if message is not None and entry.share and (entry.state is State.WAITING or entry.qos == 1):
+                self.to_group(entry.share, message, now)
 
     def restored(self, session: Session) -> None:
         """Count what came from disk."""
-        for entry in (*session.inflight.values(), *session.queue):
-            if entry.message is not None:
-                self._hold(entry.message)
-        if session.queue:
-            self._waiting.add(session)
+        self._queues.restored(session)
 
     def _to_one(
         self, session: Session, message: Message, granted: Granted, retain: bool, share: str, now: float
@@ -256,51 +272,15 @@ class Delivery:
         if link is None or waits or not link.has_room():
             if link is None and not session.is_durable:
                 return
-            self._queue(session, session.entry(message, qos, retain, ids, share))
+            if link is None and not session.permissions.may_receive(message.topic):
+                self.counts["dropped_forbidden"] += 1
+                return
+            self._queues.put(session, session.entry(message, qos, retain, ids, share))
             return
         if reason := self._unfit(message, link, now):
             self.counts[reason] += 1
             return
-        self._hold(message)
         self._launch(session, link, session.entry(message, qos, retain, ids, share), True, now)
-
-    def _queue(self, session: Session, entry: Entry) -> None:
-        message = entry.message
-        assert message is not None
-        size = message.size
-        # The oldest goes: who comes back wants to know how things are now.
-        while session.queue and (
-            len(session.queue) >= MAX_QUEUE or session.queue_bytes + size > MAX_QUEUE_BYTES
-        ):
-            self._drop_oldest(session, "dropped_queue_full")
-        if not message.holders and not self._make_room(session, size):
-            self.counts["dropped_all_full"] += 1
-            return
-        self._hold(message)
-        session.queue.append(entry)
-        session.queue_bytes += size
-        self._waiting.add(session)
-        self._archive.queued(session, entry, True)
-
-    def _make_room(self, session: Session, size: int) -> bool:
-        """Take from those who hold the most until a message fits; return whether it does.
-
-        A session that would itself hold the most gets nothing more: nobody fills the room of the others.
-        """
-        while self.held_bytes + size > MAX_HELD_BYTES:
-            largest = max(self._waiting, key=_queued, default=session)
-            if largest.queue_bytes <= session.queue_bytes + size:
-                return False
-            self._drop_oldest(largest, "dropped_all_full")
-        return True
-
-    def _drop_oldest(self, session: Session, count: str) -> None:
-        oldest = session.queue.popleft()
-        assert oldest.message is not None
-        session.queue_bytes -= oldest.message.size
-        if not session.queue:
-            self._waiting.discard(session)
-        self._forget(session, oldest, count)
 
     def _launch(self, session: Session, link: Link, entry: Entry, is_new: bool, now: float) -> None:
         message = entry.message
@@ -312,13 +292,15 @@ class Delivery:
 
     def _resend(self, session: Session, link: Link, entry: Entry, now: float) -> None:
         if entry.state is State.RELEASED:
+            # Its exchange is under way as on the connection before, or each would begin as many more.
+            session.launch(entry)
             link.send_in_order(PubRel(entry.packet_id), self._mark(session))
             return
         assert entry.message is not None
         is_allowed = link.permissions.may_receive(entry.message.topic)
         if reason := self._withheld(session, entry) if is_allowed else "dropped_forbidden":
             session.drop(entry)
-            self._forget(session, entry, reason)
+            self._queues.forget(session, entry, reason)
             return
         session.launch(entry)
         self._send(session, link, entry, entry.message, True, now)
@@ -331,7 +313,7 @@ class Delivery:
             self.counts["messages_sent"] += 1
         else:  # as if it had been sent (section 3.1.2.11.4)
             session.drop(entry)
-            self._forget(session, entry, "dropped_too_large")
+            self._queues.forget(session, entry, "dropped_too_large")
 
     def _mark(self, session: Session) -> int:
         return self._ledger.made if session.is_durable else 0
@@ -360,26 +342,6 @@ class Delivery:
                 entry.ids = tuple(one for one in entry.ids if one in recipient.ids)
             return ""
         return "" if rules.may_have(session, None, message) else "withheld"
-
-    def _forget(self, session: Session, entry: Entry, count: str) -> None:
-        self.counts[count] += 1
-        self._archive.done(session, entry)
-        if entry.message is not None:
-            self._release(entry.message)
-
-    def _hold(self, message: Message) -> None:
-        if not message.holders:
-            self.held_bytes += message.size
-        message.holders += 1
-
-    def _release(self, message: Message) -> None:
-        message.holders -= 1
-        if not message.holders:
-            self.held_bytes -= message.size
-
-
-def _queued(session: Session) -> int:
-    return session.queue_bytes
 
 
 def _publish(

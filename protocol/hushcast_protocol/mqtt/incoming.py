@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 import msgspec
 
+from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.mqtt.archive import Archive
 from hushcast_protocol.mqtt.delivery import Delivery, Withdrawn
 from hushcast_protocol.mqtt.ledger import Ledger
@@ -25,8 +27,9 @@ from hushcast_protocol.mqtt.packets import (
 )
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
 from hushcast_protocol.mqtt.retained import Retained
-from hushcast_protocol.mqtt.seams import Added, Beyond, Rules
+from hushcast_protocol.mqtt.seams import Added, Beyond, Handed, Rules
 from hushcast_protocol.mqtt.session import Session
+from hushcast_protocol.mqtt.shares import User
 from hushcast_protocol.mqtt.topics import matches
 
 _FAILURE = 0x80
@@ -41,9 +44,11 @@ class Incoming:
         retained: Retained,
         archive: Archive,
         ledger: Ledger,
+        randomness: Randomness,
         beyond: Beyond,
         rules: Rules | None = None,
     ) -> None:
+        self._randomness = randomness
         self._delivery = delivery
         self._retained = retained
         self._archive = archive
@@ -85,7 +90,7 @@ class Incoming:
             self._delivery.counts["dropped_forbidden"] += 1
             return False
         if message.retain:
-            self._retain(message)
+            self._retain(message, None if sender is None else sender.user)
         return self._delivery.to_all(message, sender, now)
 
     def originate(self, message: Message, sender: Session | None, now: float) -> None:
@@ -97,17 +102,25 @@ class Incoming:
             if self._rules is not None and sender is not None:
                 message.properties = self._rules.owned(sender.user, message.topic, message.properties)
             properties = message.properties_for((), now)
-            self._beyond.will(message.topic, message.payload, message.retain, properties)
+            user = None if sender is None else sender.user
+            self._beyond.will(Handed(message.topic, message.payload, message.retain, properties, user))
             self._spread_names(message, sender, now)
         else:
             self.spread(message, sender, now)
 
-    def withdraw(self, is_withdrawn: Withdrawn, found: Counter[str]) -> None:
-        """Delete what is retained and withdrawn, and count it by topic."""
-        for message in [one for one in self._retained if is_withdrawn(one)]:
-            self._retained.remove(message.topic)
-            self._archive.unretained(message)
-            found[message.topic] += 1
+    def withdraw(self, is_withdrawn: Withdrawn, found: Counter[str]) -> Iterator[None]:
+        """Delete what is retained and withdrawn, piece by piece, and count it by topic."""
+        for message in self._retained.walk():
+            if message is None:
+                yield
+            elif is_withdrawn(message):
+                self.unretain(message)
+                found[message.topic] += 1
+
+    def unretain(self, message: Message) -> None:
+        """Delete a message that is retained."""
+        self._retained.remove(message.topic)
+        self._archive.unretained(message)
 
     def release(self, link: Link, packet: PubRel) -> None:
         """Take a PUBREL: its packet identifier may be used anew, once the disk knows."""
@@ -145,7 +158,7 @@ class Incoming:
                 mark = self._ledger.made if session.is_durable else 0
                 link.answer(PubRec(packet.packet_id), mark)
                 return False
-            if len(session.incoming) >= MAX_INCOMING:
+            if len(session.incoming) + len(session.tokens) >= MAX_INCOMING:
                 raise PacketError(Reason.QUOTA_EXCEEDED, "too many open exchanges of QoS 2")
         if link.version == V5 and link.owed + len(link.open_ids) >= RECEIVE_MAXIMUM:
             raise PacketError(Reason.RECEIVE_MAXIMUM_EXCEEDED)
@@ -156,27 +169,34 @@ class Incoming:
             return Reason.TOPIC_NAME_INVALID
         if not link.permissions.may_publish(topic):
             return Reason.NOT_AUTHORIZED
-        if packet.retain and packet.qos and packet.payload and link.version == V5:
-            message = Message(topic, packet.payload, properties=packet.properties)
-            if not self._retained.has_room_for(message):
+        if packet.retain and packet.qos and packet.payload:
+            message, user = Message(topic, packet.payload, properties=packet.properties), link.session.user
+            names = self._beyond.topics(topic) if self._beyond.takes(topic) else (topic,)
+            if not all(self._retained.has_room_for(message.under(name), user) for name in names):
                 return Reason.QUOTA_EXCEEDED
         if packet.properties.get("payload_format_indicator") and not _is_text(packet.payload):
             return Reason.PAYLOAD_FORMAT_INVALID
         return Reason.SUCCESS
 
-    def _retain(self, message: Message) -> None:
+    def _retain(self, message: Message, user: User) -> None:
         if not message.payload:
             if (before := self._retained.remove(message.topic)) is not None:
                 self._archive.unretained(before)
-        elif self._retained.has_room_for(message):
-            self._archive.retained(message)
-            if (before := self._retained.put(message)) is not None:
+        elif self._retained.has_room_for(message, user):
+            self._archive.retained(message, user)
+            if (before := self._retained.put(message, user)) is not None:
                 self._archive.replaced(before)
         else:
             self._delivery.counts["not_retained"] += 1
 
     def _acknowledge(self, link: Link, packet: Publish, reason: int, before: int) -> None:
-        """Answer a message that is ours, once what `before` did not have yet is on disk."""
+        """Answer a message that is ours, once what `before` did not have yet is on disk.
+
+        A client of 3.1.1 that cannot hear "full" is disconnected: it must not take for kept what is not.
+        """
+        if link.version == V311 and reason == Reason.QUOTA_EXCEEDED:
+            link.close(None)
+            return
         told = reason if link.version != V311 else Reason.SUCCESS
         if packet.qos == 1:
             mark = self._ledger.made if self._ledger.made != before else 0
@@ -202,8 +222,8 @@ class Incoming:
     def _hand_over(self, link: Link, packet: Publish, topic: str, now: float) -> None:
         """Give a message to the network beyond; the answer waits until that has it.
 
-        What is local, too, may come twice: after a refusal beyond, or a crash before the answer, its client
-        publishes it again.
+        One of QoS 2 goes there under a token that is on disk before: a client that repeats it after a crash
+        before the answer has it go out once. What is local, too, may come twice after a refusal beyond.
         """
         properties: Properties = packet.properties.copy()
         properties.pop("topic_alias", None)
@@ -212,16 +232,22 @@ class Incoming:
         message = message_of(topic, packet.payload, packet.qos, packet.retain, properties, now)
         session, packet_id = link.session, packet.packet_id
         first = self._ledger.made
+        # A client that reuses the identifier of a message which it forgot does not say that it repeats it.
+        token = session.tokens.get(packet_id, b"") if packet.qos == 2 and packet.dup else b""
         is_spread = self._beyond.is_local_too(topic)
-        if is_spread:
+        if is_spread and not token:
             self._spread_names(message, session, now)
+        if packet.qos == 2 and not token:
+            token = session.tokens[packet_id] = self._randomness(16)
+            self._archive.handing_over(session, packet_id, token)
+        handed = Handed(topic, packet.payload, packet.retain, properties, session.user, token)
 
         def spread(reason: int) -> None:
             if reason < _FAILURE and not is_spread:
                 self._spread_names(message, session, now)
 
         if packet.qos == 0:
-            self._beyond.publish(topic, packet.payload, 0, packet.retain, properties, spread)
+            self._beyond.publish(handed, spread)
             return
         held = link.reserve(owed=packet.qos == 1)
         if packet.qos == 1:
@@ -237,6 +263,8 @@ class Incoming:
                 self._answer(link, held, PubAck(packet_id, reason), before)
             else:
                 session.pending.discard(packet_id)
+                session.tokens.pop(packet_id, None)
+                self._archive.handed_over(session, packet_id)
                 if reason < _FAILURE or (link.version == V311 and reason != Reason.QUOTA_EXCEEDED):
                     session.incoming.add(packet_id)
                     self._archive.incoming(session, packet_id)
@@ -244,7 +272,10 @@ class Incoming:
                     link.open_ids.discard(packet_id)
                 self._answer(link, held, PubRec(packet_id, reason), before)
 
-        self._beyond.publish(topic, packet.payload, packet.qos, packet.retain, properties, done)
+        if packet.qos == 2:
+            self._ledger.once_stored(first, lambda: self._beyond.publish(handed, done))
+        else:
+            self._beyond.publish(handed, done)
 
     def _answer(self, link: Link, held: Held, packet: PubAck | PubRec, before: int) -> None:
         """Send what a kept place was for, once what `before` did not have yet is on disk.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
 from typing import NamedTuple
 
 
@@ -22,6 +24,7 @@ class Ledger:
         """Changes made so far."""
         self.durable = 0
         """How many of them are on disk."""
+        self._awaited: deque[tuple[int, Callable[[], None]]] = deque()
 
     def put(self, kind: str, key: bytes, value: bytes) -> None:
         """Write a record."""
@@ -32,6 +35,27 @@ class Ledger:
         """Delete a record."""
         self._changes.append(Change(kind, key, None))
         self.made += 1
+
+    def once_stored(self, before: int, call: Callable[[], None]) -> None:
+        """Call a function when all changes are on disk that were made after `made` was `before`."""
+        if self.made == before:
+            call()
+        else:
+            self._awaited.append((self.made, call))
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether something is to be called."""
+        return bool(self._awaited)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether something is to be called now: what it waits for is `durable`."""
+        return bool(self._awaited) and self._awaited[0][0] <= self.durable
+
+    def call(self) -> None:
+        """Call the first that is due."""
+        self._awaited.popleft()[1]()
 
     def take(self) -> list[Change]:
         """Return the changes that were not taken yet; whoever takes them writes them, all or none."""

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 DAY = 86_400  # seconds
 
-MAX_CONNECTIONS = 1_000  # clients at once; each takes some 20 KiB
-MAX_SESSIONS = 1_000  # sessions that outlive their connection; one more is refused with 0x97
+MAX_CONNECTIONS = 1_000  # clients at once, each user its share; each takes some 20 KiB
+MAX_SESSIONS = 1_000  # sessions that outlive their connection, each user its share; one more is refused
 MAX_SESSION_SECONDS = 21 * DAY  # that a session waits for its client; as long as an inbox keeps messages
 MAX_FILTERS = 100  # subscriptions of one client; a dashboard takes a dozen
 MAX_FILTERS_A_USER = 10_000  # of all clients of one user: each that matches takes some 7 µs of a publication
+MAX_SHARED = 2_500  # shared subscriptions, each user its share: each may be one more message to send, 8 µs
+MAX_LOOKED_AT = 64  # members of a group that are looked at for who gets a message, a third of a µs each
+MAX_ASKED = 256  # filters of one SUBSCRIBE or UNSUBSCRIBE; more end the connection with 0x97
 MAX_QUEUE = 1_000  # messages that wait in one session; then the oldest goes
 MAX_QUEUE_BYTES = (
     8 * 1024 * 1024
 )  # bytes of topics and payloads that wait in one session; then the oldest goes
 MAX_HELD_BYTES = (
     256 * 1024 * 1024
-)  # bytes of all bodies held for sessions; then who holds the most loses its oldest
+)  # bytes that wait in all sessions, each user its share; then the fullest of its sessions loses its oldest
 MAX_WINDOW = 100  # messages of QoS 1 and 2 under way to one client, however many more it would take
 MAX_WINDOW_BYTES = 1024 * 1024  # bytes of them under way to one client; one message may go beyond
 MAX_HELD_BACK = 256 * 1024  # bytes that wait for the disk on their way to one client; then messages wait
 MAX_INCOMING = 1_000  # open QoS 2 exchanges of a client of 3.1.1, which no receive maximum binds
 MAX_OFFERED = 200  # looks for retained messages that wait in one session: all its filters, twice
-MAX_RETAINED = 10_000  # retained messages
-MAX_RETAINED_BYTES = 64 * 1024 * 1024  # bytes of their topics, payloads and properties
+MAX_RETAINED = 10_000  # retained messages, each user its share
+MAX_RETAINED_BYTES = 64 * 1024 * 1024  # bytes of their topics, payloads and properties, each user its share
 MAX_CLIENT_ID = 256  # bytes of UTF-8 of a client identifier; the longest seen in use have some 60
 MAX_TOPIC = 1_024  # characters of a topic or filter; those in use have some dozens, and memory keeps them
 MAX_PLANS = 1_000  # topics whose subscribers are remembered until a subscription changes
@@ -35,4 +38,6 @@ TOPIC_ALIASES_OUT = 10  # topic aliases that we set at most: the first topics of
 KEEP_ALIVE = 60  # seconds: the longest that clients of version 5 get; those of 3.1.1 keep theirs
 MESSAGE_OVERHEAD = 200  # bytes that a message counts beside its topic and payload
 SYS_EVERY = 10  # seconds between two publications of $SYS
+PIECE = 64  # levels of topics that a look-up goes through before others may have their turn; some 20 µs
+TURN_STEPS = 64  # messages, or pieces of a look-up, for one client before others have their turn; some 2 ms
 PURGE_EVERY = 60  # seconds between two looks for retained messages whose time is over

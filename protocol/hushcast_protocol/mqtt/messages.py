@@ -22,12 +22,12 @@ _FORWARDED = (
 class Message:
     """What a client, a will or the network published; `expires` is a Unix time.
 
-    Whoever keeps it is among its `holders`. Records on disk that need its body are its `records`; `number`
+    Records on disk that need its body are its `records`; `number`
     names the record of the body, 0 where there is none.
     """
 
     __slots__ = (
-        *("_size", "expires", "holders", "number", "payload"),
+        *("_size", "expires", "number", "payload"),
         *("properties", "qos", "records", "retain", "topic"),
     )
 
@@ -49,7 +49,6 @@ class Message:
         self.expires = expires
         self.number = 0
         self.records = 0
-        self.holders = 0
         self._size = 0  # not counted yet
 
     def under(self, topic: str) -> Message:

@@ -29,7 +29,7 @@ class OwnTopics:
         changed = []
         for name, value in values.items():
             message = Message(PREFIX + name, value.encode(), retain=True)
-            before = self.retained.put(message)
+            before = self.retained.put(message, None)
             if before is None or before.payload != message.payload:
                 changed.append(message)
         return changed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from hushcast_protocol.mqtt import archive as kinds
 from hushcast_protocol.mqtt.archive import (
     Archive,
@@ -15,9 +17,12 @@ from hushcast_protocol.mqtt.archive import (
     number_of,
 )
 from hushcast_protocol.mqtt.delivery import Delivery
+from hushcast_protocol.mqtt.limits import PIECE
 from hushcast_protocol.mqtt.messages import Message
 from hushcast_protocol.mqtt.retained import Retained
+from hushcast_protocol.mqtt.seams import PermissionsOf
 from hushcast_protocol.mqtt.session import Entry, Granted, Session, State
+from hushcast_protocol.mqtt.shares import User
 from hushcast_protocol.mqtt.topics import is_filter, is_name
 
 
@@ -27,11 +32,13 @@ class Restored:
     Records that lead nowhere, as a damaged disk has them, are left out.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, permissions_of: PermissionsOf) -> None:
+        """`permissions_of` tells what the owners of sessions may do now."""
+        self._permissions_of = permissions_of
         self._sessions: dict[int, Session] = {}
         self._messages: dict[int, Message] = {}
-        self._retained: list[Message] = []
-        self._left: list[bytes] = []  # keys of packet identifiers of sessions that are no more
+        self._retained: list[tuple[Message, User]] = []
+        self._left: list[tuple[str, bytes]] = []  # packet identifiers of sessions that are no more
 
     @property
     def sessions(self) -> list[Session]:
@@ -42,20 +49,28 @@ class Restored:
         """Take a record; the kinds come in the order of `archive.KINDS`; raises `DamagedRecord`."""
         _TAKE[kind](self, key, value)
 
-    def into(self, archive: Archive, retained: Retained, delivery: Delivery) -> None:
-        """Give numbers and messages to where they belong."""
-        for number in (*self._sessions, *self._messages):
-            archive.used(number)
-        for message in self._retained:
-            retained.put(message)
+    def into(self, archive: Archive, retained: Retained, delivery: Delivery) -> Iterator[None]:
+        """Give numbers and messages to where they belong, piece by piece."""
+        archive.used(max((*self._sessions, max(self._messages, default=0))))
+        yield
+        for count, (message, user) in enumerate(self._retained, 1):
+            retained.put(message, user)
+            if count % PIECE == 0:
+                yield
         for session in self.sessions:
             delivery.restored(session)
-        archive.delete_messages(n for n, message in self._messages.items() if not message.records)
-        archive.delete_incoming(self._left)
+            yield
+        for count, (number, message) in enumerate(self._messages.items(), 1):
+            if not message.records:
+                archive.delete_message(number)
+            if count % PIECE == 0:
+                yield
+        archive.delete_left(self._left)
 
     def _session(self, key: bytes, value: bytes) -> None:
         record = decode(SessionRecord, value)
-        session = Session(record.user, record.client_id, number_of(key), record.expiry)
+        permissions = self._permissions_of(record.user, record.client_id)
+        session = Session(permissions, record.client_id, number_of(key), record.expiry)
         session.ends, session.will, session.will_due = record.ends, record.will, record.will_due
         self._sessions[session.number] = session
 
@@ -95,21 +110,33 @@ class Restored:
         session.restored(entry)
 
     def _incoming(self, key: bytes, value: bytes) -> None:
-        session = self._sessions.get(number_of(key))
-        if len(key) != 10:
-            raise DamagedRecord("a packet identifier of the gateway is none")
+        session = self._sessions.get(number_of(_of_packet(key)))
         if session is not None:
             session.incoming.add(int.from_bytes(key[8:], "big"))
         else:
-            self._left.append(key)
+            self._left.append((kinds.INCOMING, key))
+
+    def _pending(self, key: bytes, value: bytes) -> None:
+        session = self._sessions.get(number_of(_of_packet(key)))
+        if session is not None:
+            session.tokens[int.from_bytes(key[8:], "big")] = value
+        else:
+            self._left.append((kinds.PENDING, key))
 
     def _retain(self, key: bytes, value: bytes) -> None:
-        message = self._messages.get(decode(RetainedRecord, value).number)
+        record = decode(RetainedRecord, value)
+        message = self._messages.get(record.number)
         if message is not None and message.topic.encode() != key:
             raise DamagedRecord("a message of the gateway is retained for another topic")
         if message is not None:
             message.records += 1
-            self._retained.append(message)
+            self._retained.append((message, record.user))
+
+
+def _of_packet(key: bytes) -> bytes:
+    if len(key) != 10:
+        raise DamagedRecord("a packet identifier of the gateway is none")
+    return key
 
 
 _TAKE = {
@@ -118,5 +145,6 @@ _TAKE = {
     kinds.MESSAGE: Restored._message,
     kinds.QUEUED: Restored._queued,
     kinds.INCOMING: Restored._incoming,
+    kinds.PENDING: Restored._pending,
     kinds.RETAINED: Restored._retain,
 }

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from hushcast_protocol.mqtt.packets import Properties, Publish
+from hushcast_protocol.mqtt.shares import User
 
 if TYPE_CHECKING:
     from hushcast_protocol.mqtt.messages import Message
@@ -43,6 +44,10 @@ class Permissions(Protocol):
 
     def may_receive(self, topic: str) -> bool:
         """Tell whether it may get a message of this topic now, fresh, retained or queued."""
+
+
+PermissionsOf = Callable[[str, str], Permissions]
+"""Tells what a client that is away may do, by user and client identifier; one of an unknown user, nothing."""
 
 
 class Everything:
@@ -130,6 +135,23 @@ class Rules(Protocol):
         """Hear that it counts no longer."""
 
 
+class Handed(NamedTuple):
+    """A message for the network beyond."""
+
+    topic: str
+    payload: bytes
+    retain: bool
+    properties: Properties
+    user: User
+    """Whose message it is."""
+    token: bytes = b""
+    """16 random bytes by which it is known when it is handed over again; none where it never is."""
+
+    def __repr__(self) -> str:
+        """Show nothing of it."""
+        return "Handed(...)"
+
+
 class Beyond(Protocol):
     """The network beyond this broker, to which some topics belong.
 
@@ -147,19 +169,17 @@ class Beyond(Protocol):
     def topics(self, topic: str) -> tuple[str, ...]:
         """Return all topics here of what is published to one that belongs to the network."""
 
-    def publish(
-        self, topic: str, payload: bytes, qos: int, retain: bool, properties: Properties, done: Done
-    ) -> None:
+    def publish(self, handed: Handed, done: Done) -> None:
         """Take over a message; `done` hears `Reason.SUCCESS` once it is durable, or why it is refused."""
 
-    def will(self, topic: str, payload: bytes, retain: bool, properties: Properties) -> None:
+    def will(self, handed: Handed) -> None:
         """Take over the will of a client that is gone; nobody waits for it."""
 
-    def grants(self, wanted: str, qos: int) -> int:
-        """Return the QoS granted to a filter, or the reason code of the refusal."""
+    def grants(self, user: str, wanted: str, qos: int) -> int:
+        """Return the QoS granted to a user's filter, or the reason code of the refusal."""
 
-    def wanted(self, wanted: str) -> None:
-        """Hear that somebody subscribed to a filter to which nobody was subscribed."""
+    def wanted(self, user: str, wanted: str) -> None:
+        """Hear that a user subscribed to a filter to which nobody was subscribed."""
 
     def unwanted(self, wanted: str) -> None:
         """Hear that nobody is subscribed to a filter any more."""
@@ -180,21 +200,19 @@ class Nothing:
         """Never called."""
         raise AssertionError("no topic belongs to a network")
 
-    def publish(
-        self, topic: str, payload: bytes, qos: int, retain: bool, properties: Properties, done: Done
-    ) -> None:
+    def publish(self, handed: Handed, done: Done) -> None:
         """Never called."""
         raise AssertionError("no topic belongs to a network")
 
-    def will(self, topic: str, payload: bytes, retain: bool, properties: Properties) -> None:
+    def will(self, handed: Handed) -> None:
         """Never called."""
         raise AssertionError("no topic belongs to a network")
 
-    def grants(self, wanted: str, qos: int) -> int:
+    def grants(self, user: str, wanted: str, qos: int) -> int:
         """Grant what was asked for."""
         return qos
 
-    def wanted(self, wanted: str) -> None:
+    def wanted(self, user: str, wanted: str) -> None:
         """Nobody needs to know."""
 
     def unwanted(self, wanted: str) -> None:

@@ -7,7 +7,6 @@ connection and is never written to disk.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from hushcast_protocol.mqtt.limits import MAX_WINDOW, MAX_WINDOW_BYTES
 from hushcast_protocol.mqtt.messages import Message
 from hushcast_protocol.mqtt.packets import Subscription, Will
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
+from hushcast_protocol.mqtt.retained import Found
 from hushcast_protocol.mqtt.seams import Permissions
 
 if TYPE_CHECKING:
@@ -90,13 +90,25 @@ class Session:
             "is_durable",
             "link",
         ),
-        *("next_order", "number", "offered", "pending", "permissions", "queue", "queue_bytes", "resend"),
+        *(
+            "next_order",
+            "number",
+            "offered",
+            "pending",
+            "permissions",
+            "queue",
+            "queue_bytes",
+            "resend",
+            "tokens",
+        ),
         *("user", "will", "will_due", "window", "_last_id"),
     )
 
-    def __init__(self, user: str, client_id: str, number: int, expiry: int) -> None:
+    def __init__(self, permissions: Permissions, client_id: str, number: int, expiry: int) -> None:
         """`expiry` is in seconds; `number` names the session on disk."""
-        self.user = user
+        self.permissions = permissions
+        """Of its last connection; after a restart what its user may do then."""
+        self.user = permissions.user
         self.client_id = client_id
         self.number = number
         self.expiry = expiry
@@ -113,11 +125,11 @@ class Session:
         """Packet identifiers of QoS 2 that were received and not released."""
         self.pending: set[int] = set()
         """Those that were handed to the network beyond, which has not answered yet."""
-        self.permissions: Permissions | None = None
-        """Of its last connection; `None` since a restart."""
+        self.tokens: dict[int, bytes] = {}
+        """By which the network knows what it was handed and, as far as the disk knows, has not answered."""
         self.queue: deque[Entry] = deque()
         self.queue_bytes = 0
-        self.offered: deque[tuple[Iterator[Message], Granted]] = deque()
+        self.offered: deque[tuple[Found, Granted]] = deque()
         """Retained messages that new subscriptions are still to get."""
         self.inflight: dict[int, Entry] = {}
         self.resend: deque[Entry] = deque()
@@ -140,8 +152,12 @@ class Session:
         self.resend = deque(self.inflight.values())
 
     def has_window(self) -> bool:
-        """Tell whether one more message of QoS 1 or 2 may be sent."""
-        return self.flying < self.window and self.flying_bytes < MAX_WINDOW_BYTES
+        """Tell whether one more message of QoS 1 or 2 may be sent, under an identifier of its own."""
+        return (
+            self.flying < self.window
+            and self.flying_bytes < MAX_WINDOW_BYTES
+            and len(self.inflight) < LAST_ID
+        )
 
     def entry(self, message: Message, qos: int, retain: bool, ids: tuple[int, ...], share: str) -> Entry:
         """Return a new entry behind all others; it is not in any queue yet."""
@@ -165,7 +181,6 @@ class Session:
         self.next_order = entry.order + 1
         if entry.state is State.WAITING:
             self.queue.append(entry)
-            self.queue_bytes += entry.message.size if entry.message else 0
         else:
             self.inflight[entry.packet_id] = entry
             self._last_id = entry.packet_id
@@ -174,14 +189,6 @@ class Session:
         """Return what was sent by an earlier connection and would be sent again by this one, or the next."""
         of = self.inflight.values() if self.link is None else self.resend
         return [entry for entry in of if self.inflight.get(entry.packet_id) is entry]
-
-    def next_to_resend(self) -> Entry | None:
-        """Return the next entry that an earlier connection left; it is not acknowledged yet."""
-        while self.resend:
-            entry = self.resend.popleft()
-            if self.inflight.get(entry.packet_id) is entry:
-                return entry
-        return None
 
     def acknowledged(self, packet_id: int) -> Entry | None:
         """Return the entry that a PUBACK ends; `None` if there is none; `PacketError` if it is of QoS 2."""
@@ -229,7 +236,7 @@ class Session:
         return entry
 
     def _free_id(self) -> int:
-        """Return a packet identifier that is not in use; far fewer are than there are."""
+        """Return a packet identifier that is not in use: `has_window` said that there is one."""
         number = self._last_id
         while True:
             number = number % LAST_ID + 1

@@ -12,7 +12,9 @@ from hushcast_protocol.mqtt.limits import MAX_SESSION_SECONDS, MAX_SESSIONS
 from hushcast_protocol.mqtt.links import Link
 from hushcast_protocol.mqtt.messages import may_be_published, message_of
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
+from hushcast_protocol.mqtt.seams import Permissions
 from hushcast_protocol.mqtt.session import Session
+from hushcast_protocol.mqtt.shares import Shares
 from hushcast_protocol.mqtt.subscribing import Subscribing
 
 Key = tuple[str, str]
@@ -31,6 +33,7 @@ class Sessions:
         self._archive = archive
         self._sessions: dict[Key, Session] = {}
         self._away: dict[Session, None] = {}
+        self._places = Shares(MAX_SESSIONS)
 
     def __len__(self) -> int:
         """Return how many there are, of clients that are here or away."""
@@ -50,9 +53,16 @@ class Sessions:
         known = self._sessions.get(key)
         if not expiry or (known is not None and known.is_durable):
             return True
-        return sum(session.is_durable for session in self._sessions.values()) < MAX_SESSIONS
+        return self._places.may_take(key[0])
 
-    def begin(self, key: Key, expiry: int, starts_anew: bool, now: float) -> tuple[Session, bool]:
+    def is_here(self, key: Key) -> bool:
+        """Tell whether a client has a connection, which another one of its takes over."""
+        session = self._sessions.get(key)
+        return session is not None and session.link is not None
+
+    def begin(
+        self, key: Key, permissions: Permissions, expiry: int, starts_anew: bool, now: float
+    ) -> tuple[Session, bool]:
         """Return a client's session, and whether it had it already; another link of it is closed."""
         session = self._sessions.get(key)
         if session is not None and session.link is not None:
@@ -67,13 +77,15 @@ class Sessions:
             session = None
         if session is not None:
             if not expiry:  # what is on disk would outlive it
-                self._archive.ended(session)
+                self._leave_disk(session)
             session.expiry = expiry
             session.will = None
             self._away.pop(session, None)
             return session, True
-        session = Session(*key, self._archive.new_number(), expiry)
+        session = Session(permissions, key[1], self._archive.new_number(), expiry)
         self._sessions[key] = session
+        if session.is_durable:
+            self._places.take(session.user)
         return session, False
 
     def set_expiry(self, session: Session, asked: int) -> None:
@@ -92,22 +104,27 @@ class Sessions:
     def restore(self, session: Session) -> None:
         """Take a session from disk."""
         self._sessions[session.user, session.client_id] = session
+        self._places.take(session.user)
         self._away[session] = None
 
-    def resume(self, now: float) -> None:
+    def resume(self, now: float) -> Iterator[None]:
         """Begin: sessions whose clients were here when the program ended have lost them now."""
         for session in list(self._away):
             if session.ends is None:
                 self._wait(session, now)
+                yield
 
-    def tick(self, now: float) -> None:
-        """Publish wills and end sessions whose time has come."""
+    def tick(self, now: float) -> Iterator[None]:
+        """Publish wills and end sessions whose time has come, one after the other."""
         for session in list(self._away):
             if session.will_due is not None and session.will_due <= now:
                 self._publish_will(session, now)
                 self._archive.session(session)
-            if session.ends is not None and session.ends <= now:
+                yield
+            # Its client may have come back meanwhile.
+            if session in self._away and session.ends is not None and session.ends <= now:
                 self._end(session, now)
+                yield
 
     def _leave(self, session: Session, now: float) -> None:
         session.offered.clear()
@@ -124,8 +141,13 @@ class Sessions:
             self._publish_will(session, now)
         self._archive.session(session)
 
+    def _leave_disk(self, session: Session) -> None:
+        if session.is_durable:
+            self._archive.ended(session)
+            self._places.give_back(session.user)
+
     def _end(self, session: Session, now: float) -> None:
-        self._archive.ended(session)
+        self._leave_disk(session)
         self._away.pop(session, None)
         self._sessions.pop((session.user, session.client_id), None)
         self._subscribing.remove_all(session)
@@ -136,9 +158,7 @@ class Sessions:
         will, session.will, session.will_due = session.will, None, None
         if will is None:
             return
-        permissions = session.permissions
-        is_allowed = permissions is None or permissions.may_publish(will.topic)
-        if not is_allowed or not may_be_published(will.topic):
+        if not session.permissions.may_publish(will.topic) or not may_be_published(will.topic):
             self._delivery.counts["dropped_forbidden"] += 1
             return
         message = message_of(will.topic, will.payload, will.qos, will.retain, will.properties, now)

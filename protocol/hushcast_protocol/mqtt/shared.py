@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from hushcast_protocol.mqtt.limits import MAX_LOOKED_AT
 from hushcast_protocol.mqtt.messages import Message
 from hushcast_protocol.mqtt.seams import Rules
 
@@ -18,27 +20,33 @@ class Group:
         """`name` is `GROUP/FILTER`."""
         self.name = name
         self.members: dict[Session, Granted] = {}
-        self._next = 0
 
     def choose(self, message: Message, rules: Rules | None = None) -> tuple[Session, Granted] | None:
         """Return who gets a message and by which subscription; `None` if nobody can.
 
+        Of a large group only those whose turn is next are looked at: its size is not to cost others time.
         Members that are away get it only if it can wait for them: of QoS 1 or 2, in a session that stays.
         """
-        members = list(self.members.items())
-        waiting: tuple[Session, Granted] | None = None
-        for step in range(len(members)):
-            session, granted = members[(self._next + step) % len(members)]
+        chosen: tuple[Session, Granted] | None = None
+        looked_at = list(islice(self.members.items(), MAX_LOOKED_AT))
+        for session, granted in looked_at:
             link = session.link
-            if link is not None and not link.permissions.may_receive(message.topic):
+            if not session.permissions.may_receive(message.topic):
                 continue
             if rules is not None and not rules.may_have(session, granted, message):
                 continue
             if link is not None and link.has_room():
-                self._next = (self._next + step + 1) % len(members)
-                return session, granted
-            if waiting is None and min(message.qos, granted.qos):
-                waiting = session, granted
-        if waiting is not None:
-            self._next += 1
-        return waiting
+                chosen = session, granted
+                break
+            if chosen is None and min(message.qos, granted.qos):
+                chosen = session, granted
+        else:
+            # None of them is here: others may be, so these come behind them the next time.
+            if len(self.members) > MAX_LOOKED_AT:
+                for session, granted in looked_at:
+                    del self.members[session]
+                    self.members[session] = granted
+        if chosen is not None:
+            del self.members[chosen[0]]
+            self.members[chosen[0]] = chosen[1]
+        return chosen

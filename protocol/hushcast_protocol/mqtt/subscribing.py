@@ -7,7 +7,7 @@ from collections import Counter
 from hushcast_protocol.mqtt.archive import Archive
 from hushcast_protocol.mqtt.delivery import Delivery
 from hushcast_protocol.mqtt.ledger import Ledger
-from hushcast_protocol.mqtt.limits import MAX_FILTERS, MAX_FILTERS_A_USER, MAX_TOPIC
+from hushcast_protocol.mqtt.limits import MAX_FILTERS, MAX_FILTERS_A_USER, MAX_SHARED, MAX_TOPIC
 from hushcast_protocol.mqtt.links import Link
 from hushcast_protocol.mqtt.packets import (
     Properties,
@@ -21,6 +21,7 @@ from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_protocol.mqtt.retained import Retained
 from hushcast_protocol.mqtt.seams import Beyond, Meant, Rules
 from hushcast_protocol.mqtt.session import Granted, Session
+from hushcast_protocol.mqtt.shares import Shares
 from hushcast_protocol.mqtt.subscribers import Subscribers
 from hushcast_protocol.mqtt.topics import MAX_LEVELS, split_share
 
@@ -50,6 +51,7 @@ class Subscribing:
         self._rules = rules
         self._retained, self._own = retained
         self._by_user: Counter[str] = Counter()
+        self._shared = Shares(MAX_SHARED)
 
     def subscribe(self, link: Link, packet: Subscribe, now: float) -> None:
         """Take a SUBSCRIBE."""
@@ -70,9 +72,11 @@ class Subscribing:
     def add(self, session: Session, wanted: str, granted: Granted, is_new: bool = True) -> None:
         """Let a subscription count; that of a session from disk, too."""
         self._by_user[session.user] += is_new
+        if is_new and granted.share:
+            self._shared.take(session.user)
         session.filters[wanted] = granted
         if self._subscribers.add(session, granted):
-            self._beyond.wanted(granted.wanted)
+            self._beyond.wanted(session.user, granted.wanted)
         if self._rules is not None:
             self._rules.subscribed(session, granted)
 
@@ -92,11 +96,11 @@ class Subscribing:
         known = session.filters.get(written)
         if wanted.count("/") >= MAX_LEVELS or len(asked.filter) > MAX_TOPIC:
             return Reason.TOPIC_FILTER_INVALID
-        if known is None and self._has_enough(session):
+        if known is None and self._has_enough(session, share):
             return Reason.QUOTA_EXCEEDED
         if not link.permissions.may_subscribe(wanted):
             return FORBIDDEN
-        reason = self._beyond.grants(wanted, asked.qos)
+        reason = self._beyond.grants(session.user, wanted, asked.qos)
         if reason >= Reason.UNSPECIFIED_ERROR:
             return reason
         identifier = given.get("subscription_identifier", [0])[0]
@@ -125,10 +129,14 @@ class Subscribing:
         self._archive.unsubscribed(session, wanted)
         return Reason.SUCCESS
 
-    def _has_enough(self, session: Session) -> bool:
+    def _has_enough(self, session: Session, share: str) -> bool:
+        if share and not self._shared.may_take(session.user):
+            return True
         return len(session.filters) >= MAX_FILTERS or self._by_user[session.user] >= MAX_FILTERS_A_USER
 
     def _remove(self, session: Session, granted: Granted) -> None:
+        if granted.share:
+            self._shared.give_back(session.user)
         self._by_user[session.user] -= 1
         if not self._by_user[session.user]:
             del self._by_user[session.user]

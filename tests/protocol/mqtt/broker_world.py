@@ -26,7 +26,7 @@ from hushcast_protocol.mqtt.packets import (
     Subscription,
 )
 from hushcast_protocol.mqtt.restoring import Restored
-from hushcast_protocol.mqtt.seams import Beyond, Everything, Permissions, Rules
+from hushcast_protocol.mqtt.seams import Beyond, Everything, Permissions, PermissionsOf, Rules
 
 P = TypeVar("P", bound=Packet)
 
@@ -170,6 +170,7 @@ class World:
         self.now = 1_000_000.0
         self.disk: dict[tuple[str, bytes], bytes] = {}
         self.commits = True
+        self.permissions_of: PermissionsOf = lambda user, client_id: Everything(user)
         self._beyond = beyond
         self._settings = settings
         self._rules = rules
@@ -178,12 +179,13 @@ class World:
 
     def _start(self) -> Broker:
         broker = Broker(self._chance.randbytes, self.now, self._beyond, self._settings, self._rules)
-        records = Restored()
+        records = Restored(self.permissions_of)
         for kind in KINDS:
             for (its, key), value in sorted(self.disk.items()):
                 if its == kind:
                     records.feed(kind, key, value)
-        broker.restore(records, self.now)
+        for _ in broker.restore(records, self.now):
+            pass
         return broker
 
     def connect(
@@ -221,9 +223,15 @@ class World:
         return client
 
     def settle(self) -> None:
-        """Commit, unless the disk is to be slow."""
+        """Do all that is left to do, and commit, unless the disk is to be slow."""
+        self.go_on()
         if self.commits:
             self.commit()
+
+    def go_on(self) -> None:
+        """Let all clients have their turns."""
+        while self.broker.has_more:
+            self.broker.go_on(self.now)
 
     def commit(self) -> None:
         """Write what the broker wants written, and say so."""
@@ -234,6 +242,7 @@ class World:
             else:
                 self.disk[kind, key] = value
         self.broker.stored(mark, self.now)
+        self.go_on()
 
     def kill(self) -> None:
         """Kill the broker and start it again from what is on disk."""
@@ -244,7 +253,8 @@ class World:
         """Let time pass, second by second."""
         for moment in _seconds(self.now, self.now + seconds):
             self.now = moment
-            self.broker.tick(moment)
+            for _ in self.broker.tick(moment):
+                pass
         self.settle()
 
     def kinds(self) -> dict[str, int]:

@@ -17,14 +17,15 @@ from hushcast_protocol.mqtt.packets import (
     Unsubscribe,
 )
 from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.mqtt.seams import Done
+from hushcast_protocol.mqtt.seams import Done, Handed
 
 
 class Network:
     """A network that takes `hush/`, and answers when told to."""
 
     def __init__(self) -> None:
-        self.taken: list[tuple[str, bytes, int, bool, Properties]] = []
+        self.taken: list[tuple[str, bytes, bool, Properties]] = []
+        self.tokens: list[bytes] = []
         self.waiting: list[Done] = []
         self.filters: set[str] = set()
 
@@ -37,21 +38,20 @@ class Network:
     def topics(self, topic: str) -> tuple[str, ...]:
         return (topic,) if self.is_local_too(topic) else (topic, topic.replace("hush/", "also/"))
 
-    def will(self, topic: str, payload: bytes, retain: bool, properties: Properties) -> None:
-        self.taken.append((topic, payload, 0, retain, properties))
+    def will(self, handed: Handed) -> None:
+        self.taken.append((handed.topic, handed.payload, handed.retain, handed.properties))
 
-    def publish(
-        self, topic: str, payload: bytes, qos: int, retain: bool, properties: Properties, done: Done
-    ) -> None:
-        self.taken.append((topic, payload, qos, retain, properties))
+    def publish(self, handed: Handed, done: Done) -> None:
+        self.will(handed)
+        self.tokens.append(handed.token)
         self.waiting.append(done)
 
-    def grants(self, wanted: str, qos: int) -> int:
+    def grants(self, user: str, wanted: str, qos: int) -> int:
         if wanted == "hush/open/#":
             return Reason.WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED
         return min(qos, 1) if self.takes(wanted) else qos
 
-    def wanted(self, wanted: str) -> None:
+    def wanted(self, user: str, wanted: str) -> None:
         assert wanted not in self.filters
         self.filters.add(wanted)
 
@@ -83,7 +83,7 @@ def test_what_belongs_to_the_network_is_handed_over_before_it_is_delivered_here(
     assert client.subscribe("hush/a", "t", "hush/open/#") == [1, 2, 0xA2]
     client.publish("hush/a", b"0", properties={"content_type": "c", "topic_alias": 1})
     client.publish("", b"1", qos=1, retain=True, properties={"topic_alias": 1})
-    assert network.taken == [("hush/a", b"0", 0, False, {"content_type": "c"}), ("hush/a", b"1", 1, True, {})]
+    assert network.taken == [("hush/a", b"0", False, {"content_type": "c"}), ("hush/a", b"1", True, {})]
     assert client.got() == []
     client.publish("t", qos=1, packet_id=8)
     (packet,) = client.got()  # the PUBACK keeps its place, and is in nobody's way
@@ -245,7 +245,7 @@ def test_what_arrives_from_the_network_is_delivered_and_told_once_it_is_safe() -
     world.commits = False
     before = world.broker.ledger.made
     world.broker.arrived("hush/a", b"1", 1, True, {}, world.now)
-    world.broker.once_stored(before, lambda: told.append("1"))
+    world.broker.ledger.once_stored(before, lambda: told.append("1"))
     assert brief.payloads() == [b"1"]
     assert told == []
     world.commit()
@@ -253,7 +253,7 @@ def test_what_arrives_from_the_network_is_delivered_and_told_once_it_is_safe() -
     assert durable.payloads() == [b"1"]
     before = world.broker.ledger.made
     world.broker.arrived("hush/a", b"0", 0, False, {}, world.now)
-    world.broker.once_stored(before, lambda: told.append("0"))
+    world.broker.ledger.once_stored(before, lambda: told.append("0"))
     assert told == ["1", "0"]
     late = world.connect("late")
     late.subscribe("hush/a")
@@ -266,4 +266,40 @@ def test_a_will_may_go_to_the_network() -> None:
     network = Network()
     world = World(network)
     world.connect(will=Will("hush/a", b"gone", 1)).lose()
-    assert network.taken == [("hush/a", b"gone", 0, False, {})]
+    assert network.taken == [("hush/a", b"gone", False, {})]
+
+
+def test_what_the_network_is_handed_at_qos_2_has_a_token_that_is_on_disk_before() -> None:
+    network = Network()
+    world = World(network)
+    writer = world.connect("writer", expiry=100)
+    world.commits = False
+    writer.publish("hush/a", b"0", 2)
+    assert network.taken == []
+    world.commit()
+    (token,) = network.tokens
+    assert len(token) == 16
+    assert world.kinds()["mqtt-pending"] == 1
+    world.commits = True
+    world.kill()
+    writer = world.connect("writer", clean=False, expiry=100)
+    writer.publish("hush/a", b"0", 2, dup=True)
+    assert network.tokens == [token, token]
+    network.waiting.pop()(0)
+    world.settle()
+    assert writer.got() == [PubRec(7)]
+    assert "mqtt-pending" not in world.kinds()
+    writer.publish("hush/a", b"0", 2, packet_id=8)
+    writer.leave(session_expiry_interval=0)
+    assert len({*network.tokens}) == 2
+    assert world.disk == {}
+
+
+def test_an_identifier_that_is_used_anew_is_no_repetition() -> None:
+    """Of a client that lost what it had: it does not say that it repeats itself."""
+    network = Network()
+    world = World(network)
+    world.connect("writer", expiry=100).publish("hush/a", b"0", 2)
+    world.kill()
+    world.connect("writer", clean=False, expiry=100).publish("hush/b", b"1", 2)
+    assert len({*network.tokens}) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import pytest
@@ -229,7 +230,10 @@ def test_withdrawn_before_it_is_sent_again() -> None:
 
 
 def delete(world: World, payload: bytes) -> dict[str, int]:
-    return dict(world.broker.withdraw(lambda message: message.payload == payload))
+    found: Counter[str] = Counter()
+    for _ in world.broker.withdraw(lambda message: message.payload == payload, found):
+        pass
+    return dict(found)
 
 
 @pytest.mark.parametrize("restarts", [False, True])

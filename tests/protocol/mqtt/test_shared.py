@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from broker_world import Client, World
 
+from hushcast_protocol.mqtt.limits import MAX_LOOKED_AT
 from hushcast_protocol.mqtt.packets import V311, PubAck, Publish, PubRec
 from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_protocol.mqtt.seams import Everything
@@ -157,3 +158,15 @@ def test_clients_of_3_1_1_may_share_and_leave() -> None:
     assert world.broker.subscriptions == 0
     publish(world, 1)
     assert world.disk == {}
+
+
+def test_of_a_large_group_all_have_their_turn_though_most_are_away() -> None:
+    """Not all of it is looked at for each message: who is here gets what comes once its turn is near."""
+    world = World()
+    for client in members(world, *(f"away{n}" for n in range(2 * MAX_LOOKED_AT)), expiry=100):
+        client.lose()
+    (here,) = members(world, "here")
+    publish(world, MAX_LOOKED_AT)
+    assert len(here.answer()) > MAX_LOOKED_AT // 4
+    left = sum(len(session.queue) for session in world.broker._sessions)
+    assert left > 0

@@ -1,0 +1,214 @@
+"""One MQTT user takes as many of all that users share as it is given, by as many clients as it likes, and
+wants nothing left for the others; a client of 3.1.1 is to believe that what has no room is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from broker_world import Client, World
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hushcast_gateway import inward, outward
+from hushcast_gateway.counted import GatewayCounters
+from hushcast_gateway.daemon import DaemonLink
+from hushcast_gateway.inward import Inward
+from hushcast_gateway.outward import Leaving, Outward
+from hushcast_protocol.mqtt import broker, queues, retained, sessions, subscribing
+from hushcast_protocol.mqtt.packets import V311, PubAck
+from hushcast_protocol.mqtt.reasons import Reason
+from hushcast_protocol.mqtt.seams import Everything
+from hushcast_protocol.mqtt.shares import TIMES_FREE, Shares
+from hushcast_protocol.mqtt.ways import Way
+from hushcast_runtime.environment import simulated_environment
+
+WHOLE = 50  # places, of which one user gets 40, another one 8 of the other 10
+MESSAGE = 1_000  # bytes of a payload
+
+Take = Callable[[str, int], bool]
+"""Has a user take one more; returns whether it was given."""
+
+
+def test_a_lone_user_has_four_fifths_and_the_next_one_most_of_the_rest() -> None:
+    shares = Shares(WHOLE)
+    assert take_all(lambda user, n: take(shares, user), "mallory") == WHOLE * 4 // 5
+    assert take_all(lambda user, n: take(shares, user), "alice") == WHOLE * 4 // 25
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(-3, 30)), max_size=60))
+def test_whoever_takes_what_it_may_leaves_a_quarter_of_it_free(moves: list[tuple[int, int]]) -> None:
+    shares = Shares(1_000)
+    for number, amount in moves:
+        user = f"u{number}"
+        if amount < 0:
+            shares.give_back(user, min(-amount, shares.of(user)))
+        elif shares.may_take(user, amount):
+            shares.take(user, amount)
+            assert shares.of(user) <= TIMES_FREE * (1_000 - shares.taken)
+    assert shares.taken == sum(shares.of(f"u{number}") for number in range(10))
+    assert shares.may_take("alice")
+
+
+def take(shares: Shares, user: str) -> bool:
+    may = shares.may_take(user)
+    if may:
+        shares.take(user)
+    return may
+
+
+def take_all(take_one: Take, user: str) -> int:
+    """Return how many a user gets that takes all it can."""
+    for number in range(2 * WHOLE):
+        if not take_one(user, number):
+            return number
+    raise AssertionError("there is no end to it")
+
+
+def connections(world: World) -> Take:
+    return lambda user, n: world.arrive(f"{user}{n}", permissions=Everything(user)).link is not None
+
+
+def sessions_that_stay(world: World) -> Take:
+    def take_one(user: str, n: int) -> bool:
+        client = world.arrive(f"{user}{n}", permissions=Everything(user), expiry=100)
+        client.lose()
+        return client.link is not None
+
+    return take_one
+
+
+def senders(world: World) -> Callable[[str], Client]:
+    found: dict[str, Client] = {}
+
+    def sender(user: str) -> Client:
+        if user not in found:
+            found[user] = world.connect("sender", permissions=Everything(user))
+        return found[user]
+
+    return sender
+
+
+def messages_retained(world: World) -> Take:
+    sender = senders(world)
+
+    def take_one(user: str, n: int) -> bool:
+        sender(user).publish(f"{user}/{n}", b"x" * MESSAGE, 1, retain=True)
+        return sender(user).only(PubAck).reason != Reason.QUOTA_EXCEEDED
+
+    return take_one
+
+
+def messages_that_wait(world: World) -> Take:
+    """Each in a session of its own: of one session the oldest goes."""
+    sender = senders(world)
+
+    def take_one(user: str, n: int) -> bool:
+        reader = world.connect(f"{user}{n}", permissions=Everything(user), expiry=100)
+        reader.subscribe(f"{user}/{n}")
+        reader.lose()
+        before = world.broker.held_bytes
+        sender(user).publish(f"{user}/{n}", b"x" * MESSAGE, 1)
+        return world.broker.held_bytes > before
+
+    return take_one
+
+
+def shared_subscriptions(world: World) -> Take:
+    sender = senders(world)
+    return lambda user, n: sender(user).subscribe(f"$share/g{n}/t") == [2]
+
+
+def messages_for_the_daemon(world: World) -> Take:
+    out = Outward(DaemonLink(Path("none")), False, GatewayCounters())
+
+    def take_one(user: str, n: int) -> bool:
+        refused: list[int] = []
+        out.put(Leaving("t", b"x" * MESSAGE, refused.append), user)
+        return not refused
+
+    return take_one
+
+
+def topics_of_the_network(world: World) -> Take:
+    env = simulated_environment("gateway")
+    read = Inward(DaemonLink(Path("none")), lambda way: None, None, env, GatewayCounters())  # type: ignore[arg-type]
+
+    def take_one(user: str, n: int) -> bool:
+        way = Way(f"{user}{n}", True)
+        if not read.has_room_for(way, user):
+            return False
+        read.want(way, user)
+        return True
+
+    return take_one
+
+
+COUNTED = WHOLE
+WEIGHED = WHOLE * (MESSAGE + 250)
+
+SHARED = {
+    "connections": (broker, "MAX_CONNECTIONS", COUNTED, connections),
+    "sessions": (sessions, "MAX_SESSIONS", COUNTED, sessions_that_stay),
+    "retained messages": (retained, "MAX_RETAINED", COUNTED, messages_retained),
+    "bytes of retained messages": (retained, "MAX_RETAINED_BYTES", WEIGHED, messages_retained),
+    "bytes that wait": (queues, "MAX_HELD_BYTES", WEIGHED, messages_that_wait),
+    "shared subscriptions": (subscribing, "MAX_SHARED", COUNTED, shared_subscriptions),
+    "messages for the daemon": (outward, "MAX_WAITING", COUNTED, messages_for_the_daemon),
+    "bytes for the daemon": (outward, "MAX_WAITING_SIZE", WEIGHED, messages_for_the_daemon),
+    "topics of the network": (inward, "MAX_WAYS", COUNTED, topics_of_the_network),
+}
+
+
+@pytest.mark.parametrize("what", SHARED)
+async def test_one_user_takes_all_it_gets_and_another_is_served(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, name, whole, kind = SHARED[what]
+    monkeypatch.setattr(module, name, whole)
+    take_one = kind(World())
+    first, second = take_all(take_one, "mallory"), take_all(take_one, "alice")
+    assert WHOLE * 3 // 4 <= first <= WHOLE
+    assert WHOLE // 10 <= second < first
+
+
+@pytest.mark.parametrize("kind", [sessions_that_stay, messages_retained, messages_that_wait])
+def test_a_restart_gives_nobody_more(kind: Callable[[World], Take], monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name, whole in ((sessions, "MAX_SESSIONS", WHOLE), (retained, "MAX_RETAINED", WHOLE)):
+        monkeypatch.setattr(module, name, whole)
+    if kind is messages_that_wait:
+        monkeypatch.setattr(queues, "MAX_HELD_BYTES", WHOLE // 2 * MESSAGE)
+    world = World()
+    first = take_all(kind(world), "mallory")
+    world.kill()
+    take_one = kind(world)
+    assert not take_one("mallory", first + 1)
+    assert take_one("alice", 0)
+
+
+def test_3_1_1_hears_of_nothing_that_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retained, "MAX_RETAINED", WHOLE)
+    world = World()
+    old = world.connect("old", V311, permissions=Everything("mallory"))
+    answers = 0
+    for number in range(WHOLE):
+        if old.outlet.is_closed:
+            break
+        old.publish(f"m/{number}", b"x", 1, retain=True)
+        answers += len([one for one in old.got() if isinstance(one, PubAck)])
+    assert old.outlet.is_closed
+    assert answers == world.broker.retained == WHOLE * 4 // 5
+
+
+def test_who_may_retain_no_more_may_change_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A house whose share shrank when others came does not stop telling how its devices are."""
+    monkeypatch.setattr(retained, "MAX_RETAINED", WHOLE)
+    world = World()
+    take_one = messages_retained(world)
+    take_all(take_one, "mallory")
+    take_all(take_one, "alice")
+    assert take_one("mallory", 0)
+    assert take_one("alice", 0)
