@@ -106,7 +106,7 @@ class World:
                 owners.setdefault(owner, []).append(sets)
         if not owners or not purpose:
             return not owners
-        if any(_below(purpose, pip) for clauses in owners.values() for _, pip in clauses):
+        if any(not aip or _below(purpose, pip) for clauses in owners.values() for aip, pip in clauses):
             return False
         return all(any(_below(purpose, aip) for aip, _ in clauses) for clauses in owners.values())
 

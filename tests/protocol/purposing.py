@@ -71,7 +71,7 @@ class Oracle:
             return not strict
         if purpose is None:
             return False
-        prohibited = any(below(purpose, pip) for clauses in there.values() for _, pip in clauses)
+        prohibited = any(not aip or below(purpose, pip) for clauses in there.values() for aip, pip in clauses)
         return not prohibited and all(
             any(below(purpose, aip) for aip, _ in clauses) for clauses in there.values()
         )

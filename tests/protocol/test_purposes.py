@@ -207,6 +207,19 @@ def test_what_decides_is_told(
         assert f"{'yes' if decision.allowed else 'no'}: {decision.because}" == because
 
 
+def test_who_allows_nothing_closes_the_topic_whatever_else_they_allow() -> None:
+    wide, closed = clause("driver", "cars/7/#", "operations"), clause("driver", "cars/7/position")
+    for narrow in (closed, clause("driver", "cars/7/position", "", "research")):
+        decision = decide([wide, narrow], BILLING)
+        assert (decision.allowed, decision.why) == (False, Why.NOTHING)
+        assert decision.because == "driver's reservation of cars/7/position allows nothing"
+        assert not reach("cars/7/#", [wide, narrow], BILLING).everywhere
+        assert reach("cars/7/#", [wide, narrow], BILLING).somewhere
+        assert not reach("cars/7/position", [wide, narrow], BILLING).somewhere
+        assert effective("cars/7/#", [wide, narrow], WORDS) == frozenset()
+    assert decide([wide, clause("driver", "cars/7/position", "research")], BILLING).allowed, "they add up"
+
+
 def test_a_message_s_own_clause_only_narrows() -> None:
     own = of_message("driver", "cars/7/position", ["research"], [], WORDS)
     assert not decide([DRIVER, own], RESEARCH).allowed, "the reservation does not allow it"
@@ -315,7 +328,7 @@ def test_a_subscription_that_takes_too_long_to_decide_is_allowed_nowhere_for_sur
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     goods = [clause("a", "/".join("+" * n) + "/x/#", "research") for n in range(1, 12)]
-    clauses = [clause("a", "#"), *goods, clause("a", "y/#", "research")]
+    clauses = [clause("a", "#", "marketing"), *goods, clause("a", "y/#", "research")]
     found = reach("#", clauses, RESEARCH)
     assert (found.everywhere, found.somewhere, found.is_whole) == (False, True, True)
     monkeypatch.setattr(walk, "MAX_STEPS", 10)

@@ -22,8 +22,8 @@ from hushcast_protocol.purposes.vocabulary import Vocabulary
 class Clause(msgspec.Struct, frozen=True):
     """Purposes that an owner allows (`aip`) and prohibits (`pip`) for the topics that a filter matches.
 
-    An owner has one for each filter. No purpose in `aip` means that nothing is allowed; to take a reservation
-    away is something else (paper: section V-A).
+    An owner has one for each filter. No purpose in `aip` means that nothing is allowed for these topics, also
+    not by others of the owner's; to take a reservation away is something else (paper: section V-A).
     """
 
     owner: str

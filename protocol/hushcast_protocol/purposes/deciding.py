@@ -2,16 +2,18 @@
 
 A(p) is a purpose and all above it. Of the clauses that cover the topic, grouped by owner:
 
-    p is allowed  if  every owner has some clause with A(p) ∩ aip ≠ ∅,  and  no clause has A(p) ∩ pip ≠ ∅.
+    p is allowed  if  every owner has some clause with A(p) ∩ aip ≠ ∅,  and  no clause has A(p) ∩ pip ≠ ∅
+                  or aip = ∅.
 
 So the order of clauses does not matter, an owner's own clauses add up (the union of paper section IV-D), and
 another owner's can only take away: with the published union (section V-C1), a stranger's reservation of `#`
-opens everybody's topics. What nobody reserved passes unless the rules are strict (section V).
+opens everybody's topics. A clause that allows nothing closes its topics, whatever its owner allows by others:
+who says "nothing" means it. What nobody reserved passes unless the rules are strict (section V).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from enum import Enum
 
 import msgspec
@@ -31,6 +33,7 @@ class Why(Enum):
     STRICT = "nobody reserved it, and the rules are strict"
     NO_PURPOSE = "reserved, and no purpose was given"
     PROHIBITED = "a clause prohibits the purpose"
+    NOTHING = "a clause allows nothing"
     NOT_ALLOWED = "no clause of one owner allows the purpose"
     ALLOWED = "each owner allows the purpose, and nobody prohibits it"
 
@@ -42,7 +45,7 @@ class Decision(msgspec.Struct, frozen=True):
     why: Why
     purpose: Purpose | None
     clauses: tuple[Clause, ...]
-    """One that prohibits it; or all of an owner of whom none allows it; or one of each owner, which allow it.
+    """One that prohibits it or allows nothing, all of an owner of whom none allows it, or one of each owner.
 
     Sorted by owner and filter: the same whatever the order they were found in.
     """
@@ -56,6 +59,8 @@ class Decision(msgspec.Struct, frozen=True):
             return f"{_named(self.clauses[0])} asks for a purpose, and none was given"
         if self.why is Why.PROHIBITED:
             return f"{_named(self.clauses[0])} prohibits {self._of(self.clauses[0].pip)}"
+        if self.why is Why.NOTHING:
+            return f"{_named(self.clauses[0])} allows nothing"
         if self.why is Why.NOT_ALLOWED:
             first, *others = self.clauses
             more = f", or their {len(others)} other{'s' * (len(others) > 1)} here," if others else ""
@@ -84,9 +89,9 @@ def decide(clauses: Iterable[Clause], purpose: Purpose | None, strict: bool = Fa
     above = ancestors(purpose)
     allowing: dict[_Owner, Clause | None] = {}
     for one in found:
-        if one.pip and not one.pip.isdisjoint(above):
-            prohibiting = [each for each in found if not each.pip.isdisjoint(above)]
-            return Decision(False, Why.PROHIBITED, purpose, (min(prohibiting, key=_place),))
+        if closes(one, above):
+            closing = min((each for each in found if closes(each, above)), key=_place)
+            return Decision(False, Why.PROHIBITED if closing.aip else Why.NOTHING, purpose, (closing,))
         owner = _owner(one)
         known = allowing.get(owner)
         if one.aip.isdisjoint(above):
@@ -103,12 +108,17 @@ def decide(clauses: Iterable[Clause], purpose: Purpose | None, strict: bool = Fa
     )
 
 
+def closes(clause: Clause, above: Collection[Purpose]) -> bool:
+    """Tell whether a clause refuses a purpose, given with all above it, whatever other clauses say."""
+    return not clause.aip or not clause.pip.isdisjoint(above)
+
+
 def refuses(own: Clause, purpose: Purpose | None) -> bool:
     """Tell whether a message's own clause refuses a purpose by itself, whatever the others say."""
     if purpose is None:
         return True
     above = ancestors(purpose)
-    return own.aip.isdisjoint(above) or not own.pip.isdisjoint(above)
+    return own.aip.isdisjoint(above) or closes(own, above)
 
 
 def _owner(clause: Clause) -> _Owner:

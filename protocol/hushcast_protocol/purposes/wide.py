@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import groupby
 
 from hushcast_protocol.purposes.clauses import Clause
-from hushcast_protocol.purposes.deciding import Decision, Why, decide
+from hushcast_protocol.purposes.deciding import Decision, Why, closes, decide
 from hushcast_protocol.purposes.names import Purpose, ancestors
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_protocol.purposes.walk import TooLong, find
@@ -57,7 +57,7 @@ class Reach:
     def decision(self) -> Decision:
         """What allows it for all topics, or what refuses it for one."""
         whole = decide(self._clauses, self._purpose, self._strict)
-        if self._purpose is None or whole.why is Why.PROHIBITED or not self._clauses:
+        if self._purpose is None or whole.why in (Why.PROHIBITED, Why.NOTHING) or not self._clauses:
             return whole  # each of the clauses covers some topic of the filter
         try:
             return self._refusal() or whole
@@ -90,7 +90,7 @@ class Reach:
         refusing = []
         for theirs in _by_owner(self._clauses):
             may_help = any(_allows(one, self._above) for one in theirs)
-            refusing += [one for one in theirs if not may_help or not one.pip.isdisjoint(self._above)]
+            refusing += [one for one in theirs if not may_help or closes(one, self._above)]
         return refusing
 
     def _allows(self, case: tuple[Clause, ...]) -> bool:
@@ -110,6 +110,8 @@ def effective(
     These are the effective purposes of paper section IV-D. What takes too long to find is none of them.
     """
     clauses = _ordered(wanted, clauses)
+    if not all(one.aip for one in clauses):
+        return frozenset()
     prohibited = frozenset(purpose for one in clauses for purpose in one.pip)
     left = [one for one in vocabulary if prohibited.isdisjoint(ancestors(one))]
     try:
