@@ -191,6 +191,28 @@ def test_purposes_know_topics_and_no_broker(path: Path) -> None:
     assert named <= {"topics", "tree", "limits"}
 
 
+MATCHING = {f"hushcast_protocol.mqtt.topics.{one}" for one in ("common", "covers", "intersects", "matches")}
+BY_ALL_NAMES = {
+    # Whatever else decides by a topic asks these: a message has several names (`mqtt/names.py`).
+    "protocol/hushcast_protocol/mqtt/access.py": "lists, by what is shown and by all names",
+    "protocol/hushcast_protocol/mqtt/incoming.py": "what a client registered for its messages, by all names",
+    "protocol/hushcast_protocol/mqtt/subscribers.py": "plans to be drawn anew, in one spelling",
+    "protocol/hushcast_protocol/mqtt/ways.py": "tells the names",
+    "protocol/hushcast_protocol/purposes/stores.py": "reservations, by the images of their filters",
+    "gateway/hushcast_gateway/doctor.py": "who reads an alias, to warn",
+    "gateway/hushcast_gateway/purposes/claims.py": "who may reserve, by the name that is used",
+    "gateway/hushcast_gateway/purposes/explaining.py": "which subscriptions get a message, by what is shown",
+    "gateway/hushcast_gateway/purposes/rules.py": "the topic of the broker's own that tells of pauses",
+    "gateway/hushcast_gateway/purposes/told.py": "the same",
+    "gateway/hushcast_gateway/settings.py": "maps that have topics in common, in one spelling",
+}
+
+
+def test_nobody_else_decides_by_a_topic_s_one_name() -> None:
+    found = {name_of(path) for path in FILES if read(path).imports & MATCHING and path.name != "topics.py"}
+    assert found == set(BY_ALL_NAMES)
+
+
 def test_no_two_rooms_stand_in_a_circle() -> None:
     for room, below in ARROWS.items():
         assert all(room not in ARROWS.get(other, ()) for other in below)

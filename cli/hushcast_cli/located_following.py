@@ -71,10 +71,9 @@ class JsonPrinter:
             marks = {"messages": len(event.messages), "late": event.is_late, "complete": event.is_complete}
             return b"".join([*lines, json_line({"event": "interval", **told, **marks})])
         if isinstance(event, Trouble):
+            since = {} if event.since is None else {"since": event.since, "until": event.until}
             told = {"problem": event.problem, "first": event.first, "last": event.last}
-            if event.since is not None:
-                told |= {"since": event.since, "until": event.until}
-            return json_line({"event": "problem", **told})
+            return json_line({"event": "problem", **told, **since})
         if isinstance(event, NewWeights):
             return json_line({"event": "weights", "number": event.number, "version": event.version})
         if isinstance(event, Unanswered):

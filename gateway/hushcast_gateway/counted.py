@@ -25,7 +25,7 @@ PURPOSE_COUNTERS = {
     "purposes_refused": "decisions that it may not",
     "purposes_errors": "decisions that could not be made: nothing was delivered; please report them",
     "purpose_commands": "reservations, presubscriptions and other commands of clients",
-    "purpose_commands_refused": "of these, and of purposes that clients named, those that were refused",
+    "purpose_commands_refused": "of these, and of subscriptions, those that were refused because of purposes",
 }
 """Of a gateway that asks what messages are for."""
 MQTT = "mqtt_"

@@ -72,14 +72,16 @@ class Network:
         self._labels = {one.name: one.label for one in settings.gateway.alias if one.label is not None}
         maps = {one.from_: one.to for one in settings.gateway.map}
         self._ways = Ways(links, maps, self._labels, _is_label)
+        self.names, self.names_of_filter = self._ways.names, self._ways.names_of_filter
         self._seen = Lately(MAX_SEEN)
         self._link = DaemonLink(Path(settings.daemon.socket))
         self._out = Outward(self._link, settings.puback == "relay", counters)
         if purposes is not None:
+            purposes.go_by(self._ways)
             purposes.changes.append(self._out.look_again)
             purposes.granted = self._granted
             purposes.sealed_as = self._sealed_as
-            purposes.may_open = self._may_open
+            purposes.asked.may_open = self._may_open
         self._in = Inward(self._link, self._source_of, self._take, env, counters)
         self._refreshing = Refreshing(settings.refresh_retained, self._send_again, env)
         self._state: BrokerState | None = None
@@ -256,11 +258,10 @@ class Network:
         keyed, purposes = self._keys_of(way), self._purposes
         if keyed is None:
             use = "" if way.is_open else self._uses.get(way.name, "")
-            topics = {topic, *self.topics(topic)}  # as it was written, too: `hush/home/` is `hush/home` there
-            may_go = purposes is None or purposes.may_leave(topics, enclosed.properties, use)
+            may_go = purposes is None or purposes.may_leave(topic, enclosed.properties, use)
             return Made(content) if may_go else Reason.NOT_AUTHORIZED
         assert purposes is not None, "a configuration with keys has purposes"
-        clauses, strict = purposes.clauses(self.topics(topic), enclosed.properties), purposes.strict
+        clauses, strict = purposes.clauses(topic, enclosed.properties), purposes.strict
         if clauses is None or purposes.withdrawals.is_withdrawn(enclosed.properties):
             return Reason.NOT_AUTHORIZED
         if enclosed.retain and not enclosed.payload:

@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 import trio
 
-from hushcast.keys import read_link
+from hushcast_gateway.aliases import read_links
 from hushcast_gateway.broker_state import BrokerState, open_broker
 from hushcast_gateway.counted import GATEWAY_GAUGES, MQTT, GatewayCounters
 from hushcast_gateway.listeners import Listeners
@@ -23,8 +23,6 @@ from hushcast_gateway.settings import GatewaySettings
 from hushcast_gateway.upgrade import MIGRATIONS, VERSION
 from hushcast_gateway.users import Users
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.content.attributes import Label
-from hushcast_protocol.content.topics import parse_topic
 from hushcast_protocol.mqtt.broker import Settings
 from hushcast_protocol.mqtt.limits import LARGEST_PACKET
 from hushcast_protocol.mqtt.packets import Connect
@@ -61,12 +59,7 @@ def _network(
     """Return the way to the network; `None` where all topics stay here. Raises `UsageError` for links."""
     if settings.daemon.socket is None:
         return None
-    links = {alias.name: read_link(alias.link_file) for alias in settings.gateway.alias}
-    for alias in settings.gateway.alias:
-        labels = {one.name for one in parse_topic(links[alias.name]).attributes if isinstance(one, Label)}
-        if alias.label is not None and alias.label not in labels:
-            raise UsageError(f"gateway.alias {alias.name}: the topic of its link has no label {alias.label}")
-    return Network(settings, links, env, counters, purposes, _keys(settings, env, None))
+    return Network(settings, read_links(settings), env, counters, purposes, _keys(settings, env, None))
 
 
 def _keys(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -22,7 +23,7 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt import access
 from hushcast_protocol.mqtt.access import CLIENT, USER, Access
 from hushcast_protocol.mqtt.limits import LARGEST_PACKET, MAX_PACKET
-from hushcast_protocol.mqtt.topics import intersects, is_filter
+from hushcast_protocol.mqtt.topics import intersects, is_filter, normal
 from hushcast_runtime.config import PathText, ProcessSettings, Section, below_state_home, check_path
 
 MAX_USERS = 1_000
@@ -256,8 +257,11 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
             yield from self.anonymous.problems("anonymous", frozenset())
         listeners = self.listeners()
         seen: set[int | str] = set()
+        spelled = Counter(map(normal, self.users))
         for name, user in self.users.items():
             where = f"users.{name}" if name.isprintable() else "users"
+            if spelled[normal(name)] > 1:
+                yield where, "another user has this name in other letters of Unicode: topics of both are one"
             if not is_user_name(name):
                 yield where, f"a name has 1 to {MAX_USER_NAME} characters that can be printed"
             yield from user.problems(where, frozenset({USER, CLIENT} if access.is_level(name) else {CLIENT}))
@@ -298,7 +302,8 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
                 yield f"{where}.from", problem
             if way.to not in names:
                 yield f"{where}.to", f"there is no alias {way.to}: add [[gateway.alias]] with this name"
-            if any(intersects(way.from_, other.from_) for other in self.gateway.map[: number - 1]):
+            others = (normal(other.from_) for other in self.gateway.map[: number - 1])
+            if any(intersects(normal(way.from_), other) for other in others):
                 yield f"{where}.from", "another map has some of these topics, too: each travels by one alias"
         if self.gateway.alias and self.daemon.socket is None:
             yield "daemon.socket", "aliases travel by a daemon: name its control socket here"

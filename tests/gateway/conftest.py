@@ -11,7 +11,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [
     str(HERE),
     str(HERE / "clients"),
-    *(str(HERE.parent / folder) for folder in ("carriers", "cli", "node")),
+    *(str(HERE.parent / folder) for folder in ("carriers", "cli", "node", "protocol/mqtt")),
 ]
 
 from made_certificates import Certificates, make  # noqa: E402

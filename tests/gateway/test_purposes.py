@@ -525,7 +525,7 @@ async def test_a_refusal_that_is_long_is_noted_in_short(autojump_clock: MockCloc
         long = "/".join(["x" * 32] * 8)
         given = [("aip", ",".join([long] * 12)), ("pip", "y" * 3_000)]
         assert await car.publish("!RESERVE/" + "a" * 4_000, user_property=given) == Reason.NOT_AUTHORIZED
-        assert await car.subscribe("!AP/" + "b" * 60_000 + "{" + "p" * 5_000 + "}") == Reason.NOT_AUTHORIZED
+        assert await car.subscribe("b" * 1_024, ap="p" * 5_000) == Reason.NOT_AUTHORIZED
         await trio.sleep(1.5)
         reserved, subscribed = await noted(store)
         assert (len(reserved.filter), len(reserved.aip), len(reserved.pip[0])) == (1_024, 8, 264)

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+import hushcast
 from hushcast_gateway import listening, settings
+from hushcast_gateway.aliases import read_links
 from hushcast_gateway.passwords import hashed
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.config import load_settings, parse_settings
+from hushcast_runtime.files import write_private
 
 HASH = hashed(b"secret")
 BOB = f'[users.bob]\npassword = "{HASH}"\n'
@@ -269,6 +272,32 @@ def test_each_topic_travels_by_one_alias() -> None:
     with pytest.raises(UsageError, match=r"gateway\.map #2\.from"):
         parsed(ANONYMOUS + ALIASES + maps)
     assert parsed(ANONYMOUS + ALIASES + maps.replace("home/x", "garden")).gateway.map[1].to == "b"
+
+
+def test_letters_of_unicode_make_no_second_name() -> None:
+    levels = ("caf\u00e9", "a"), ("cafe\u0301", "b")
+    maps = "".join(f'[[gateway.map]]\nfrom = "{level}/#"\nto = "{alias}"\n' for level, alias in levels)
+    with pytest.raises(UsageError, match=r"gateway\.map #2\.from"):
+        parsed(ANONYMOUS + ALIASES + maps)
+    users = "".join(f'[users."{name}"]\nuid = [{n}]\n' for n, name in enumerate(("\u00e9", "e\u0301")))
+    with pytest.raises(UsageError, match="in other letters"):
+        parsed(users)
+
+
+def test_one_topic_has_one_alias(tmp_path: Path) -> None:
+    links = hushcast.new_link("a", private=True), hushcast.new_link("b", private=True)
+
+    def read(*links: str) -> dict[str, str]:
+        text = ANONYMOUS + '[daemon]\nsocket = "/s"\n'
+        for number, link in enumerate(links):
+            file = tmp_path / str(number)
+            write_private(file, link.encode())
+            text += f'[[gateway.alias]]\nname = "n{number}"\nlink_file = "{file}"\n'
+        return read_links(parsed(text))
+
+    assert read(*links) == {"n0": links[0], "n1": links[1]}
+    with pytest.raises(UsageError, match="n0 is an alias of the same topic"):
+        read(links[0], links[1], links[0])
 
 
 def test_the_configuration_of_the_public_suites_can_be_used() -> None:

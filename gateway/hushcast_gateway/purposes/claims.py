@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hushcast_gateway.purposes.settings import PurposesOfUser
-from hushcast_protocol.mqtt.access import covers, filled
+from hushcast_protocol.mqtt.access import filled
+from hushcast_protocol.mqtt.topics import covers
 from hushcast_protocol.purposes.names import Purpose, ancestors
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 

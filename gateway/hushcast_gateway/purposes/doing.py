@@ -9,13 +9,16 @@ from hushcast_gateway.purposes.claims import Claims
 from hushcast_gateway.purposes.commands import Control, Presubscribe, Release, Reserve
 from hushcast_gateway.purposes.kept import Kept
 from hushcast_gateway.purposes.records import AuditRecord, Presubscription
+from hushcast_gateway.purposes.resting import STEPS_AT_ONCE
 from hushcast_gateway.purposes.settings import PurposesSection
+from hushcast_protocol.base.budget import Budget, Spent
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_protocol.mqtt.seams import Permissions
 from hushcast_protocol.mqtt.session import Session
+from hushcast_protocol.mqtt.topics import normal
 from hushcast_protocol.purposes.clauses import reserve
-from hushcast_protocol.purposes.stores import Reservations
+from hushcast_protocol.purposes.names import Purpose
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_protocol.purposes.wide import effective
 
@@ -24,6 +27,11 @@ NOT_CLAIMED = "the user may not claim this purpose"
 NOT_GRANTED = "no grant that is held is for its purpose, or for one above it"
 CONFIGURED = "this stands in the configuration alone"
 NO_KEYS = "only what travels by an alias with keys is withdrawn: elsewhere reservations hold at once"
+MANY = 16  # reservations or presubscriptions taken away at once, from which on all topics are looked at anew
+MAX_CLEARED = 1_000  # reservations that one command takes away: some 20 ms of CPU for the longest filters
+MORE_LEFT = f"{MAX_CLEARED} reservations were taken away, and there are more: say it again"
+UNKNOWN = "unknown"
+"""The answer to a question whose answer would take too long."""
 NO_SUCH = "there is no such command"
 
 
@@ -44,11 +52,11 @@ class Doing:
         section: PurposesSection,
         vocabulary: Vocabulary,
         kept: Kept,
-        changed: Callable[[str], None],
-        presubscribed: Callable[[Presubscription], None],
+        changed: Callable[[str | None], None],
+        presubscribed: Callable[[Presubscription | None], None],
         withdraw: Callable[[str, str], bool],
     ) -> None:
-        """`changed` and `presubscribed` are called for what was changed.
+        """`changed` and `presubscribed` are called for what was changed, with `None` for much of it.
 
         `withdraw` withdraws what a user published to a topic; it tells whether that is possible there, and
         raises `UsageError` at a bound.
@@ -163,7 +171,7 @@ class Doing:
         raise Refused(Reason.TOPIC_NAME_INVALID, NO_SUCH)
 
     def _withdrawn(self, topic: str, permissions: Permissions, client_id: str) -> AuditRecord:
-        if not permissions.user or not permissions.may_publish(topic):
+        if not permissions.user or not permissions.may_publish(self._kept.ways.names(topic)):
             raise Refused(Reason.NOT_AUTHORIZED, "the user may not publish to this topic")
         try:
             is_possible = self._withdraw(permissions.user, topic)
@@ -174,13 +182,21 @@ class Doing:
         return AuditRecord(0.0, permissions.user, client_id, "withdraw", topic)
 
     def _clear(self, user: str) -> None:
-        """Take away all that a user has said: nobody can take away what others have."""
-        for wanted in self._kept.owned(user):
+        """Take away all that a user has said: nobody can take away what others have.
+
+        Raises `Refused` where that is more than can be done at once, and has done a part of it.
+        """
+        released, made_by = self._kept.owned(user), self._kept.made_by(user)
+        for wanted in released[:MAX_CLEARED]:
             self._kept.release(user, wanted)
-            self._changed(wanted)
-        for made in self._kept.made_by(user):
+        for made in made_by:
             self._kept.unpresubscribe(made)
-            self._presubscribed(made)
+        for one in released if len(released) <= MANY else [None]:
+            self._changed(one)
+        for each in made_by if len(made_by) <= MANY else [None]:
+            self._presubscribed(each)
+        if len(released) > MAX_CLEARED:
+            raise Refused(Reason.QUOTA_EXCEEDED, MORE_LEFT)
 
     def _tell_effective(
         self,
@@ -190,18 +206,28 @@ class Doing:
         claims: Claims,
         here: Session | None,
     ) -> None:
-        """Tell who asks for which purposes all of a filter's messages may be used."""
-        wanted = command.argument
-        if not permissions.may_subscribe(wanted) and not claims.may_reserve(
-            permissions.user, client_id, wanted
-        ):
+        """Tell who asks for which purposes all of a filter's messages may be used, or that it is not known.
+
+        Who may read a part of them alone is told nothing: what is kept back would show in the answer.
+        """
+        wanted, ways = command.argument, self._kept.ways
+        may_read = permissions.may_subscribe(ways.names_of_filter(wanted))
+        may_read = may_read and not permissions.keeps_back(ways.images(wanted))
+        if not may_read and not claims.may_reserve(permissions.user, client_id, wanted):
             raise Refused(Reason.NOT_AUTHORIZED, "the user may neither read nor reserve this")
-        store: Reservations = self._kept.reservations
-        found = effective(wanted, store.intersecting(wanted), self._vocabulary, self._section.strict)
-        text = "unknown" if found is None else "{" + ",".join(sorted(found)) + "}"
-        if here is not None:
-            spelled = wanted.replace("#", "HASH").replace("+", "PLUS")
-            told.answer(here, f"!PBAC/{command.name}/{spelled}", text.encode())
+        if here is None:
+            return
+        try:
+            text = "{" + ",".join(sorted(self._effective(normal(wanted)))) + "}"
+        except Spent:
+            text = UNKNOWN
+        spelled = wanted.replace("#", "HASH").replace("+", "PLUS")
+        told.answer(here, f"!PBAC/{command.name}/{spelled}", text.encode())
+
+    def _effective(self, wanted: str) -> frozenset[Purpose]:
+        budget, strict = Budget(STEPS_AT_ONCE), self._section.strict
+        clauses = self._kept.reservations.intersecting(wanted, budget)
+        return effective(wanted, clauses, self._vocabulary, strict, budget)
 
 
 def _set(section: PurposesSection) -> dict[str, bytes]:

@@ -13,18 +13,22 @@ import msgspec
 
 from hushcast_gateway.purposes.claims import Claims
 from hushcast_gateway.purposes.kept import Kept
+from hushcast_gateway.purposes.keyed import read_files
 from hushcast_gateway.purposes.readers import Readers
 from hushcast_gateway.purposes.records import AUDIT, AuditRecord, read_audit
+from hushcast_gateway.purposes.resting import STEPS_AT_ONCE
 from hushcast_gateway.purposes.rules import configured
-from hushcast_gateway.purposes.settings import PurposesSection, vocabulary_of
+from hushcast_gateway.purposes.settings import CONFIGURATION, PurposesSection, vocabulary_of
 from hushcast_gateway.settings import GatewaySettings
+from hushcast_protocol.base.budget import Budget
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt.access import Access, Permissions
 from hushcast_protocol.mqtt.archive import SESSION, SUBSCRIPTION
 from hushcast_protocol.mqtt.restoring import Restored
 from hushcast_protocol.mqtt.session import Granted, Session
-from hushcast_protocol.mqtt.topics import is_name, matches
-from hushcast_protocol.purposes.names import Purpose
+from hushcast_protocol.mqtt.topics import is_name, matches, normal
+from hushcast_protocol.mqtt.ways import Ways
+from hushcast_protocol.purposes.names import Purpose, ancestors
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_protocol.purposes.wide import reach
 from hushcast_runtime.layout import DATABASE
@@ -41,7 +45,13 @@ class Explanation(msgspec.Struct, frozen=True):
     """Empty for one that is supposed."""
     purpose: str | None
     allowed: bool
+    """Whether it gets what is published at this gateway."""
     because: str
+    opens: bool | None = None
+    """Whether it gets what comes over the network, too, as far as it was sealed for its purpose.
+
+    `None` where the topic does not travel by an alias with keys.
+    """
 
 
 def explain(
@@ -66,7 +76,7 @@ def explain(
         for session in _sessions(settings.state_path() / DATABASE)
         if session.client_id == client_id
         for granted in session.filters.values()
-        if matches(granted.wanted, topic)
+        if any(matches(granted.wanted, name) for name in why.ways.names(topic).shown)
     ]
     if not found:
         raise UsageError(
@@ -91,7 +101,12 @@ class _Why:
         self._settings = settings
         self._section = section
         self._vocabulary: Vocabulary = vocabulary_of(section)
-        self._kept = Kept(section.store, configured(section, self._vocabulary))
+        owners = {CONFIGURATION, *settings.speakers()}
+        self._kept = Kept(section.store, configured(section, self._vocabulary), owners)
+        maps = {one.from_: one.to for one in settings.gateway.map}
+        self.ways = Ways([one.name for one in settings.gateway.alias], maps)
+        self._kept.go_by(self.ways)
+        self._keys = {one.name: one.keys for one in settings.gateway.alias if one.keys is not None}
         if (path := settings.state_path() / DATABASE).exists():
             self._kept.read(path)
         self._claims = Claims(settings.speakers(), self._vocabulary)
@@ -110,7 +125,20 @@ class _Why:
 
     def of(self, user: str, client_id: str, wanted: str, topic: str, purpose: Purpose | None) -> Explanation:
         allowed, because = self._decide(user, client_id, wanted, topic, purpose)
-        return Explanation(user, wanted, purpose, allowed, because)
+        opens = self._opens(topic, purpose) if allowed else None
+        if opens is not None:
+            grants = "a grant" if opens else "no grant"
+            because += f"; of what comes over the network {grants} that is held opens what is sealed for it"
+        return Explanation(user, wanted, purpose, allowed, because, opens)
+
+    def _opens(self, topic: str, purpose: Purpose | None) -> bool | None:
+        """Tell whether what comes sealed to a topic may open for a purpose; raises `UsageError`."""
+        found = self.ways.of_topic(topic)
+        keys = None if found is None or found[0].is_open else self._keys.get(found[0].name)
+        if keys is None:
+            return None
+        granted = {one.purpose for one in read_files(keys).grants}
+        return purpose is not None and not granted.isdisjoint(ancestors(purpose))
 
     def _decide(
         self, user: str, client_id: str, wanted: str, topic: str, purpose: Purpose | None
@@ -118,12 +146,13 @@ class _Why:
         section = self._settings.speakers().get(user)
         if section is None:
             return False, "the configuration has no such user"
-        if not Permissions(section.access(), user, client_id).may_receive(topic):
+        if not Permissions(section.access(), user, client_id).may_receive(self.ways.names(topic)):
             return False, "the user's access list does not show the topic"
         store, strict = self._kept.reservations, self._section.strict
-        asked = wanted or topic
+        asked = normal(wanted or topic)
         if self._section.mode != "publish":
-            found = reach(asked, store.intersecting(asked), purpose, strict)
+            budget = Budget(STEPS_AT_ONCE)  # as the gateway, which may not know, either
+            found = reach(asked, store.intersecting(asked), purpose, strict, budget)
             if not (found.everywhere if self._section.mode == "subscribe" else found.somewhere):
                 return False, f"the whole subscription is paused: {found.because}"
         decision = store.decide(topic, purpose, strict)

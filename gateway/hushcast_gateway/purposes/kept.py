@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from hushcast_gateway.purposes.audit import Audit
 from hushcast_gateway.purposes.records import (
@@ -22,6 +24,7 @@ from hushcast_gateway.purposes.settings import CONFIGURATION
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt.archive import DamagedRecord
 from hushcast_protocol.mqtt.ledger import Ledger
+from hushcast_protocol.mqtt.ways import Ways
 from hushcast_protocol.purposes.cached import Cached
 from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.stores import MAX_RESERVATIONS, Flat, Reservations, Tree
@@ -37,19 +40,32 @@ _PAGE = 256  # records read at once
 class Kept:
     """The rules as they stand. Changes go into the broker's ledger, so that answers wait for the disk."""
 
-    def __init__(self, kind: str, configured: Iterable[Clause] = ()) -> None:
-        """`kind` is of `STORES`; `configured` are reservations that stand in the configuration."""
+    def __init__(
+        self, kind: str, configured: Iterable[Clause] = (), owners: Collection[str] = (CONFIGURATION,)
+    ) -> None:
+        """`kind` is of `STORES`; `configured` are reservations that stand in the configuration.
+
+        Of the `owners` is all of which somebody answers for: what others reserved stays, and opens nothing.
+        """
         self.reservations: Reservations = STORES[kind]()
+        self.ways = Ways()
+        """Tells the names of topics and filters; no topic has two until `go_by` says so."""
         self._presubscriptions: dict[tuple[str, str, str], Presubscription] = {}
+        self._owners = frozenset(owners)
         self._audit = Audit()
         self._ledger: Ledger | None = None
         for clause in configured:
             self.reservations.put(clause)
 
+    def go_by(self, ways: Ways) -> None:
+        """Know topics by all names that they have with these ways; before anything is read from disk."""
+        self.ways = ways
+        self.reservations.name_by(ways.images)
+
     def read(self, path: Path) -> None:
         """Take up what a gateway's database holds, to look at; raises `StoreError` or `DamagedRecord`."""
         for _, value in read_records(path, RESERVATION):
-            self.reservations.put(read_reservation(value))
+            self.reservations.put(self._owned(read_reservation(value)))
         for _, value in read_records(path, PRESUBSCRIPTION):
             self._note(read_presubscription(value))
 
@@ -60,7 +76,7 @@ class Kept:
         """
         async for _, value in Records(store, RESERVATION, at_once=_PAGE):
             try:
-                self.reservations.put(read_reservation(value))
+                self.reservations.put(self._owned(read_reservation(value)))
             except DamagedRecord:
                 raise damaged("reservation", "without it what it closes would be open; ") from None
         await restore(
@@ -104,27 +120,36 @@ class Kept:
                 f"there are {clients} reservations of clients, and {MAX_RESERVATIONS} are possible"
             )
 
+    def know(self, owners: Collection[str]) -> None:
+        """Go by other owners: those that are gone leave their reservations, and find them again."""
+        self._owners = frozenset(owners)
+        for one in list(self.reservations):
+            if one != (now := self._owned(one)):
+                self.reservations.put(now)
+
     def owned(self, owner: str) -> list[str]:
         """Return the filters that an owner has reserved."""
         return [one.filter for one in self.reservations if one.owner == owner != CONFIGURATION]
 
     def presubscription(self, user: str, client_id: str, wanted: str) -> Presubscription | None:
         """Return what subscriptions of a client to a filter are for."""
-        return self._presubscriptions.get((user, client_id, wanted))
+        return self._presubscriptions.get(self._place(user, client_id, wanted))
 
     def presubscribe(self, made: Presubscription) -> None:
         """Keep a presubscription; raises `UsageError` at a bound."""
-        key = made.user, made.client_id, made.filter
-        if key not in self._presubscriptions and len(self.made_by(made.by)) >= MAX_PRESUBSCRIPTIONS:
+        place, key = self._place(made.user, made.client_id, made.filter), _key(made)
+        before = self._presubscriptions.get(place)
+        if before is None and len(self.made_by(made.by)) >= MAX_PRESUBSCRIPTIONS:
             raise UsageError(f"{MAX_PRESUBSCRIPTIONS} presubscriptions of one user are the most")
+        if before is not None and _key(before) != key:
+            self._write(PRESUBSCRIPTION, _key(before), None)
         self._note(made)
-        self._write(PRESUBSCRIPTION, key_of(*key), encode(made))
+        self._write(PRESUBSCRIPTION, key, encode(made))
 
     def unpresubscribe(self, made: Presubscription) -> None:
         """Take a presubscription away."""
-        key = made.user, made.client_id, made.filter
-        del self._presubscriptions[key]
-        self._write(PRESUBSCRIPTION, key_of(*key), None)
+        del self._presubscriptions[self._place(made.user, made.client_id, made.filter)]
+        self._write(PRESUBSCRIPTION, _key(made), None)
 
     def made_by(self, user: str) -> list[Presubscription]:
         """Return the presubscriptions that a user made."""
@@ -134,8 +159,16 @@ class Kept:
         """Note what was done or refused."""
         self._audit.add(entry, self._write)
 
+    def _owned(self, clause: Clause) -> Clause:
+        is_gone = clause.owner not in self._owners
+        return clause if clause.of_nobody is is_gone else replace(clause, of_nobody=is_gone)
+
     def _note(self, made: Presubscription) -> None:
-        self._presubscriptions[made.user, made.client_id, made.filter] = made
+        self._presubscriptions[self._place(made.user, made.client_id, made.filter)] = made
+
+    def _place(self, user: str, client_id: str, wanted: str) -> tuple[str, str, str]:
+        """Return where a presubscription is known, by whichever of its filter's names."""
+        return user, client_id, min(self.ways.equals(wanted))
 
     def _write(self, kind: str, key: bytes, value: bytes | None) -> None:
         assert self._ledger is not None, "nothing is published before there is a broker"
@@ -143,3 +176,7 @@ class Kept:
             self._ledger.delete(kind, key)
         else:
             self._ledger.put(kind, key, value)
+
+
+def _key(made: Presubscription) -> bytes:
+    return key_of(made.user, made.client_id, made.filter)

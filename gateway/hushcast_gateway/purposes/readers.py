@@ -8,6 +8,7 @@ from hushcast_gateway.purposes.claims import Claims
 from hushcast_gateway.purposes.kept import Kept
 from hushcast_gateway.purposes.records import Presubscription
 from hushcast_protocol.mqtt.session import Granted, Session
+from hushcast_protocol.mqtt.topics import normal
 from hushcast_protocol.mqtt.tree import FilterTree
 from hushcast_protocol.purposes.names import Purpose
 
@@ -44,14 +45,19 @@ class Readers:
             return made.purpose
         return self.claims.default(user)
 
+    def is_presubscribed(self, user: str, client_id: str, wanted: str) -> bool:
+        """Tell whether somebody said what subscriptions of a client to a filter are for."""
+        return self._kept.presubscription(user, client_id, wanted) is not None
+
     def add(self, session: Session, granted: Granted) -> None:
         """Take a subscription."""
         self._sessions[granted] = session
         self._clients.setdefault((session.user, session.client_id), set()).add(granted)
-        there = self._tree.get(granted.wanted)
+        wanted = normal(granted.wanted)
+        there = self._tree.get(wanted)
         if there is None:
             there = set()
-            self._tree.put(granted.wanted, there)
+            self._tree.put(wanted, there)
         there.add(granted)
 
     def remove(self, granted: Granted) -> None:
@@ -62,11 +68,12 @@ class Readers:
         self._clients[client].discard(granted)
         if not self._clients[client]:
             del self._clients[client]
-        there = self._tree.get(granted.wanted)
+        wanted = normal(granted.wanted)
+        there = self._tree.get(wanted)
         if there is not None:
             there.discard(granted)
             if not there:
-                self._tree.remove(granted.wanted)
+                self._tree.remove(wanted)
         self._purposes.pop(granted, None)
 
     def session(self, granted: Granted) -> Session | None:
@@ -79,12 +86,13 @@ class Readers:
         return self._sessions[next(iter(theirs))] if theirs else None
 
     def reached(self, wanted: str | None) -> Iterator[Granted]:
-        """Yield the subscriptions that have topics in common with a filter, all for `None`."""
+        """Yield the subscriptions that have messages in common with a filter, all for `None`."""
         if wanted is None:
             yield from self._sessions
             return
-        for there in self._tree.intersecting(wanted):
-            yield from there
+        for image in self._kept.ways.images(wanted):
+            for there in self._tree.intersecting(image):
+                yield from there
 
     def forget_purposes(self, of: tuple[str, str] | None) -> None:
         """Find the purposes of a client's subscriptions anew, by user and identifier; of all for `None`."""

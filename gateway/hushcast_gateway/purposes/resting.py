@@ -2,19 +2,24 @@
 
 To decide that for a wide filter takes as long as there are reservations below it. So after a change it is
 decided once for each filter and purpose, when a message asks or some moment later, and not with every change.
+What takes longer than there is time for waits; until it is decided, messages are one by one.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import islice
 
 from hushcast_gateway.purposes.readers import Readers
+from hushcast_protocol.base.budget import Budget, Spent
 from hushcast_protocol.mqtt.session import Granted
+from hushcast_protocol.mqtt.topics import normal
 from hushcast_protocol.purposes.names import Purpose
 from hushcast_protocol.purposes.stores import Reservations
 from hushcast_protocol.purposes.wide import reach
 from hushcast_runtime.logs import log
 
+STEPS_AT_ONCE = 40_000  # steps for one packet, or in one look: 10 to 30 ms of CPU
 AT_ONCE = 500  # subscriptions that one look decides; the others come with the next, a second later
 MAX_KNOWN = 10_000  # answers remembered until something changes; each takes 200 bytes
 
@@ -27,10 +32,16 @@ class Resting:
         self._readers = readers
         self._mode = mode
         self.strict = strict
-        self._known: dict[tuple[str, Purpose | None], bool] = {}
-        self._stale: set[Granted] = set()
+        self._known: dict[tuple[str, Purpose | None], bool | None] = {}
+        self._stale: dict[Granted, None] = {}
+        self._of_messages = Budget(STEPS_AT_ONCE)  # what messages may have decided until the next look
         self._turned: set[Granted] = set()
         self._resting: set[Granted] = set()
+
+    @property
+    def is_by_message(self) -> bool:
+        """Whether messages are decided one by one, whatever was decided of the whole subscription."""
+        return self._mode != "subscribe"
 
     def __len__(self) -> int:
         """Return how many rest."""
@@ -40,63 +51,99 @@ class Resting:
         """Tell whether a subscription was found to rest."""
         return granted in self._resting
 
-    def would(self, wanted: str, purpose: Purpose | None) -> bool:
-        """Tell whether a subscription to a filter for a purpose would rest."""
+    def would(self, wanted: str, purpose: Purpose | None, budget: Budget) -> bool | None:
+        """Tell whether a subscription to a filter for a purpose would rest.
+
+        `None`: there are too many reservations to say so. Raises `Spent` where the budget is too small that
+        others have taken of.
+        """
         if self._mode == "publish" or wanted.startswith("$"):
             return False
         key = wanted, purpose
-        found = self._known.get(key)
-        if found is None:
+        if key not in self._known:
+            found = self._decide(wanted, purpose, budget)
             if len(self._known) >= MAX_KNOWN:
                 self._known.clear()
-            found = self._known[key] = self._decide(wanted, purpose)
-        return found
+            self._known[key] = found
+        return self._known[key]
 
     def add(self, granted: Granted, purpose: Purpose | None) -> bool:
-        """Take a subscription; return whether it rests from the beginning."""
-        if self.would(granted.wanted, purpose):
+        """Take a subscription; return whether it is known to rest from the beginning."""
+        if self._mode == "publish" or granted.wanted.startswith("$"):
+            return False
+        key = granted.wanted, purpose
+        if key not in self._known:
+            self._stale[granted] = None
+        elif self._is_to_rest(self._known[key]):
             self._resting.add(granted)
             return True
         return False
 
     def remove(self, granted: Granted) -> None:
         """Forget a subscription."""
-        for known in (self._resting, self._stale, self._turned):
-            known.discard(granted)
+        self._stale.pop(granted, None)
+        self._resting.discard(granted)
+        self._turned.discard(granted)
 
     def changed(self, wanted: str | None) -> None:
         """Decide anew, not yet, what a change in a filter reaches, all for `None`."""
         if self._mode != "publish":
             self._known.clear()
-            self._stale.update(self._readers.reached(wanted))
+            self._stale.update(dict.fromkeys(self._readers.reached(wanted)))
 
     def holds_back(self, granted: Granted) -> bool:
         """Tell whether a subscription gets no message now, whatever its topic is."""
-        if self._mode == "subscribe" and granted in self._stale:  # no other check follows
-            self._look(granted)
+        if (
+            not self.is_by_message and granted in self._stale
+        ):  # no other check follows, if there is time for this
+            with suppress(Spent):
+                self._look(granted, self._of_messages)
         return granted in self._resting
 
+    def is_open(self, granted: Granted) -> bool:
+        """Tell whether a subscription is still to be decided as a whole: until then its messages are."""
+        return granted in self._stale
+
     def settle(self) -> list[Granted]:
-        """Decide what changes have reached; return those that rest now, or do so no more."""
-        for granted in list(islice(self._stale, AT_ONCE)):
-            self._look(granted)
+        """Decide what changes have reached, as far as one look can; return those that turned.
+
+        What is left comes with the next look.
+        """
+        budget, self._of_messages = Budget(STEPS_AT_ONCE), Budget(STEPS_AT_ONCE)
+        with suppress(Spent):
+            for granted in list(islice(self._stale, AT_ONCE)):
+                self._look(granted, budget)
         turned, self._turned = list(self._turned), set()
         return turned
 
-    def _look(self, granted: Granted) -> None:
-        self._stale.discard(granted)
+    def _look(self, granted: Granted, budget: Budget) -> None:
         session = self._readers.session(granted)
-        if session is None:
-            return
-        if self.would(granted.wanted, self._readers.purpose(session, granted)) != (granted in self._resting):
-            self._resting ^= {granted}
-            self._turned ^= {granted}
+        if session is not None:
+            found = self.would(granted.wanted, self._readers.purpose(session, granted), budget)
+            if self._is_to_rest(found) != (granted in self._resting):
+                self._resting ^= {granted}
+                self._turned ^= {granted}
+        del self._stale[granted]
 
-    def _decide(self, wanted: str, purpose: Purpose | None) -> bool:
-        """Decide by the reservations; what cannot be decided rests."""
+    def _is_to_rest(self, found: bool | None) -> bool:
+        """Tell whether it rests; of what cannot be said, only what no other check follows."""
+        return not self.is_by_message if found is None else found
+
+    def _decide(self, wanted: str, purpose: Purpose | None, budget: Budget) -> bool | None:
+        """Decide by the reservations; what cannot be decided because of an error rests."""
+        is_first = budget.is_whole
         try:
-            found = reach(wanted, self._reservations.intersecting(wanted), purpose, self.strict)
-            return not (found.everywhere if self._mode == "subscribe" else found.somewhere)
+            name = normal(wanted)
+            clauses = self._reservations.intersecting(name, budget)
+            found = reach(name, clauses, purpose, self.strict, budget)
+            rests = not (found.everywhere if self._mode == "subscribe" else found.somewhere)
+            if found.is_whole:
+                return rests
+        except Spent:
+            pass
         except Exception as error:
             log.error("a subscription cannot be decided: it rests", error=type(error).__name__)
             return True
+        if not is_first:
+            raise Spent
+        return None

@@ -6,25 +6,26 @@ An error in here gives nobody anything: what cannot be decided is not delivered.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
 from hushcast_gateway.counted import PURPOSE_COUNTERS
 from hushcast_gateway.purposes import commands, told
+from hushcast_gateway.purposes.asked import Asked
 from hushcast_gateway.purposes.audit import named_in, refusal
 from hushcast_gateway.purposes.claims import Claims
 from hushcast_gateway.purposes.commands import Unreadable
-from hushcast_gateway.purposes.doing import NOT_CLAIMED, NOT_GRANTED, Doing, Refused
+from hushcast_gateway.purposes.doing import Doing, Refused
 from hushcast_gateway.purposes.kept import Kept
 from hushcast_gateway.purposes.readers import Readers
 from hushcast_gateway.purposes.records import AuditRecord, Presubscription, What
 from hushcast_gateway.purposes.registered import Registered
-from hushcast_gateway.purposes.resting import Resting
+from hushcast_gateway.purposes.resting import STEPS_AT_ONCE, Resting
 from hushcast_gateway.purposes.settings import CONFIGURATION, PurposesOfUser, PurposesSection
 from hushcast_gateway.purposes.withdrawals import Withdrawals
+from hushcast_protocol.base.budget import Budget
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.mqtt.broker import Broker
@@ -33,18 +34,20 @@ from hushcast_protocol.mqtt.packets import Connect, Properties, Publish
 from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_protocol.mqtt.seams import Added, Meant, Permissions
 from hushcast_protocol.mqtt.session import Granted, Session
-from hushcast_protocol.mqtt.topics import matches, split_share
-from hushcast_protocol.purposes import spelled
+from hushcast_protocol.mqtt.topics import matches
+from hushcast_protocol.mqtt.ways import Ways
 from hushcast_protocol.purposes.clauses import Clause, of_message, reserve
 from hushcast_protocol.purposes.deciding import decide, refuses
-from hushcast_protocol.purposes.names import Purpose, is_purpose
+from hushcast_protocol.purposes.names import Purpose
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.logs import log
 from hushcast_runtime.store import Store
 
 MAX_TOLD = 100  # topics of one look of which the audit log tells that something was withdrawn
-MANY = 16  # subscriptions that turn at once, from which on all topics are looked at anew
+MANY = (
+    16  # subscriptions that turn at once, or names of a filter, from which on all topics are looked at anew
+)
 
 
 class Purposes:
@@ -61,7 +64,7 @@ class Purposes:
         self._section = section
         self.vocabulary = vocabulary
         self._now = now
-        self.kept = Kept(section.store, configured(section, vocabulary))
+        self.kept = Kept(section.store, configured(section, vocabulary), {CONFIGURATION, *users})
         self._readers = Readers(self.kept, Claims(users, vocabulary))
         self._resting = Resting(self.kept.reservations, self._readers, section.mode, section.strict)
         self.withdrawals = Withdrawals()
@@ -70,7 +73,7 @@ class Purposes:
         )
         self._registered = Registered()
         self._broker: Broker | None = None
-        self._of_connect: WeakKeyDictionary[Permissions, str] = WeakKeyDictionary()
+        self.asked = Asked(self._readers, self._resting, self._refuse)
         self._last_terms: tuple[Properties, Clause | None] | None = None
         self._by_message = section.mode != "subscribe"
         self.remembers = section.mode == "subscribe" or section.store == "cached"
@@ -80,8 +83,6 @@ class Purposes:
         """Tells for which purposes what comes sealed to a topic may be opened now; `None` where none is."""
         self.sealed_as: Callable[[str], str | None] = lambda topic: None
         """Tells by which one name a topic travels sealed; `None` where it does not."""
-        self.may_open: Callable[[str, Purpose | None], bool] = lambda wanted, purpose: True
-        """Tells whether what a filter asks of the network could be opened for a purpose."""
         self.counters = Counters(PURPOSE_COUNTERS)
         """Events, by names of `counted`."""
 
@@ -100,6 +101,10 @@ class Purposes:
         await self.kept.load(store)
         await self.withdrawals.load(store)
 
+    def go_by(self, ways: Ways) -> None:
+        """Know topics by all names that they have with these ways; before anything else."""
+        self.kept.go_by(ways)
+
     def attach(self, broker: Broker, randomness: Randomness) -> None:
         """Work with a broker that was restored."""
         self._broker = broker
@@ -114,6 +119,7 @@ class Purposes:
         Raises `UsageError` as `check`, and then changes nothing.
         """
         self.kept.configure(configured(section, vocabulary))
+        self.kept.know({CONFIGURATION, *users})
         self._section = replace(section, mode=self._section.mode, store=self._section.store)
         self.vocabulary = vocabulary
         self._doing.replace(self._section, vocabulary)
@@ -129,8 +135,7 @@ class Purposes:
 
     def connected(self, permissions: Permissions, connect: Connect) -> None:
         """Note the purpose that a CONNECT names for subscriptions that name none."""
-        if purpose := commands.connect_purpose(connect.properties):
-            self._of_connect[permissions] = purpose
+        self.asked.connected(permissions, connect)
 
     def tick(self) -> Iterator[None]:
         """Tell clients whose subscriptions rest since changes, or go on; in pieces, once a second."""
@@ -173,26 +178,16 @@ class Purposes:
         return commands.filter_of(wanted)
 
     def meant(self, permissions: Permissions, client_id: str, wanted: str, given: Properties) -> Meant | int:
-        """Return a subscription's filter and purpose, or why it is refused."""
-        user = permissions.user
-        try:
-            wanted, named = commands.read_subscription(wanted, given)
-        except Unreadable as error:
-            self._refuse(user, client_id, "subscribe", "", str(error))
-            return Reason.IMPLEMENTATION_SPECIFIC_ERROR
-        wanted = self._as_presubscribed(user, client_id, wanted)
-        named = named or self._of_connect.get(permissions, "")
-        inside = (split_share(wanted) or ("", wanted))[1]
-        if named and not self._may_claim(user, named):
-            self._refuse(user, client_id, "subscribe", inside, NOT_CLAIMED, (named,))
-            return Reason.NOT_AUTHORIZED
-        purpose = self._readers.purpose_of(user, client_id, inside, named)
-        if not self.may_open(inside, purpose):
-            self._refuse(user, client_id, "subscribe", inside, NOT_GRANTED, (purpose,) if purpose else ())
-            return Reason.NOT_AUTHORIZED
-        if self._resting.would(inside, purpose):
-            return Reason.NOT_AUTHORIZED
-        return Meant(wanted, named)
+        """Return a subscription's filter and purpose, or that they cannot be read."""
+        return self.asked.meant(permissions, client_id, wanted, given)
+
+    def budget(self) -> Budget:
+        """Return what deciding about the filters of one SUBSCRIBE may take."""
+        return Budget(STEPS_AT_ONCE)
+
+    def refuses(self, permissions: Permissions, client_id: str, meant: Meant, budget: Budget) -> int:
+        """Return why a subscription is not made that the user may make, 0 if it is."""
+        return self.asked.refuses(permissions.user, client_id, meant, budget)
 
     def published(self, permissions: Permissions, client_id: str, topic: str, packet: Publish) -> int | None:
         """Carry out a command, or see whether a message's own terms can be read."""
@@ -244,18 +239,20 @@ class Purposes:
         """Whether what nobody reserved is given to nobody."""
         return self._section.strict
 
-    def clauses(self, topics: Iterable[str], properties: Properties) -> frozenset[Clause] | None:
-        """Return all clauses that reach a message under any of its topics; `None` if its own mean nothing."""
-        covering = self.kept.reservations.covering
+    def clauses(self, topic: str, properties: Properties) -> frozenset[Clause] | None:
+        """Return all clauses that reach a message; `None` if its own mean nothing.
+
+        They are the same by whichever of its names it is asked for.
+        """
         try:
-            found = {self._terms(topic, properties) for topic in topics} - {None}
+            own = self._terms(topic, properties)
         except (Unreadable, UsageError):
             return None
-        return frozenset(one for one in (*found, *(each for at in topics for each in covering(at))) if one)
+        return frozenset([*self.kept.reservations.covering(topic), *([] if own is None else [own])])
 
-    def may_leave(self, topics: Iterable[str], properties: Properties, use: str) -> bool:
-        """Tell whether a message of these topics may go to readers who use it so; for anything if empty."""
-        clauses = self.clauses(topics, properties)
+    def may_leave(self, topic: str, properties: Properties, use: str) -> bool:
+        """Tell whether a message may go to readers who use it so; for anything if empty."""
+        clauses = self.clauses(topic, properties)
         try:
             purpose = Purpose(use) if use else None
             return clauses is not None and decide(clauses, purpose, self._section.strict).allowed
@@ -296,7 +293,12 @@ class Purposes:
             terms = self._terms(topic, properties)
         except (Unreadable, UsageError):
             return False
-        if terms is None and not self._by_message and granted is not None:
+        if (
+            terms is None
+            and not self._by_message
+            and granted is not None
+            and not self._resting.is_open(granted)
+        ):
             return True
         store, strict = self.kept.reservations, self._section.strict
         purpose = self._purpose(session, granted)
@@ -323,20 +325,6 @@ class Purposes:
         self._last_terms = properties, clause
         return clause
 
-    def _may_claim(self, user: str, named: str) -> bool:
-        return (
-            is_purpose(named)
-            and named in self.vocabulary
-            and self._readers.claims.may_claim(user, Purpose(named))
-        )
-
-    def _as_presubscribed(self, user: str, client_id: str, wanted: str) -> str:
-        """Return the filter of a presubscription, to which the published client subscribes as spelled."""
-        decoded = spelled.filter_of(wanted)
-        if decoded != wanted and self.kept.presubscription(user, client_id, decoded) is not None:
-            return decoded
-        return wanted
-
     def _of_message(self, user: str, client_id: str, topic: str, properties: Properties) -> int | None:
         try:
             found = commands.read_terms(properties)
@@ -351,8 +339,10 @@ class Purposes:
 
     def _changed(self, wanted: str | None) -> None:
         """Decide anew what a change in a filter reaches, all for `None`."""
+        images = () if wanted is None else self.kept.ways.images(wanted)
         if self._broker is not None:  # a reload may come before there is one
-            self._broker.rules_changed(wanted)
+            for image in images if 0 < len(images) <= MANY else (None,):
+                self._broker.rules_changed(image)
         self._resting.changed(wanted)
         for told_of in self.changes:
             told_of()
@@ -364,9 +354,9 @@ class Purposes:
             self._changed(topic)
         return name is not None
 
-    def _presubscribed(self, made: Presubscription) -> None:
-        self._readers.forget_purposes((made.user, made.client_id))
-        self._changed(made.filter)
+    def _presubscribed(self, made: Presubscription | None) -> None:
+        self._readers.forget_purposes(None if made is None else (made.user, made.client_id))
+        self._changed(None if made is None else made.filter)
 
     # What is noted.
 

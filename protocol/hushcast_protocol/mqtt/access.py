@@ -1,5 +1,8 @@
 """What a user may do: topic filters that allow and deny, and what they say of a topic or a filter.
 
+What is allowed is allowed by the name that is used, as it is written; what is denied is denied by all names
+of it, in every spelling (`names.py`). So a list names what a user may do once, and what it protects once.
+
 `%u` stands for the user's name and `%c` for the client identifier, each as a whole level and never the first:
 a name must not choose the tree.
 """
@@ -10,7 +13,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from hushcast_protocol.mqtt.topics import is_filter, split_share
+from hushcast_protocol.mqtt.names import Named
+from hushcast_protocol.mqtt.topics import covers, intersects, is_filter, normal, split_share
 
 USER, CLIENT = "%u", "%c"
 MAX_REMEMBERED = 256  # answers about topics that are remembered: a client writes to few, again and again
@@ -49,42 +53,31 @@ def is_level(name: str) -> bool:
     return bool(name) and name.isprintable() and not set(name) & set("/+#")
 
 
-def covers(allowed: str, asked: str) -> bool:
-    """Tell whether every topic that the filter `asked` matches is matched by `allowed`, too."""
-    if asked.startswith("$") and allowed[0] in "+#":
-        return False
-    ours, theirs = allowed.split("/"), asked.split("/")
-    for number, level in enumerate(ours):
-        if level == "#":
-            return True
-        if number == len(theirs):
-            return False
-        if theirs[number] == "#" or level not in ("+", theirs[number]):
-            return False
-    return len(ours) == len(theirs)
-
-
 class _List:
     """Filters that allow without those that deny, taken apart once: both are asked for every message."""
 
     def __init__(self, allowed: Iterable[str], denied: Iterable[str]) -> None:
         self._allowed = [_Levels(one) for one in allowed]
-        self._denied = [_Levels(one) for one in denied]
+        self._denied = [_Levels(normal(one)) for one in denied]
         self._remembered: dict[str, bool] = {}
 
-    def has(self, topic: str) -> bool:
+    def has(self, topic: Named) -> bool:
         """Tell whether a topic is allowed and not denied."""
         if (known := self._remembered.get(topic)) is not None:
             return known
-        levels = topic.split("/")
-        found = any(one.match(levels) for one in self._allowed) and not any(
-            one.match(levels) for one in self._denied
+        found = all(_any(self._allowed, one) for one in topic.shown) and not any(
+            _any(self._denied, one) for one in topic.every
         )
         if len(topic) <= REMEMBERED_LENGTH:
             if len(self._remembered) >= MAX_REMEMBERED:
                 self._remembered.clear()
             self._remembered[topic] = found
         return found
+
+
+def _any(filters: Iterable[_Levels], topic: str) -> bool:
+    levels = topic.split("/")
+    return any(one.match(levels) for one in filters)
 
 
 class _Levels:
@@ -122,28 +115,30 @@ class Permissions:
         """Answer by another list from now on."""
         self._publish = _List(filled(access.publish, self.user, self._client_id), access.deny_publish)
         self._subscribe = tuple(filled(access.subscribe, self.user, self._client_id))
-        self._deny_subscribe = access.deny_subscribe
+        self._deny_subscribe = tuple(map(normal, access.deny_subscribe))
         self._receive = _List(self._subscribe, access.deny_subscribe)
 
-    def may_publish(self, topic: str) -> bool:
+    def may_publish(self, topic: Named) -> bool:
         """Tell whether a message may be published to a topic."""
         return self._publish.has(topic)
 
-    def may_receive(self, topic: str) -> bool:
+    def may_receive(self, topic: Named) -> bool:
         """Tell whether a message on a topic may be shown."""
         return self._receive.has(topic)
 
-    def may_subscribe(self, wanted: str) -> bool:
-        """Tell whether a subscription may be made, that of a group included.
+    def may_subscribe(self, wanted: Named) -> bool:
+        """Tell whether a subscription to a filter, without `$share/GROUP/`, may be made.
 
         One allowed filter covers it, and no denied one does. What is denied of a wider subscription is kept
         back message by message.
         """
-        share = split_share(wanted)
-        inside = share[1] if share is not None else wanted
-        return any(covers(one, inside) for one in self._subscribe) and not any(
-            covers(one, inside) for one in self._deny_subscribe
+        return any(covers(one, wanted) for one in self._subscribe) and not any(
+            covers(one, name) for one in self._deny_subscribe for name in wanted.every
         )
+
+    def keeps_back(self, filters: Iterable[str]) -> bool:
+        """Tell whether messages that some of these filters match are denied, whatever is allowed."""
+        return any(intersects(one, normal(each)) for one in self._deny_subscribe for each in filters)
 
 
 def filled(filters: Iterable[str], user: str, client_id: str) -> Iterable[str]:

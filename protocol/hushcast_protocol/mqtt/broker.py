@@ -80,12 +80,12 @@ class Broker:
         """
         self._randomness = randomness
         self._settings = settings or Settings()
-        beyond = beyond or Nothing()
+        beyond = self._beyond = beyond or Nothing()
         self.ledger = Ledger()
         self._archive = Archive(self.ledger)
         self._subscribers = Subscribers(_is_ours(beyond, rules), rules)
         self._retained = Retained()
-        self._delivery = Delivery(self._subscribers, self._archive, self.ledger, rules)
+        self._delivery = Delivery(self._subscribers, self._archive, self.ledger, beyond, rules)
         self._incoming = Incoming(
             self._delivery, self._retained, self._archive, self.ledger, randomness, beyond, rules
         )
@@ -94,7 +94,7 @@ class Broker:
         self._subscribing = Subscribing(
             self._subscribers, self._delivery, retained, self._archive, self.ledger, beyond, rules
         )
-        self._sessions = Sessions(self._subscribing, self._incoming, self._delivery, self._archive)
+        self._sessions = Sessions(self._subscribing, self._incoming, self._delivery, self._archive, beyond)
         self._links: set[Link] = set()
         self._clients = Shares(MAX_CONNECTIONS)
         self._holding: set[Link] = set()
@@ -156,7 +156,8 @@ class Broker:
         if isinstance(greeting, Reason):
             refuse(outlet, packet, greeting)
             return None
-        if packet.will is not None and not wills.may_leave(packet.will, permissions):
+        will = packet.will
+        if will is not None and not wills.may_leave(self._beyond.names(will.topic), permissions):
             refuse(outlet, packet, Reason.NOT_AUTHORIZED)
             return None
         if not self._sessions.has_room_for(greeting.key, greeting.expiry):
@@ -177,7 +178,7 @@ class Broker:
         link.max_aliases_out = greeting.aliases
         self._links.add(link)
         self._clients.take(permissions.user)
-        session.will = packet.will
+        session.will = will
         session.attach(link, greeting.receive_maximum)
         self._archive.session(session)
         mark = self.ledger.made if self.ledger.made != before else 0

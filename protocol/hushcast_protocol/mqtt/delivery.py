@@ -14,7 +14,7 @@ from hushcast_protocol.mqtt.messages import Message
 from hushcast_protocol.mqtt.packets import NONE, V5, Publish, PubRel
 from hushcast_protocol.mqtt.queues import Queues
 from hushcast_protocol.mqtt.retained import Found
-from hushcast_protocol.mqtt.seams import Rules
+from hushcast_protocol.mqtt.seams import Beyond, Rules
 from hushcast_protocol.mqtt.session import Entry, Granted, Session, State
 from hushcast_protocol.mqtt.subscribers import Subscribers
 from hushcast_protocol.mqtt.turns import Turns
@@ -44,8 +44,9 @@ class Delivery:
     """Hands messages out to sessions."""
 
     def __init__(
-        self, subscribers: Subscribers, archive: Archive, ledger: Ledger, rules: Rules | None = None
+        self, subscribers: Subscribers, archive: Archive, ledger: Ledger, beyond: Beyond, rules: Rules | None
     ) -> None:
+        self._names = beyond.names
         self._subscribers = subscribers
         self._rules = rules
         self._archive = archive
@@ -93,7 +94,7 @@ class Delivery:
         """
         topic = packet.topic
         plan = self._subscribers.plan(topic)
-        if not plan.is_plain or not sender.permissions.may_publish(topic):
+        if not plan.is_plain or not sender.permissions.may_publish(names := self._names(topic)):
             return False
         ready: dict[int, bytes] = {}
         sent = 0
@@ -104,7 +105,7 @@ class Delivery:
             data = ready.get(link.version)
             if data is None:
                 data = ready[link.version] = encode(packet, link.version)
-            if link.is_simple and link.permissions.may_receive(topic) and link.outlet.has_room():
+            if link.is_simple and link.permissions.may_receive(names) and link.outlet.has_room():
                 link.outlet.send(data)
                 sent += 1
             else:
@@ -117,7 +118,7 @@ class Delivery:
     def to_group(self, name: str, message: Message, now: float) -> None:
         """Give a message to one member of the group that shares a subscription, if anybody can get it."""
         group = self._subscribers.group(name)
-        chosen = None if group is None else group.choose(message, self._rules)
+        chosen = None if group is None else group.choose(message, self._names(message.topic), self._rules)
         if chosen is not None:
             session, granted = chosen
             self._to_one(session, message, granted, message.retain and granted.retain_as_published, name, now)
@@ -247,7 +248,7 @@ class Delivery:
             self._send_unconfirmed(session.link, packet, b"", in_order=True)
 
     def _send_unconfirmed(self, link: Link, packet: Publish, data: bytes, in_order: bool) -> None:
-        if not link.permissions.may_receive(packet.topic):
+        if not link.permissions.may_receive(self._names(packet.topic)):
             self.counts["dropped_forbidden"] += 1
         elif not link.has_room():
             self.counts["dropped_slow"] += 1
@@ -272,7 +273,7 @@ class Delivery:
         if link is None or waits or not link.has_room():
             if link is None and not session.is_durable:
                 return
-            if link is None and not session.permissions.may_receive(message.topic):
+            if link is None and not session.permissions.may_receive(self._names(message.topic)):
                 self.counts["dropped_forbidden"] += 1
                 return
             self._queues.put(session, session.entry(message, qos, retain, ids, share))
@@ -297,7 +298,7 @@ class Delivery:
             link.send_in_order(PubRel(entry.packet_id), self._mark(session))
             return
         assert entry.message is not None
-        is_allowed = link.permissions.may_receive(entry.message.topic)
+        is_allowed = link.permissions.may_receive(self._names(entry.message.topic))
         if reason := self._withheld(session, entry) if is_allowed else "dropped_forbidden":
             session.drop(entry)
             self._queues.forget(session, entry, reason)
@@ -322,7 +323,7 @@ class Delivery:
         """Return why a message is not handed out, as a count's name; empty if it is."""
         if message.expires is not None and message.expires <= now:
             return "dropped_expired"
-        return "" if link.permissions.may_receive(message.topic) else "dropped_forbidden"
+        return "" if link.permissions.may_receive(self._names(message.topic)) else "dropped_forbidden"
 
     def _withheld(self, session: Session, entry: Entry) -> str:
         """Return "withheld" if the rules do not let a client have now what waited for it; else nothing.

@@ -14,6 +14,7 @@ from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.limits import MAX_INCOMING, RECEIVE_MAXIMUM
 from hushcast_protocol.mqtt.links import Held, Link
 from hushcast_protocol.mqtt.messages import Message, brought_by, may_be_published, message_of
+from hushcast_protocol.mqtt.names import Named
 from hushcast_protocol.mqtt.packets import (
     NONE,
     V5,
@@ -30,7 +31,7 @@ from hushcast_protocol.mqtt.retained import Retained
 from hushcast_protocol.mqtt.seams import Added, Beyond, Handed, Rules
 from hushcast_protocol.mqtt.session import Session
 from hushcast_protocol.mqtt.shares import User
-from hushcast_protocol.mqtt.topics import matches
+from hushcast_protocol.mqtt.topics import matches, normal
 
 _FAILURE = 0x80
 
@@ -67,7 +68,7 @@ class Incoming:
             return
         before = self._ledger.made
         if link.added is not None and not self._is_command(topic):
-            packet = _with(packet, topic, link.added)
+            packet = _with(packet, self._beyond.names(topic), link.added)
         told = self._for_rules(link, packet, topic)
         if told is not None:
             if packet.qos:
@@ -167,7 +168,7 @@ class Incoming:
     def _refusal(self, link: Link, packet: Publish, topic: str) -> int:
         if not may_be_published(topic):
             return Reason.TOPIC_NAME_INVALID
-        if not link.permissions.may_publish(topic):
+        if not link.permissions.may_publish(self._beyond.names(topic)):
             return Reason.NOT_AUTHORIZED
         if packet.retain and packet.qos and packet.payload:
             message, user = Message(topic, packet.payload, properties=packet.properties), link.session.user
@@ -296,12 +297,16 @@ class Incoming:
             later.answer(answer, mark)
 
 
-def _with(packet: Publish, topic: str, added: Added) -> Publish:
+def _with(packet: Publish, topic: Named, added: Added) -> Publish:
     """Return a PUBLISH with the user properties that its client wants for its topic."""
     given = packet.properties.get("user_property", [])
     if any(name in added.unless for name, _ in given):
         return packet
-    more = [one for wanted, one in added.by_filter.items() if matches(wanted, topic)]
+    more = [
+        one
+        for wanted, one in added.by_filter.items()
+        if any(matches(normal(wanted), name) for name in topic.every)
+    ]
     if not more:
         return packet
     properties: Properties = {**packet.properties, "user_property": [*given, *more]}

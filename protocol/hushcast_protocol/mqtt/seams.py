@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from hushcast_protocol.base.budget import Budget
+from hushcast_protocol.mqtt.names import Named, alone
 from hushcast_protocol.mqtt.packets import Properties, Publish
 from hushcast_protocol.mqtt.shares import User
 
@@ -31,19 +33,25 @@ class Outlet(Protocol):
 
 
 class Permissions(Protocol):
-    """What one client may do. Asked for every message: answers must be quick, and may change."""
+    """What one client may do. Asked for every message: answers must be quick, and may change.
+
+    It is asked by all names of a topic; `Beyond` tells them.
+    """
 
     user: str
     """Whose client it is, empty for anybody's: users with the same client id have sessions apart."""
 
-    def may_publish(self, topic: str) -> bool:
+    def may_publish(self, topic: Named) -> bool:
         """Tell whether it may publish to a topic; its will, too, when that is published."""
 
-    def may_subscribe(self, wanted: str) -> bool:
+    def may_subscribe(self, wanted: Named) -> bool:
         """Tell whether it may subscribe to a filter, given without `$share/GROUP/`."""
 
-    def may_receive(self, topic: str) -> bool:
+    def may_receive(self, topic: Named) -> bool:
         """Tell whether it may get a message of this topic now, fresh, retained or queued."""
+
+    def keeps_back(self, filters: Iterable[str]) -> bool:
+        """Tell whether it may not get what some of these filters match, though it be subscribed to it."""
 
 
 PermissionsOf = Callable[[str, str], Permissions]
@@ -57,17 +65,21 @@ class Everything:
         """`user` keeps its sessions apart."""
         self.user = user
 
-    def may_publish(self, topic: str) -> bool:
+    def may_publish(self, topic: Named) -> bool:
         """Yes."""
         return True
 
-    def may_subscribe(self, wanted: str) -> bool:
+    def may_subscribe(self, wanted: Named) -> bool:
         """Yes."""
         return True
 
-    def may_receive(self, topic: str) -> bool:
+    def may_receive(self, topic: Named) -> bool:
         """Yes."""
         return True
+
+    def keeps_back(self, filters: Iterable[str]) -> bool:
+        """No."""
+        return False
 
 
 class Meant(NamedTuple):
@@ -105,7 +117,16 @@ class Rules(Protocol):
         """
 
     def meant(self, permissions: Permissions, client_id: str, wanted: str, given: Properties) -> Meant | int:
-        """Return what a filter of a SUBSCRIBE with these properties means, or the reason that refuses it."""
+        """Return what a filter of a SUBSCRIBE with these properties means, or that it means nothing."""
+
+    def budget(self) -> Budget:
+        """Return what deciding about all filters of one SUBSCRIBE may take."""
+
+    def refuses(self, permissions: Permissions, client_id: str, meant: Meant, budget: Budget) -> int:
+        """Return the reason that refuses a subscription, 0 for none.
+
+        Asked last: a client that may not subscribe to a filter learns nothing of what others say of it.
+        """
 
     def filter_of(self, wanted: str) -> str:
         """Return the filter that `meant` finds, for UNSUBSCRIBE."""
@@ -169,6 +190,12 @@ class Beyond(Protocol):
     def topics(self, topic: str) -> tuple[str, ...]:
         """Return all topics here of what is published to one that belongs to the network."""
 
+    def names(self, topic: str) -> Named:
+        """Return a topic, of the network or not, with all names of it."""
+
+    def names_of_filter(self, wanted: str) -> Named:
+        """Return a filter, without `$share/GROUP/`, with all filters for the same messages."""
+
     def publish(self, handed: Handed, done: Done) -> None:
         """Take over a message; `done` hears `Reason.SUCCESS` once it is durable, or why it is refused."""
 
@@ -199,6 +226,14 @@ class Nothing:
     def topics(self, topic: str) -> tuple[str, ...]:
         """Never called."""
         raise AssertionError("no topic belongs to a network")
+
+    def names(self, topic: str) -> Named:
+        """There is one."""
+        return alone(topic)
+
+    def names_of_filter(self, wanted: str) -> Named:
+        """There is one."""
+        return alone(wanted)
 
     def publish(self, handed: Handed, done: Done) -> None:
         """Never called."""

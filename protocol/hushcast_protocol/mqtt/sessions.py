@@ -12,7 +12,7 @@ from hushcast_protocol.mqtt.limits import MAX_SESSION_SECONDS, MAX_SESSIONS
 from hushcast_protocol.mqtt.links import Link
 from hushcast_protocol.mqtt.messages import may_be_published, message_of
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
-from hushcast_protocol.mqtt.seams import Permissions
+from hushcast_protocol.mqtt.seams import Beyond, Permissions
 from hushcast_protocol.mqtt.session import Session
 from hushcast_protocol.mqtt.shares import Shares
 from hushcast_protocol.mqtt.subscribing import Subscribing
@@ -25,8 +25,14 @@ class Sessions:
     """All sessions, by user and client identifier."""
 
     def __init__(
-        self, subscribing: Subscribing, incoming: Incoming, delivery: Delivery, archive: Archive
+        self,
+        subscribing: Subscribing,
+        incoming: Incoming,
+        delivery: Delivery,
+        archive: Archive,
+        beyond: Beyond,
     ) -> None:
+        self._names = beyond.names
         self._subscribing = subscribing
         self._incoming = incoming
         self._delivery = delivery
@@ -158,7 +164,7 @@ class Sessions:
         will, session.will, session.will_due = session.will, None, None
         if will is None:
             return
-        if not session.permissions.may_publish(will.topic) or not may_be_published(will.topic):
+        if not session.permissions.may_publish(self._names(will.topic)) or not may_be_published(will.topic):
             self._delivery.counts["dropped_forbidden"] += 1
             return
         message = message_of(will.topic, will.payload, will.qos, will.retain, will.properties, now)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hushcast_protocol.mqtt.limits import MAX_LOOKED_AT
 from hushcast_protocol.mqtt.messages import Message
+from hushcast_protocol.mqtt.names import Named
 from hushcast_protocol.mqtt.seams import Rules
 
 if TYPE_CHECKING:
@@ -21,8 +22,10 @@ class Group:
         self.name = name
         self.members: dict[Session, Granted] = {}
 
-    def choose(self, message: Message, rules: Rules | None = None) -> tuple[Session, Granted] | None:
-        """Return who gets a message and by which subscription; `None` if nobody can.
+    def choose(
+        self, message: Message, topic: Named, rules: Rules | None = None
+    ) -> tuple[Session, Granted] | None:
+        """Return who gets a message and by which subscription; `None` if nobody can. `topic` is its topic.
 
         Of a large group only those whose turn is next are looked at: its size is not to cost others time.
         Members that are away get it only if it can wait for them: of QoS 1 or 2, in a session that stays.
@@ -31,7 +34,7 @@ class Group:
         looked_at = list(islice(self.members.items(), MAX_LOOKED_AT))
         for session, granted in looked_at:
             link = session.link
-            if not session.permissions.may_receive(message.topic):
+            if not session.permissions.may_receive(topic):
                 continue
             if rules is not None and not rules.may_have(session, granted, message):
                 continue

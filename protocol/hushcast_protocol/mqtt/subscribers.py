@@ -13,7 +13,7 @@ from hushcast_protocol.mqtt.messages import Message
 from hushcast_protocol.mqtt.seams import Rules
 from hushcast_protocol.mqtt.session import Granted, Session
 from hushcast_protocol.mqtt.shared import Group
-from hushcast_protocol.mqtt.topics import matches
+from hushcast_protocol.mqtt.topics import matches, normal
 from hushcast_protocol.mqtt.tree import FilterTree
 
 
@@ -143,12 +143,15 @@ class Subscribers:
         return self.plan(message.topic)
 
     def forget(self, wanted: str | None) -> None:
-        """Draw the plans of all topics that a filter matches anew, of all topics for `None`."""
+        """Draw the plans of all topics that a filter matches in some spelling anew, of all for `None`."""
         if wanted is None:
             self._plans.clear()
             return
+        wanted = normal(wanted)
         begins = wanted.partition("+")[0].partition("#")[0].rstrip("/")  # most topics are told apart by that
-        for topic in [one for one in self._plans if one.startswith(begins) and matches(wanted, one)]:
+        for topic in [
+            one for one in self._plans if (each := normal(one)).startswith(begins) and matches(wanted, each)
+        ]:
             del self._plans[topic]
 
     def _whole(self, topic: str) -> Plan:

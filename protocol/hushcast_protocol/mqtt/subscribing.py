@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from hushcast_protocol.base.budget import Budget
 from hushcast_protocol.mqtt.archive import Archive
 from hushcast_protocol.mqtt.delivery import Delivery
 from hushcast_protocol.mqtt.ledger import Ledger
@@ -57,7 +58,10 @@ class Subscribing:
         """Take a SUBSCRIBE."""
         session = link.session
         before = self._ledger.made
-        reasons = [self._subscribe(link, asked, packet.properties, now) for asked in packet.subscriptions]
+        budget = None if self._rules is None else self._rules.budget()
+        reasons = [
+            self._subscribe(link, asked, packet.properties, budget, now) for asked in packet.subscriptions
+        ]
         mark = self._ledger.made if self._ledger.made != before else 0
         link.send_in_order(SubAck(packet.packet_id, reasons), mark)
         self._delivery.pump(session, now)
@@ -86,7 +90,9 @@ class Subscribing:
             self._remove(session, granted)
         session.filters.clear()
 
-    def _subscribe(self, link: Link, asked: Subscription, given: Properties, now: float) -> int:
+    def _subscribe(
+        self, link: Link, asked: Subscription, given: Properties, budget: Budget | None, now: float
+    ) -> int:
         session = link.session
         meant = self._meant(link, asked.filter, given)
         if isinstance(meant, int):
@@ -98,11 +104,15 @@ class Subscribing:
             return Reason.TOPIC_FILTER_INVALID
         if known is None and self._has_enough(session, share):
             return Reason.QUOTA_EXCEEDED
-        if not link.permissions.may_subscribe(wanted):
+        if not link.permissions.may_subscribe(self._beyond.names_of_filter(wanted)):
             return FORBIDDEN
         reason = self._beyond.grants(session.user, wanted, asked.qos)
         if reason >= Reason.UNSPECIFIED_ERROR:
             return reason
+        if self._rules is not None and budget is not None:
+            refused = self._rules.refuses(link.permissions, session.client_id, meant, budget)
+            if refused:
+                return refused
         identifier = given.get("subscription_identifier", [0])[0]
         granted = Granted(wanted, share, asked, reason, identifier, purpose)
         if known is not None and self._rules is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from itertools import zip_longest
 
 MAX_TEXT = 65_535  # bytes of a text or of binary data: its length stands in two bytes (section 1.5.4)
 MAX_LEVELS = 32  # of a name or filter: a look-up's and a stored filter's price grows with them
@@ -98,3 +100,40 @@ def intersects(one: str, other: str) -> bool:
             return False
     longer = first[len(second) :] or second[len(first) :]
     return longer in ([], ["#"])
+
+
+def covers(allowed: str, asked: str) -> bool:
+    """Tell whether every topic that the filter `asked` matches is matched by `allowed`, too."""
+    if asked.startswith("$") and allowed[0] in "+#":
+        return False
+    ours, theirs = allowed.split("/"), asked.split("/")
+    for number, level in enumerate(ours):
+        if level == "#":
+            return True
+        if number == len(theirs):
+            return False
+        if theirs[number] == "#" or level not in ("+", theirs[number]):
+            return False
+    return len(ours) == len(theirs)
+
+
+def common(one: str, other: str) -> str | None:
+    """Return the filter of the topics that two valid filters, without `$share`, both match; `None` of none.
+
+    There is always one: level by level it is the narrower of the two.
+    """
+    if not intersects(one, other):
+        return None
+    first, second = one.split("/"), other.split("/")
+    found = []
+    for number, (left, right) in enumerate(zip_longest(first, second)):
+        if "#" in (left, right):
+            found += (second if left == "#" else first)[number:]
+            break
+        found.append(right if left == "+" else left)
+    return "/".join(found) or None
+
+
+def normal(topic: str) -> str:
+    """Return a topic or filter in Unicode normal form C: whoever decides by a topic knows one spelling."""
+    return topic if topic.isascii() else unicodedata.normalize("NFC", topic)

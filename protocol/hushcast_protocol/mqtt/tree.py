@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
+from hushcast_protocol.base.budget import Budget
+
 T = TypeVar("T")
 
 
@@ -42,15 +44,17 @@ class _Node(Generic[T]):
     def is_needed(self) -> bool:
         return self.here is not None or self.rest is not None or len(self.below) > 1
 
-    def gather(self, found: list[T], has_first: bool) -> None:
+    def gather(self, found: list[T], has_first: bool, budget: Budget | None) -> None:
         """Add all values from here on, at the first level without those of topics that begin with `$`."""
+        if budget is not None:
+            budget.take(1)
         if self.here is not None:
             found.append(self.here)
         if self.rest is not None:
             found.append(self.rest)
         for name, below in self.below.items():
             if has_first or not name.startswith("$"):
-                below.gather(found, has_first=True)
+                below.gather(found, True, budget)
 
 
 class FilterTree(Generic[T]):
@@ -128,8 +132,11 @@ class FilterTree(Generic[T]):
             may_be_wild = True
         return found
 
-    def intersecting(self, wanted: str) -> list[T]:
-        """Return the values of all filters that match some topic which the filter `wanted` matches, too."""
+    def intersecting(self, wanted: str, budget: Budget | None = None) -> list[T]:
+        """Return the values of all filters that match some topic which the filter `wanted` matches, too.
+
+        Raises `Spent` where it would look at more levels than a budget has steps.
+        """
         found: list[T] = []
         levels, is_open = _parts(wanted)
         # A place, and how many of the levels that lead to it have been passed.
@@ -155,9 +162,11 @@ class FilterTree(Generic[T]):
                     following.append((step, 1))
             nodes = following
             may_be_wild = True
+            if budget is not None:
+                budget.take(len(nodes))
         for node, passed in nodes:
             if is_open:
-                node.gather(found, has_first=bool(levels))
+                node.gather(found, bool(levels), budget)
             elif passed == len(node.levels):
                 found += [value for value in (node.here, node.rest) if value is not None]
         return found

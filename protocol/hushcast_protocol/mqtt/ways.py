@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+from hushcast_protocol.mqtt.names import MAX_REMEMBERED, Named
 from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.mqtt.topics import intersects, matches
+from hushcast_protocol.mqtt.topics import common, covers, intersects, matches, normal
 
 FIRST, OPEN = "hush", "open"
 OWN = f"{FIRST}/"
@@ -54,6 +55,10 @@ class Ways:
         self._is_label = is_label
         self._aliases = {alias: Way(alias, False) for alias in aliases}
         self._maps = {wanted: self._aliases[alias] for wanted, alias in (maps or {}).items()}
+        # The same for who asks by a name: in one spelling, with what stands before the alias's names.
+        self._pairs = [(normal(wanted), normal(f"{OWN}{way.name}/")) for wanted, way in self._maps.items()]
+        self._bare = [normal(OWN + alias) for alias in self._aliases]
+        self._names: dict[str, Named] = {}
 
     def takes(self, topic: str) -> bool:
         """Tell whether a topic is the network's, or would be if it had an alias."""
@@ -78,8 +83,56 @@ class Ways:
         if way.is_open:
             return (f"{FIRST}/{OPEN}/{way.name}",)
         own = f"{FIRST}/{way.name}/{path}" if path else f"{FIRST}/{way.name}"
-        mapped = self._map_of(path)
+        mapped = self._map_of(path) if path else None
         return (own, path) if mapped is not None and mapped.name == way.name else (own,)
+
+    def names(self, topic: str) -> Named:
+        """Return all names of a topic.
+
+        Those of one message are the same, by whichever of them one asks, and in whatever spelling.
+        """
+        found = self._names.get(topic)
+        if found is None:
+            way = self.of_topic(topic)
+            here = () if way is None else self.topics(*way)
+            shown = (topic,) if topic in here else (topic, *here[:1])
+            if len(self._names) >= MAX_REMEMBERED:
+                self._names.clear()
+            found = self._names[topic] = Named(topic, shown, self.equals(topic))
+        return found
+
+    def names_of_filter(self, wanted: str) -> Named:
+        """Return all filters that match the same messages as one without `$share`, by other names."""
+        return Named(wanted, (wanted,), self.equals(wanted))
+
+    def equals(self, wanted: str) -> tuple[str, ...]:
+        """Return, in one spelling, all topics or filters of which every topic is one of this one's."""
+        written = normal(wanted)
+        found = [written]
+        for mapped, own in self._pairs:
+            if covers(mapped, written):
+                found.append(own + written)
+            elif written.startswith(own) and covers(mapped, written.removeprefix(own)):
+                found.append(written.removeprefix(own))
+        for bare in self._bare:
+            if written in (bare, f"{bare}/"):
+                found.append(f"{bare}/" if written == bare else bare)
+        return tuple(found)
+
+    def images(self, wanted: str) -> tuple[str, ...]:
+        """Return, in one spelling, filters that match each topic of which a filter matches any name."""
+        written = normal(wanted)
+        found = [written]
+        for mapped, own in self._pairs:
+            if (behind := _behind(own, written)) is not None and (by_map := common(behind, mapped)):
+                found.append(by_map)
+            if by_map := common(written, mapped):
+                found.append(own + by_map)
+        for bare in self._bare:
+            found += [
+                one for one in (bare, f"{bare}/") if matches(written, bare) != matches(written, f"{bare}/")
+            ]
+        return (written, *dict.fromkeys(one for one in found if not covers(written, one)))
 
     def of_filter(self, wanted: str) -> Reason | frozenset[Way]:
         """Return the ways that a subscription opens, or why it is refused.
@@ -130,3 +183,15 @@ def open_way(name: str) -> Way | None:
     """Return the way of an open topic, `None` where no topic has such a name."""
     normal = unicodedata.normalize("NFC", name)
     return Way(normal, True) if 0 < len(normal.encode()) <= MAX_OPEN_NAME else None
+
+
+def _behind(own: str, wanted: str) -> str | None:
+    """Return what a filter says of the levels behind `hush/ALIAS/`, `None` where it matches no such topic."""
+    levels = wanted.split("/")
+    for level in own.split("/")[:-1]:
+        if levels[:1] == ["#"]:
+            return "#"
+        if levels[:1] not in (["+"], [level]):
+            return None
+        levels.pop(0)
+    return "/".join(levels) if levels else None

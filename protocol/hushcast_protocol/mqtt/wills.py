@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from hushcast_protocol.mqtt.names import Named
 from hushcast_protocol.mqtt.packets import Will
 from hushcast_protocol.mqtt.seams import Permissions
 from hushcast_protocol.mqtt.session import Session
 
 
-def may_leave(will: Will, permissions: Permissions) -> bool:
-    """Tell whether a client may have a will.
+def may_leave(topic: Named, permissions: Permissions) -> bool:
+    """Tell whether a client may have a will on a topic.
 
     One to a topic of the server's leads nowhere, whoever leaves it, and so is no reason to refuse a client:
     mosquitto's bridge has such a one, `$SYS/broker/connection/NAME/state`, unless it is told otherwise.
     """
-    return will.topic.startswith("$") or permissions.may_publish(will.topic)
+    return topic.startswith("$") or permissions.may_publish(topic)
 
 
 def delay_of(will: Will) -> int:

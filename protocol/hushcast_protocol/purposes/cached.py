@@ -7,6 +7,7 @@ that its filter matches.
 
 from __future__ import annotations
 
+from hushcast_protocol.mqtt.topics import normal
 from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.deciding import Decision, decide
 from hushcast_protocol.purposes.names import Purpose
@@ -43,17 +44,20 @@ class Cached(Tree):
         if self.get(clause.owner, clause.filter) == clause:
             return
         super().put(clause)
-        self._drop(clause.filter)
+        for image in self._images(clause.filter):
+            self._drop(image)
 
     def remove(self, owner: str, wanted: str) -> bool:
         """Take a reservation away; return whether there was one."""
         if not super().remove(owner, wanted):
             return False
-        self._drop(wanted)
+        for image in self._images(wanted):
+            self._drop(image)
         return True
 
     def decide(self, topic: str, purpose: Purpose | None, strict: bool = False) -> Decision:
         """Decide, or tell what was decided since the last change that reached the topic."""
+        topic = normal(topic)
         kept = self._kept.get(topic)
         if kept is not None and (known := kept.get((purpose, strict))) is not None:
             return known

@@ -32,6 +32,22 @@ class Clause(msgspec.Struct, frozen=True):
     pip: frozenset[Purpose]
     of_message: bool = False
     """Whether one message brought it: then it stands beside its owner's reservations and widens none."""
+    of: str = ""
+    """Of one that is for the same messages by other names (`Clause.under`): the filter as it was written."""
+
+    of_nobody: bool = False
+    """Whether its owner is gone: it goes on taking away, and counts for nothing where rules are strict."""
+
+    @property
+    def written(self) -> str:
+        """The filter as its owner wrote it."""
+        return self.of or self.filter
+
+    def under(self, wanted: str) -> Clause:
+        """Return the same for a filter that matches other names of the same messages."""
+        if wanted == self.filter:
+            return self
+        return msgspec.structs.replace(self, filter=wanted, of=self.written)
 
 
 def reserve(

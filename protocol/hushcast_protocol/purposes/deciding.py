@@ -79,10 +79,11 @@ class Decision(msgspec.Struct, frozen=True):
 def decide(clauses: Iterable[Clause], purpose: Purpose | None, strict: bool = False) -> Decision:
     """Decide by the clauses that cover a topic, that of the message included.
 
-    A reader without a purpose gets what nobody reserved. With `strict`, nobody gets that.
+    A reader without a purpose gets what nobody reserved. With `strict`, nobody gets that, nor what nobody but
+    those who are gone reserved.
     """
     found = list(clauses)
-    if not found:
+    if not found or (strict and all(one.of_nobody for one in found)):
         return Decision(not strict, Why.STRICT if strict else Why.UNRESERVED, purpose, ())
     if purpose is None:
         return Decision(False, Why.NO_PURPOSE, None, (min(found, key=_place),))
@@ -139,4 +140,4 @@ def _named(clause: Clause) -> str:
     whose = clause.owner or "somebody without a name"
     if clause.of_message:
         return f"the message that {whose} published"
-    return f"{whose}'s reservation of {clause.filter}"
+    return f"{whose}'s reservation of {clause.written}"

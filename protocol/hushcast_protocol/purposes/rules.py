@@ -11,9 +11,10 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from hushcast_protocol.base.budget import Spent
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.suggestions import did_you_mean
-from hushcast_protocol.mqtt.topics import has_control
+from hushcast_protocol.mqtt.topics import has_control, normal
 from hushcast_protocol.mqtt.tree import FilterTree
 from hushcast_protocol.purposes.clauses import Clause, filter_problem, reserve
 from hushcast_protocol.purposes.deciding import Decision, decide
@@ -55,9 +56,9 @@ class Rules:
         """Reservations whose owner has another one for the same filter."""
         self._tree: FilterTree[list[Clause]] = FilterTree()
         for one in clauses:
-            there = self._tree.get(one.filter)
+            there = self._tree.get(normal(one.filter))
             if there is None:
-                self._tree.put(one.filter, [one])
+                self._tree.put(normal(one.filter), [one])
                 continue
             if any(other.owner == one.owner for other in there):
                 self.doubled.append(one)
@@ -74,18 +75,28 @@ class Rules:
         return decision.allowed, decision.because
 
     def effective(self, wanted: str) -> frozenset[Purpose]:
-        """Return the purposes that are allowed for a topic, or for all topics of a filter."""
-        return effective(wanted, self._intersecting(wanted), self.vocabulary, self.strict)
+        """Return the purposes that are allowed for a topic, or for all topics of a filter.
+
+        Raises `UsageError` where too many reservations overlap to find them.
+        """
+        try:
+            return effective(normal(wanted), self._intersecting(wanted), self.vocabulary, self.strict)
+        except Spent:
+            raise UsageError(
+                f"topic {shown(wanted)}: too many reservations overlap here to say what holds for all of it"
+            ) from None
 
     def _decide(self, question: Question) -> Decision:
-        there = self._tree.match(question.topic)
+        there = self._tree.match(normal(question.topic))
         return decide((one for some in there for one in some), question.purpose, self.strict)
 
     def _reach(self, question: Question) -> Reach:
-        return reach(question.topic, self._intersecting(question.topic), question.purpose, self.strict)
+        return reach(
+            normal(question.topic), self._intersecting(question.topic), question.purpose, self.strict
+        )
 
     def _intersecting(self, wanted: str) -> list[Clause]:
-        return [one for some in self._tree.intersecting(wanted) for one in some]
+        return [one for some in self._tree.intersecting(normal(wanted)) for one in some]
 
 
 def read_rules(data: bytes) -> Rules:

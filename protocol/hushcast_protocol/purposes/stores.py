@@ -1,19 +1,25 @@
 """Where reservations are kept: a list, or a tree of topic levels (paper: section V-D).
 
-The list is there to be compared with; `cached.py` remembers what a tree decided.
+The list is there to be compared with; `cached.py` remembers what a tree decided. A reservation is for
+messages, whatever they are called: it is kept under all filters that match other names of them, too (its
+*images*), and topics are asked for in one spelling.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
+from hushcast_protocol.base.budget import Budget
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.mqtt.topics import intersects, matches
+from hushcast_protocol.mqtt.topics import intersects, matches, normal
 from hushcast_protocol.mqtt.tree import FilterTree
 from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.deciding import Decision, decide
 from hushcast_protocol.purposes.names import Purpose
+
+Images = Callable[[str], Sequence[str]]
+"""Tells by which filters, in one spelling, all names of the messages are matched that a filter means."""
 
 MAX_RESERVATIONS = 20_000  # of all owners; some thousands for a fleet, and each takes 1 to 2 KB
 MAX_RESERVATIONS_OF_OWNER = 10_000  # so that no owner takes all places
@@ -31,14 +37,20 @@ class Reservations(Protocol):
     def covering(self, topic: str) -> Sequence[Clause]:
         """Return the reservations whose filter matches a topic name, in any order."""
 
-    def intersecting(self, wanted: str) -> Sequence[Clause]:
-        """Return the reservations whose filter has a topic in common with another, in any order."""
+    def intersecting(self, wanted: str, budget: Budget | None = None) -> Sequence[Clause]:
+        """Return the reservations whose filter has a topic in common with another, in any order.
+
+        Each look at a level of them is a step of a budget; raises `Spent`.
+        """
 
     def decide(self, topic: str, purpose: Purpose | None, strict: bool = False) -> Decision:
         """Decide whether a topic's messages, without clauses of their own, may be used for a purpose."""
 
     def get(self, owner: str, wanted: str) -> Clause | None:
         """Return an owner's reservation for a filter, `None` where there is none."""
+
+    def name_by(self, images: Images) -> None:
+        """Go by other names of topics from now on, also for what is kept already."""
 
     def __iter__(self) -> Iterator[Clause]:
         """Yield all reservations."""
@@ -86,20 +98,39 @@ class _Held:
         return len(self._held)
 
 
+def _one_spelling(wanted: str) -> Sequence[str]:
+    return (normal(wanted),)
+
+
 class Flat(_Held):
     """A list: every question looks at every reservation."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._images: Images = _one_spelling
+
     def covering(self, topic: str) -> Sequence[Clause]:
         """Return those whose filter matches a topic name."""
-        return [one for one in self if matches(one.filter, topic)]
+        name = normal(topic)
+        return [one for one in self._all() if matches(one.filter, name)]
 
-    def intersecting(self, wanted: str) -> Sequence[Clause]:
-        """Return those whose filter has a topic in common with another."""
-        return [one for one in self if intersects(one.filter, wanted)]
+    def intersecting(self, wanted: str, budget: Budget | None = None) -> Sequence[Clause]:
+        """Return those whose filter has a topic in common with another; raises `Spent`."""
+        if budget is not None:
+            budget.take(len(self))
+        name = normal(wanted)
+        return [one for one in self._all() if intersects(one.filter, name)]
 
     def decide(self, topic: str, purpose: Purpose | None, strict: bool = False) -> Decision:
         """Decide by those that cover the topic."""
         return decide(self.covering(topic), purpose, strict)
+
+    def name_by(self, images: Images) -> None:
+        """Go by other names of topics from now on."""
+        self._images = images
+
+    def _all(self) -> Iterator[Clause]:
+        return (one.under(image) for one in self for image in self._images(one.filter))
 
 
 class Tree(_Held):
@@ -107,36 +138,53 @@ class Tree(_Held):
 
     def __init__(self) -> None:
         super().__init__()
-        self._tree: FilterTree[dict[str, Clause]] = FilterTree()
+        self._images: Images = _one_spelling
+        self._tree: FilterTree[dict[tuple[str, str], Clause]] = FilterTree()
 
     def put(self, clause: Clause) -> None:
         """Keep a reservation; raise `UsageError` at a bound."""
         super().put(clause)
-        owners = self._tree.get(clause.filter)
-        if owners is None:
-            owners = {}
-            self._tree.put(clause.filter, owners)
-        owners[clause.owner] = clause
+        for image in self._images(clause.filter):
+            there = self._tree.get(image)
+            if there is None:
+                there = {}
+                self._tree.put(image, there)
+            there[clause.owner, clause.filter] = clause.under(image)
 
     def remove(self, owner: str, wanted: str) -> bool:
         """Take a reservation away; return whether there was one."""
         if not super().remove(owner, wanted):
             return False
-        owners = self._tree.get(wanted)
-        assert owners is not None
-        del owners[owner]
-        if not owners:
-            self._tree.remove(wanted)
+        for image in self._images(wanted):
+            there = self._tree.get(image)
+            assert there is not None
+            del there[owner, wanted]
+            if not there:
+                self._tree.remove(image)
         return True
 
     def covering(self, topic: str) -> Sequence[Clause]:
         """Return those whose filter matches a topic name."""
-        return [one for owners in self._tree.match(topic) for one in owners.values()]
+        return [one for there in self._tree.match(normal(topic)) for one in there.values()]
 
-    def intersecting(self, wanted: str) -> Sequence[Clause]:
-        """Return those whose filter has a topic in common with another."""
-        return [one for owners in self._tree.intersecting(wanted) for one in owners.values()]
+    def intersecting(self, wanted: str, budget: Budget | None = None) -> Sequence[Clause]:
+        """Return those whose filter has a topic in common with another; raises `Spent`."""
+        found: list[Clause] = []
+        for there in self._tree.intersecting(normal(wanted), budget):
+            if budget is not None:
+                budget.take(len(there))
+            found += there.values()
+        return found
 
     def decide(self, topic: str, purpose: Purpose | None, strict: bool = False) -> Decision:
         """Decide by those that cover the topic."""
         return decide(self.covering(topic), purpose, strict)
+
+    def name_by(self, images: Images) -> None:
+        """Go by other names of topics from now on, also for what is kept already."""
+        held = list(self)
+        for one in held:
+            self.remove(one.owner, one.filter)
+        self._images = images
+        for one in held:
+            self.put(one)

@@ -6,33 +6,44 @@ others at once. The sets of clauses can become as many as 2 to the power of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
+from hushcast_protocol.base.budget import Budget
 from hushcast_protocol.mqtt.topics import MAX_LEVELS
 from hushcast_protocol.purposes.clauses import Clause
 
-MAX_STEPS = 200_000  # levels of clauses looked at for one filter: some 0.3 s
+LOOK = 3  # steps of a budget that a look at a level of a clause takes: as many as at a level in the tree
 
 _OTHER = "\x00"  # a level that no clause names; topics have no control characters
 
 Case = tuple[Clause, ...]
 
 
-class TooLong(Exception):
-    """There are too many steps."""
-
-
 def find(
-    wanted: str, clauses: Sequence[Clause], test: Callable[[Case], bool], never: Iterable[Clause] = ()
+    wanted: str,
+    clauses: Sequence[Clause],
+    test: Callable[[Case], bool],
+    budget: Budget,
+    never: Iterable[Clause] = (),
 ) -> Case | None:
     """Return the first set of clauses that covers a topic of a filter, alone of all, and passes a test.
 
     The set of none stands for a topic that no clause covers. `never`: clauses with which no set passes, so
-    that nobody looks further below. Raise `TooLong`.
+    that nobody looks further below. Raise `Spent`.
     """
-    return _Walk(wanted, clauses, test, never).run()
+    return next((case for case in cases(wanted, clauses, budget, never) if test(case)), None)
+
+
+def cases(
+    wanted: str, clauses: Sequence[Clause], budget: Budget, never: Iterable[Clause] = ()
+) -> Iterator[Case]:
+    """Yield each set of clauses that covers a topic of a filter, alone of all; none with one of `never`.
+
+    Each level of a clause that is looked at takes `LOOK` steps. Raise `Spent`.
+    """
+    yield from _Walk(wanted, clauses, budget, never).run()
 
 
 class _State(msgspec.Struct, frozen=True):
@@ -56,37 +67,32 @@ class _Walk:
     """All topics of a filter, as far as clauses tell them apart."""
 
     def __init__(
-        self, wanted: str, clauses: Sequence[Clause], test: Callable[[Case], bool], never: Iterable[Clause]
+        self, wanted: str, clauses: Sequence[Clause], budget: Budget, never: Iterable[Clause]
     ) -> None:
         self._wanted = wanted.split("/")
         self._is_open = self._wanted[-1] == "#"
         self._fixed = len(self._wanted) - self._is_open
         self._clauses = clauses
         self._levels = [one.filter.split("/") for one in clauses]
-        self._test = test
+        self._budget = budget
         hopeless = {id(one) for one in never}
         self._never = {number for number, one in enumerate(clauses) if id(one) in hopeless}
-        self._tested: set[tuple[int, ...]] = set()
+        self._found: set[tuple[int, ...]] = set()
 
-    def run(self) -> Case | None:
+    def run(self) -> Iterator[Case]:
         start = _State(0, tuple(range(len(self._clauses))), ())
-        waiting, seen, steps = [start], {start}, 0
+        self._budget.take(LOOK * (len(self._clauses) + 1))
+        waiting, seen = [start], {start}
         while waiting:
             state = waiting.pop()
-            steps += len(state.alive) + 1
-            if steps > MAX_STEPS:
-                raise TooLong
             case = self._ending(state)
-            if case is not None and case not in self._tested and self._never.isdisjoint(case):
-                self._tested.add(case)
-                clauses = tuple(self._clauses[number] for number in case)
-                if self._test(clauses):
-                    return clauses
+            if case is not None and case not in self._found and self._never.isdisjoint(case):
+                self._found.add(case)
+                yield tuple(self._clauses[number] for number in case)
             for following in self._follow(state):
                 if following not in seen and self._never.isdisjoint(following.rest):
                     seen.add(following)
                     waiting.append(following)
-        return None
 
     def _ending(self, state: _State) -> tuple[int, ...] | None:
         """Return which clauses cover the topic that ends here, `None` if the filter does not match it."""
@@ -114,10 +120,14 @@ class _Walk:
                 any_level.append(number)
             else:
                 named.setdefault(levels[depth], []).append(number)
+        rest.sort()
         wild = depth >= self._fixed or self._wanted[depth] == "+"
         for name in [*named, _OTHER] if wild else [self._wanted[depth]]:
+            here = named.get(name, ())
+            # Before it is done: there may be as many again at each name.
+            self._budget.take(LOOK * (len(here) + len(any_level) + len(rest) + 1))
             if depth > 0 or not name.startswith("$"):
-                alive = sorted((*named.get(name, ()), *any_level))
-                yield _State(depth + 1, tuple(alive), tuple(sorted(rest)), depth == 0 and not name)
+                alive = sorted((*here, *any_level))
+                yield _State(depth + 1, tuple(alive), tuple(rest), depth == 0 and not name)
             elif not wild:  # wildcards at the first level do not match these topics
-                yield _State(1, tuple(named.get(name, ())), ())
+                yield _State(1, tuple(here), ())

@@ -12,11 +12,14 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
 
+from hushcast_protocol.base.budget import Budget, Spent
 from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.deciding import Decision, Why, closes, decide
 from hushcast_protocol.purposes.names import Purpose, ancestors
 from hushcast_protocol.purposes.vocabulary import Vocabulary
-from hushcast_protocol.purposes.walk import TooLong, find
+from hushcast_protocol.purposes.walk import cases, find
+
+MAX_STEPS = 600_000  # steps for one filter, a third as many looks at clauses, where nobody waits: some 0.3 s
 
 _MEET_NOWHERE = {"+", "/#"}  # in the empty topic alone, and that is none
 _Above = tuple[Purpose, ...]  # a purpose and all above it
@@ -26,14 +29,20 @@ class Reach:
     """How far a purpose is allowed within a filter, by the clauses that intersect it."""
 
     def __init__(
-        self, wanted: str, clauses: Sequence[Clause], purpose: Purpose | None, strict: bool = False
+        self,
+        wanted: str,
+        clauses: Sequence[Clause],
+        purpose: Purpose | None,
+        strict: bool = False,
+        budget: Budget | None = None,
     ) -> None:
-        """`clauses` in any order: nothing here depends on it."""
+        """`clauses` in any order: nothing here depends on it. A `budget` may be shared by several."""
         self._wanted = wanted
         self._clauses = _ordered(wanted, clauses)
         self._purpose = purpose
         self._strict = strict
         self._above = () if purpose is None else ancestors(purpose)
+        self._budget = budget or Budget(MAX_STEPS)
         self.is_whole = True
         """Whether all was looked at. Where that takes too long, the answer is: somewhere, not everywhere."""
 
@@ -45,11 +54,12 @@ class Reach:
     @cached_property
     def somewhere(self) -> bool:
         """Whether it is allowed for some topic of the filter."""
-        if self.everywhere:
+        if self.everywhere or not self.is_whole:
             return True
+        never = self._refusing_all()
         try:
-            return find(self._wanted, self._clauses, self._allows, self._refusing_all()) is not None
-        except TooLong:
+            return find(self._wanted, self._clauses, self._allows, self._budget, never) is not None
+        except Spent:
             self.is_whole = False
             return True
 
@@ -61,7 +71,7 @@ class Reach:
             return whole  # each of the clauses covers some topic of the filter
         try:
             return self._refusal() or whole
-        except TooLong:
+        except Spent:
             self.is_whole = False
             return whole
 
@@ -76,10 +86,10 @@ class Reach:
     def _refusal(self) -> Decision | None:
         """Return what one owner refuses, or the strict rules."""
         for theirs in _by_owner(self._clauses):
-            case = _refused_by(self._wanted, theirs, self._above)
+            case = _refused_by(self._wanted, theirs, self._above, self._budget)
             if case is not None:
                 return Decision(False, Why.NOT_ALLOWED, self._purpose, case)
-        if self._strict and not _are_all_reserved(self._wanted, self._clauses):
+        if self._strict and not _are_all_reserved(self._wanted, self._clauses, self._budget):
             return Decision(False, Why.STRICT, self._purpose, ())
         return None
 
@@ -97,41 +107,79 @@ class Reach:
         return decide(case, self._purpose, self._strict).allowed
 
 
-def reach(wanted: str, clauses: Sequence[Clause], purpose: Purpose | None, strict: bool = False) -> Reach:
+def reach(
+    wanted: str,
+    clauses: Sequence[Clause],
+    purpose: Purpose | None,
+    strict: bool = False,
+    budget: Budget | None = None,
+) -> Reach:
     """Return how far a purpose is allowed within a filter, by all clauses that intersect it."""
-    return Reach(wanted, clauses, purpose, strict)
+    return Reach(wanted, clauses, purpose, strict, budget)
 
 
 def effective(
-    wanted: str, clauses: Sequence[Clause], vocabulary: Vocabulary, strict: bool = False
+    wanted: str,
+    clauses: Sequence[Clause],
+    vocabulary: Vocabulary,
+    strict: bool = False,
+    budget: Budget | None = None,
 ) -> frozenset[Purpose]:
     """Return the purposes for which all of a topic's, or filter's, messages may be used.
 
-    These are the effective purposes of paper section IV-D. What takes too long to find is none of them.
+    These are the effective purposes of paper section IV-D. All of them together have one budget; raise
+    `Spent` where it is too small to find them.
     """
+    budget = budget or Budget(MAX_STEPS)
     clauses = _ordered(wanted, clauses)
-    if not all(one.aip for one in clauses):
+    if strict and not _are_all_reserved(wanted, clauses, budget):
         return frozenset()
-    prohibited = frozenset(purpose for one in clauses for purpose in one.pip)
-    left = [one for one in vocabulary if prohibited.isdisjoint(ancestors(one))]
-    try:
-        if strict and not _are_all_reserved(wanted, clauses):
-            return frozenset()
-    except TooLong:
-        return frozenset()
+    left = _Bits(vocabulary)
+    for one in clauses:
+        left.found &= ~left.of(one.pip) if one.aip else 0
     for theirs in _by_owner(clauses):
-        left = [one for one in left if _never_refuse(wanted, theirs, ancestors(one))]
-    return frozenset(left)
+        allowed = {one: left.of(one.aip) for one in theirs}
+        all_of_it = [one for one in theirs if not left.found & ~allowed[one]]
+        for case in cases(wanted, theirs, budget, all_of_it):
+            if case:
+                any_of_it = 0
+                for one in case:
+                    any_of_it |= allowed[one]
+                left.found &= any_of_it
+    return left.purposes()
 
 
-def _never_refuse(wanted: str, theirs: list[Clause], above: _Above) -> bool:
-    try:
-        return _refused_by(wanted, theirs, above) is None
-    except TooLong:
-        return False
+class _Bits:
+    """Sets of a vocabulary's purposes as numbers, a bit for each: many of them are united and compared."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._order = tuple(vocabulary)
+        self._below: dict[Purpose, int] = {}
+        for number, purpose in enumerate(self._order):
+            for above in ancestors(purpose):
+                self._below[above] = self._below.get(above, 0) | 1 << number
+        self._known: dict[frozenset[Purpose], int] = {}
+        self.found = (1 << len(self._order)) - 1
+        """All, until somebody takes some away."""
+
+    def of(self, purposes: frozenset[Purpose]) -> int:
+        """Return those that are in a set, or below one that is."""
+        bits = self._known.get(purposes)
+        if bits is None:
+            bits = 0
+            for one in purposes:
+                bits |= self._below.get(one, 0)
+            self._known[purposes] = bits
+        return bits
+
+    def purposes(self) -> frozenset[Purpose]:
+        """Return those that were found."""
+        return frozenset(one for number, one in enumerate(self._order) if self.found >> number & 1)
 
 
-def _refused_by(wanted: str, theirs: list[Clause], above: _Above) -> tuple[Clause, ...] | None:
+def _refused_by(
+    wanted: str, theirs: list[Clause], above: _Above, budget: Budget
+) -> tuple[Clause, ...] | None:
     """Return those of an owner's clauses that cover a topic together, and none of them allows a purpose."""
     allowing = [one for one in theirs if _allows(one, above)]
     if len(allowing) == len(theirs):
@@ -142,12 +190,13 @@ def _refused_by(wanted: str, theirs: list[Clause], above: _Above) -> tuple[Claus
     def refuses(case: tuple[Clause, ...]) -> bool:
         return bool(case) and not any(_allows(one, above) for one in case)
 
-    return find(wanted, theirs, refuses, allowing)
+    return find(wanted, theirs, refuses, budget, allowing)
 
 
-def _are_all_reserved(wanted: str, clauses: Sequence[Clause]) -> bool:
-    """Tell whether each topic of a filter is covered by some clause."""
-    return find(wanted, clauses, lambda case: not case, clauses) is None
+def _are_all_reserved(wanted: str, clauses: Sequence[Clause], budget: Budget) -> bool:
+    """Tell whether each topic of a filter is covered by some clause whose owner is there."""
+    there = [one for one in clauses if not one.of_nobody]
+    return find(wanted, there, lambda case: not case, budget, there) is None
 
 
 def _allows(clause: Clause, above: _Above) -> bool:

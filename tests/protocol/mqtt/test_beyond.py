@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from broker_world import Client, World
 
+from hushcast_protocol.mqtt.names import Named, alone
 from hushcast_protocol.mqtt.packets import (
     V5,
     V311,
@@ -34,6 +35,12 @@ class Network:
 
     def is_local_too(self, topic: str) -> bool:
         return topic.startswith("map/")
+
+    def names(self, topic: str) -> Named:
+        return alone(topic)
+
+    def names_of_filter(self, wanted: str) -> Named:
+        return alone(wanted)
 
     def topics(self, topic: str) -> tuple[str, ...]:
         return (topic,) if self.is_local_too(topic) else (topic, topic.replace("hush/", "also/"))

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import pytest
 from broker_world import Client, World
 
+from hushcast_protocol.base.budget import Budget
 from hushcast_protocol.mqtt.messages import Message
 from hushcast_protocol.mqtt.packets import (
     V5,
@@ -50,6 +51,12 @@ class Given:
         if wanted.startswith("@"):
             purpose = wanted[1:].partition("/")[0]
         return Reason.NOT_AUTHORIZED if purpose == "forbidden" else Meant(self.filter_of(wanted), purpose)
+
+    def budget(self) -> Budget:
+        return Budget(1)
+
+    def refuses(self, permissions: Permissions, client_id: str, meant: Meant, budget: Budget) -> int:
+        return 0
 
     def filter_of(self, wanted: str) -> str:
         return wanted.partition("/")[2] if wanted.startswith("@") else wanted
