@@ -17,10 +17,11 @@ from hushcast.words import Finding
 from hushcast_gateway.listening import ListenSection
 from hushcast_gateway.purposes.keyed import read_files
 from hushcast_gateway.purposes.settings import strangers, vocabulary_of
+from hushcast_gateway.purposes.standing import orphans
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_gateway.tls import days_left
 from hushcast_gateway.upgrade import VERSION
-from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.errors import HushcastError, UsageError
 from hushcast_protocol.base.findings import bad, good, warning
 from hushcast_protocol.mqtt.limits import MAX_CONNECTIONS
 from hushcast_protocol.mqtt.topics import intersects
@@ -64,7 +65,7 @@ class Doctor:
                 found += [await check(number, place) for check in self._checks(place)]
             found += [self._users(), self._files()]
             found += self._links()
-            found += [*self._purposes(), *self._keys()]
+            found += [*self._purposes(), *self._orphans(), *self._keys()]
             found.append(await self._daemon())
         return found
 
@@ -257,6 +258,20 @@ class Doctor:
         if not keyed and not section.reservation and not any(one.reserve for one in speakers):
             advice = "name topics in some user's `reserve`, or add [[purposes.reservation]]"
             yield warning("reservations", "nobody may reserve anything", advice)
+
+    def _orphans(self) -> Iterator[Finding]:
+        """Find reservations that nobody can take away any more but whoever runs the gateway."""
+        try:
+            found = orphans(self._settings) if self._settings.purposes is not None else []
+        except HushcastError:
+            return  # of the state, or of the vocabulary, is said elsewhere what is wrong
+        for owner in sorted({one.owner for one in found}):
+            count = sum(one.owner == owner for one in found)
+            yield warning(
+                f"reservations of {owner or 'anybody'}",
+                f"there is no such user any more, and {counted(count, 'reservation')} of theirs",
+                "`hushcast gateway purposes list` shows them, and `drop` takes them away",
+            )
 
     async def _daemon(self) -> Finding:
         path = self._settings.daemon.socket

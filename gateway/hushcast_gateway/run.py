@@ -15,6 +15,7 @@ from hushcast_gateway.network import Network
 from hushcast_gateway.no_daemon import NoDaemon
 from hushcast_gateway.passwords import Passwords
 from hushcast_gateway.peer import Peer
+from hushcast_gateway.purposes.dropping import Dropping
 from hushcast_gateway.purposes.keyed import read_keys
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.purposes.settings import PurposesSection, check_vocabulary, vocabulary_of
@@ -142,6 +143,8 @@ class _Gateway:
         self._server = Server(self._state, self._authenticate, largest)
         self._counters.beside = self._counted_beside
         nursery.start_soon(self._state.run)
+        if self._purposes is not None:
+            nursery.start_soon(Dropping(settings.state_path(), self._purposes, self._state).run)
         if self._network is not None:
             nursery.start_soon(self._network.run, self._state, store)
         if (endpoint := settings.metrics_endpoint()) is not None:

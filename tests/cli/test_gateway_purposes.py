@@ -53,6 +53,8 @@ async def filled(tmp_path: Path) -> None:
     kept.attach(ledger)
     operations, none = frozenset({Purpose("operations")}), frozenset[Purpose]()
     kept.reserve(Clause("car", "cars/#", operations, none))
+    kept.reserve(Clause("gone", "home/#", operations, frozenset({Purpose("marketing")})))
+    kept.reserve(Clause("gone", "attic/7", none, none))
     kept.presubscribe(Presubscription("device", "screen", "cars/7", Purpose("operations/billing"), "billing"))
     kept.audit(AuditRecord(0.0, "car", "c7", "reserve", "cars/#", ("operations",)))
     kept.audit(AuditRecord(1.5, "", "x", "reserve", "cars/#", (), (), "the user may not reserve this"))
@@ -99,6 +101,63 @@ async def test_why_a_client_gets_something_or_not(tmp_path: Path) -> None:
         "billing, supposed, for operations/billing: allowed, because car's reservation of cars/# allows "
         "operations\n"
     )
+
+
+async def test_what_is_reserved_is_listed(tmp_path: Path) -> None:
+    config = written(tmp_path, '[[purposes.reservation]]\nfilter = "home/#"\npip = ["marketing"]')
+    empty = await hushcast("gateway", "purposes", "list", "--user", "car", "--config", config)
+    assert (empty.code, empty.stdout, empty.stderr.strip()) == (0, b"", "note: nothing is reserved")
+    await filled(tmp_path)
+    outcome = await hushcast("gateway", "purposes", "list", "--config", config)
+    assert outcome.stdout.decode().splitlines() == [
+        "car reserves cars/# for operations",
+        "gone reserves attic/7 for nothing (there is no such user any more)",
+        "gone reserves home/# for operations, not for marketing (there is no such user any more)",
+        "the configuration reserves home/# for nothing, not for marketing",
+    ]
+    gone = await hushcast("gateway", "purposes", "list", "--user", "gone", "--config", config, "--json")
+    assert gone.objects == [
+        {"owner": "gone", "filter": "attic/7", "aip": [], "pip": [], "gone": True},
+        {"owner": "gone", "filter": "home/#", "aip": ["operations"], "pip": ["marketing"], "gone": True},
+    ]
+
+
+async def test_the_doctor_tells_of_users_that_are_gone(tmp_path: Path) -> None:
+    config = written(tmp_path)
+    await filled(tmp_path)
+    outcome = await hushcast("gateway", "doctor", "--config", config, "--json")
+    (found,) = [one for one in outcome.objects if one["check"] == "reservations of gone"]
+    assert found["verdict"] == "warning"
+    assert found["found"] == "there is no such user any more, and 2 reservations of theirs"
+
+
+async def test_a_gateway_that_does_not_run_takes_it_away_when_it_starts(tmp_path: Path) -> None:
+    config = written(tmp_path)
+    await filled(tmp_path)
+    outcome = await hushcast("gateway", "purposes", "drop", "gone", "attic/7", "--config", config, "--json")
+    assert outcome.objects == [{"owner": "gone", "filter": "attic/7", "dropped": False}]
+    assert outcome.stderr.strip() == "note: the gateway takes it away when it starts"
+    left = await hushcast("gateway", "purposes", "list", "--user", "gone", "--config", config, "--json")
+    assert [one["filter"] for one in left.objects] == ["home/#"]
+    more = await hushcast("gateway", "purposes", "drop", "gone", "--config", config)
+    assert more.code == 2
+    assert "has not taken away yet" in more.error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nobody"], "nobody reserved nothing"),
+        (["car", "cars/8"], "car reserved nothing for cars/8"),
+        (["the configuration"], "taken out there"),
+    ],
+)
+async def test_what_is_not_there_is_not_dropped(tmp_path: Path, arguments: list[str], told: str) -> None:
+    config = written(tmp_path)
+    await filled(tmp_path)
+    outcome = await hushcast("gateway", "purposes", "drop", *arguments, "--config", config)
+    assert outcome.code == 2
+    assert told in outcome.error
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,9 @@ def as_text(entry: AuditRecord) -> str:
     """Return an entry as a line."""
     if entry.what == "withdrawn":
         return f"{_time(entry)} deleted, since its publisher withdrew it: what was kept of {entry.filter}"
+    if entry.what == "drop":
+        whose = entry.user or "anybody"
+        return f"{_time(entry)} whoever runs the gateway takes {whose}'s reservation of {entry.filter} away"
     said = _DID[entry.what].format(filter=entry.filter or "(unreadable)")
     if entry.aip or entry.what == "reserve":
         said += f" for {', '.join(entry.aip) or 'nothing'}"

@@ -19,7 +19,7 @@ WITHDRAWN = "purpose-withdrawn"
 LOCKS_FROM = "purpose-locks"
 
 What = Literal[
-    "reserve", "release", "presubscribe", "subscribe", "control", "message", "withdraw", "withdrawn"
+    "reserve", "release", "drop", "presubscribe", "subscribe", "control", "message", "withdraw", "withdrawn"
 ]
 
 

@@ -276,6 +276,19 @@ class Purposes:
         self._readers.remove(granted)
         self._resting.remove(granted)
 
+    def drop(self, owner: str, wanted: str | None, most: int) -> int:
+        """Take away what an owner reserved, of all filters for `None`, `most` at once; return how many.
+
+        Whoever runs the gateway does so.
+        """
+        found = [one for one in self.kept.owned(owner) if wanted in (None, one)][:most]
+        for one in found:
+            self.kept.release(owner, one)
+            self._audit(AuditRecord(0.0, owner, "", "drop", one))
+        if found:
+            self._changed(None)
+        return len(found)
+
     # How it is decided.
 
     def _may_have(
