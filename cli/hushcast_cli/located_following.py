@@ -72,8 +72,8 @@ class JsonPrinter:
             return b"".join([*lines, json_line({"event": "interval", **told, **marks})])
         if isinstance(event, Trouble):
             since = {} if event.since is None else {"since": event.since, "until": event.until}
-            told = {"problem": event.problem, "first": event.first, "last": event.last}
-            return json_line({"event": "problem", **told, **since})
+            between = {"first": event.first, "last": event.last}
+            return json_line({"event": "problem", "problem": event.problem, **between, **since})
         if isinstance(event, NewWeights):
             return json_line({"event": "weights", "number": event.number, "version": event.version})
         if isinstance(event, Unanswered):
