@@ -212,3 +212,21 @@ def test_who_may_retain_no_more_may_change_what_it_has(monkeypatch: pytest.Monke
     take_all(take_one, "alice")
     assert take_one("mallory", 0)
     assert take_one("alice", 0)
+
+
+def test_who_has_more_than_its_share_since_others_came_loses_no_more_than_it_gets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(queues, "MAX_HELD_BYTES", WEIGHED)
+    world = World()
+    take_one = messages_that_wait(world)
+    for user in ("mallory", "alice", "bob"):
+        take_all(take_one, user)
+    before = world.broker.held_bytes
+    house = world.connect("house", permissions=Everything("mallory"), expiry=100)
+    house.subscribe("mallory/#")
+    house.lose()
+    sender = world.connect("sender", permissions=Everything("mallory"))
+    for _ in range(5):
+        sender.publish("mallory/0", b"x" * MESSAGE, 1)
+    assert before - 2 * MESSAGE <= world.broker.held_bytes <= before

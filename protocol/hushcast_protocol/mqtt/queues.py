@@ -89,20 +89,25 @@ class Queues:
     def _make_room(self, session: Session, size: int) -> bool:
         """Take from those of a user's sessions that hold the most until so many bytes more are in its share.
 
-        Return whether they are. A session that would itself hold the most gets nothing more.
+        Return whether they are, or as many were taken: who has more than its share since others came loses no
+        more than it gets. A session that would itself hold the most gets nothing more.
         """
-        user = session.user
+        user, freed = session.user, 0
         for _ in range(LARGEST):
-            if self._held.may_take(user, size):
+            if freed >= size or self._held.may_take(user, size):
                 return True
             largest = max(self._waiting.get(user, ()), key=_queued, default=session)
-            while largest.queue_bytes > session.queue_bytes + size and not self._held.may_take(user, size):
-                self._drop_oldest(largest, "dropped_all_full")
-        return self._held.may_take(user, size)
+            while largest.queue_bytes > session.queue_bytes + size:
+                freed += self._drop_oldest(largest, "dropped_all_full")
+                if freed >= size or self._held.may_take(user, size):
+                    return True
+        return False
 
-    def _drop_oldest(self, session: Session, count: str) -> None:
-        oldest, _ = self.take_first(session)
+    def _drop_oldest(self, session: Session, count: str) -> int:
+        """Return how many bytes it had."""
+        oldest, message = self.take_first(session)
         self.forget(session, oldest, count)
+        return message.size
 
     def _grew(self, session: Session, size: int) -> None:
         session.queue_bytes += size
