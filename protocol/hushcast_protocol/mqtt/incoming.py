@@ -159,7 +159,8 @@ class Incoming:
                 mark = self._ledger.made if session.is_durable else 0
                 link.answer(PubRec(packet.packet_id), mark)
                 return False
-            if len(session.incoming) + len(session.tokens) >= MAX_INCOMING:
+            is_open = packet.packet_id in session.tokens  # it was, when the program ended
+            if not is_open and len(session.incoming) + len(session.tokens) >= MAX_INCOMING:
                 raise PacketError(Reason.QUOTA_EXCEEDED, "too many open exchanges of QoS 2")
         if link.version == V5 and link.owed + len(link.open_ids) >= RECEIVE_MAXIMUM:
             raise PacketError(Reason.RECEIVE_MAXIMUM_EXCEEDED)

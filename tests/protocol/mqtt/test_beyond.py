@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from broker_world import Client, World
 
+from hushcast_protocol.mqtt import incoming
 from hushcast_protocol.mqtt.names import Named, alone
 from hushcast_protocol.mqtt.packets import (
     V5,
@@ -310,3 +311,21 @@ def test_an_identifier_that_is_used_anew_is_no_repetition() -> None:
     world.kill()
     world.connect("writer", clean=False, expiry=100).publish("hush/b", b"1", 2)
     assert len({*network.tokens}) == 2
+
+
+def test_all_that_was_open_before_a_kill_may_be_repeated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(incoming, "MAX_INCOMING", 3)
+    network = Network()
+    world = World(network)
+    writer = world.connect("writer", 4, clean=False)
+    for number in (1, 2, 3):
+        writer.publish("hush/a", b"0", 2, packet_id=number)
+    world.kill()
+    writer = world.connect("writer", 4, clean=False)
+    for number in (1, 2, 3):
+        writer.publish("hush/a", b"0", 2, packet_id=number, dup=True)
+    assert network.tokens[:3] == network.tokens[3:]
+    writer.publish("hush/a", b"0", 2, packet_id=4)
+    assert writer.outlet.is_closed
