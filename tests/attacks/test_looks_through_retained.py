@@ -4,6 +4,7 @@ match none: it wants each such look, of a few bytes, to keep everybody else wait
 
 from __future__ import annotations
 
+import pytest
 from broker_world import World
 from memory_gateway import Gateway, running
 from steps import one_step
@@ -14,7 +15,7 @@ from hushcast_protocol.mqtt.seams import Everything
 from hushcast_protocol.mqtt.topics import MAX_LEVELS
 
 MESSAGES = 300
-FILTERS = 10
+FILTERS = 40
 
 
 def retain(world: World) -> None:
@@ -27,6 +28,7 @@ def looks() -> Subscribe:
     return Subscribe(1, [Subscription("m/" + "+/" * (MAX_LEVELS - 2) + f"n{n}") for n in range(FILTERS)])
 
 
+@pytest.mark.slow
 def test_no_step_of_a_look_is_long_and_it_ends() -> None:
     world = World()
     retain(world)
