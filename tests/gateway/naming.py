@@ -37,9 +37,9 @@ from hushcast_gateway.settings import (
 from hushcast_protocol.mqtt.access import Access, Permissions
 from hushcast_protocol.mqtt.codec import encode
 from hushcast_protocol.mqtt.envelope import Enclosed
-from hushcast_protocol.mqtt.packets import Properties, PubAck, Publish, Will
+from hushcast_protocol.mqtt.packets import PubAck, Publish, Will
 from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.mqtt.seams import Done
+from hushcast_protocol.mqtt.seams import Done, Handed
 from hushcast_runtime.environment import simulated_environment
 
 LINKS = {name: hushcast.new_link(name, private=True) for name in ALIASES}
@@ -48,12 +48,10 @@ LINKS = {name: hushcast.new_link(name, private=True) for name in ALIASES}
 class AtOnce(Network):
     """The way to the network, with a daemon that takes at once what may go to it."""
 
-    def publish(
-        self, topic: str, payload: bytes, qos: int, retain: bool, properties: Properties, done: Done
-    ) -> None:
-        done(self.outcome(topic, Enclosed(payload, "", retain, properties)))
+    def publish(self, handed: Handed, done: Done) -> None:
+        done(self.outcome(handed.topic, Enclosed(handed.payload, "", handed.retain, handed.properties)))
 
-    def will(self, topic: str, payload: bytes, retain: bool, properties: Properties) -> None:
+    def will(self, handed: Handed) -> None:
         pass
 
     def outcome(self, topic: str, enclosed: Enclosed) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from damage import FOREIGN, WAYS, damage, set_aside
-from memory_gateway import running
+from memory_gateway import everything, running
 
 from hushcast_gateway.broker_state import open_broker
 from hushcast_gateway.purposes.kept import Kept
@@ -34,7 +34,7 @@ async def test_a_broker_starts_without_what_is_damaged(way: str) -> None:
         )
         assert {type(await reader.next()) for _ in range(4)} >= {PubAck, PubRec}
     damaged = damage(store, way, KINDS)
-    await open_broker(store, system_environment())
+    await open_broker(store, system_environment(), permissions_of=everything)
     if way == "foreign":
         assert set_aside(store) == damaged
     elif way == "truncated":

@@ -78,6 +78,6 @@ class Dropping:
         while self._purposes.drop(asked.owner, asked.filter, AT_ONCE):
             self._broker.changed()
             await trio.lowlevel.checkpoint()
-        self._broker.broker.once_stored(before, stored.set)
+        ledger.once_stored(before, stored.set)
         self._broker.changed()
         await stored.wait()
