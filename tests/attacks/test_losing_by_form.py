@@ -1,4 +1,4 @@
-"""Relays that know no topic lose what has one size, or one number of tokens, and pass on all probes.
+"""Relays that know no topic lose what has a certain size or tokens, as publications do and probes did not.
 
 They want messages lost that have two receipts, while coverage says that all arrive.
 """
@@ -14,13 +14,14 @@ from small_network import Node, small_network
 
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import Message, padded_size
-from hushcast_protocol.content.topics import make_topic, parse_values
+from hushcast_protocol.content.topics import Topic, make_topic, parse_values
 from hushcast_protocol.overlay.frames import Receipt
 
 pytestmark = pytest.mark.slow
 
 EPOCH = 1200
 TOPIC = make_topic("heights", ["kind", "height:0..65535"])
+KINDS = make_topic("kinds", ["kind"])
 
 
 def make_it_lose(node: Node, loses: Callable[[Message], bool]) -> None:
@@ -37,30 +38,43 @@ def make_it_lose(node: Node, loses: Callable[[Message], bool]) -> None:
     relay.drops.take, relay.peers._take_forwards = dropped, passed_on
 
 
+class Repeats:
+    """Relays that note together which tokens they saw, and lose what has one that another message had."""
+
+    def __init__(self) -> None:
+        self._first: dict[bytes, bytes] = {}
+
+    def __call__(self, message: Message) -> bool:
+        _, *others = message.tokens
+        seen = [self._first.setdefault(token, message.id) for token in others]
+        return any(first != message.id for first in seen)
+
+
 @pytest.mark.parametrize(
-    ("loses", "size", "attributes"),
+    ("loses", "topic", "size", "attributes"),
     [
-        (lambda message: padded_size(message) > 1024, 2000, ["kind=a", "height=7"]),
-        (lambda message: len(message.tokens) == 8, 20, ["kind=a"]),
+        (lambda message: padded_size(message) > 1024, TOPIC, 2000, ["kind=a", "height=7"]),
+        (lambda message: len(message.tokens) == 8, TOPIC, 20, ["kind=a"]),
+        (Repeats(), KINDS, 20, ["kind=a"]),
     ],
-    ids=["large ones", "those with few tokens"],
+    ids=["large ones", "those with few tokens", "those whose tokens come again"],
 )
 async def test_who_loses_one_form_is_found(
-    loses: Callable[[Message], bool], size: int, attributes: list[str]
+    loses: Callable[[Message], bool], topic: Topic, size: int, attributes: list[str]
 ) -> None:
     async with small_network(
         relays=6, clients=2, epoch=EPOCH, probes_an_epoch=120.0, late_routes=False
     ) as net:
         reader, writer = net.clients
-        await reader.listen(TOPIC)
+        await reader.listen(topic)
         for node in net.relays[:2]:
             make_it_lose(node, loses)
-        coverage = reader.route(TOPIC).coverage
+        coverage = reader.route(topic).coverage
         bad = {node.id for node in net.relays[:2]}
         with trio.fail_after(3 * EPOCH):
             while not bad & set(coverage.suspects()):
-                content = Content(bytes(size), parse_values(TOPIC, attributes))
-                await writer.daemon.service.publish(TOPIC, content)
+                content = Content(bytes(size), parse_values(topic, attributes))
+                await writer.daemon.service.publish(topic, content)
                 await trio.sleep(60)
                 await coverage.judge()
         told = coverage.describe()

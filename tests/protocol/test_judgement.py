@@ -81,8 +81,11 @@ def test_a_relay_is_suspect_by_all_probes_or_by_those_of_one_size(small, large):
     probes += [Probe(tuple(way), arrived, 0.0, form=LARGE) for way, arrived in large]
     judgement, by_all = judge(probes), plain(probes)
     named = {relay for relay, counts in by_all.items() if is_suspect(*counts)}
-    left = [probe for probe in probes if named.isdisjoint(probe.way)]
-    kinds = [plain([probe for probe in left if probe.form == form]) for form in (SMALL, LARGE)]
+    kinds = [
+        plain([probe for probe in probes if probe.form == form and named.isdisjoint(probe.way)])
+        for form, drawn in ((SMALL, small), (LARGE, large))
+        if 2 * len(drawn) <= len(probes)
+    ]
     too = {
         relay for kind in kinds for relay, counts in kind.items() if is_suspect(*counts, MIN_LOST_OF_A_KIND)
     }

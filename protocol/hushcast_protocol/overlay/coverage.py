@@ -155,7 +155,8 @@ def judged_in_steps(probes: Iterable[Probe]) -> Generator[None, None, Judgement]
     A relay is suspect if it lost `MIN_LOST` probes and the lower end of the interval of its loss rate is
     `MIN_LOSS`. So partial losses, as of colluders, count as well. It is suspect, too, if it lost
     `MIN_LOST_OF_A_KIND` of the probes of one size, or of one number of tokens, with the same certainty: who
-    loses only large messages passes all others. What suspects explain counts for nobody else there. A relay
+    loses only large messages passes all others. That is asked of kinds that have no more than half of the
+    probes, and what suspects explain counts for nobody else there. A relay
     under another one that loses everything cannot be distinguished from an honest one: it counts as one that
     passed on what it was given.
     """
@@ -164,14 +165,15 @@ def judged_in_steps(probes: Iterable[Probe]) -> Generator[None, None, Judgement]
     named = {relay for relay, counts in found.items() if _is_suspect(counts, MIN_LOST)}
     kinds: dict[tuple[str, int], list[Probe]] = {}
     for number, probe in enumerate(held):
-        if named.isdisjoint(probe.way):
-            for kind in zip(Form._fields, probe.form, strict=True):
-                kinds.setdefault(kind, []).append(probe)
+        for kind in zip(Form._fields, probe.form, strict=True):
+            kinds.setdefault(kind, []).append(probe)
         if number % _STEP == 0:
             yield
+    unexplained = named.copy().isdisjoint
     for of_one_kind in kinds.values():
-        if len(of_one_kind) < len(held) and not all(probe.arrived for probe in of_one_kind):
-            for relay, counts in (yield from _losses(of_one_kind)).items():
+        if 2 * len(of_one_kind) <= len(held) and not all(probe.arrived for probe in of_one_kind):
+            left = [probe for probe in of_one_kind if unexplained(probe.way)]
+            for relay, counts in (yield from _losses(left)).items():
                 if _is_suspect(counts, MIN_LOST_OF_A_KIND) and _least(counts) > _least(found[relay]):
                     found[relay] = counts
                     named.add(relay)
