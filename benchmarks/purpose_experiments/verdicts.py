@@ -30,6 +30,7 @@ PURPOSES = tuple(
     f"{first}/{second}/{third}" for first in "abc" for second in "def" for third in "gh"
 )  # and those above them
 SEED = 20
+_ALLOW_SOMETHING = 0.97  # of reservations: each of the others closes its topics
 _END = "end"
 _NUMBER = 4  # bytes of a payload: which message it is
 _UNDECIDED = 1.5  # seconds: a gateway looks at whole subscriptions at least once a second
@@ -123,7 +124,8 @@ class World:
         return "" if self._chance.random() < 0.1 else self._chance.choice(self._named)
 
     def _sets(self) -> Sets:
-        aip = frozenset(self._chance.choices(["a", "b", "c"] * 5 + self._named, k=self._chance.randint(0, 5)))
+        count = self._chance.randint(1, 5) if self._chance.random() < _ALLOW_SOMETHING else 0
+        aip = frozenset(self._chance.choices(["a", "b", "c"] * 5 + self._named, k=count))
         pip = frozenset(self._chance.choices(self._named, k=self._chance.randint(0, 1)))
         return aip, pip
 

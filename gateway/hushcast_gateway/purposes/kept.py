@@ -149,7 +149,9 @@ class Kept:
     def unpresubscribe(self, made: Presubscription) -> None:
         """Take a presubscription away."""
         del self._presubscriptions[self._place(made.user, made.client_id, made.filter)]
-        self._write(PRESUBSCRIPTION, _key(made), None)
+        # There may be one more on disk, from when a name was no other's yet.
+        for wanted in {made.filter, *self.ways.equals(made.filter)}:
+            self._write(PRESUBSCRIPTION, key_of(made.user, made.client_id, wanted), None)
 
     def made_by(self, user: str) -> list[Presubscription]:
         """Return the presubscriptions that a user made."""

@@ -93,10 +93,8 @@ class Resting:
 
     def holds_back(self, granted: Granted) -> bool:
         """Tell whether a subscription gets no message now, whatever its topic is."""
-        if (
-            not self.is_by_message and granted in self._stale
-        ):  # no other check follows, if there is time for this
-            with suppress(Spent):
+        if not self.is_by_message and granted in self._stale:
+            with suppress(Spent):  # then it is decided as all messages are that wait for the next look
                 self._look(granted, self._of_messages)
         return granted in self._resting
 
