@@ -31,7 +31,7 @@ from hushcast_directory.daemon import Directory, DirectoryParts
 from hushcast_directory.roll import Roll
 from hushcast_directory.sitting import Sitting
 from hushcast_protocol.authorities.admission import Admission
-from hushcast_protocol.authorities.listing import Listing, place_in_line
+from hushcast_protocol.authorities.listing import Listing, turn
 from hushcast_protocol.authorities.members import Authorities, Member
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.backoff import Backoff
@@ -306,6 +306,7 @@ class Flood:
         """Look at memory and disk all the time, and at each head."""
         out, seen = self.outcome, first - 1
         held = {relay for relay, *_ in self._listing().seats}
+        self._waited = dict(self._listing().waiting)
         while True:
             out.most_held = max(out.most_held, self.roll.count(0))
             remembered = len(self.roll._by_digest) + len(self.roll._line)
@@ -325,6 +326,7 @@ class Flood:
                 out.names_seated += len((seated - held) & self._of_flood)
                 out.out_of_turn += self._out_of_turn(listing.epoch, seated - held, seated)
                 held, seen = seated, now
+                self._waited = dict(listing.waiting)
             await trio.sleep(EPOCH / 60)
 
     def _out_of_turn(self, epoch: int, fresh: set[RelayId], seated: set[RelayId]) -> int:
@@ -334,9 +336,15 @@ class Flood:
         assert head is not None
         today = head.draw.today
         beacon = today.value if today is not None and today.day == epoch // EPOCHS_A_DAY else None
+
+        def in_turn(relay: RelayId) -> tuple[bool, int, bytes]:
+            # Who came in one epoch is one as good as the other here.
+            ahead, since, place = turn(relay, self._waited.get(relay, epoch), epoch, beacon, bytes(32))
+            return ahead, since, b"" if ahead else place
+
         waiting = self._ballots.get(epoch, set()) - seated
-        first = min((place_in_line(beacon, relay) for relay in waiting), default=b"\xff" * 32)
-        return sum(place_in_line(beacon, relay) > first for relay in fresh)
+        first = min((in_turn(relay) for relay in waiting), default=None)
+        return 0 if first is None else sum(in_turn(relay) > first for relay in fresh)
 
     def _listing(self) -> Listing:
         found, _ = self.agreeing._archive.after(None)

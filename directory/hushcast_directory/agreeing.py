@@ -219,7 +219,7 @@ class Agreeing:
         kept, beginning = await resume(self._roll, self._set_of_now(), self._restored)
         machine = Authority(self._roll.network, self._roll.seed, kept, self._clock.now(), beginning)
         if beginning is not None:
-            self._roll.follow(beginning, None)
+            self._roll.follow(beginning)
         self._machine = machine
         for listing in await kept_listings(self._store, self._archive, kept):
             await self._do(machine, machine.know(listing))
@@ -326,7 +326,7 @@ class Agreeing:
         head = decode_head(action.certified.head)
         await self._store.write(*await self._listing_changes(action.listing))
         today = head.draw.today
-        self._roll.follow(action.listing, None if today is None else today.value)
+        self._roll.follow(action.listing, head.authorities)
         self.works.follow(head.epoch, head.authorities.admission.work, today)
         await self._roll.forget(self._clock.now())
         if len(head.authorities.members) > 1:

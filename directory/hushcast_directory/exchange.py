@@ -112,15 +112,15 @@ class Exchange:
         """Reach relays one after the other, as long as there are any that this authority told of."""
         try:
             while queue := self._queues.get(sender):
-                await self._admit(queue.popleft())
+                await self._admit(sender, queue.popleft())
         finally:
             self._working[sender] -= 1
 
-    async def _admit(self, signed: Signed) -> None:
+    async def _admit(self, sender: PublicKey, signed: Signed) -> None:
         try:
-            descriptor = self._roll.examine(signed, self._env.now())
+            descriptor = self._roll.examine(signed, self._env.now(), sender)
             if not self._roll.holds(descriptor.relay, signed):
                 await self._check(descriptor, True)
-                await self._roll.admit(descriptor, signed)
+                await self._roll.admit(descriptor, signed, sender)
         except (Refusal, PeerError):
             return  # it is not listed by this authority, which is all that can be said

@@ -8,19 +8,24 @@ from collections.abc import Collection, Iterable, Mapping
 
 from hushcast_directory.descriptors import DESCRIPTOR, Descriptors
 from hushcast_protocol.authorities.ballots import MAX_LISTED
+from hushcast_protocol.authorities.counting import share_of_line
 from hushcast_protocol.authorities.gathering import Held
-from hushcast_protocol.authorities.listing import MAX_WAITING, Listed, Listing, place_in_line
+from hushcast_protocol.authorities.listing import AGED, MAX_WAITING, Listed, Listing
+from hushcast_protocol.authorities.members import Authorities
+from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.roster import MAX_RELAYS, Descriptor, Network, descriptor_digest
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.base.wire import PublicKey, RelayId, encode
 from hushcast_runtime.store import Change, Store
 
 LOOK_AGAIN = 60.0  # seconds between looks for expired ones where too many are held: each goes through all
 
 _FULL = "too many relays wait for a seat: who waits is drawn anew each day, try again then"
 _Known = tuple[Descriptor, Signed]
+_Place = tuple[bool, bytes, RelayId]
 
 
 class Roll(Descriptors):
@@ -33,22 +38,43 @@ class Roll(Descriptors):
         self._seats: Mapping[RelayId, int] = {}
         self.waiting = 0
         """How many relays wait for a seat, by the newest head."""
-        self._epoch = -1  # of the newest head
-        self._beacon: bytes | None = None
+        self._epoch = self._day = -1  # of the newest head
+        self._aged: frozenset[RelayId] = frozenset()  # who waits, and may be drawn when the next day begins
+        self._secret = bytes(32)
         self._replaced: dict[RelayId, _Known] = {}  # what relays signed before their newest descriptors
         self._by_digest: dict[bytes, Signed] = {}
         self._digests: dict[RelayId, bytes] = {}  # of the newest descriptors: others are told them often
-        self._line: list[tuple[bytes, RelayId]] = []  # newcomers that are held, by places in line, in order
+        self._line: list[_Place] = []  # of newcomers that are held as they registered here, in order
+        self._brought: dict[RelayId, PublicKey] = {}  # those that are held as another authority brought them
+        self._room = MAX_LISTED
         self._looked = -math.inf
 
-    def follow(self, listing: Listing, beacon: bytes | None) -> None:
-        """Go on from a head: who has a seat, and by which beacon newcomers are drawn."""
+    def follow(self, listing: Listing, authorities: Authorities | None = None) -> None:
+        """Go on from a head: who has a seat, and by which rules of which set newcomers are listed."""
         self._seats = {relay: since for relay, *_, since in listing.seats}
         self.waiting = len(listing.waiting)
-        self._epoch, self._beacon = listing.epoch, beacon
-        self._line = sorted(self._place(relay) for relay in self._descriptors if relay not in self._seats)
+        self._epoch = listing.epoch
+        day, phase = divmod(listing.epoch, EPOCHS_A_DAY)
+        is_drawn_anew, self._day = day != self._day, day
+        before = day * EPOCHS_A_DAY + AGED
+        self._aged = frozenset(relay for relay, since in listing.waiting if phase >= AGED and since <= before)
+        self._secret = digest(Domain.OWN_LINE, self.network.id, encode(day), key=self.seed.reveal())
+        self._brought = {
+            relay: by
+            for relay, by in self._brought.items()
+            if relay in self._descriptors and relay not in self._seats and not is_drawn_anew
+        }
+        newcomers = self._descriptors.keys() - self._seats.keys() - self._brought.keys()
+        self._line = sorted(self._place(relay) for relay in newcomers)
         # More than these could neither be seated nor wait by the next head.
-        self.most = min(Roll.most, max(MAX_RELAYS, len(self._seats)) + MAX_WAITING)
+        share, bringers = MAX_WAITING, 1
+        if authorities is not None:
+            share, bringers = share_of_line(authorities), len(authorities.members)
+        waits = authorities is not None and (authorities.admission.newcomers or authorities.admission.age)
+        free = 0 if waits else max(0, MAX_RELAYS - len(self._seats))
+        self._room = share + free
+        self.most = min(Roll.most, len(self._seats) + bringers * share + free)
+        self.store.write_soon(*(Change(DESCRIPTOR, relay, None) for relay in self._make_room()))
 
     def listed(self) -> Collection[RelayId]:
         """Return who has a seat."""
@@ -67,11 +93,24 @@ class Roll(Descriptors):
         """Return a descriptor that is held by its digest."""
         return self._by_digest.get(known)
 
+    def examine(self, signed: Signed, now: float, by: PublicKey | None = None) -> Descriptor:
+        """Check a descriptor that a relay hands in, or another authority brings; raises as below."""
+        descriptor = super().examine(signed, now)
+        if not self._has_room(descriptor.relay, by):
+            self._look_again(now)
+            if not self._has_room(descriptor.relay, by):
+                raise Refusal(_FULL)
+        return descriptor
+
     def held(self, now: float) -> list[Held]:
-        """Return all descriptors that hold, as authorities name them to each other."""
+        """Return all descriptors that hold, as authorities name them to each other.
+
+        Each brings the others its own share of newcomers alone: else one could fill that of another.
+        """
         return [
             (relay, self._digests[relay], descriptor.issued)
             for relay, (descriptor, _) in self._live(now).items()
+            if relay not in self._brought
         ]
 
     def ballot(self, epoch: int, agreed: float, was_away: bool) -> tuple[Listed, ...]:
@@ -97,20 +136,22 @@ class Roll(Descriptors):
             del chosen[relay]
         return tuple(sorted(_listed(*chosen[relay]) for relay in self._first_in_line(chosen)))
 
-    async def admit(self, descriptor: Descriptor, signed: Signed) -> None:
+    async def admit(self, descriptor: Descriptor, signed: Signed, by: PublicKey | None = None) -> None:
         """Keep a descriptor as `Descriptors.admit` does; where there are too many, the last in line goes.
 
-        Raises `Refusal` where a newer one came while the relay was reached, or so many that it is the last.
+        `by` is the authority that brought it, if it was not the relay. Raises `Refusal` where a newer one
+        came while the relay was reached, or so many that it is the last.
         """
         self._refuse_older(descriptor)
         before = self._descriptors.get(descriptor.relay)
         if before is not None and before[1] != signed:  # the relay and another directory may bring the same
             self._replaced[descriptor.relay] = before
+        if not self._has_room(descriptor.relay, by):
+            raise Refusal(_FULL)
+        if by is not None and before is None and descriptor.relay not in self._seats:
+            self._brought[descriptor.relay] = by
         await super().admit(descriptor, signed)
-        gone = []
-        while len(self._descriptors) > self.most and self._line:
-            gone.append(self._line[-1][1])
-            self._drop(gone[-1])
+        gone = self._make_room()
         if gone:
             await self.store.write(*(Change(DESCRIPTOR, relay, None) for relay in gone))
         self._tidy()
@@ -137,27 +178,53 @@ class Roll(Descriptors):
             return
         if self._line and self._place(relay) < self._line[-1]:
             return
-        if not 0 <= now - self._looked < LOOK_AGAIN:
-            self._looked = now
-            self._forget_expired(now)
+        self._look_again(now)
         if len(self._descriptors) >= self.most:
             raise Refusal(_FULL)
 
+    def _look_again(self, now: float) -> None:
+        if not 0 <= now - self._looked < LOOK_AGAIN:
+            self._looked = now
+            self._forget_expired(now)
+
+    def _has_room(self, relay: RelayId, by: PublicKey | None) -> bool:
+        """Tell whether a relay is no newcomer, is before another in line, or in its bringer's share."""
+        if relay in self._seats or relay in self._descriptors:
+            return True
+        if by is not None:
+            return list(self._brought.values()).count(by) < self._room
+        return len(self._line) < self._room or self._place(relay) < self._line[-1]
+
+    def _make_room(self) -> list[RelayId]:
+        """Drop the last in line while there are too many; return them, for the store."""
+        gone = []
+        while self._line and (len(self._line) > self._room or len(self._descriptors) > self.most):
+            gone.append(self._line[-1][-1])
+            self._drop(gone[-1])
+        return gone
+
     def _hold(self, descriptor: Descriptor, signed: Signed) -> None:
+        by = self._brought.get(descriptor.relay)
         super()._hold(descriptor, signed)
+        if by is not None:
+            self._brought[descriptor.relay] = by
         known = self._digests[descriptor.relay] = descriptor_digest(signed.body)
         self._by_digest[known] = signed
-        if descriptor.relay not in self._seats:
+        if descriptor.relay not in self._seats and by is None:
             insort(self._line, self._place(descriptor.relay))
 
     def _drop(self, relay: RelayId) -> None:
         super()._drop(relay)
         del self._digests[relay]
-        if relay not in self._seats:
+        if self._brought.pop(relay, None) is None and relay not in self._seats:
             del self._line[bisect_left(self._line, self._place(relay))]
 
-    def _place(self, relay: RelayId) -> tuple[bytes, RelayId]:
-        return place_in_line(self._beacon, relay), relay
+    def _place(self, relay: RelayId) -> _Place:
+        """Return where a newcomer stands here: drawn each day by a secret, so that no name can be looked for.
+
+        Those that may be drawn when the next day begins stay until then, whoever comes.
+        """
+        return relay not in self._aged, digest(Domain.OWN_LINE, relay, key=self._secret), relay
 
     def _first_in_line(self, relays: Collection[RelayId]) -> list[RelayId]:
         """Return those with a seat, and as many newcomers as a ballot has room for."""

@@ -10,7 +10,7 @@ from directory_bench import DIRECTORY, NETWORK, parcel_key, relay_seed
 from hushcast_directory.roll import Roll
 from hushcast_protocol.authorities import work as work_module
 from hushcast_protocol.authorities.admission import Admission
-from hushcast_protocol.authorities.listing import Listing, place_in_line
+from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.authorities.work import Work, attempt, beacon_for, is_worth
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import Refusal
@@ -89,7 +89,7 @@ async def test_a_flood_of_names_stays_under_its_cap_and_moves_no_seat(
 ) -> None:
     """Fifteen names for each place: who waits is drawn, whoever came first; memory and disk hold no more."""
     monkeypatch.setattr(Roll, "most", 200)
-    store, now, beacon = MemoryStore(), 1_000_000, b"b" * 32
+    store, now = MemoryStore(), 1_000_000
     roll = Roll(NETWORK, DIRECTORY, store)
     seated = [Seed(b"s" + number.to_bytes(31, "big")) for number in range(50)]
     seats = []
@@ -97,7 +97,7 @@ async def test_a_flood_of_names_stays_under_its_cap_and_moves_no_seat(
         one = signed(seed, now)
         await roll.admit(roll.examine(one, now), one)
         seats.append((seed.public(), descriptor_digest(one.body), 0, 0))
-    roll.follow(Listing(now // 60, tuple(sorted(seats)), ()), beacon)
+    roll.follow(Listing(now // 60, tuple(sorted(seats)), ()))
     names = [Seed(b"n" + number.to_bytes(31, "big")) for number in range(3000)]
     refused = 0
     for seed in names:
@@ -111,13 +111,13 @@ async def test_a_flood_of_names_stays_under_its_cap_and_moves_no_seat(
     assert len(await store.scan("descriptor")) == 200
     assert len(roll._by_digest) + len(roll._line) < 1500
     listed = {relay for relay, *_ in roll.ballot(now // 60 + 1, now + 1, False)}
-    keys = sorted((seed.public() for seed in names), key=lambda key: place_in_line(beacon, key))
+    keys = sorted((seed.public() for seed in names), key=roll._place)
     assert listed == {seed.public() for seed in seated} | set(keys[:150])
     for seed in seated:  # they renew as ever
         one = signed(seed, now + 30)
         await roll.admit(roll.examine(one, now + 30), one)
     # On another day others are drawn: among those who ask again, and those who are there.
-    roll.follow(Listing(now // 60 + 1, tuple(sorted(seats)), ()), b"c" * 32)
-    one = signed(min(names[:500], key=lambda seed: place_in_line(b"c" * 32, seed.public())), now + 40)
+    roll.follow(Listing(now // 60 + 24, tuple(sorted(seats)), ()))
+    one = signed(min(names[:500], key=lambda seed: roll._place(seed.public())), now + 40)
     await roll.admit(roll.examine(one, now + 40), one)
     assert len(roll._descriptors) == 200

@@ -10,7 +10,7 @@ import trio
 from directory_bench import BEGIN, CALENDAR, EPOCH, NETWORK, parcel_key, relay_seed
 
 from hushcast_directory.roll import LOOK_AGAIN, Roll
-from hushcast_protocol.authorities.listing import MAX_WAITING, Listed, Listing, place_in_line
+from hushcast_protocol.authorities.listing import MAX_WAITING, Listed, Listing
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import (
@@ -26,7 +26,6 @@ from hushcast_runtime.store import MemoryStore
 
 OWN = Seed(bytes([250]) * 32)
 NEXT = CALENDAR.epoch(BEGIN) + 1
-DRAWN = b"\x05" * 32
 
 
 def descriptor(number: int, now: float, epochs: int = 3) -> Signed:
@@ -54,13 +53,13 @@ async def test_so_many_are_held_as_may_be_listed_next() -> None:
     """All that may come before the first head; then those that could be seated or wait by the next one."""
     roll = Roll(NETWORK, OWN, MemoryStore())
     assert roll.most == MAX_SEATED + MAX_WAITING
-    roll.follow(seats(1, 2), DRAWN)
+    roll.follow(seats(1, 2))
     assert roll.most == MAX_RELAYS + MAX_WAITING
     many = tuple((number.to_bytes(32, "big"), bytes(16), 0, NEXT) for number in range(5000))
-    roll.follow(Listing(NEXT, many, ()), DRAWN)
+    roll.follow(Listing(NEXT, many, ()))
     assert roll.most == 5000 + MAX_WAITING
     largest = tuple((number.to_bytes(32, "big"), bytes(16), 0, NEXT) for number in range(MAX_SEATED))
-    roll.follow(Listing(NEXT + 1, largest, ()), DRAWN)
+    roll.follow(Listing(NEXT + 1, largest, ()))
     assert roll.most == MAX_SEATED + MAX_WAITING
 
 
@@ -100,7 +99,7 @@ async def test_who_could_not_renew_stays_where_there_were_no_heads() -> None:
     roll = Roll(NETWORK, OWN, MemoryStore())
     for number in range(3):
         await admit(roll, number, BEGIN)
-    roll.follow(seats(0, 1), None)
+    roll.follow(seats(0, 1))
     assert roll.ballot(NEXT + 5, math.inf, False) != ()  # more than half would be gone at once
     assert {relay for relay, *_ in roll.ballot(NEXT + 5, math.inf, True)} == {name(0), name(1)}
     for number in (0, 2):
@@ -118,7 +117,7 @@ async def test_a_flood_takes_nobodys_seat_and_the_line_is_drawn(monkeypatch: pyt
     roll = Roll(NETWORK, OWN, MemoryStore())
     for number in range(4):
         await admit(roll, number, BEGIN)
-    roll.follow(seats(0, 1, 2, 3), DRAWN)
+    roll.follow(seats(0, 1, 2, 3))
     refused = 0
     for number in range(4, 100):
         try:
@@ -126,7 +125,7 @@ async def test_a_flood_takes_nobodys_seat_and_the_line_is_drawn(monkeypatch: pyt
         except Refusal:
             refused += 1
     listed = {relay for relay, *_ in roll.ballot(NEXT, math.inf, False)}
-    line = sorted((name(n) for n in range(4, 100)), key=lambda relay: place_in_line(DRAWN, relay))
+    line = sorted((name(n) for n in range(4, 100)), key=roll._place)
     assert listed == {*(name(n) for n in range(4)), *line[:8]}
     assert refused > 50
     assert len(await roll.store.scan("descriptor")) == 12
@@ -135,6 +134,7 @@ async def test_a_flood_takes_nobodys_seat_and_the_line_is_drawn(monkeypatch: pyt
         await admit(roll, number, BEGIN + 10)
     again = Roll(NETWORK, OWN, roll.store)
     await again.load()
+    again.follow(seats(0, 1, 2, 3))
     assert {relay for relay, *_ in again.ballot(NEXT, math.inf, False)} == listed
     await trio.lowlevel.checkpoint()
 
@@ -144,8 +144,8 @@ async def test_who_has_expired_makes_room_and_is_looked_for_now_and_then(
 ) -> None:
     monkeypatch.setattr(Roll, "most", 12)
     roll = Roll(NETWORK, OWN, MemoryStore())
-    roll.follow(seats(), DRAWN)
-    line = sorted(range(60), key=lambda number: place_in_line(DRAWN, name(number)))
+    roll.follow(seats())
+    line = sorted(range(60), key=lambda number: roll._place(name(number)))
     for number in line[:12]:
         await admit(roll, number, BEGIN)
     with pytest.raises(Refusal, match="drawn anew"):
@@ -169,15 +169,15 @@ async def test_however_they_come_and_go_the_first_in_line_are_held(monkeypatch: 
     monkeypatch.setattr(Roll, "most", 15)
     random, now = Random(3), BEGIN
     roll = Roll(NETWORK, OWN, MemoryStore())
-    beacon, seated = DRAWN, list[int]()
-    roll.follow(seats(), beacon)
+    day, seated = 0, list[int]()
+    roll.follow(seats())
     for step in range(600):
         now += random.random() * 5
         if step % 40 == 39:
             held = [number for number in range(40) if roll.issued(name(number)) is not None]
             seated = random.sample(held, min(3, len(held)))
-            beacon = random.randbytes(32)
-            roll.follow(seats(*seated), beacon)
+            day += 1
+            roll.follow(seats(*seated, epoch=NEXT - 1 + 24 * day))
             await roll.forget(now)
         number, at = random.randrange(40), random.randrange(40)
         address = memory_address(name(number if random.random() < 0.7 else at))
@@ -190,11 +190,11 @@ async def test_however_they_come_and_go_the_first_in_line_are_held(monkeypatch: 
         except Refusal:
             assert len(roll._descriptors) == roll.most
             assert all(
-                place_in_line(beacon, relay) < place_in_line(beacon, name(number))
+                roll._place(relay) < roll._place(name(number))
                 for relay in roll._descriptors.keys() - {name(one) for one in seated}
             )
         waiting = roll._descriptors.keys() - {name(one) for one in seated}
-        assert roll._line == sorted((place_in_line(beacon, relay), relay) for relay in waiting)
+        assert roll._line == sorted(roll._place(relay) for relay in waiting)
         assert roll._at == {known.address: relay for relay, (known, _) in roll._descriptors.items()}
         assert len(roll._descriptors) <= roll.most
         stored = {relay for relay, _ in await roll.store.scan("descriptor")}

@@ -1,13 +1,16 @@
 """A small model of admission, written apart: each relay is followed by itself, hour by hour.
 
-It knows nothing of listings. A relay has come, waits or sits; every hour those who may sit are drawn one by
-one until the day has no place left.
+It knows nothing of listings. A relay has come, waits or sits; every hour those who may sit are let in one by
+one until the day has no place left: first those whose names are old enough for the lot, who are drawn, then
+the others as they came.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+
+_Rank = tuple[int, int, bytes]
 
 DAY = 24  # hours
 NAMED_BEFORE = 6  # hours of a day after which a name comes too late for the next one
@@ -38,13 +41,20 @@ class Door:
     def hour(
         self, now: int, here: set[int], draw: Callable[[int], bytes] | None, blind: Callable[[int], bytes]
     ) -> None:
-        """One hour passes; `draw` ranks people by the day's lot, `blind` does where there is none."""
+        """One hour passes; `draw` ranks people by the day's lot, `blind` those who came in one hour."""
         self.people = {who: person for who, person in self.people.items() if who in here}
         for who in here:
             person = self.people.setdefault(who, Person())
             if person.sits_since is None and person.waits_since is None:
                 person.waits_since = now
-        rank = draw or blind
+
+        def rank(who: int) -> tuple[int, int, bytes]:
+            came = self.people[who].waits_since
+            assert came is not None
+            if draw is not None and came < now // DAY * DAY - DAY + NAMED_BEFORE:
+                return 0, 0, draw(who)
+            return 1, came, blind(who)
+
         while (who := self._next(now, rank, draw is not None)) is not None:
             self.people[who] = Person(sits_since=now)
         self._send_home(rank)
@@ -56,7 +66,7 @@ class Door:
     def waiting(self) -> dict[int, int]:
         return {who: one.waits_since for who, one in self.people.items() if one.waits_since is not None}
 
-    def _next(self, now: int, rank: Callable[[int], bytes], lot: bool) -> int | None:
+    def _next(self, now: int, rank: Callable[[int], _Rank], lot: bool) -> int | None:
         sitting, midnight = self.sitting(), now // DAY * DAY
         if len(sitting) == self.seats:
             return None
@@ -72,6 +82,6 @@ class Door:
             may = {who: since for who, since in may.items() if since < midnight - DAY + NAMED_BEFORE}
         return min(may, key=rank, default=None)
 
-    def _send_home(self, rank: Callable[[int], bytes]) -> None:
+    def _send_home(self, rank: Callable[[int], _Rank]) -> None:
         for who in sorted(self.waiting(), key=rank)[self.benches :]:
             del self.people[who]

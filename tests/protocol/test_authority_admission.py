@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from hushcast_protocol.authorities import listing
 from hushcast_protocol.authorities.admission import Admission
-from hushcast_protocol.authorities.listing import AGED, Listing, first_chance, place_in_line, settle
+from hushcast_protocol.authorities.listing import (
+    AGED,
+    Listing,
+    drawn_by_all,
+    first_chance,
+    place_in_line,
+    settle,
+)
 
 FIRST = 24 * 100
 SEEDS = st.integers(0, 2**32)
@@ -65,12 +72,16 @@ def test_it_is_as_the_model_says(seed: int) -> None:
         last = None
         for epoch, here, drawn in history(chance, names, 24 * 4):
             value = beacon(epoch // 24) if drawn else None
-            last = settle([(name(one), bytes(16), 0) for one in here], last, epoch, admission, value, seats)
+            listed = [(name(one), bytes(16), 0) for one in here]
+            last = settle(listed, last, epoch, admission, value, seats)
 
-            def draw(who: int, value: bytes | None = value) -> bytes:
+            def lot(who: int, value: bytes = value or bytes(32)) -> bytes:
                 return place_in_line(value, name(who))
 
-            door.hour(epoch, here, draw if drawn else None, draw)
+            def chosen(who: int, value: bytes = drawn_by_all(listed)) -> bytes:
+                return place_in_line(value, name(who))
+
+            door.hour(epoch, here, lot if drawn else None, chosen)
             assert (seated(last), waiting(last)) == (door.sitting(), door.waiting())
 
 

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushcast_protocol.authorities.admission import OPEN, Admission
-from hushcast_protocol.authorities.listing import MAX_WAITING, Listed, Listing, place_in_line, settle
+from hushcast_protocol.authorities.listing import (
+    MAX_WAITING,
+    Listed,
+    Listing,
+    drawn_by_all,
+    place_in_line,
+    settle,
+)
 from hushcast_protocol.base.roster import MAX_RELAYS, MAX_SEATED
 
 DAY = 24 * 100  # the first epoch of a day
@@ -43,11 +50,14 @@ def test_so_many_newcomers_a_day_as_the_beacon_draws_them() -> None:
     for epoch in (DAY, DAY + 1, DAY + 30):
         last = settle(relays(*range(20)), last, epoch, rules, DRAWN)
         seats.append(seated(last).keys())
-    newcomers = sorted(range(10, 20), key=lambda number: place_in_line(DRAWN, relays(number)[0][0]))
+    first = drawn_by_all(relays(*range(20)))
+    newcomers = sorted(range(10, 20), key=lambda number: place_in_line(first, relays(number)[0][0]))
     assert seats[0] == {*range(10), *newcomers[:2]}
     assert seats[1] == seats[0]
-    assert seats[2] == {*range(10), *newcomers[:4]}
-    assert waiting(last) == dict.fromkeys(newcomers[4:], DAY)
+    # They came before the secrets of that day's beacon were shown, so it draws among them.
+    old = sorted(newcomers[2:], key=lambda number: place_in_line(DRAWN, relays(number)[0][0]))
+    assert seats[2] == {*range(10), *newcomers[:2], *old[:2]}
+    assert waiting(last) == dict.fromkeys(old[2:], DAY)
     other = settle(relays(*range(20)), None, DAY, rules, None)
     assert len(other.seats) == 20
 
@@ -88,8 +98,9 @@ def test_a_flood_moves_nobody_who_has_a_seat_and_draws_who_waits() -> None:
     assert seated(last).items() <= seated(flooded).items()
     assert len(flooded.waiting) == MAX_WAITING
     (fresh,) = seated(flooded).keys() - seated(last).keys()
-    line = [place_in_line(DRAWN, relay) for relay, *_ in relays(*range(MAX_WAITING + 2), 6999)]
-    assert place_in_line(DRAWN, relays(fresh)[0][0]) == min(line)
+    drawn = drawn_by_all(relays(*range(MAX_WAITING + 2), *range(5000, 7000)))
+    line = [place_in_line(drawn, relay) for relay, *_ in relays(*range(MAX_WAITING + 2), 6999)]
+    assert place_in_line(drawn, relays(fresh)[0][0]) == min(line)
 
 
 @pytest.mark.slow

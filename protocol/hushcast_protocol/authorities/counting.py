@@ -18,7 +18,7 @@ from hushcast_protocol.authorities.heads import (
     decode_head,
     head_digest,
 )
-from hushcast_protocol.authorities.listing import Listed, Listing, settle
+from hushcast_protocol.authorities.listing import MAX_WAITING, Listed, Listing, settle
 from hushcast_protocol.authorities.members import Authorities
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 
@@ -41,6 +41,15 @@ def listed_by(authorities: Authorities, ballots: Iterable[Ballot]) -> tuple[List
     """
     tally = Tally(one for ballot in ballots for one in ballot.listed)
     return tuple(sorted(one for one, votes in tally.items() if votes >= authorities.majority))
+
+
+def share_of_line(authorities: Authorities) -> int:
+    """Return how many newcomers each authority may have all others list, of those that can wait.
+
+    Everybody lists what each of the others brings. So of q honest authorities each lists so many of its own,
+    and so many of each of n − q others, who may show each different ones: together no more than can wait.
+    """
+    return MAX_WAITING // (authorities.quorum * authorities.rounds)
 
 
 def newest_shown(authorities: Authorities, ballots: Collection[Ballot]) -> Certified | None:

@@ -19,7 +19,7 @@ from hushcast_protocol.base.stamps import MAX_DIFFICULTY
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, RelayId, Wire, encode
 from hushcast_protocol.shards.slices import Named
 
-MAX_WAITING = 2000  # relays that wait: as many as there can be seats; drawn each day, where more come
+MAX_WAITING = 2000  # relays that wait: as many as there can be seats; each directory draws its share of them
 MAX_DRAWN = 2  # days whose shards a listing has: that of now, and that to come
 MAX_LISTING = MAX_SEATED * (63 + MAX_DRAWN * 62) + MAX_WAITING * 44 + 256  # bytes of an encoded listing
 AGED = 5  # the epoch of a day until which a newcomer must wait to be seated the day after
@@ -71,9 +71,36 @@ def listing_root(
     return digest(Domain.LISTING, encode((epoch, seats, waiting)), shards_digest)
 
 
-def place_in_line(beacon: bytes | None, relay: RelayId) -> bytes:
-    """Return what newcomers are ordered by: drawn anew with each day's beacon (32 bytes), if there is one."""
-    return digest(Domain.ADMISSION, beacon or bytes(32), relay)
+def place_in_line(drawn: bytes, relay: RelayId) -> bytes:
+    """Return what 32 bytes that were drawn order relays by."""
+    return digest(Domain.ADMISSION, drawn, relay)
+
+
+def drawn_by_all(listed: Iterable[Listed]) -> bytes:
+    """Return 32 bytes that change with each relay that is listed: no name can be looked for by them.
+
+    Whoever tries another name moves all others, too; and nobody knows all descriptors before the ballots.
+    """
+    return digest(Domain.ADMISSION, encode(sorted(listed)))
+
+
+def turn(
+    relay: RelayId, since: int, epoch: int, beacon: bytes | None, drawn: bytes
+) -> tuple[bool, int, bytes]:
+    """Return what those who wait are ordered by in an epoch, the first in turn least.
+
+    First come those whose names are older than the secrets of the day's beacon, which draws among them;
+    behind them who came later, in order of coming: they could look for names that the beacon favours. `drawn`
+    (`drawn_by_all`) orders those who came in one epoch.
+    """
+    if beacon is not None and since <= aged_by(epoch):
+        return False, 0, place_in_line(beacon, relay)
+    return True, since, place_in_line(drawn, relay)
+
+
+def aged_by(epoch: int) -> int:
+    """Return the last epoch in which a name could not be chosen by the beacon of an epoch's day."""
+    return epoch - epoch % EPOCHS_A_DAY - EPOCHS_A_DAY + AGED
 
 
 def settle(
@@ -87,13 +114,18 @@ def settle(
     """Return who is seated in an epoch, of the relays that more than half of the authorities list.
 
     `last` is the listing before, `None` for the first, which seats all; `beacon` is that of the epoch's day.
-    Who had a seat keeps it, up to `most` relays, those who have it for longest. Newcomers come in an order
-    that the beacon draws, as many as are let in a day. Shards are for the caller.
+    Who had a seat keeps it, up to `most` relays, those who have it for longest. Newcomers come in `turn`, as
+    many as are let in a day. Shards are for the caller.
     """
+    listed = tuple(listed)
+    drawn = drawn_by_all(listed)
     known = {relay: (named, bits) for relay, named, bits in listed}
-    seats = _kept(last, known, beacon, most)
-    line = sorted(known.keys() - seats.keys(), key=lambda relay: place_in_line(beacon, relay))
+    seats = _kept(last, known, drawn, most)
     waited = {} if last is None else dict(last.waiting)
+    line = sorted(
+        known.keys() - seats.keys(),
+        key=lambda relay: turn(relay, waited.get(relay, epoch), epoch, beacon, drawn),
+    )
     if last is None:
         fresh = line[:most]
     else:
@@ -114,14 +146,12 @@ def settle(
     )
 
 
-def _kept(
-    last: Listing | None, known: Collection[RelayId], beacon: bytes | None, most: int
-) -> dict[RelayId, int]:
+def _kept(last: Listing | None, known: Collection[RelayId], drawn: bytes, most: int) -> dict[RelayId, int]:
     """Return who of those known had a seat, and since when; where they are too many, the eldest."""
     held = () if last is None else last.seats
     kept = [(since, relay) for relay, _, _, since in held if relay in known]
     if len(kept) > most:
-        kept = sorted(kept, key=lambda one: (one[0], place_in_line(beacon, one[1])))[:most]
+        kept = sorted(kept, key=lambda one: (one[0], place_in_line(drawn, one[1])))[:most]
     return {relay: since for since, relay in kept}
 
 
@@ -147,9 +177,4 @@ def _is_aged(since: int | None, last: Listing, epoch: int, beacon: bytes | None)
     Without a beacon nobody is seated: an order that can be foreseen could be forced, and names ground for it.
     """
     today = epoch - epoch % EPOCHS_A_DAY
-    return (
-        beacon is not None
-        and last.epoch < today
-        and since is not None
-        and since <= today - EPOCHS_A_DAY + AGED
-    )
+    return beacon is not None and last.epoch < today and since is not None and since <= aged_by(epoch)

@@ -80,6 +80,7 @@ class Domain(bytes, Enum):
     BALLOT = b"hc.ballot"
     LISTING = b"hc.listing"
     ADMISSION = b"hc.admission"
+    OWN_LINE = b"hc.own-line"
     HEAD = b"hc.head"
     BEACON_SECRET = b"hc.beacon-secret"
     BEACON_COMMIT = b"hc.beacon-commit"
