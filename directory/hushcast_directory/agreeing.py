@@ -60,7 +60,7 @@ class Agreeing:
         prepare: Callable[[], Awaitable[None]],
     ) -> None:
         """`check` reaches a relay at its address; `prepare` is called often, before ballots are cast."""
-        env = clock.environment()
+        self._env = env = clock.environment()
         self._clock = clock
         self._roll = roll
         self._store: Store = roll.store
@@ -169,7 +169,8 @@ class Agreeing:
         if self._waits is None:
             await self._do(machine, self._alone(machine, now))
             if not self._is_alone(machine, now):
-                await self._do(machine, machine.tick(now))
+                # To count the ballots of 16,384 relays and to cut these takes some 0.3 s of a processor.
+                await self._do(machine, await self._env.compute(machine.tick, now))
         if not self._is_alone(machine, now):
             return machine.deadline
         calendar = self._roll.calendar
