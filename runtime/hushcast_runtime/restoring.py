@@ -2,7 +2,7 @@
 
 A damaged record goes out of its kind into `DAMAGED`, in one commit, so that no start fails for it, and the
 next does not meet it again. What must not be lost in silence, as what somebody has signed, is read without
-this and ends the start (docs/decisions/00xx-damaged-records.md).
+this and ends the start (docs/decisions/0043-damaged-records.md).
 """
 
 from __future__ import annotations
