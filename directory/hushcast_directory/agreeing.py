@@ -11,7 +11,7 @@ import trio
 
 from hushcast_directory.archive import Archive, epoch_key, epoch_of
 from hushcast_directory.exchange import Check, Exchange
-from hushcast_directory.kept_evidence import AUTHORITY, EVIDENCE
+from hushcast_directory.kept_evidence import AUTHORITY, EVIDENCE, read_evidence
 from hushcast_directory.peers import Peers
 from hushcast_directory.restored import last_restored, silence
 from hushcast_directory.resuming import LISTING, Ahead, kept_listings, resume
@@ -41,7 +41,7 @@ from hushcast_runtime.logs import log
 from hushcast_runtime.store import Change, Store
 from hushcast_runtime.transports.base import Transport
 
-MAX_EVIDENCE = 256  # pieces that are kept, some 400 bytes each; more say nothing new of so few authorities
+MAX_EVIDENCE = 28  # pieces that are kept against one authority, some 400 bytes each; more say nothing new
 TELLS = 24  # times an epoch that descriptors which came since are told: four times while others wait for them
 _ANY_TIME = -math.inf, math.inf
 
@@ -341,8 +341,8 @@ class Agreeing:
         self._counters.add("evidence_found")
         log.error("an authority said two things for one epoch")
         key = digest(Domain.LISTING, encode(evidence), size=LABEL)
-        held = [known for known, _ in await self._store.scan(EVIDENCE)]
-        if len(held) < MAX_EVIDENCE:
+        held = [read_evidence(value).accused for _, value in await self._store.scan(EVIDENCE)]
+        if held.count(evidence.accused) < MAX_EVIDENCE:  # whoever lies every day takes no other's place
             await self._store.write(Change(EVIDENCE, key, encode(evidence)))
 
     def _tell_published(self) -> None:
