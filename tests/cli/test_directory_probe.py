@@ -100,8 +100,12 @@ async def test_coverage_tells_losses_where_it_is_asked_for_them(daemon: FakeDaem
 async def test_coverage_names_each_relay_that_loses_messages_in_a_line(daemon: FakeDaemon) -> None:
     route = (await daemon.hold("t")).route
     found = {"probes": 4, "share": 0.5, "low": 0.1, "high": 0.9, "suspects": ["ab" * 32, "cd" * 32]}
+
+    async def coverage() -> dict[str, Any]:
+        return found
+
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(route, "coverage", lambda: found)
+        patched.setattr(route, "coverage", coverage)
         outcome = await hushcast("coverage", "t", "--socket", daemon.socket)
     assert outcome.stdout.decode().splitlines() == [
         "t  (50.0% of 4 drops arrived; 95 %: 10.0% to 90.0%)",

@@ -347,8 +347,8 @@ async def test_a_slow_reader_of_coverage_gets_what_came_before_the_end(
     monkeypatch.setattr(feeding, "COVERAGE_EVERY", 0.01)
     coverage, looked = world.daemon.service.coverage, trio.Event()
 
-    def look(*asked: Any) -> list[dict[str, Any]]:
-        if not (found := coverage(*asked)):
+    async def look(*asked: Any) -> list[dict[str, Any]]:
+        if not (found := await coverage(*asked)):
             looked.set()  # there is nothing to tell of any more
         return found
 
