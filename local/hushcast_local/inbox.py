@@ -4,35 +4,30 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
 import trio
 
+from hushcast_local.inbox_records import MESSAGE, PROGRESS, SCAN, SEEN, STEP, erase
 from hushcast_local.settings import InboxSection
 from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.restoring import number, restore, set_aside, sized, tell
-from hushcast_runtime.store import Change, Records, Store, record_reader
+from hushcast_runtime.restoring import number, restore, sized
+from hushcast_runtime.store import Change, Store, record_reader
 
-NAME_SIZE = 16  # bytes of a subscription's name
 MAX_MESSAGES = 100_000  # kept for one subscription, whatever their size; each takes 120 bytes of memory
 MAX_GAPS_TOLD = 256  # gaps that wait for an application that does not read
 MAX_SEEN = 100_000  # message ids remembered for one subscription, against duplicates; 10 MB
 MAX_PASSED_OVER = 100_000  # likewise of messages that were not wanted, apart, so that they evict no others
 
-_MESSAGE, _SEEN, _PROGRESS = _KINDS = "inbox", "inbox-seen", "inbox-progress"
-_BEHIND = b"\xff" * 64  # after a subscription's name: behind all its keys, whose ends have 32 bytes at most
 _ID = 32  # bytes of a message's id
 _DAY = 8  # bytes of a day in the record of an id
 _PASSED_OVER = b"p"  # after the day of a message that was not wanted
-_SCAN = 15  # records read at once; the largest have 256 KiB
-_STEP = 1024  # records deleted at once, some 3 ms: others go on in between
 
 
 class Received(msgspec.Struct, frozen=True, array_like=True):
@@ -114,9 +109,9 @@ class Inbox:
     async def load(self) -> None:
         """Read back what was kept before a restart."""
         prefix = self._subscription
-        await restore(self._store, _PROGRESS, self._take_progress, prefix)
-        await restore(self._store, _SEEN, self._take_seen, prefix)
-        await restore(self._store, _MESSAGE, self._take_message, prefix, _SCAN)
+        await restore(self._store, PROGRESS, self._take_progress, prefix)
+        await restore(self._store, SEEN, self._take_seen, prefix)
+        await restore(self._store, MESSAGE, self._take_message, prefix, SCAN)
         newest = self._held[-1].number if self._held else 0
         self.last = max(newest, self.progress.gone, self.progress.shown)
         self._forget_acknowledged()
@@ -153,8 +148,8 @@ class Inbox:
         self._hold(self.last, len(record), now)
         self._counters.add("messages_delivered")
         self._store.write_soon(
-            Change(_MESSAGE, self._key(self.last), record),
-            Change(_SEEN, self._subscription + message_id, day.to_bytes(_DAY, "big")),
+            Change(MESSAGE, self._key(self.last), record),
+            Change(SEEN, self._subscription + message_id, day.to_bytes(_DAY, "big")),
         )
         self._arrival.set()
         self._arrival = trio.Event()
@@ -171,7 +166,7 @@ class Inbox:
             return False
         self._passed_over[message_id] = day
         record = day.to_bytes(_DAY, "big") + _PASSED_OVER
-        self._store.write_soon(Change(_SEEN, self._subscription + message_id, record))
+        self._store.write_soon(Change(SEEN, self._subscription + message_id, record))
         self._forget_oldest(self._passed_over, MAX_PASSED_OVER)
         return True
 
@@ -230,11 +225,11 @@ class Inbox:
             gone = [message_id for message_id, day in memory.items() if day < before_day]
             if gone:
                 self.forgot_at = self._env.now()
-            for begin in range(0, len(gone), _STEP):
-                step = gone[begin : begin + _STEP]
+            for begin in range(0, len(gone), STEP):
+                step = gone[begin : begin + STEP]
                 for message_id in step:
                     memory.pop(message_id, None)
-                self._store.write_soon(*(Change(_SEEN, self._subscription + name, None) for name in step))
+                self._store.write_soon(*(Change(SEEN, self._subscription + name, None) for name in step))
                 await trio.lowlevel.checkpoint()
         while self._make_room() or self._forget_acknowledged():
             await trio.lowlevel.checkpoint()
@@ -247,7 +242,7 @@ class Inbox:
     async def erase(self) -> None:
         """Delete everything kept, including pending writes."""
         await self._store.write()
-        await _erase(self._store, self._subscription)
+        await erase(self._store, self._subscription)
 
     def _key(self, number: int) -> bytes:
         return self._subscription + number.to_bytes(8, "big")
@@ -267,7 +262,7 @@ class Inbox:
         oldest = self._env.now() - self.retention.max_age if self._env.is_certain() else -math.inf
         changes: list[Change] = []
         dropped = 0
-        while len(changes) < _STEP and self._is_too_much(oldest):
+        while len(changes) < STEP and self._is_too_much(oldest):
             dropped += self._held[0].number > self.progress.acknowledged
             changes.append(self._delete_first())
         if changes:
@@ -275,22 +270,22 @@ class Inbox:
             self._counters.add("messages_lost_inbox", dropped)
             self._store.write_soon(*changes, self._progress_record())
         self._forget_oldest(self._seen, MAX_SEEN)
-        return len(changes) == _STEP
+        return len(changes) == STEP
 
     def _forget_oldest(self, memory: dict[bytes, int], most: int) -> None:
         while len(memory) > most:
             first = next(iter(memory))
             del memory[first]
-            self._store.write_soon(Change(_SEEN, self._subscription + first, None))
+            self._store.write_soon(Change(SEEN, self._subscription + first, None))
 
     def _delete_first(self) -> Change:
         held = self._held.popleft()
         self._size -= held.size
         self.progress.gone = held.number
-        return Change(_MESSAGE, self._key(held.number), None)
+        return Change(MESSAGE, self._key(held.number), None)
 
     def _progress_record(self) -> Change:
-        return Change(_PROGRESS, self._subscription, encode(self.progress))
+        return Change(PROGRESS, self._subscription, encode(self.progress))
 
     def _note_shown(self, number: int) -> None:
         if self.progress.shown < number <= self.last and not self._closed:
@@ -310,34 +305,11 @@ class Inbox:
             return False
         passed = min([self.progress.acknowledged, *(listener.position for listener in self._listeners)])
         changes: list[Change] = []
-        while len(changes) < _STEP and self._held and self._held[0].number <= passed:
+        while len(changes) < STEP and self._held and self._held[0].number <= passed:
             changes.append(self._delete_first())
         if changes:
             self._store.write_soon(*changes, self._progress_record())
-        return len(changes) == _STEP
-
-
-async def erase_others(store: Store, subscriptions: Collection[bytes]) -> None:
-    """Delete what is kept for any but these: a daemon that died while one ended has left it."""
-    for kind in _KINDS:
-        after: bytes | None = None
-        while found := await store.scan(kind, after=after, limit=1):
-            after = found[0][0]
-            subscription = after[:NAME_SIZE]
-            if len(subscription) < NAME_SIZE:  # what begins like it may be another's
-                await set_aside(store, kind, found)
-                tell(kind, 1)
-                continue
-            if subscription not in subscriptions:
-                await _erase(store, subscription)
-            after = subscription + _BEHIND
-
-
-async def _erase(store: Store, subscription: bytes) -> None:
-    for kind in _KINDS:
-        async for key, _ in Records(store, kind, subscription, _SCAN if kind == _MESSAGE else _STEP):
-            store.write_soon(Change(kind, key, None))
-    await store.write()
+        return len(changes) == STEP
 
 
 @dataclass(eq=False)
@@ -366,7 +338,7 @@ class InboxListener:
                 return [self.gaps.popleft()]
             arrival = inbox._arrival
             begin = inbox._key(self.position)
-            records = await inbox._store.scan(_MESSAGE, inbox._subscription, begin, min(most, _SCAN))
+            records = await inbox._store.scan(MESSAGE, inbox._subscription, begin, min(most, SCAN))
             if records:
                 return [self._taken(key, value) for key, value in records]
             if inbox._held and inbox._held[-1].number > self.position:

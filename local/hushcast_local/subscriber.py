@@ -7,7 +7,8 @@ from typing import Any
 
 import trio
 
-from hushcast_local.inbox import NAME_SIZE, Inbox, erase_others
+from hushcast_local.inbox import Inbox
+from hushcast_local.inbox_records import NAME_SIZE, erase_others
 from hushcast_local.probing import Prober
 from hushcast_local.settings import InboxSection
 from hushcast_local.subscription import Subscription, forget, keep, kept

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import trio
 
-from hushcast_local.inbox import NAME_SIZE, Inbox
+from hushcast_local.inbox import Inbox
+from hushcast_local.inbox_records import NAME_SIZE
 from hushcast_local.recent import Recent
 from hushcast_local.topic_keys import TopicKeys
 from hushcast_protocol.base import observed, told

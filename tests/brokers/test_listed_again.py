@@ -63,7 +63,7 @@ async def test_one_that_is_back_while_its_table_is_dropped_is_routed_to(
     may_go_on = trio.Event()
     async with small_tree(ROWS) as network:
         client = await network.client("one", *(f"lat in [{n}, {n}]" for n in range(8)))
-        monkeypatch.setattr(tables, "MAX_IN_ONE", 2)
+        monkeypatch.setattr(tables, "_AT_ONCE", 2)
         turns = SimpleNamespace(lowlevel=SimpleNamespace(checkpoint=may_go_on.wait))
         monkeypatch.setattr(tables, "trio", turns)
         one = network["one"]

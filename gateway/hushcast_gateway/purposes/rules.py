@@ -84,7 +84,6 @@ class Purposes:
         self.sealed_as: Callable[[str], str | None] = lambda topic: None
         """Tells by which one name a topic travels sealed; `None` where it does not."""
         self.counters = Counters(PURPOSE_COUNTERS)
-        """Events, by names of `counted`."""
 
     @property
     def reserved(self) -> int:

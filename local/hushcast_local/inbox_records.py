@@ -1,0 +1,38 @@
+"""The records of inboxes, and how those of a subscription are deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from hushcast_runtime.restoring import set_aside, tell
+from hushcast_runtime.store import Change, Records, Store
+
+NAME_SIZE = 16  # bytes of a subscription's name, with which its keys begin
+MESSAGE, SEEN, PROGRESS = KINDS = "inbox", "inbox-seen", "inbox-progress"
+SCAN = 15  # messages read at once; the largest have 256 KiB
+STEP = 1024  # other records read or deleted at once, some 3 ms: others go on in between
+_BEHIND = b"\xff" * 64  # after a subscription's name: behind all its keys, whose ends have 32 bytes at most
+
+
+async def erase_others(store: Store, subscriptions: Collection[bytes]) -> None:
+    """Delete what is kept for any but these: a daemon that died while one ended has left it."""
+    for kind in KINDS:
+        after: bytes | None = None
+        while found := await store.scan(kind, after=after, limit=1):
+            after = found[0][0]
+            subscription = after[:NAME_SIZE]
+            if len(subscription) < NAME_SIZE:  # what begins like it may be another's
+                await set_aside(store, kind, found)
+                tell(kind, 1)
+                continue
+            if subscription not in subscriptions:
+                await erase(store, subscription)
+            after = subscription + _BEHIND
+
+
+async def erase(store: Store, subscription: bytes) -> None:
+    """Delete all that is kept for a subscription; durable on return."""
+    for kind in KINDS:
+        async for key, _ in Records(store, kind, subscription, SCAN if kind == MESSAGE else STEP):
+            store.write_soon(Change(kind, key, None))
+    await store.write()
