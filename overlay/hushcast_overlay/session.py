@@ -35,6 +35,7 @@ class Session(LinkState[Spooled]):
     """The state of a link, and the channel under it; what is being written is bounded by the window."""
 
     __slots__ = (
+        "_ahead",
         "_answers",
         "_flushing",
         "_forwards",
@@ -55,7 +56,8 @@ class Session(LinkState[Spooled]):
         self._parcels: set[trio.CancelScope] | None = None  # of the peer's that are being carried out
         self._spawn = spawn
         self._forwards: deque[Spooled] = deque()  # to be written; bounded by the window
-        self._posted: deque[Wire] = deque()  # other frames to be written, which go before them
+        self._posted: deque[Wire] = deque()  # other frames to be written, which go before them, in turn
+        self._ahead = 0  # bytes of parcels, which anybody hands in, over those of messages beside them
         self._flushing = False
         self._answers: dict[int, _Awaited] = {}
         self._requests = 0
@@ -142,17 +144,22 @@ class Session(LinkState[Spooled]):
             self._spawn(self._flush)
 
     def _next(self) -> list[Wire]:
-        """Take what is written next."""
+        """Take what is written next: parcels and messages get as many bytes, where both wait."""
         frames: list[Wire] = []
         size = 0
         while (self._posted or self._forwards) and size < _AT_ONCE and len(frames) < FRAMES_AT_ONCE:
-            if self._posted:
+            if not (self._posted and self._forwards):
+                self._ahead = 0
+            if self._posted and self._ahead <= 0:
                 frame = self._posted.popleft()
-                size += len(frame.sealed) if isinstance(frame, ParcelFrame) else 0
+                taken = len(frame.sealed) if isinstance(frame, ParcelFrame) else 0
+                self._ahead += taken
             else:
                 message = self._forwards.popleft().message
                 frame = Forward(message)
-                size += len(message.body)
+                taken = len(message.body)
+                self._ahead -= taken
+            size += taken
             frames.append(frame)
         return frames
 

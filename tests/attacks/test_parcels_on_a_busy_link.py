@@ -1,7 +1,8 @@
-"""A stranger hands in one parcel that is passed on over a busy link, and so ends that link.
+"""A stranger hands in parcels that are passed on over a busy link, so that its messages are late.
 
-He wants the messages that wait to be written to it to be late: they were counted as answers that the other
-end does not read, and one more frame was one too many.
+One parcel ended the link: the messages that waited to be written to it were counted as answers that the other
+end does not read, and one more frame was one too many. And as many of the largest as a relay holds for
+strangers were all written before the first message: half a minute of a circuit, as often as he likes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from hushcast_protocol.overlay.frames import (
     Forward,
     OverlayFrame,
     ParcelAnswer,
+    ParcelFrame,
     decode_overlay,
 )
 from hushcast_runtime.channel import Channel, accept_channel, open_channel
@@ -30,6 +32,7 @@ from hushcast_runtime.transports.memory import MemoryNetwork
 
 draw = simulated_environment("busy link").randomness
 US, OTHER, NETWORK = Seed(b"u" * 32), Seed(b"o" * 32), b"n" * 32
+LARGE = 128 * 1024  # bytes of a parcel
 BUSY = 3 * MAX_REQUESTS  # messages; the first third is on the wire, whose other end does not read
 
 
@@ -90,3 +93,19 @@ async def test_who_reads_no_answers_is_given_up_all_the_same() -> None:
         assert not unread.scope.cancel_called
         unread.post(ParcelAnswer(MAX_REQUESTS, None, ()))
         assert unread.scope.cancel_called
+
+
+async def test_parcels_and_messages_that_wait_take_turns() -> None:
+    async with session() as (shared, other), trio.open_nursery() as nursery:
+        for _ in range(64):
+            nursery.start_soon(shared.request, bytes(LARGE))
+        await trio.testing.wait_all_tasks_blocked()  # what the stream takes is on its way
+        shared.forward(Spooled(b"", message(number)) for number in range(200))
+        frames: list[OverlayFrame] = []
+        while sum(isinstance(frame, Forward) for frame in frames) < 200:
+            frames += await other.receive()
+        nursery.cancel_scope.cancel()
+    parcels = sum(isinstance(frame, ParcelFrame) for frame in frames)
+    assert parcels * LARGE <= 200 * 1167 + 2 * 1024 * 1024, "messages get half of what is written"
+    last = len(frames) - 1 - next(at for at, frame in enumerate(frames) if isinstance(frame, Forward))
+    assert last >= 200, "and parcels the other half"
