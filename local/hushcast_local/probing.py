@@ -15,7 +15,7 @@ from hushcast_local.topic_keys import TopicKeys
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal, UsageError
 from hushcast_protocol.content.bodies import Content, compose, packed_values
-from hushcast_protocol.content.likeness import Likeness, draw_likeness, draw_values
+from hushcast_protocol.content.likeness import OTHERS, Likeness, draw_likeness, draw_values
 from hushcast_protocol.content.messages import MAX_PAYLOAD, Message
 from hushcast_protocol.content.reports import MAX_HEARD, REPORTED_WITHIN, SETTLED, Heard, write_report
 from hushcast_runtime.context import Context
@@ -47,27 +47,36 @@ class Prober:
             return  # messages that meet all of its conditions would show what the carrier is to hide
         between = self._calendar.epoch_seconds / self._rate
         allowed = MAX_PAYLOAD
+        like, waited = self._likeness(subscription), 0
         while True:
-            like = self._likeness(subscription)
-            while True:
-                await trio.sleep(between * self._env.uniform(0.5, 1.5))
-                came = subscription.recent.take_bytes() // _OF_WHAT_CAME
-                allowed = min(MAX_PAYLOAD, allowed + BYTES_A_PROBE + came)
-                # A dear one is waited for: to send a smaller one instead would test small messages alone.
-                if allowed >= like.size:
-                    break
-            allowed -= like.size
-            try:
-                sent = await subscription.route.probe(await self._compose(subscription, like))
-            except (Refusal, UsageError) as error:
-                log.debug("a probe was not sent", reason=str(error))
+            await trio.sleep(between * self._env.uniform(0.5, 1.5))
+            came = subscription.recent.take_bytes() // _OF_WHAT_CAME
+            allowed = min(MAX_PAYLOAD, allowed + BYTES_A_PROBE + came)
+            if allowed >= like.size:
+                chosen, like, waited = like, self._likeness(subscription), 0
             else:
-                self._counters.add("probes_sent", int(sent))
+                # A dear one is waited for: to send a smaller one instead would test small messages alone.
+                waited += 1
+                if waited % OTHERS:
+                    continue
+                # But one of any form goes meanwhile: who writes large messages is not to end all probes.
+                chosen = self._likeness(subscription, is_of_any_form=True)
+            allowed -= chosen.size
+            await self._probe(subscription, chosen)
 
-    def _likeness(self, subscription: Subscription) -> Likeness:
+    async def _probe(self, subscription: Subscription, like: Likeness) -> None:
+        try:
+            sent = await subscription.route.probe(await self._compose(subscription, like))
+        except (Refusal, UsageError) as error:
+            log.debug("a probe was not sent", reason=str(error))
+        else:
+            self._counters.add("probes_sent", int(sent))
+
+    def _likeness(self, subscription: Subscription, is_of_any_form: bool = False) -> Likeness:
         interest = subscription.interest
         known = self._keys.scheme.known(interest.predicate)
-        return draw_likeness(subscription.recent.likenesses, interest.topic.attributes, known, self._env)
+        came = () if is_of_any_form else subscription.recent.likenesses
+        return draw_likeness(came, interest.topic.attributes, known, self._env)
 
     async def _compose(self, subscription: Subscription, like: Likeness) -> Message:
         now, interest = self._env.now(), subscription.interest
