@@ -91,9 +91,13 @@ class Chain:
         return coming.authorities if coming is not None and epoch >= coming.epoch else state.authorities
 
     def named(self) -> dict[PublicKey, Member]:
-        """Return the authorities of just before, of now and to come by key, at their newest addresses."""
+        """Return the authorities of just before, of now and to come by key, at their newest addresses.
+
+        A key that was handed over is nobody's any more.
+        """
         state, coming = self.state, self._head.change if self._head is not None else None
-        sets = (state.before, state.authorities, coming.authorities if coming is not None else None)
+        before = None if self._was_handed_over() else state.before
+        sets = (before, state.authorities, coming.authorities if coming is not None else None)
         return {member.key: member for one in sets if one is not None for member in one.members}
 
     def knows_set_of(self, head: Head) -> bool:
@@ -116,8 +120,13 @@ class Chain:
         return head
 
     def take(self, certified: Certified) -> bool:
-        """Follow a head; tell whether anything is new, which is to be kept. Raises as `check` does."""
+        """Follow a head; tell whether anything is new, which is to be kept. Raises as `check` does.
+
+        What a key signed that was handed over says nothing new, however new it is: others may have the key.
+        """
         head = self.check(certified)
+        if head.epoch < self.state.since and self._was_handed_over():
+            return False
         known = self._heads.get(head.epoch)
         if known is not None:
             if known.head == certified.head or self.state.fork is not None:
@@ -140,6 +149,14 @@ class Chain:
         newest = () if self.state.newest is None else (self.state.newest,)
         way = (*self.state.turns, *newest)
         return [one for one in way if decode_head(one.head).epoch > held]
+
+    def _was_handed_over(self) -> bool:
+        """Tell whether the one authority of now has its place from the one before, and not by a head."""
+        state = self.state
+        if state.before is None:
+            return False
+        last = state.turns[-1] if state.turns else None
+        return last is None or decode_head(last.head).authorities.signers != state.before.signers
 
     def _move(self, head: Head, certified: Certified) -> None:
         state, last = self.state, self._head
