@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import trio
 
@@ -24,7 +24,12 @@ RELAYS_SHARE = MAX_UNDER_WAY // 4  # of them for what one relay handed in
 MAX_UNDER_WAY_BYTES = 64 * 1024 * 1024
 STRANGERS_BYTES = MAX_UNDER_WAY_BYTES // 2  # of them in what was dropped here
 RELAYS_BYTES = MAX_UNDER_WAY_BYTES // 4  # of them in what one relay handed in
+# Of all these for one next hop: one that does not answer, or whose link is slow, holds up no other.
+ONE_HOPS_SHARE = STRANGERS_SHARE // 8  # parcels
+ONE_HOPS_BYTES = STRANGERS_BYTES // 8
 PACE = 0.01  # seconds between two that need a new link: first contact takes 2 ms of the processor at each end
+
+KeyT = TypeVar("KeyT")
 
 
 class Others(Protocol):
@@ -45,6 +50,8 @@ class PassingOn:
         self._others = others
         self._under_way: Counter[bytes] = Counter()  # by who handed them in
         self._bytes: Counter[bytes] = Counter()
+        self._to: Counter[tuple[bytes, RelayId]] = Counter()  # by who handed them in, and for whom they are
+        self._bytes_to: Counter[tuple[bytes, RelayId]] = Counter()
         self._turn = trio.Lock()  # who leaves the queue for it delays nobody
 
     def __len__(self) -> int:
@@ -70,16 +77,27 @@ class PassingOn:
             raise Refusal("quota")
         if self._bytes[previous] + size > most or self.size + size > MAX_UNDER_WAY_BYTES:
             raise Refusal("quota")
+        for onward in listed:
+            hop = previous, onward.relay
+            if self._to[hop] >= ONE_HOPS_SHARE or self._bytes_to[hop] + len(onward.sealed) > ONE_HOPS_BYTES:
+                raise Refusal("quota")
+        for onward in listed:
+            self._to[previous, onward.relay] += 1
+            self._bytes_to[previous, onward.relay] += len(onward.sealed)
         self._under_way[previous] += len(listed)
         self._bytes[previous] += size
         return Passage(self, parcel, previous, listed, size)
 
-    def release(self, previous: bytes, count: int, size: int = 0) -> None:
-        """Give back room."""
-        for held, amount in ((self._under_way, count), (self._bytes, size)):
-            held[previous] -= amount
-            if not held[previous]:
-                del held[previous]
+    def answered(self, previous: bytes, onward: Onward) -> None:
+        """Give back the room of one that nobody waits for any more, but for its bytes."""
+        hop = previous, onward.relay
+        _take_off(self._under_way, previous, 1)
+        _take_off(self._to, hop, 1)
+        _take_off(self._bytes_to, hop, len(onward.sealed))
+
+    def forgotten(self, previous: bytes, size: int) -> None:
+        """Give back the bytes of a whole parcel."""
+        _take_off(self._bytes, previous, size)
 
     async def send(self, onward: Onward, patience: float) -> tuple[RelayId, ...]:
         """Pass one on, in its turn where a link is to be opened; return those there that did not confirm."""
@@ -94,6 +112,12 @@ class PassingOn:
         return answer.missing if answer.refused is None else (onward.relay, *answer.missing)
 
 
+def _take_off(held: Counter[KeyT], key: KeyT, amount: int) -> None:
+    held[key] -= amount
+    if not held[key]:
+        del held[key]
+
+
 class Passage:
     """What one parcel holds for other relays, with the room reserved for it until it is left."""
 
@@ -103,31 +127,30 @@ class Passage:
         self._passing = passing
         self._parcel = parcel
         self._previous = previous
-        self._waiting = listed
-        self._held = len(listed)
+        self._waiting = {onward.relay: onward for onward in listed}
         self._size = size
 
     def __enter__(self) -> Passage:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._passing.release(self._previous, self._held, self._size)
+        for onward in self._waiting.values():
+            self._passing.answered(self._previous, onward)
+        self._passing.forgotten(self._previous, self._size)
 
     async def run(self) -> tuple[RelayId, ...]:
         """Pass on all; return the relays below that did not confirm.
 
         Where no roster lists a relay nothing is tried: its address is nowhere.
         """
-        listed = {onward.relay for onward in self._waiting}
-        missing = [onward.relay for onward in self._parcel.onward if onward.relay not in listed]
+        missing = [onward.relay for onward in self._parcel.onward if onward.relay not in self._waiting]
 
         async def send(onward: Onward) -> None:
             missing.extend(await self._passing.send(onward, self._parcel.patience))
-            self._held -= 1
-            self._passing.release(self._previous, 1)
+            self._passing.answered(self._previous, self._waiting.pop(onward.relay))
 
         async with trio.open_nursery() as nursery:
-            for onward in self._waiting:
+            for onward in tuple(self._waiting.values()):
                 nursery.start_soon(send, onward)
                 await trio.lowlevel.checkpoint()  # others go on between two tasks that begin
         return tuple(dict.fromkeys(missing))[:MAX_RELAYS]  # a hostile child may claim any number

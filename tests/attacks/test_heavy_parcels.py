@@ -8,13 +8,20 @@ from __future__ import annotations
 import os
 import tracemalloc
 
+import msgspec
 import pytest
 import trio
 import trio.testing
 from small_network import Node, SmallNetwork, small_network, until
 
 from hushcast_overlay import passing
-from hushcast_overlay.passing import MAX_UNDER_WAY_BYTES, RELAYS_BYTES, STRANGERS_BYTES, PassingOn
+from hushcast_overlay.passing import (
+    MAX_UNDER_WAY_BYTES,
+    ONE_HOPS_BYTES,
+    RELAYS_BYTES,
+    STRANGERS_BYTES,
+    PassingOn,
+)
 from hushcast_overlay.session import Session
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.links import Link
@@ -78,14 +85,19 @@ async def test_shares_of_bytes_leave_room_for_all_others() -> None:
         relay, one, other = net.relays
         room = passing_at(relay)
         parcel = parcel_for(net, relay, one, MAX_PARCEL)
+        unlisted = msgspec.structs.replace(parcel, onward=(Onward(os.urandom(32), bytes(MAX_PARCEL)),))
         for previous, share in ((ORIGIN, STRANGERS_BYTES), (one.id, RELAYS_BYTES), (other.id, RELAYS_BYTES)):
-            for _ in range(share // MAX_PARCEL):
+            for _ in range(ONE_HOPS_BYTES // MAX_PARCEL):
                 room.reserve(parcel, previous)
             with pytest.raises(Refusal, match="quota"):
                 room.reserve(parcel, previous)
+            for _ in range((share - ONE_HOPS_BYTES) // MAX_PARCEL):
+                room.reserve(unlisted, previous)
+            with pytest.raises(Refusal, match="quota"):
+                room.reserve(unlisted, previous)
         assert room.size == MAX_UNDER_WAY_BYTES
         with pytest.raises(Refusal, match="quota"):
-            room.reserve(parcel, relay.id)
+            room.reserve(unlisted, relay.id)
 
 
 async def test_a_parcel_under_way_is_held_once() -> None:

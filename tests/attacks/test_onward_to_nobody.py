@@ -140,7 +140,8 @@ async def test_over_the_cap_parcels_are_refused_before_their_instruction(
         assert (await hand_in(net, relay, a_parcel(net, relay, below))).refused is None
 
 
-async def test_shares_leave_room_for_all_others() -> None:
+async def test_shares_leave_room_for_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passing, "ONE_HOPS_SHARE", MAX_UNDER_WAY)  # `test_one_silent_hop.py`
     async with small_network(relays=3, clients=0) as net:
         relay, one, other = net.relays
         assert relay.daemon.overlay.relay is not None
