@@ -17,11 +17,11 @@ from hushcast_protocol.base.roster import Network, SignedRoster
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_runtime.logs import log
-from hushcast_runtime.restoring import set_aside, tell
-from hushcast_runtime.store import Change, Store, StoreError, record_reader
+from hushcast_runtime.store import Change, Store, damaged, record_reader
 
 _KIND = "handover"
-_decode_signed = record_reader(Signed, "hand-over")
+_WITHOUT = "without it this daemon might follow a key that the directory gave up; "
+_decode_signed = record_reader(Signed, "hand-over", _WITHOUT)
 Also = Callable[[Sequence[Handover]], Sequence[Change]]
 """What is to be written with hand-overs that are followed."""
 
@@ -38,17 +38,17 @@ class Trust:
         """Which the directory proves, and signs rosters with."""
 
     async def load(self, store: Store) -> None:
-        """Read back the hand-overs that were seen; those that lead from or to the pinned key count."""
-        records = await store.scan(_KIND)
-        if not records:
+        """Read back the hand-overs that were seen; those that lead from or to the pinned key count.
+
+        Raises `StoreError` where they are damaged: the pinned key may be one that was given up.
+        """
+        signed = [_decode_signed(value) for _, value in await store.scan(_KIND)]
+        if not signed:
             return
         try:
-            signed = [_decode_signed(value) for _, value in records]
             past = following(check_handover(signed[0], self._network).old, signed, self._network)
-        except (PeerError, StoreError):  # each leads to the next; the directory shows them once more
-            await set_aside(store, _KIND, records)
-            tell(_KIND, len(records))
-            return
+        except PeerError:
+            raise damaged("hand-over", _WITHOUT) from None
         if self._pinned in {past[0].old, *(handover.new for handover in past)}:
             self._signed, self._past, self.key = signed, past, past[-1].new
 

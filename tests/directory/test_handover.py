@@ -24,7 +24,8 @@ from hushcast_protocol.base.handovers import (
 from hushcast_protocol.base.roster import check_roster, check_successor
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Purpose, Signed, sign
-from hushcast_runtime.store import MemoryStore
+from hushcast_protocol.base.wire import encode
+from hushcast_runtime.store import Change, MemoryStore, StoreError
 from hushcast_runtime.transports.base import TransportError
 
 KEYS = [DIRECTORY, *(Seed(bytes([number]) * 32) for number in range(200, 203))]
@@ -84,6 +85,18 @@ async def test_what_was_taken_outlives_a_restart() -> None:
     other = Trust(NETWORK, Seed(bytes(32)).public())
     await other.load(store)
     assert other.key == Seed(bytes(32)).public()
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("value", [b"", b"\x90", encode(signed(2))])
+async def test_no_daemon_goes_back_to_a_key_because_its_disk_is_damaged(place: int, value: bytes) -> None:
+    """Who has it by now would be followed: as little starts as where the authorities are damaged."""
+    store, trust = MemoryStore(), Trust(NETWORK, DIRECTORY.public())
+    await trust.take([signed(0), signed(1)], store)
+    store.write_soon(Change("handover", place.to_bytes(8, "big"), value))
+    again = Trust(NETWORK, DIRECTORY.public())
+    with pytest.raises(StoreError, match="without it this daemon might follow a key"):
+        await again.load(store)
 
 
 async def test_a_former_key_signs_rosters_of_its_own_time_alone() -> None:

@@ -371,7 +371,8 @@ def _stored(data: bytes) -> None:
     finished(kept(store))
     with suppress(StoreError):
         finished(load_succession(store, NETWORK, examples.seed(9).public()))
-    finished(Trust(NETWORK, DIRECTORY.public()).load(store))
+    with suppress(StoreError):
+        finished(Trust(NETWORK, DIRECTORY.public()).load(store))
     shards: Any = SimpleNamespace(calendar=NETWORK.calendar, network=NETWORK)
     identity = Identity(examples.seed(0), examples.seed(0), examples.parcel_key(0), FilterKey(bytes(32)))
     context = Context(_environment(), store, Counters(COUNTERS), NoTracer(), print)
