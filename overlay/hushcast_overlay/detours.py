@@ -142,7 +142,7 @@ class Detours:
     def _detour(self, hop: Hop, message: Message) -> Message | None:
         if len(message.tokens) > 1:
             return message  # a detour already: on to another relay
-        followed = self._leases.book.followed(message.day, hop, message.tokens[0])
+        followed = self._leases.book.followed(message.day, hop, message.tokens[0], MAX_TOKENS)
         bypasses = dict.fromkeys(lease.bypass for lease in followed)
         if not bypasses:
             return None

@@ -14,7 +14,7 @@ from hushcast_overlay.dials import Dials
 from hushcast_overlay.session import Session
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.errors import DecodeError, PeerError
 from hushcast_protocol.base.hop import DETOUR_AFTER, NextHop
 from hushcast_protocol.base.hop_values import Actions, Close, Do, ReadBack, Reroute, Rules, Send, Settle
 from hushcast_protocol.base.secrets import Seed
@@ -204,6 +204,8 @@ class Peers:
         forwards = [frame.message for frame in batch if isinstance(frame, Forward)]
         for frame in batch:
             if isinstance(frame, Ack):
+                if frame.unrouted and is_mailbox(peer.hop):
+                    raise DecodeError("a mailbox routes nothing, and says that something leads nowhere")
                 self._do(peer, peer.acknowledged(link, frame.number, frame.unrouted, self._now()))
             elif isinstance(frame, Ping):
                 self._acknowledge(link, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated
 
 import msgspec
@@ -150,7 +151,8 @@ class LeaseBook:
         self._calendar = calendar
         self._filter_key = filter_key
         self._leases: dict[bytes, Lease] = {}
-        self._by_hop: dict[Hop, dict[bytes, Lease]] = {}
+        # By next hop, by day and mark, by id: each may have thousands, and each message asks.
+        self._by_hop: dict[Hop, dict[tuple[int, bytes], dict[bytes, Lease]]] = {}
         self._moved: dict[_Moved, dict[Hop, int]] = {}
         self._tombstones: dict[bytes, int] = {}
         self._tables: dict[int, RoutingTable] = {}
@@ -254,19 +256,20 @@ class LeaseBook:
 
     def mailbox_address(self, hop: Hop) -> Address | None:
         """Return where a mailbox is reached, if a lease here sends to it."""
-        return next((lease.address for lease in self._by_hop.get(hop, {}).values()), None)
+        for held in self._by_hop.get(hop, {}).values():
+            return next(iter(held.values())).address
+        return None
 
     def next_hops(self, days: Container[int] | None = None) -> list[Hop]:
         """Return the next hops of all leases, or of those of some days."""
         if days is None:
             return list(self._by_hop)
-        return [hop for hop, held in self._by_hop.items() if any(one.day in days for one in held.values())]
+        return [hop for hop, held in self._by_hop.items() if any(day in days for day, _ in held)]
 
-    def followed(self, day: int, hop: Hop, trunk: bytes) -> list[Lease]:
-        """Return the leases by which messages with this trunk go to `hop` on a day."""
-        mark = lease_mark(trunk, self._relay)
-        held = self._by_hop.get(hop, {}).values()
-        return [lease for lease in held if lease.day == day and lease.mark == mark]
+    def followed(self, day: int, hop: Hop, trunk: bytes, most: int | None = None) -> list[Lease]:
+        """Return the leases by which messages with this trunk go to `hop` on a day, the first so many."""
+        held = self._by_hop.get(hop, {}).get((day, lease_mark(trunk, self._relay)), {})
+        return list(islice(held.values(), most))
 
     def moved(self, day: int, hop: Hop, trunk: bytes) -> list[Hop]:
         """Return the new next hops of leases that sent messages with this trunk to `hop` before."""
@@ -305,7 +308,8 @@ class LeaseBook:
         table = self._tables.setdefault(lease.day, RoutingTable(self._filter_key))
         self._places[lease.id] = table.add(lease.hop, lease.elements)
         self._leases[lease.id] = lease
-        self._by_hop.setdefault(lease.hop, {})[lease.id] = lease
+        beside = self._by_hop.setdefault(lease.hop, {}).setdefault((lease.day, lease.mark), {})
+        beside[lease.id] = lease
         if lease.before is not None:
             hops = self._moved.setdefault((lease.day, lease.before, lease.mark), {})
             hops[lease.hop] = hops.get(lease.hop, 0) + 1
@@ -318,9 +322,11 @@ class LeaseBook:
     def _forget(self, lease: Lease) -> None:
         del self._leases[lease.id], self._places[lease.id]
         self._elements -= len(lease.elements)
-        beside = self._by_hop[lease.hop]
-        del beside[lease.id]  # by id: a next hop may have thousands
-        if not beside:
+        of_hop, alike = self._by_hop[lease.hop], (lease.day, lease.mark)
+        del of_hop[alike][lease.id]
+        if not of_hop[alike]:
+            del of_hop[alike]
+        if not of_hop:
             del self._by_hop[lease.hop]
         if lease.before is not None:
             self._forget_moved((lease.day, lease.before, lease.mark), lease.hop)
