@@ -276,10 +276,12 @@ class LeaseBook:
         mark = lease_mark(trunk, self._relay)
         return list(self._moved.get((day, hop, mark), ()))
 
-    def prune(self, lease: Lease) -> None:
-        """Drop a lease whose next hop has no such route; it may be installed again."""
-        if self._leases.get(lease.id) is lease:
-            self._drop(lease)
+    def prune(self, lease: Lease) -> bool:
+        """Drop a lease whose next hop has no such route, if it is held still; it may be installed again."""
+        if self._leases.get(lease.id) is not lease:
+            return False
+        self._drop(lease)
+        return True
 
     def _has_room(self, held: Lease | None, lease: Lease, paid: bool) -> bool:
         before = len(held.elements) if held is not None else 0
