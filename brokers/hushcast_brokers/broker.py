@@ -44,6 +44,7 @@ from hushcast_protocol.brokers.privacy import Privacy, read_privacy
 from hushcast_protocol.brokers.tree import MAX_CHILDREN, BrokerTree, Seat
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.admission import Admission
+from hushcast_runtime.aside import in_steps
 from hushcast_runtime.connection_guard import ConnectionGuard
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
@@ -339,7 +340,8 @@ class Broker(ListeningDaemon):
                 self._clients.forget_items(lapsed.clients)
                 if self._publications is not None:
                     self._publications.expire(now)
-                expired = self._spool.expire(lambda day: calendar.lapse(day) > now)  # noqa: B023 - called at once
+                lapsing = self._spool.expire(lambda day: calendar.lapse(day) > now)  # noqa: B023 - over before the next
+                expired = await in_steps(lapsing)
                 self.counters.add("messages_expired", expired)
             await self._env.sleep_until(calendar.next_middle(now))
 

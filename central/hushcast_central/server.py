@@ -32,6 +32,7 @@ from hushcast_protocol.central.introduction import SealingKey
 from hushcast_protocol.central.network import MAX_PROXIES, CentralNetwork, Proxy
 from hushcast_protocol.central.profile import CentralProfile
 from hushcast_protocol.central.register import Register
+from hushcast_runtime.aside import in_steps
 from hushcast_runtime.channel import Channel, accept_channel
 from hushcast_runtime.connection_guard import ConnectionGuard
 from hushcast_runtime.context import Context
@@ -218,6 +219,7 @@ class CentralServer(ListeningDaemon):
             if self._env.is_certain():
                 self._subscriptions.expire(now)
                 self._publications.expire(now)
-                expired = self._spool.expire(lambda day: calendar.lapse(day) > now)  # noqa: B023 - called at once
+                lapsing = self._spool.expire(lambda day: calendar.lapse(day) > now)  # noqa: B023 - over before the next
+                expired = await in_steps(lapsing)
                 self.counters.add("deliveries_expired", expired)
             await self._env.sleep_until(calendar.next_middle(now))

@@ -165,7 +165,7 @@ class OverlaySide:
         calendar = self.rosters.calendar
         while True:
             await self._env.sleep_until(calendar.epoch_start(calendar.epoch(self._env.now()) + 1))
-            relay.begin_epoch(self._env.is_certain())
+            await relay.begin_epoch(self._env.is_certain())
 
     async def _trace_rosters(self, context: Context) -> None:
         while True:

@@ -50,13 +50,13 @@ class Relay:
         await self.forwarding.load()
         await self.drops.load()
 
-    def begin_epoch(self, is_certain: bool) -> None:
+    async def begin_epoch(self, is_certain: bool) -> None:
         """Take a fresh trail label, and forget what has lapsed where the time is certain."""
         self.forwarding.begin_epoch()
         if is_certain:
-            self.leases.lapse()
-            self.parcels.lapse()
-            self.forwarding.lapse()
+            await self.leases.lapse()
+            await self.parcels.lapse()
+            await self.forwarding.lapse()
 
 
 def make_relay(

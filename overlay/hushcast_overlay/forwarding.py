@@ -17,6 +17,7 @@ from hushcast_protocol.content.messages import Message, check_message
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.forwarding import Decision, Outcome, Router
 from hushcast_protocol.overlay.trail import LABEL_SIZE
+from hushcast_runtime.aside import in_steps
 from hushcast_runtime.context import Context
 from hushcast_runtime.restoring import restore, sized
 from hushcast_runtime.spool import Spool, Spooled
@@ -71,9 +72,10 @@ class Forwarding:
         self._router.use_label(label)
         self._store.write_soon(Change(_LABEL, b"", label))
 
-    def lapse(self) -> None:
+    async def lapse(self) -> None:
         """Forget what waits from days gone by; whoever calls is certain that they are."""
-        self._counters.add("messages_expired", self._spool.expire(self.is_open))
+        open_days = self._open_days()
+        self._counters.add("messages_expired", await in_steps(self._spool.expire(open_days.__contains__)))
 
     async def take(self, messages: list[Message], previous: bytes) -> list[int]:
         """Take over messages from a previous hop; return the places of those that nothing here routes.

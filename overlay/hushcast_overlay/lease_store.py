@@ -17,7 +17,7 @@ from hushcast_protocol.overlay.hops import key_of
 from hushcast_protocol.overlay.leases import Elements, Install, Lease, LeaseBook, Withdraw
 from hushcast_runtime.context import Context
 from hushcast_runtime.restoring import number, restore, sized
-from hushcast_runtime.store import Change, record_reader
+from hushcast_runtime.store import AT_ONCE, Change, record_reader
 
 PRUNED_AT_ONCE = 1024  # elements of leases that one step prunes, and those of one lease more: 5 ms each
 
@@ -102,9 +102,9 @@ class LeaseStore:
         await self._store.write()
         return len(pruned)
 
-    def lapse(self) -> None:
+    async def lapse(self) -> None:
         """Forget what belongs to days gone by; whoever calls is certain that they are."""
-        changes = []
-        for lease in self.book.lapse(self._env.now()):
-            changes += [Change(_LEASE, lease, None), Change(_TOMBSTONE, lease, None)]
-        self._store.write_soon(*changes)
+        for place, lease in enumerate(self.book.lapse(self._env.now())):
+            self._store.write_soon(Change(_LEASE, lease, None), Change(_TOMBSTONE, lease, None))
+            if place % AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()

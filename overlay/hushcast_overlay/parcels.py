@@ -21,7 +21,7 @@ from hushcast_protocol.overlay.leases import Withdraw
 from hushcast_protocol.overlay.parcels import Parcel, ParcelMemory, instructed, open_parcel, price
 from hushcast_runtime.context import Context
 from hushcast_runtime.restoring import number, restore, sized
-from hushcast_runtime.store import Change
+from hushcast_runtime.store import AT_ONCE, Change
 
 _PARCEL = "parcel"
 
@@ -63,10 +63,13 @@ class Parcels:
         """Return which share (0 to 1) is taken of the room in which those seen are remembered."""
         return self._seen.fullness()
 
-    def lapse(self) -> None:
+    async def lapse(self) -> None:
         """Forget those of epochs gone by; whoever calls is certain that they are."""
         forgotten = self._seen.forget(self._shards.calendar.epoch(self._env.now()))
-        self._store.write_soon(*(Change(_PARCEL, parcel, None) for parcel in forgotten))
+        for begin in range(0, len(forgotten), AT_ONCE):
+            step = forgotten[begin : begin + AT_ONCE]
+            self._store.write_soon(*(Change(_PARCEL, parcel, None) for parcel in step))
+            await trio.lowlevel.checkpoint()
 
     async def take(self, sealed: bytes, previous: bytes) -> ParcelAnswer:
         """Carry out a parcel's instruction, then pass on its parcels; answer when both are done.

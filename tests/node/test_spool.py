@@ -12,6 +12,7 @@ from hushcast_protocol.content.hops import Hop, Send
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 from hushcast_protocol.overlay.hops import mailbox_hop, relay_hop
 from hushcast_runtime import spool as spools
+from hushcast_runtime.aside import in_steps
 from hushcast_runtime.restoring import DAMAGED
 from hushcast_runtime.spool import Move, Spool, Spooled
 from hushcast_runtime.store import Change, MemoryStore
@@ -145,8 +146,8 @@ async def test_a_days_end_takes_bodies_with_it() -> None:
     spool = Spool(store)
     spool.put([Send(hop, message(1)) for hop in hops(3)])
     spool.put([Send(ONE, message(2))])
-    assert spool.expire(lambda day: day == 7) == 0
-    assert spool.expire(lambda day: False) == 4
+    assert await in_steps(spool.expire(lambda day: day == 7)) == 0
+    assert await in_steps(spool.expire(lambda day: False)) == 4
     assert spool.size == 0
     assert await store.scan("spool") == await store.scan("spool-body") == []
 
@@ -213,9 +214,9 @@ async def test_what_expires_while_it_is_read_hides_nothing_behind_it() -> None:
     spool.put([Send(ONE, message(number)) for number in range(20)])
     later = replace(message(20), day=8)
     spool.put([Send(ONE, later)])
-    store.lapse = lambda: spool.expire(lambda day: day == 8)
+    store.lapse = lambda: list(spool.expire(lambda day: day == 8))
     assert [item.message for item in await spool.waiting(ONE)] == [later]
-    store.lapse = lambda: spool.expire(lambda day: False)
+    store.lapse = lambda: list(spool.expire(lambda day: False))
     assert await spool.waiting(ONE) == []
 
 
