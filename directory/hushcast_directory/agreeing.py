@@ -1,4 +1,8 @@
-"""Agreeing: drives the machine of one authority by its clock, its disk and its links; serves its heads."""
+"""Agreeing: drives the machine of one authority by its clock, its disk and its links; serves its heads.
+
+Moves of the machine are one after the other, and in another thread than the loop's: to count the ballots of
+16,384 relays and to cut these takes some 0.3 s of a processor, to take their listing 50 ms.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +72,7 @@ class Agreeing:
         self._counters = counters
         self._prepare = prepare
         self._machine: Authority | None = None
-        self._archive = Archive(roll.network.id, roll.store)
+        self._archive = Archive(roll.network.id, roll.store, env.compute)
         self.peers = Peers(transport, roll.network.id, roll.seed, env, roll.calendar, self._hear)
         self.works = Works(
             roll.network.id, roll.lists, roll.store, env, lambda: counters.add("newcomers_turned_away")
@@ -81,7 +85,7 @@ class Agreeing:
             await check(descriptor, listed)
 
         self._exchange = Exchange(env, roll, self._archive, check_both, self.peers.send)
-        self._ahead = Ahead(roll.seed.public(), roll, self._archive)
+        self._ahead = Ahead(roll.seed.public(), roll, self._archive, env.compute)
         self._moves = trio.Lock()
         self._woken = trio.Event()
         self._waits: str | None = None
@@ -167,9 +171,8 @@ class Agreeing:
             machine = await self._load()
         self._wait_because(self._doubt(machine))
         if self._waits is None:
-            await self._do(machine, self._alone(machine, now))
+            await self._do(machine, await self._alone(machine, now))
             if not self._is_alone(machine, now):
-                # To count the ballots of 16,384 relays and to cut these takes some 0.3 s of a processor.
                 await self._do(machine, await self._env.compute(machine.tick, now))
         if not self._is_alone(machine, now):
             return machine.deadline
@@ -211,7 +214,8 @@ class Agreeing:
         async with self._moves:
             machine = self._machine  # of now: while others wait for their turn it may begin anew
             if machine is not None and self._waits is None:
-                await self._do(machine, machine.take(sender, frame, self._clock.now()))
+                actions = await self._env.compute(machine.take, sender, frame, self._clock.now())
+                await self._do(machine, actions)
 
     # From the disk
 
@@ -222,8 +226,9 @@ class Agreeing:
         if beginning is not None:
             self._roll.follow(beginning)
         self._machine = machine
-        for listing in await kept_listings(self._store, self._archive, kept):
-            await self._do(machine, machine.know(listing))
+        compute = self._env.compute
+        for listing in await kept_listings(self._store, self._archive, kept, compute):
+            await self._do(machine, await compute(machine.know, listing))
         return machine
 
     def _set_of_now(self) -> Authorities:
@@ -246,9 +251,9 @@ class Agreeing:
         while todo:
             action = todo.popleft()
             if action is Do.GATHER:
-                self._gather(machine)
+                await self._gather(machine)
             elif action is Do.VOTE:
-                todo.extendleft(reversed(self._vote(machine)))
+                todo.extendleft(reversed(await self._vote(machine)))
             elif isinstance(action, Keep):
                 await self._keep(machine, action)
             elif isinstance(action, Send):
@@ -261,14 +266,14 @@ class Agreeing:
                 self._counters.add("forks_found")
                 log.error("two heads of one epoch are signed by a quorum: this authority stops")
 
-    def _gather(self, machine: Authority) -> None:
+    async def _gather(self, machine: Authority) -> None:
         head, epoch = machine.chain.head, machine.epoch
         if head is not None and epoch is not None and head.epoch < epoch - 1:
             self._counters.add("heads_missed")
             log.warning("there was no head", epoch=epoch - 1)
-        self._exchange.begin(self._others(machine))
+        await self._exchange.begin(self._others(machine))
 
-    def _vote(self, machine: Authority) -> Actions:
+    async def _vote(self, machine: Authority) -> Actions:
         now, epoch = self._clock.now(), machine.epoch
         head = machine.chain.head
         if epoch is None or (head is None and self._roll.count(now) < self._sitting.first):
@@ -276,7 +281,8 @@ class Agreeing:
         authorities = machine.chain.in_charge(epoch)
         assert authorities is not None
         agreed = schedule(self._roll.calendar, epoch, authorities).gathered
-        actions = machine.cast(self._ballot(epoch, agreed), self._following(machine), now)
+        listed = await self._ballot(epoch, agreed)
+        actions = await self._env.compute(machine.cast, listed, self._following(machine), now)
         if actions:
             self._counters.add("ballots_cast")
         return actions
@@ -287,12 +293,13 @@ class Agreeing:
         authorities = machine.chain.in_charge(calendar.epoch(now + calendar.epoch_seconds / 2))
         return authorities is not None and authorities.keys == (machine.key,)
 
-    def _alone(self, machine: Authority, now: float) -> Actions:
+    async def _alone(self, machine: Authority, now: float) -> Actions:
         """Publish what is missing where there is no other authority."""
         epoch = machine.due_alone(now)
         if epoch is None or (self._roll.count(now) < self._sitting.first and machine.chain.head is None):
             return []
-        return machine.alone(self._ballot(epoch, math.inf), self._following(machine), now)
+        listed = await self._ballot(epoch, math.inf)
+        return await self._env.compute(machine.alone, listed, self._following(machine), now)
 
     def _following(self, machine: Authority) -> Authorities | None:
         """Return whom to vote for: alone, the same set with its address of now."""
@@ -301,9 +308,11 @@ class Agreeing:
             return msgspec.structs.replace(now, members=own)
         return self._sitting.following
 
-    def _ballot(self, epoch: int, agreed: float) -> tuple[Listed, ...]:
-        listed = self._roll.ballot(epoch, agreed, self._archive.has_gap(epoch))
-        return tuple(one for one in listed if self.works.lets(one[0], epoch))
+    async def _ballot(self, epoch: int, agreed: float) -> tuple[Listed, ...]:
+        roll, was_away, lets = self._roll.as_now(), self._archive.has_gap(epoch), self.works.lets
+        return await self._env.compute(
+            lambda: tuple(one for one in roll.ballot(epoch, agreed, was_away) if lets(one[0], epoch))
+        )
 
     async def _keep(self, machine: Authority, action: Keep) -> None:
         changes = [Change(AUTHORITY, b"", encode(action.kept))]
@@ -335,7 +344,7 @@ class Agreeing:
         if await self._archive.begin(action.certified, action.listing, self._roll.find):
             self._tell_published()
         else:
-            self._exchange.ask_missing(self._others(machine))
+            await self._exchange.ask_missing(self._others(machine))
 
     async def _accuse(self, evidence: Evidence) -> None:
         self._counters.add("evidence_found")
@@ -387,4 +396,4 @@ class Agreeing:
             await trio.sleep(self._roll.calendar.epoch_seconds / TELLS)
             await self._prepare()
             if self._machine is not None:
-                self._exchange.tell(self._others(self._machine))
+                await self._exchange.tell(self._others(self._machine))

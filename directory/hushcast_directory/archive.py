@@ -24,6 +24,7 @@ from hushcast_protocol.base.wire import encode
 from hushcast_protocol.shards.cutting import Leaves
 from hushcast_protocol.shards.requests import AskLeaf, NotShown, ShardAnswer, ShardRequest, ShownLeaf
 from hushcast_protocol.shards.slices import Find
+from hushcast_runtime.environment import Compute
 from hushcast_runtime.restoring import number, restore
 from hushcast_runtime.store import Change, Store, record_reader
 
@@ -61,6 +62,7 @@ _decode_leaves: Callable[[bytes], _Bodies] = record_reader(_Bodies, "leaves")
 class _Pending(NamedTuple):
     certified: Certified
     listing: Listing
+    leaves: Mapping[int, Leaves]
     found: dict[bytes, Signed]
     missing: set[bytes]
 
@@ -68,10 +70,10 @@ class _Pending(NamedTuple):
 class Archive:
     """Heads with what they stand for, in memory as it is kept, and in a store."""
 
-    def __init__(self, network: bytes, store: Store) -> None:
+    def __init__(self, network: bytes, store: Store, compute: Compute) -> None:
         """`network` is its id."""
         self._store = store
-        self._days = Days(network, store)
+        self._days = Days(network, store, compute)
         self._shown: dict[int, bytes] = {}
         self._leaves: dict[int, dict[int, Leaves]] = {}
         self._pending: _Pending | None = None
@@ -147,8 +149,9 @@ class Archive:
         """
         if listing.epoch in self._shown:
             return False
-        changes = self._days.follow(listing, find)
-        leaves = self._days.leaves(listing)
+        made = await self._days.made(listing, find)
+        # From here on nothing is waited for until it is written: else what came meanwhile would be lost.
+        changes, leaves = self._days.follow(listing.epoch, made), made.leaves
         if is_cut(decode_head(certified.head)):
             self._pending = None
             await self._show(listing.epoch, Shown(certified), leaves, changes)
@@ -157,7 +160,7 @@ class Archive:
             await self._store.write(*changes)
         digests = [known for _, known, *_ in listing.seats]
         found = {known: signed for known in digests if (signed := find(known)) is not None}
-        self._pending = _Pending(certified, listing, found, set(digests) - found.keys())
+        self._pending = _Pending(certified, listing, leaves, found, set(digests) - found.keys())
         return await self._complete()
 
     async def supply(self, given: Mapping[bytes, Signed]) -> bool:
@@ -179,7 +182,7 @@ class Archive:
         listing, found = pending.listing, pending.found
         descriptors = tuple(found[known] for _, known, *_ in listing.seats)
         shown = Shown(pending.certified, listing, descriptors)
-        await self._show(listing.epoch, shown, self._days.leaves(listing), [])
+        await self._show(listing.epoch, shown, pending.leaves, [])
         return True
 
     async def _show(

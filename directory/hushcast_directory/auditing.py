@@ -37,7 +37,7 @@ async def audit_all(
 ) -> Audit:
     """Return what all authorities show of the last so many epochs (1 to `MAX_AUDITED`), checked."""
     answers = await ask_all(env, transport, network, pinned.members, epochs)
-    found = audit(network, pinned, answers)
+    found = await env.compute(audit, network, pinned, answers)
     if found.newest is None or not any(one.bits for one in found.newest.shards):
         return found
     walked: dict[bytes, Walked] = {}

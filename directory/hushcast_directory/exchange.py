@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 import trio
 
@@ -20,7 +20,7 @@ from hushcast_protocol.authorities.gathering import (
     shown,
 )
 from hushcast_protocol.base.errors import PeerError, Refusal
-from hushcast_protocol.base.roster import Descriptor, check_descriptor
+from hushcast_protocol.base.roster import Descriptor, Network, check_descriptor
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, Wire
 from hushcast_runtime.environment import Environment
@@ -48,14 +48,14 @@ class Exchange:
         self._working: dict[PublicKey, int] = {}
         self._work = trio.Event()
 
-    def begin(self, others: tuple[PublicKey, ...]) -> None:
+    async def begin(self, others: tuple[PublicKey, ...]) -> None:
         """Begin the exchange before an epoch."""
         self._gathering.begin()
         self._told.clear()
         self._queues.clear()
-        self.tell(others)
+        await self.tell(others)
 
-    def tell(self, others: tuple[PublicKey, ...]) -> None:
+    async def tell(self, others: tuple[PublicKey, ...]) -> None:
         """Tell others what has come since they were told last, and ask for what the newest head lacks."""
         if not others:
             return
@@ -63,12 +63,13 @@ class Exchange:
         for frame in shown(sorted(held - self._told)):
             self._tell(others, frame)
         self._told = held
-        self.ask_missing(others)
+        await self.ask_missing(others)
 
-    def ask_missing(self, others: tuple[PublicKey, ...]) -> None:
+    async def ask_missing(self, others: tuple[PublicKey, ...]) -> None:
         """Ask for the descriptors without which the newest head, or a day's shards, cannot be served."""
         missing = self._archive.missing
         for key in others if missing else ():
+            await trio.lowlevel.checkpoint()  # all of a day may be missing: then each takes some 10 ms
             for question in self._gathering.ask(key, missing):
                 self._tell((key,), question)
 
@@ -101,8 +102,7 @@ class Exchange:
 
     async def _given(self, sender: PublicKey, frame: Descriptors) -> bool:
         given = dict(self._gathering.given(sender, frame))
-        for signed in given.values():
-            check_descriptor(signed, self._roll.network)
+        await self._env.compute(_check, given.values(), self._roll.network)
         queue = self._queues.setdefault(sender, deque(maxlen=MAX_GATHERED))
         queue.extend(given.values())
         self._work.set()
@@ -113,6 +113,7 @@ class Exchange:
         try:
             while queue := self._queues.get(sender):
                 await self._admit(sender, queue.popleft())
+                await trio.lowlevel.checkpoint()  # what is refused at once waited for nobody
         finally:
             self._working[sender] -= 1
 
@@ -124,3 +125,8 @@ class Exchange:
                 await self._roll.admit(descriptor, signed, sender)
         except (Refusal, PeerError):
             return  # it is not listed by this authority, which is all that can be said
+
+
+def _check(descriptors: Iterable[Signed], network: Network) -> None:
+    for signed in descriptors:
+        check_descriptor(signed, network)

@@ -6,12 +6,13 @@ authority is alone, heads for a time to come can be taken back: nobody whose clo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
 from hushcast_directory.archive import Archive, Shown, epoch_key, epoch_of
 from hushcast_directory.before import last_signed
+from hushcast_directory.descriptors import Known
 from hushcast_directory.kept_evidence import AUTHORITY, read_kept
 from hushcast_directory.restored import last_restored, signs_after
 from hushcast_directory.roll import Roll
@@ -21,12 +22,15 @@ from hushcast_protocol.authorities.heads import decode_head
 from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.authorities.members import Authorities
 from hushcast_protocol.base.roster import (
+    Network,
     SignedRoster,
     check_descriptor,
     descriptor_digest,
     listed_descriptors,
 )
+from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, encode
+from hushcast_runtime.environment import Compute
 from hushcast_runtime.restoring import restore
 from hushcast_runtime.store import Change, Store, damaged, record_reader
 
@@ -57,18 +61,20 @@ async def resume(roll: Roll, authorities: Authorities, restored: int = -1) -> tu
     return Kept(chain, kept.voted, kept.assented), _listing_of(last, roll)
 
 
-async def kept_listings(store: Store, archive: Archive, kept: Kept) -> list[Listing]:
+async def kept_listings(store: Store, archive: Archive, kept: Kept, compute: Compute) -> list[Listing]:
     """Return the listings of the last heads, the newest last.
 
     Raises `StoreError` where a directory alone has none of its newest head: then nobody can tell it.
     """
     shown, _ = archive.after(None)
     listings = [] if shown is None or shown.listing is None else [shown.listing]
-    await restore(store, LISTING, lambda _, value: listings.append(_read_listing(value)))
-    newest, is_alone = kept.chain.newest, len(kept.chain.authorities.members) == 1
-    roots = {listing.root for listing in listings}
-    if is_alone and newest is not None and decode_head(newest.head).root not in roots:
-        raise damaged("listing", "without it this directory cannot go on from its last head; ")
+    # One at a time: it may have 3 MB.
+    await restore(store, LISTING, lambda _, value: listings.append(_read_listing(value)), at_once=1)
+    newest = kept.chain.newest
+    if len(kept.chain.authorities.members) == 1 and newest is not None:
+        roots = await compute(lambda: {listing.root for listing in listings})
+        if decode_head(newest.head).root not in roots:
+            raise damaged("listing", "without it this directory cannot go on from its last head; ")
     return listings
 
 
@@ -82,11 +88,16 @@ def _listing_of(roster: SignedRoster, roll: Roll) -> Listing:
     return Listing(roster.epoch, tuple(sorted(seats)), ())
 
 
+def _checked(descriptors: Iterable[Signed], network: Network) -> list[Known]:
+    return [(check_descriptor(signed, network), signed) for signed in descriptors]
+
+
 class Ahead:
     """The heads for a time to come that one authority alone agreed on while its clock was wrong."""
 
-    def __init__(self, key: PublicKey, roll: Roll, archive: Archive) -> None:
+    def __init__(self, key: PublicKey, roll: Roll, archive: Archive, compute: Compute) -> None:
         """`key` is the authority's."""
+        self._compute = compute
         self._own = (key,)
         self._roll = roll
         self._archive = archive
@@ -112,10 +123,11 @@ class Ahead:
         has_voted = max(kept.voted, kept.assented) > latest
         if not ahead and not has_voted and not roll.has_early(now):
             return None
-        if ahead and not self._is_own(kept.chain.since, ahead):
+        if ahead and not await self._compute(self._is_own, kept.chain.since, ahead):
             return None
         shown, _ = self._archive.after(None, latest)
-        changes = roll.take_back(now, latest, () if shown is None else shown.descriptors)
+        known = await self._compute(_checked, () if shown is None else shown.descriptors, roll.network)
+        changes = roll.take_back(now, latest, known)
         if ahead or has_voted:
             changes += self._archive.forget(ahead)
             changes += await self._chain_back_to(shown, kept)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Mapping
 
-from hushcast_directory.descriptors import DESCRIPTOR, Descriptors
+import trio
+
+from hushcast_directory.descriptors import DESCRIPTOR, FORGOTTEN_AT_ONCE, Descriptors, Known
 from hushcast_protocol.authorities.ballots import MAX_LISTED
 from hushcast_protocol.authorities.counting import share_of_line
 from hushcast_protocol.authorities.gathering import Held
@@ -24,7 +27,6 @@ from hushcast_runtime.store import Change, Store
 LOOK_AGAIN = 60.0  # seconds between looks for expired ones where too many are held: each goes through all
 
 _FULL = "too many relays wait for a seat: who waits is drawn anew each day, try again then"
-_Known = tuple[Descriptor, Signed]
 _Place = tuple[bool, bytes, RelayId]
 
 
@@ -41,9 +43,9 @@ class Roll(Descriptors):
         self._epoch = self._day = -1  # of the newest head
         self._aged: frozenset[RelayId] = frozenset()  # who waits, and may be drawn when the next day begins
         self._secret = bytes(32)
-        self._replaced: dict[RelayId, _Known] = {}  # what relays signed before their newest descriptors
+        self._replaced: dict[RelayId, tuple[bytes, Known]] = {}  # before their newest, with its digest
         self._by_digest: dict[bytes, Signed] = {}
-        self._digests: dict[RelayId, bytes] = {}  # of the newest descriptors: others are told them often
+        self._digests: dict[RelayId, bytes] = {}  # of the newest descriptors: to make all takes too long
         self._line: list[_Place] = []  # of newcomers that are held as they registered here, in order
         self._brought: dict[RelayId, PublicKey] = {}  # those that are held as another authority brought them
         self._room = MAX_LISTED
@@ -122,19 +124,28 @@ class Roll(Descriptors):
         not named.
         """
         start = self._calendar.epoch_start(epoch)
-        chosen = self._live(start)
-        for relay, known in chosen.items():
+        chosen = self._newest(start)
+        for relay, (_, (descriptor, _)) in chosen.items():
             before = self._replaced.get(relay)
-            if known[0].issued > agreed and before is not None and before[0].expires > start:
+            if descriptor.issued > agreed and before is not None and before[1][0].expires > start:
                 chosen[relay] = before
         if was_away or 2 * len(chosen.keys() & self._seats.keys()) < len(self._seats):
-            carried = self._live(start - self._calendar.day_seconds)
+            carried = self._newest(start - self._calendar.day_seconds)
             chosen |= {
                 relay: carried[relay] for relay in self._seats if relay in carried and relay not in chosen
             }
         for relay in self.expelled(epoch) & chosen.keys():
             del chosen[relay]
-        return tuple(sorted(_listed(*chosen[relay]) for relay in self._first_in_line(chosen)))
+        named = [(relay, *chosen[relay]) for relay in sorted(self._first_in_line(chosen))]
+        # Who asks for other stamps signs another descriptor.
+        return tuple((relay, known, descriptor.difficulty) for relay, known, (descriptor, _) in named)
+
+    def as_now(self) -> Roll:
+        """Return it as it is now, for a `ballot` in another thread, which takes 60 ms for 18,384 relays."""
+        found = copy.copy(self)
+        for name in ("_descriptors", "_answers_until", "_replaced", "_digests"):
+            setattr(found, name, dict(getattr(self, name)))
+        return found
 
     async def admit(self, descriptor: Descriptor, signed: Signed, by: PublicKey | None = None) -> None:
         """Keep a descriptor as `Descriptors.admit` does; where there are too many, the last in line goes.
@@ -145,7 +156,7 @@ class Roll(Descriptors):
         self._refuse_older(descriptor)
         before = self._descriptors.get(descriptor.relay)
         if before is not None and before[1] != signed:  # the relay and another directory may bring the same
-            self._replaced[descriptor.relay] = before
+            self._replaced[descriptor.relay] = self._digests[descriptor.relay], before
         if not self._has_room(descriptor.relay, by):
             raise Refusal(_FULL)
         if by is not None and before is None and descriptor.relay not in self._seats:
@@ -159,17 +170,27 @@ class Roll(Descriptors):
             raise Refusal(_FULL)
 
     async def forget(self, now: float) -> None:
-        """Forget descriptors that have expired, but those of relays with a seat for a day."""
-        self._forget_expired(now)
-        self._replaced = {relay: known for relay, known in self._replaced.items() if known[0].expires > now}
+        """Forget descriptors that have expired, but those with a seat for a day, and who has no place.
+
+        Of many some at a time, between which others have their turn.
+        """
+        more = True
+        while more:
+            await trio.lowlevel.checkpoint()
+            more = self._forget_expired(now)
+        while gone := self._make_room():
+            self.store.write_soon(*(Change(DESCRIPTOR, relay, None) for relay in gone))
+            await trio.lowlevel.checkpoint()
+        replaced = self._replaced.items()
+        self._replaced = {relay: held for relay, held in replaced if held[1][0].expires > now}
         self._tidy()
 
-    def take_back(self, now: float, latest: int, known: Iterable[Signed]) -> list[Change]:
+    def take_back(self, now: float, latest: int, known: Iterable[Known]) -> list[Change]:
         """Forget descriptors from a time to come; return what is to be written (`_forget_early`)."""
         self._replaced.clear()
         kept = list(known)
         changes = self._forget_early(now, latest, kept)
-        self._by_digest |= {descriptor_digest(signed.body): signed for signed in kept}
+        self._by_digest |= {descriptor_digest(signed.body): signed for _, signed in kept}
         return changes
 
     def _refuse_if_full(self, relay: RelayId, now: float) -> None:
@@ -196,9 +217,13 @@ class Roll(Descriptors):
         return len(self._line) < self._room or self._place(relay) < self._line[-1]
 
     def _make_room(self) -> list[RelayId]:
-        """Drop the last in line while there are too many; return them, for the store."""
-        gone = []
-        while self._line and (len(self._line) > self._room or len(self._descriptors) > self.most):
+        """Drop the last in line of too many, so many as one step has time for; return them, for the store."""
+        gone: list[RelayId] = []
+        while (
+            self._line
+            and len(gone) < FORGOTTEN_AT_ONCE
+            and (len(self._line) > self._room or len(self._descriptors) > self.most)
+        ):
             gone.append(self._line[-1][-1])
             self._drop(gone[-1])
         return gone
@@ -226,6 +251,10 @@ class Roll(Descriptors):
         """
         return relay not in self._aged, digest(Domain.OWN_LINE, relay, key=self._secret), relay
 
+    def _newest(self, now: float) -> dict[RelayId, tuple[bytes, Known]]:
+        """Return the newest descriptors that hold, each with its digest."""
+        return {relay: (self._digests[relay], known) for relay, known in self._live(now).items()}
+
     def _first_in_line(self, relays: Collection[RelayId]) -> list[RelayId]:
         """Return those with a seat, and as many newcomers as a ballot has room for."""
         if len(relays) <= self.most:
@@ -239,12 +268,7 @@ class Roll(Descriptors):
         """Forget digests of what is held no more, now and then."""
         if len(self._by_digest) > 2 * (len(self._descriptors) + len(self._replaced)) + 64:
             self._replaced = {
-                relay: known for relay, known in self._replaced.items() if relay in self._descriptors
+                relay: held for relay, held in self._replaced.items() if relay in self._descriptors
             }
-            held = (*self._descriptors.values(), *self._replaced.values())
-            self._by_digest = {descriptor_digest(signed.body): signed for _, signed in held}
-
-
-def _listed(descriptor: Descriptor, signed: Signed) -> Listed:
-    """Return a relay as ballots name it; who asks for other stamps signs another descriptor."""
-    return descriptor.relay, descriptor_digest(signed.body), descriptor.difficulty
+            newest = {self._digests[relay]: signed for relay, (_, signed) in self._descriptors.items()}
+            self._by_digest = newest | {known: signed for known, (_, signed) in self._replaced.values()}

@@ -7,7 +7,7 @@ from contextlib import suppress
 import trio
 
 from hushcast_directory.agreeing import Agreeing
-from hushcast_directory.checks import Checks
+from hushcast_directory.checks import MAX_RENEWALS, Checks
 from hushcast_directory.counted import DIRECTORY_COUNTERS
 from hushcast_directory.roll import Roll
 from hushcast_directory.sitting import Alone, Sitting
@@ -91,14 +91,20 @@ class DirectoryServer:
         lapsing = self._roll.lapsing(self._env.now())
         async with trio.open_nursery() as nursery:
             nursery.cancel_scope.deadline = trio.current_time() + self._roll.calendar.lead / 2
-            for descriptor in self._env.sample(lapsing, len(lapsing)):
-                nursery.start_soon(self._carry, descriptor)
+            for _ in range(min(MAX_RENEWALS, len(lapsing))):
+                nursery.start_soon(self._carry, lapsing)
 
-    async def _carry(self, descriptor: Descriptor) -> None:
-        with suppress(Refusal):
-            await self._checks.check(descriptor, listed=True)
-            self._roll.carry(descriptor.relay, self._env.now())
-            self._counters.add("relays_carried")
+    async def _carry(self, lapsing: list[Descriptor]) -> None:
+        """Check one after the other, in random order, until none is left."""
+        while lapsing:
+            drawn = self._env.below(len(lapsing))
+            lapsing[drawn], lapsing[-1] = lapsing[-1], lapsing[drawn]
+            descriptor = lapsing.pop()
+            with suppress(Refusal):
+                await self._checks.check(descriptor, listed=True)
+                self._roll.carry(descriptor.relay, self._env.now())
+                self._counters.add("relays_carried")
+            await trio.lowlevel.checkpoint()  # one that is being checked already is refused at once
 
     async def _answer(self, stream: trio.abc.Stream) -> None:
         former = self._roll.succession.seeds

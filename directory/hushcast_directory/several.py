@@ -209,7 +209,7 @@ class SeveralDirectories:
         state = self._following.state
         newest = state.newest if state is not None else None
         if newest is not None and self._following.forked is None:
-            forked = self._following.forked_by([newest, *shown])
+            forked = await self._env.compute(self._following.forked_by, [newest, *shown])
             if forked is not None:
                 await self._stop(forked)
 

@@ -89,7 +89,8 @@ class RosterKeeper:
             self._hold(restored(roster, rosters.get(note.acted, roster), note.held))
 
         await restore(self._store, _STANDING, lambda key, value: noted.update({key: _decode_standing(value)}))
-        await restore(self._store, _KIND, take)
+        # A signature for each relay of each roster.
+        await restore(self._store, _KIND, take, compute=self._env.compute)
         self._pass_over_ahead()
         if self.newest is not None:
             self._clock.witness_roster(self.newest.epoch)

@@ -14,6 +14,7 @@ import msgspec
 
 from hushcast_protocol.base.errors import DecodeError, HushcastError
 from hushcast_protocol.base.findings import Finding, warning
+from hushcast_runtime.environment import Compute
 from hushcast_runtime.logs import log
 from hushcast_runtime.store import AT_ONCE, Change, Store, StoreError, read_records
 
@@ -44,15 +45,30 @@ _decoder = msgspec.msgpack.Decoder(_SetAside)
 _encode = msgspec.msgpack.Encoder().encode
 
 
-async def restore(store: Store, kind: str, take: Take, prefix: bytes = b"", at_once: int = AT_ONCE) -> None:
+async def restore(
+    store: Store,
+    kind: str,
+    take: Take,
+    prefix: bytes = b"",
+    at_once: int = AT_ONCE,
+    compute: Compute | None = None,
+) -> None:
     """Have `take` take up all records of a kind, in order of their keys, `at_once` in one read.
 
-    Those for which it raises are set aside, durably on return.
+    Those for which it raises are set aside, durably on return. With `compute` each is taken up by it, one
+    after the other: where one alone takes long.
     """
     after: bytes | None = None
     count = 0
     while records := await store.scan(kind, prefix, after, at_once):
-        damaged = [(key, value) for key, value in records if not _is_taken(take, key, value)]
+        damaged = []
+        for key, value in records:
+            if compute is None:
+                is_taken = _is_taken(take, key, value)
+            else:
+                is_taken = await compute(_is_taken, take, key, value)
+            if not is_taken:
+                damaged.append((key, value))
         if damaged:
             await set_aside(store, kind, damaged)
         count += len(damaged)

@@ -13,7 +13,10 @@ import pytest
 HERE = Path(__file__).parent
 sys.path[:0] = [
     str(HERE),
-    *(str(HERE.parent / room) for room in ("node", "central", "brokers", "gateway", "protocol/mqtt")),
+    *(
+        str(HERE.parent / room)
+        for room in ("node", "central", "brokers", "gateway", "directory", "protocol/mqtt")
+    ),
 ]
 
 from virtual_time import give_virtual_time, run_hostile  # noqa: E402

@@ -46,7 +46,8 @@ async def publish(net: SmallNetwork, later: float) -> int:
     epoch = machine.due_alone(later)
     assert epoch is not None
     async with agreeing._moves:
-        await agreeing._do(machine, machine.alone(agreeing._ballot(epoch, math.inf), None, later))
+        listed = await agreeing._ballot(epoch, math.inf)
+        await agreeing._do(machine, machine.alone(listed, None, later))
         assert max(agreeing._archive.epochs) == epoch
     return epoch
 

@@ -39,8 +39,8 @@ def bribed(net: SmallNetwork, relay: Node) -> Iterator[None]:
     archive = agreeing._archive
     honest_list, honest_after = agreeing._ballot, archive.after
 
-    def listed(epoch: int, agreed: float) -> tuple[Listed, ...]:
-        everybody = honest_list(epoch, agreed)
+    async def listed(epoch: int, agreed: float) -> tuple[Listed, ...]:
+        everybody = await honest_list(epoch, agreed)
         return everybody if epoch % PERIOD == 0 else tuple(one for one in everybody if one[0] != relay.id)
 
     def after(epoch: int | None, latest: float = math.inf) -> tuple[Shown | None, bool]:

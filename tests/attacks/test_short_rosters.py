@@ -38,8 +38,8 @@ class Directory:
         agreeing = net.directory.agreeing
         honest = agreeing._ballot
 
-        def listed(epoch: int, agreed: float) -> tuple[Listed, ...]:
-            everybody = honest(epoch, agreed)
+        async def listed(epoch: int, agreed: float) -> tuple[Listed, ...]:
+            everybody = await honest(epoch, agreed)
             self.short -= 1
             return tuple(one for one in everybody if one[0] == mole.id) if self.short >= 0 else everybody
 

@@ -95,7 +95,8 @@ class Bench:
         epoch = machine.due_alone(now)
         assert epoch is not None
         async with self.agreeing._moves:
-            await self.agreeing._do(machine, machine.alone(self.agreeing._ballot(epoch, math.inf), None, now))
+            listed = await self.agreeing._ballot(epoch, math.inf)
+            await self.agreeing._do(machine, machine.alone(listed, None, now))
             return self.roster(epoch)
 
     def roster(self, epoch: int) -> Roster:

@@ -54,7 +54,7 @@ def entry(number: int, epoch: int, since: int = FIRST) -> Entry:
     """Relay `number` with the descriptor that it signed for an epoch."""
     seed = Seed(bytes([100 + number]) * 32)
     issued = int(NETWORK.calendar.epoch_start(epoch))
-    key = ParcelKey(bytes([200 + number]) * 32).public()
+    key = ParcelKey(bytes([(200 + number) % 256]) * 32).public()
     address = memory_address(seed.public())
     body = Descriptor(NETWORK.id, seed.public(), address, key, issued, issued + 180, 0)
     return Entry(sign_descriptor(seed, body), since)

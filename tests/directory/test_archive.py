@@ -16,10 +16,12 @@ from hushcast_protocol.authorities.heads import Certified
 from hushcast_protocol.authorities.listing import Drawn, Listing
 from hushcast_protocol.base.roster import descriptor_digest
 from hushcast_protocol.base.signatures import Signed
+from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.store import Change, MemoryStore
 
 OLD, BEFORE, NEW = FIRST, FIRST + 1, FIRST + 2
 NUMBERS = range(8)
+COMPUTE = simulated_environment("archive").compute
 
 
 class SlowDisk(MemoryStore):
@@ -65,7 +67,7 @@ async def test_descriptors_that_come_while_a_day_is_begun_outlast_a_restart(
 ) -> None:
     monkeypatch.setattr(archive_module, "HEADS_KEPT", 1)
     disk = SlowSearch()
-    archive = Archive(NETWORK.id, disk)
+    archive = Archive(NETWORK.id, disk, COMPUTE)
     certified, listing, known = head_of(OLD)
     assert await archive.begin(certified, listing, known.get)
     today = drawn(BEFORE, day_of(BEFORE), NUMBERS)
@@ -78,7 +80,7 @@ async def test_descriptors_that_come_while_a_day_is_begun_outlast_a_restart(
             await archive.supply({one: known[one] for one in late})
             disk.done.set()
     assert archive.missing == set()
-    again = Archive(NETWORK.id, disk)
+    again = Archive(NETWORK.id, disk, COMPUTE)
     await again.load()
     assert again.missing == set()
 
@@ -89,7 +91,7 @@ async def test_two_heads_that_come_at_once_are_both_kept_in_place_of_the_oldest(
     """The descriptors that one waited for come just before the next head does."""
     monkeypatch.setattr(archive_module, "HEADS_KEPT", 2)
     disk = SlowDisk()
-    archive = Archive(NETWORK.id, disk)
+    archive = Archive(NETWORK.id, disk, COMPUTE)
     for epoch in (OLD - 1, OLD):
         certified, listing, known = head_of(epoch)
         assert await archive.begin(certified, listing, known.get)
@@ -104,6 +106,6 @@ async def test_two_heads_that_come_at_once_are_both_kept_in_place_of_the_oldest(
             nursery.start_soon(archive.begin, certified, listing, known.get)
             await trio.testing.wait_all_tasks_blocked()
             disk.turns.set()
-    again = Archive(NETWORK.id, disk)
+    again = Archive(NETWORK.id, disk, COMPUTE)
     await again.load()
     assert archive.epochs == again.epochs == [BEFORE, NEW]

@@ -13,12 +13,14 @@ from hushcast_protocol.base.roster import descriptor_digest
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.shards.guides import read_piece
 from hushcast_protocol.shards.requests import AskPiece, AskSlice, ShownPiece, ShownSlice
-from hushcast_protocol.shards.slices import Named, read_leaf, read_slice
-from hushcast_runtime.store import MemoryStore
+from hushcast_protocol.shards.slices import Find, Named, read_leaf, read_slice
+from hushcast_runtime.environment import simulated_environment
+from hushcast_runtime.store import Change, MemoryStore
 
 TODAY = day_of(FIRST)
 BITS, RELAYS = 2, 12
 ALL = set(range(2**BITS))
+COMPUTE = simulated_environment("days").compute
 
 
 def known_at(epoch: int) -> dict[bytes, Signed]:
@@ -41,8 +43,12 @@ def listing(epoch: int, *shards: Drawn) -> Listing:
     return Listing(epoch, seats, (), shards)
 
 
+async def follow(days: Days, made: Listing, find: Find) -> list[Change]:
+    return days.follow(made.epoch, await days.made(made, find))
+
+
 async def read_back(store: MemoryStore) -> Days:
-    days = Days(NETWORK.id, store)
+    days = Days(NETWORK.id, store, COMPUTE)
     await days.load()
     return days
 
@@ -57,10 +63,10 @@ def has_guide(days: Days, day: int) -> bool:
 
 
 async def test_what_is_served_is_what_a_head_stands_for() -> None:
-    days, made = Days(NETWORK.id, MemoryStore()), listing(FIRST, drawn(TODAY))
-    days.follow(made, known_at(FIRST).get)
+    days, made = Days(NETWORK.id, MemoryStore(), COMPUTE), listing(FIRST, drawn(TODAY))
+    await follow(days, made, known_at(FIRST).get)
     (sharding,) = shardings_of(NETWORK.id, made)
-    leaves = days.leaves(made)[TODAY]
+    leaves = (await days.made(made, {}.get)).leaves[TODAY]
     relays: set[bytes] = set()
     for shard in ALL:
         body, piece = days.part(AskSlice(TODAY, shard)), days.part(AskPiece(TODAY, 0))
@@ -77,8 +83,8 @@ async def test_a_slice_waits_for_its_descriptors_and_the_others_do_not() -> None
     store, known, cut = MemoryStore(), known_at(FIRST), cut_of(NETWORK.id, drawn(TODAY))
     lacking = [named[1] for shard in (0, 2) for named in cut.shards[shard][:1]]
     some = {digest: signed for digest, signed in known.items() if digest not in lacking}
-    days = Days(NETWORK.id, store)
-    await store.write(*days.follow(listing(FIRST, drawn(TODAY)), some.get))
+    days = Days(NETWORK.id, store, COMPUTE)
+    await store.write(*await follow(days, listing(FIRST, drawn(TODAY)), some.get))
     for one in (days, await read_back(store)):
         assert one.missing == set(lacking)
         assert served(one, TODAY) == ALL - {0, 2}
@@ -96,37 +102,37 @@ async def test_a_slice_waits_for_its_descriptors_and_the_others_do_not() -> None
 
 
 async def test_days_that_are_over_go_from_memory_and_disk() -> None:
-    store, days = MemoryStore(), Days(NETWORK.id, MemoryStore())
+    store, days = MemoryStore(), Days(NETWORK.id, MemoryStore(), COMPUTE)
     at = FIRST
     for day in range(TODAY, TODAY + 5):
         at = 24 * day + 13
         named = (drawn(day, 24 * (day - 1) + 12), drawn(day + 1, at))
         known = known_at(at) | known_at(24 * (day - 1) + 12)
-        await store.write(*days.follow(listing(at, *named), known.get))
+        await store.write(*await follow(days, listing(at, *named), known.get))
         for one in (days, await read_back(store)):
             kept = {held for held in range(TODAY, day + 2) if served(one, held)}
             assert kept == {held for held in (day - 1, day, day + 1) if held >= TODAY}
     assert len(await store.scan("cut")) == 3
     assert len(await store.scan("cut-descriptors")) == 3 * 2**BITS
     for later in (24, 48):
-        await store.write(*days.follow(listing(at + later), {}.get))
+        await store.write(*await follow(days, listing(at + later), {}.get))
         assert served(days, TODAY + 5) == ALL, "until the day after it is over"
-    await store.write(*days.follow(listing(at + 72), {}.get))
+    await store.write(*await follow(days, listing(at + 72), {}.get))
     assert await store.scan("cut") == await store.scan("cut-descriptors") == []
 
 
 async def test_a_day_whose_beacon_is_missing_keeps_the_shards_that_stay() -> None:
-    days, known = Days(NETWORK.id, MemoryStore()), known_at(FIRST)
+    days, known = Days(NETWORK.id, MemoryStore(), COMPUTE), known_at(FIRST)
     for day in range(TODAY, TODAY + 4):
-        days.follow(listing(24 * day + 13, drawn(TODAY)), known.get)
+        await follow(days, listing(24 * day + 13, drawn(TODAY)), known.get)
         assert served(days, TODAY) == ALL
 
 
 async def test_another_cut_of_a_day_takes_the_place_of_one_that_nobody_followed() -> None:
-    store, days = MemoryStore(), Days(NETWORK.id, MemoryStore())
-    await store.write(*days.follow(listing(FIRST, drawn(TODAY)), known_at(FIRST).get))
+    store, days = MemoryStore(), Days(NETWORK.id, MemoryStore(), COMPUTE)
+    await store.write(*await follow(days, listing(FIRST, drawn(TODAY)), known_at(FIRST).get))
     other = drawn(TODAY, FIRST + 1, bytes([7]) * 32)
-    await store.write(*days.follow(listing(FIRST + 1, other), {}.get))
+    await store.write(*await follow(days, listing(FIRST + 1, other), {}.get))
     for one in (days, await read_back(store)):
         assert one.missing == {known for _, known, _ in other.seats}
         assert served(one, TODAY) == set()

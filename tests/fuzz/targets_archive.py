@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -43,6 +43,10 @@ from hushcast_runtime.store import Change
 TODAY, NUMBERS = day_of(FIRST), tuple(range(8))
 
 
+async def compute(function: Callable[..., Any], *args: Any) -> Any:
+    return function(*args)
+
+
 @cache
 def _known() -> dict[bytes, Signed]:
     """The descriptors of all relays, by digest."""
@@ -59,7 +63,7 @@ def _listing() -> Listing:
 def _served() -> tuple[Archive, _Records, Sharding]:
     """An authority's archive of a network in four shards, what is on its disk, and what the head says."""
     store: Any = _Records()
-    archive, listing = Archive(NETWORK.id, store), _listing()
+    archive, listing = Archive(NETWORK.id, store, compute), _listing()
     (certified,) = agreed(a_set(1, 1), FIRST, NUMBERS, shards=listing.shards).heads
     assert finished(archive.begin(certified, listing, _known().get))
     return archive, store, decode_head(certified.head).shards[0]
@@ -102,9 +106,9 @@ def _restored(kind: str, data: bytes) -> None:
     store: Any = _Records()
     store.records = {name: dict(records) for name, records in _served()[1].records.items()}
     store.write_soon(Change(kind, min(store.records[kind]), data))
-    days = Days(NETWORK.id, store)
+    days = Days(NETWORK.id, store, compute)
     finished(days.load())
-    days.follow(_listing(), {}.get)
+    days.follow(FIRST, finished(days.made(_listing(), {}.get)))
     days.supply(_known())
     assert not days.missing
     assert isinstance(days.part(AskSlice(TODAY, 0)), ShownSlice)

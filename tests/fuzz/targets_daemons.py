@@ -143,7 +143,7 @@ async def _directory(data: bytes) -> None:
             elif move == 1 and (epoch := machine.due_alone(now[0])) is not None:
                 if roll.count(now[0]) < first:
                     continue
-                ballot = agreeing._ballot(epoch, math.inf)
+                ballot = await agreeing._ballot(epoch, math.inf)
                 await agreeing._do(machine, machine.alone(ballot, None, now[0]))
                 answer: Any = agreeing.answer(Fetch(epoch - 1))
                 assert roster_of(answer, NETWORK).relays.keys() == set(roll.listed())
