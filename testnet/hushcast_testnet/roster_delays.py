@@ -69,8 +69,8 @@ class RosterDelays:
         relay, archive = self._relay.key, directory._archive
         honest_list, honest_after = directory._ballot, archive.after
 
-        def listed(epoch: int, agreed: float) -> tuple[Listed, ...]:
-            everybody = honest_list(epoch, agreed)
+        async def listed(epoch: int, agreed: float) -> tuple[Listed, ...]:
+            everybody = await honest_list(epoch, agreed)
             return everybody if epoch % PERIOD == 0 else tuple(one for one in everybody if one[0] != relay)
 
         def after(epoch: int | None, latest: float = math.inf) -> tuple[Shown | None, bool]:
