@@ -18,7 +18,7 @@ from hushcast_protocol.brokers.table import Source
 from hushcast_protocol.content.topics import Topic
 
 MAX_NEIGHBOURS = 128  # filters directly above or below others that are looked at for one level: some 3 ms
-_AMONG = 1_000_000  # where a topic has more than 8,000, and a look takes longer, this by their number
+_AMONG = 300_000  # where a topic has more than 2,300, and a look takes longer, this by their number
 _LEAST = 16
 
 
