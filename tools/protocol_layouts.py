@@ -98,7 +98,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         brokers.Communities,
         brokers.NewCharter,
         brokers.Done,
-        brokers.Level,
+        brokers.Exposed,
         brokers.Forward,
         brokers.Pong,
         brokers.Receipt,

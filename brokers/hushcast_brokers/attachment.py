@@ -21,8 +21,8 @@ from hushcast_protocol.base.wire import PublicKey, Wire
 from hushcast_protocol.brokers.frames import (
     AskCharters,
     Communities,
+    Exposed,
     Join,
-    Level,
     NewCharter,
     Standing,
     Subscribe,
@@ -89,6 +89,7 @@ class Attachment:
         self._changed = changed
         self._refused = refused
         self._upstream = Upstream(parts.network, parts.tree, self, parts.transport, parts.context)
+        self._least_k = 1
         self._looks = trio.Event()
         self._is_left = trio.Event()
         if kept.left_at is not None:
@@ -147,6 +148,11 @@ class Attachment:
         """Ask for what the edge broker does not have, and go on doing so until the link ends."""
         self._parts.context.tracer.tell(told.Attached(self.kept.key))
         asked = self.kept.asked.values()
+        self._least_k = standing.k
+        for one in asked:
+            one.least_k = standing.k
+            if one.k == 1:
+                one.is_shown = None  # nobody asks any more: it was said for another minimum
         if standing.digest != table_digest(one.entry for one in asked if one.is_accepted):
             for one in asked:
                 one.doubt()
@@ -174,11 +180,10 @@ class Attachment:
         self._parts.context.counters.add("internal_errors")
         raise TransportError("messages were not taken")
 
-    def level(self, level: Level) -> None:
-        """Note how a subscription stands; raise `DecodeError` where something else is shown for it."""
-        if (one := self.kept.asked.get(level.name)) is not None:
-            self._parts.reading.check_level(one, level)
-            one.level = level
+    def exposed(self, exposed: Exposed) -> None:
+        """Note how a subscription stands."""
+        if (one := self.kept.asked.get(exposed.name)) is not None:
+            one.is_shown = exposed.is_shown
             self._changed(self)
 
     def charters(self, frame: Communities | NewCharter) -> None:
@@ -224,6 +229,7 @@ class Attachment:
     async def _ask(self, one: Asked, busy: set[bytes]) -> None:
         """Make one request, and note what became of it."""
         is_ending, item = one.is_ending, one.item
+        one.least_k = self._least_k
 
         def request(serial: int) -> Wire:
             if is_ending:

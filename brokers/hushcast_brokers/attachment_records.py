@@ -11,7 +11,7 @@ import trio
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey, decoder, encode
-from hushcast_protocol.brokers.frames import Level, Terms
+from hushcast_protocol.brokers.frames import Terms
 from hushcast_protocol.brokers.items import Item
 from hushcast_runtime.restoring import restore
 from hushcast_runtime.store import Change, Store, record_reader
@@ -37,8 +37,10 @@ class Asked:
     """The edge broker has confirmed it."""
     ending: trio.Event = field(default_factory=trio.Event)
     """Set when nobody wants it any more, and the edge broker is to forget it."""
-    level: Level | None = None
-    """How it stands, as was last heard over this link."""
+    least_k: int | None = None
+    """What the edge broker asks of each filter that it shows, as it said over the newest link."""
+    is_shown: bool | None = None
+    """Whether anything is shown outside that brings its messages, as was last heard."""
     gone: trio.Event = field(default_factory=trio.Event)
     """Set when the edge broker holds nothing of it."""
 
@@ -53,11 +55,16 @@ class Asked:
         return self.ending.is_set()
 
     @property
+    def k(self) -> int | None:
+        """How many are to stand behind it, as it or the edge broker asks; none until that is known."""
+        return None if self.least_k is None else max(self.terms.k, self.least_k)
+
+    @property
     def is_routed(self) -> bool:
-        """Tell whether its messages come: it was confirmed and, with terms, something is shown for it."""
+        """Tell whether its messages come: it was confirmed and, where anything is asked, is shown."""
         if not self.is_accepted or self.is_ending:
             return False
-        return self.terms.k == 1 or (self.level is not None and self.level.shown is not None)
+        return self.k == 1 if self.is_shown is None else self.is_shown
 
     def replace(self, item: Item) -> None:
         """Ask for another item in place of what was asked for."""
@@ -68,7 +75,7 @@ class Asked:
         """Note that the edge broker may not have it; once accepted it is not refused for its level."""
         self.terms = self.lasting_terms
         self.is_accepted = False
-        self.level = None
+        self.is_shown = None
 
     @property
     def lasting_terms(self) -> Terms:

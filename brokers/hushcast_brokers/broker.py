@@ -38,7 +38,7 @@ from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.agreement import agreement_key
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.brokers.frames import Communities, Level, NewCharter, Standing, Terms
+from hushcast_protocol.brokers.frames import Communities, Exposed, NewCharter, Standing, Terms
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.privacy import Privacy, read_privacy
 from hushcast_protocol.brokers.tree import MAX_CHILDREN, BrokerTree, Seat
@@ -335,6 +335,9 @@ class Broker(ListeningDaemon):
             now = self._env.now()
             if self._env.is_certain():
                 self._clients.expire(now)
+                for client in self._clients.away(now):
+                    self._clients.note_away(client)
+                    await trio.lowlevel.checkpoint()  # it takes its filters out of levels
                 lapsed = self._matching.expire(now)
                 self._tables.forget(lapsed.below)
                 self._clients.forget_items(lapsed.clients)
@@ -381,7 +384,7 @@ class _AsChild:
         parent = self._keeper.parent()  # none if the tree has just lost this broker
         await self._forwarding.take(messages, parent.peer.key if parent is not None else None)
 
-    def level(self, level: Level) -> None:
+    def exposed(self, exposed: Exposed) -> None:
         pass  # brokers have no terms with their parents
 
     def charters(self, frame: Communities | NewCharter) -> None:

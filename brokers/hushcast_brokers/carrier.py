@@ -64,4 +64,9 @@ class BrokersCarrier:
         return self._kept(self._routes.keep(wanted))
 
     def _kept(self, route: Route) -> KeptRoute:
-        return KeptRoute(route, self._routes, self._publications.hand_over, self._parts.context.env.now)
+        async def hand_over(message: Message, handover: Handover) -> None:
+            if self._routes.hides(route):
+                raise Refusal("a probe would show what is to be hidden")
+            await self._publications.hand_over(message, handover)
+
+        return KeptRoute(route, self._routes, hand_over, self._parts.context.env.now)

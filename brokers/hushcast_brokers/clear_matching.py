@@ -14,7 +14,7 @@ from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.advertised import Advertised, read_filter
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.frames import Level, Terms
+from hushcast_protocol.brokers.frames import Exposed, Terms
 from hushcast_protocol.brokers.items import Item, of_roots
 from hushcast_protocol.brokers.routes import Routes
 from hushcast_protocol.brokers.tomography.stating import Client
@@ -42,6 +42,11 @@ class ClearInterests:
         """The version upward of all that is shown now."""
         return self._exposing.version
 
+    @property
+    def least_k(self) -> int:
+        """What the broker itself asks of each filter that it shows; 1: nothing."""
+        return self._exposing.minimum.k
+
     def __len__(self) -> int:
         return len(self.routes)
 
@@ -57,10 +62,14 @@ class ClearInterests:
         """Return names, each with that of its filter."""
         return (name + from_outside(given).name for name, given in self.of(client).items())
 
-    def levels(self, client: PublicKey) -> Iterable[Level]:
-        """Say how subscriptions with terms stand."""
-        found = (self._exposing.level(client, name) for name in self.of(client))
-        return (level for level in found if level is not None)
+    def exposed(self, client: PublicKey) -> Iterable[Exposed]:
+        """Say how subscriptions stand of which anything is asked."""
+        found = (self._exposing.exposed(client, name) for name in self.of(client))
+        return (exposed for exposed in found if exposed is not None)
+
+    def note_there(self, client: PublicKey, is_there: bool) -> None:
+        """Count a client in crowds, or, while it is away, do not."""
+        self._exposing.note_there(client, is_there)
 
     def read(self, client: PublicKey, item: Item) -> Filter:
         """Return the filter of an item; raise `Refusal` where it is none, or of a topic in another shape."""

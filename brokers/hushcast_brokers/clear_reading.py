@@ -8,19 +8,16 @@ import trio
 
 from hushcast_brokers.attachment_records import Asked, Kept
 from hushcast_brokers.reading import Wish
-from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.brokers.filters import Filter, covers
-from hushcast_protocol.brokers.frames import Level, Terms
+from hushcast_protocol.brokers.frames import Terms
 from hushcast_protocol.brokers.words import (
     ShownFilter,
-    inside,
     outside,
     point,
     read_words,
     shown_by,
 )
 from hushcast_protocol.content.messages import Message
-from hushcast_protocol.content.predicates import write_where
 from hushcast_runtime.carrier import Wanted
 
 
@@ -81,23 +78,6 @@ class ClearReading:
     def is_over(self, asked: Asked) -> bool:
         """Return that filters are of no day."""
         return False
-
-    def check_level(self, asked: Asked, level: Level) -> None:
-        """Raise `DecodeError` unless what is shown covers the filter."""
-        item = asked.item
-        assert isinstance(item, ShownFilter), "under `clear` nothing else is asked for"
-        self.check_covers(item, level)
-
-    def check_covers(self, filter_: ShownFilter, level: Level) -> None:
-        """Raise `DecodeError` unless what is shown covers a filter."""
-        if level.shown is not None and not covers(outside(level.shown), outside(filter_)):
-            raise DecodeError("an edge broker shows something else for a subscription")
-
-    def in_words(self, wanted: Wanted, level: Level) -> str | None:
-        """Return what is shown outside as a condition of the topic; nothing where nothing is."""
-        if level.shown is None:
-            return None
-        return write_where(inside(Filter.of(wanted.interest), outside(level.shown)).predicate)
 
     async def run(self, settle: Callable[[], Awaitable[None]]) -> None:
         """Do nothing: filters are of no day."""

@@ -28,6 +28,7 @@ from hushcast_runtime.store import Change, record_reader
 
 MAX_CLIENTS = 4096  # of one edge broker: each has a link that stays open, some 100 kB with what its tor takes
 CLIENT_FORGOTTEN_AFTER = 7  # days in which it did not attach; messages wait for one day at most
+COUNTED_WITHIN = 1  # days since it was attached last in which it counts for others: a night is no leaving
 
 _CLIENT, _SUBSCRIPTION = "client", "subscription"
 _KEY = 32
@@ -86,6 +87,8 @@ class Clients:
         )
         await restore(self._store, _SUBSCRIPTION, self._take_up)
         self.serve_only(self._listed)
+        for client in self.away(self._env.now()):
+            self.note_away(client)
 
     def _take_up(self, key: bytes, value: bytes) -> None:
         kept, client = _read(value), key[:_KEY]
@@ -109,7 +112,8 @@ class Clients:
         if client in self._known:
             self._note_attached(client)
         digest = table_digest(self._interests.entries(client))
-        return [Standing(digest, self._admission.difficulty), *self._interests.levels(client)]
+        standing = Standing(digest, self._admission.difficulty, self._interests.least_k)
+        return [standing, *self._interests.exposed(client)]
 
     def take(self, client: PublicKey, frame: FromBelow) -> int:
         """Take what a client asks for; return the version of it upward. Raises `Refusal`."""
@@ -153,6 +157,20 @@ class Clients:
                 self._note_attached(client)
             elif day < oldest:
                 self.forget(client)
+
+    def away(self, now: float) -> list[PublicKey]:
+        """Return who has been away for so long that it counts for nobody."""
+        oldest = self._calendar.day(now) - COUNTED_WITHIN
+        return [
+            client
+            for client, day in self._known.items()
+            if day < oldest and not self._downstream.is_linked(client)
+        ]
+
+    def note_away(self, client: PublicKey) -> None:
+        """Do not count a client until it is back."""
+        if client in self._known:
+            self._interests.note_there(client, False)
 
     def forget(self, client: PublicKey) -> None:
         """Forget a client with all that it asked for, and that waits for it."""
@@ -215,5 +233,6 @@ class Clients:
     def _note_attached(self, client: PublicKey) -> None:
         today = self._calendar.day(self._env.now())
         if self._known.get(client) != today:
+            self._interests.note_there(client, True)
             self._known[client] = today
             self._store.write_soon(Change(_CLIENT, client, today.to_bytes(8, "big")))

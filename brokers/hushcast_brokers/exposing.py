@@ -17,16 +17,13 @@ from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.beyond import Beyond, Wish
 from hushcast_protocol.brokers.exposure import Exposure
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.frames import Level, Terms
+from hushcast_protocol.brokers.frames import Exposed, Terms
 from hushcast_protocol.brokers.items import ItemChanges, of_roots
 from hushcast_protocol.brokers.roots import RootChanges
 from hushcast_protocol.brokers.subscribed import Changes
 from hushcast_protocol.brokers.tomography.stating import Client, Nobody
-from hushcast_protocol.brokers.words import from_outside
 from hushcast_protocol.content.topics import Topic
 from hushcast_runtime.context import Context
-
-_MILLION = 1_000_000
 
 
 class Exposing:
@@ -45,7 +42,8 @@ class Exposing:
 
         `beyond` is what it knows of other edge brokers' clients.
         """
-        self._minimum = minimum
+        self.minimum = minimum
+        """What the broker itself asks of each filter."""
         self._exposure = Exposure(minimum, beyond)
         self.changes = 0
         """Grows whenever what is shown, or for whom, may have changed."""
@@ -82,7 +80,7 @@ class Exposing:
         """Take a subscription; return the version upward, or `None` if its level is too low to be taken."""
         self._note(client, name, terms)
         version = self._apply(self._exposure.subscribe(client, name, given, terms))
-        if self._exposure.standing(client, name) is None:
+        if self._exposure.is_shown(client, name) is None:
             self._asking.discard((client, name))
             return None
         return version
@@ -105,14 +103,15 @@ class Exposing:
         """Look again at topics of whose crowd in the whole network something else is known."""
         self._apply(self._exposure.review(topics))
 
-    def level(self, client: PublicKey, name: bytes) -> Level | None:
+    def note_there(self, client: PublicKey, is_there: bool) -> None:
+        """Count a client in crowds, or, while it is away, do not."""
+        self._apply(self._exposure.note_there(client, is_there))
+
+    def exposed(self, client: PublicKey, name: bytes) -> Exposed | None:
         """Say how a subscription stands; nothing where nobody asked for anything, or it will be said soon."""
         key = client, name
-        standing = self._exposure.standing(*key) if key in self._asking else None
-        if standing is None or key in self._untold:
-            return None
-        shown = None if standing.shown is None else from_outside(standing.shown)
-        return Level(name, standing.level, shown, round(standing.added * _MILLION), standing.crowd)
+        is_shown = self._exposure.is_shown(*key) if key in self._asking else None
+        return None if is_shown is None or key in self._untold else Exposed(name, is_shown)
 
     async def run(self) -> None:
         """Look at what waits to be shown, until cancelled."""
@@ -128,7 +127,7 @@ class Exposing:
             await trio.lowlevel.checkpoint()
 
     def _note(self, client: PublicKey, name: bytes, terms: Terms) -> None:
-        if max(terms.k, self._minimum.k) > 1:
+        if max(terms.k, self.minimum.k) > 1:
             self._asking.add((client, name))
         else:
             self._asking.discard((client, name))
@@ -141,13 +140,13 @@ class Exposing:
         if self._exposure.is_waiting:
             self._waits.set()
         version = self._advertising.change(self._items(changes.roots))
-        for (client, name), standing in changes.told.items():
+        for (client, name), is_shown in changes.told.items():
             assert isinstance(client, bytes), "a client is its key"
-            if standing.shown is None:
+            if is_shown:
+                self._untold[client, name] = version
+            else:
                 self._untold.pop((client, name), None)
                 self._tell(client, name)
-            else:
-                self._untold[client, name] = version
         if self._untold and not self._is_telling:
             self._is_telling = True
             self._spawn(self._tell_later)
@@ -169,5 +168,5 @@ class Exposing:
         self._is_telling = False
 
     def _tell(self, client: PublicKey, name: bytes) -> None:
-        if (level := self.level(client, name)) is not None:
-            self._downstream.post(client, level)
+        if (exposed := self.exposed(client, name)) is not None:
+            self._downstream.post(client, exposed)

@@ -13,7 +13,7 @@ from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.advertised import Advertised
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.frames import Level, Terms
+from hushcast_protocol.brokers.frames import Exposed, Terms
 from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
 from hushcast_protocol.brokers.items import Item
 from hushcast_protocol.brokers.tomography.stating import Client
@@ -48,6 +48,10 @@ class Interests(Protocol):
     def version(self) -> int:
         """The version upward of all that is shown now."""
 
+    @property
+    def least_k(self) -> int:
+        """What the broker itself asks of each filter that it shows; 1: nothing."""
+
     def __len__(self) -> int:
         """The number of items, of all clients."""
 
@@ -60,8 +64,11 @@ class Interests(Protocol):
     def entries(self, client: PublicKey, /) -> Iterable[bytes]:
         """Return what a client compares with what it asked for: names, and names of items."""
 
-    def levels(self, client: PublicKey, /) -> Iterable[Level]:
-        """Say how what a client asked for stands, as far as it wants to know."""
+    def exposed(self, client: PublicKey, /) -> Iterable[Exposed]:
+        """Say how what a client asked for stands, where anything is asked of what is shown."""
+
+    def note_there(self, client: PublicKey, is_there: bool, /) -> None:
+        """Count a client in crowds, or, while it is away, do not."""
 
     def read(self, client: PublicKey, item: Item, /) -> Any:
         """Return what `subscribe` takes of an item; raise `Refusal` where it is none."""

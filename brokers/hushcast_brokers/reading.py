@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from hushcast_brokers.attachment_records import Asked, Kept
-from hushcast_protocol.brokers.frames import Level, Terms
+from hushcast_protocol.brokers.frames import Terms
 from hushcast_protocol.brokers.items import Item
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.carrier import Wanted
@@ -57,12 +57,6 @@ class Reading(Protocol):
 
     def is_over(self, asked: Asked, /) -> bool:
         """Tell whether all forget what was asked for by themselves, as its day has lapsed."""
-
-    def check_level(self, asked: Asked, level: Level, /) -> None:
-        """Raise `DecodeError` where an edge broker shows something else for a subscription."""
-
-    def in_words(self, wanted: Wanted, level: Level, /) -> str | None:
-        """Return what is shown outside as a condition of the topic; nothing where nothing is."""
 
     async def run(self, settle: Callable[[], Awaitable[None]], /) -> None:
         """Learn what days to come ask for, and have it settled; until cancelled."""

@@ -131,23 +131,25 @@ class Routes:
     def describe(self, route: Route) -> dict[str, Any]:
         """Return how many edge brokers route to it (`nodes`): 1, or 0.
 
-        With terms also `k`, its `level`, whose `crowd` that counts, the condition that is shown `outside` of
-        the edge broker, and the share of the topic's messages `added` by that; none while it is not known, or
-        nothing is shown.
+        Where it, or the edge broker, asks that others stand behind it, also how many (`k`), and whether
+        anything is shown `outside` of the edge broker that brings its messages; none while it is not known.
         """
         asked = self._asked(route)
         found: dict[str, Any] = {
             "nodes": int(self._reading.is_routed(asked)),
             "by": "edge broker",
         }
-        if route.terms.k > 1:
-            level = asked[-1].level if asked else None
-            found["k"] = route.terms.k
-            found["level"] = level.level if level is not None else None
-            found["crowd"] = level.crowd if level is not None else None
-            found["outside"] = self._reading.in_words(route.wanted, level) if level is not None else None
-            found["added"] = level.added / 1_000_000 if level is not None else None
+        if (k := self._k(route, asked)) > 1:
+            found["k"] = k
+            found["outside"] = asked[-1].is_shown if asked else None
         return found
+
+    def hides(self, route: Route) -> bool:
+        """Tell whether anybody asks that an interest is hidden among others."""
+        return self._k(route, self._asked(route)) > 1
+
+    def _k(self, route: Route, asked: list[Asked]) -> int:
+        return max(route.terms.k, *(one.k or 1 for one in asked), 1)
 
     def _asked(self, route: Route) -> list[Asked]:
         current = self.attachments.current

@@ -60,7 +60,7 @@ class Tables:
     def greeting(self, child: PublicKey) -> list[Wire]:
         """Say what is routed to a broker below, over a link that has just opened."""
         self._heard[child] = self._now()
-        return [Standing(self._advertised.begin(child), 0)]
+        return [Standing(self._advertised.begin(child), 0, 1)]
 
     def take(self, child: PublicKey, frame: FromBelow) -> int:
         """Take what a broker below advertises; return the version of it upward. Raises `Refusal`."""

@@ -27,9 +27,9 @@ from hushcast_protocol.brokers.frames import (
     Ack,
     Communities,
     Done,
+    Exposed,
     Forward,
     FromAbove,
-    Level,
     NewCharter,
     NewTree,
     Ping,
@@ -81,7 +81,7 @@ class Below(Protocol):
     async def take(self, messages: list[Message]) -> None:
         """Take messages; durable on return."""
 
-    def level(self, level: Level) -> None:
+    def exposed(self, exposed: Exposed) -> None:
         """Hear how a subscription stands."""
 
     def charters(self, frame: Communities | NewCharter) -> None:
@@ -305,8 +305,8 @@ class Upstream:
             else:
                 awaited.verdict = frame.verdict
             awaited.over.set()
-        elif isinstance(frame, Level):
-            self._below.level(frame)
+        elif isinstance(frame, Exposed):
+            self._below.exposed(frame)
         elif isinstance(frame, Communities | NewCharter):
             self._below.charters(frame)
 

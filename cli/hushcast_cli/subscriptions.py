@@ -50,18 +50,14 @@ def subscriptions(choices: Choices, timeout: float | None) -> None:
 
 
 def _anonymity(held: Mapping[str, Any]) -> str:
-    """Say how many subscribers a condition hides among, and what is shown of it outside."""
-    if "level" not in held:
+    """Say how many subscribers a condition is to hide among, and whether it is shown outside."""
+    if "outside" not in held:
         return ""
-    if held["level"] is None:
-        return f", level not yet known, to be {held['k']}"
-    whose = " in the whole network" if held.get("crowd") == "network" else ""
-    told = f", level {held['level']} of {held['k']}{whose}"
     if held["outside"] is None:
-        return f"{told}, nothing is shown outside"
-    shown = f"`{held['outside']}`" if held["outside"] else "the whole topic"
-    excess = f", {held['added']:.1%} in excess" if held["added"] else ""
-    return f"{told}, outside: {shown}{excess}"
+        return f", not yet known whether it is shown among {held['k']}"
+    if held["outside"]:
+        return f", shown outside among {held['k']} or more"
+    return f", held back: fewer than {held['k']} stand behind it"
 
 
 @click.command()

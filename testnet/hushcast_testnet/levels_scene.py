@@ -83,11 +83,9 @@ class _Scene:
         with deadline(TOLD_WITHIN, "subscribers were not told in time how their subscription stands"):
             while True:
                 stand = [await self._standing(name) for name in self.listening]
-                told = {(one.get("level"), one.get("outside")) for one in stand}
-                level, shown = told.pop()
-                is_so = not told and level == len(stand) and (shown is not None) is is_shown
+                is_so = all(one.get("outside") is is_shown for one in stand)
                 if is_so and len(outside(self.traces) - self.before) == int(is_shown):
-                    return {"level": level, "shown": shown}
+                    return {"subscribers": len(stand), "shown": is_shown}
                 await trio.sleep(0.1)
 
     async def _standing(self, name: str) -> dict[str, Any]:
@@ -130,16 +128,16 @@ async def show_levels(sockets: Mapping[str, Path], traces: Path, tell: Tell) -> 
             step["to"] = sorted(scene.listening) if is_shown else []
             steps.append(step)
             came = listed(sorted(scene.arrived.get(step["message"], ())))
-            shown = f"“{step['shown']}”" if is_shown else "nothing"
-            level = f"level {step['level']} of {K}"
-            tell(f"  {step['change']:<19} {level}, {ABOVE} is shown {shown:<17} → {came or 'nobody'}")
+            shown = f"“{WHERE}”" if is_shown else "nothing"
+            there = f"{step['subscribers']} want it"
+            tell(f"  {step['change']:<19} {there}, {ABOVE} is shown {shown:<17} → {came or 'nobody'}")
         nursery.cancel_scope.cancel()
     for step in steps:  # what came late, came
         step["came"] = sorted(scene.arrived.get(step.pop("message"), ()))
     tell("")
     tell(
-        "Below level 3 it is withdrawn at once. What sank is shown again at 4 only, so that one who comes and"
-        " goes is not told by it."
+        "Below 3 it is withdrawn at once. What sank is shown again at 4 only, so that one who comes and goes"
+        " is not told by it. They are told whether it is shown or held back, and not how many there are."
     )
     tell("")
     return {"k": K, "condition": TERMS.condition, "otherwise": TERMS.otherwise, "steps": steps}

@@ -15,7 +15,7 @@ sys.path[:0] = [
     str(HERE),
     *(
         str(HERE.parent / room)
-        for room in ("node", "central", "brokers", "gateway", "directory", "protocol/mqtt")
+        for room in ("node", "central", "brokers", "gateway", "directory", "protocol", "protocol/mqtt")
     ),
 ]
 

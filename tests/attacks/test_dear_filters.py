@@ -62,6 +62,11 @@ async def test_who_asks_for_levels_among_them_is_answered_in_short_steps(conditi
         if not exposure.is_waiting:
             break
     assert not exposure.is_waiting, "it comes to an end"
+    for at in range(40):  # so many that they could be enough, were they not elsewhere
+        exposure.load(f"elsewhere {at}", bytes(16), Filter(LINE, ((60_000 + at, 60_000 + at),)), OPEN)
+    for _ in range(20):
+        with one_step():
+            exposure.advance()
     between = Filter(LINE, ((19_990, 30_000),))
     with one_step():
         exposure.subscribe("another", bytes(16), between, terms)

@@ -27,9 +27,9 @@ from hushcast_protocol.brokers.frames import (
     MAX_BROKER_FRAME,
     Ack,
     Done,
+    Exposed,
     Forward,
     Join,
-    Level,
     NewTree,
     Pong,
     Publish,
@@ -138,7 +138,7 @@ class Client:
         self.edge = edge
         self.seed = seed or Seed.draw(network.env.randomness)
         self.heard: list[Message] = []
-        self.levels: list[Level] = []
+        self.exposed: list[Exposed] = []
         self.trees: list[NewTree] = []
         self.standing: Standing | None = None
         self.acknowledges = True
@@ -207,8 +207,8 @@ class Client:
                     self.standing = frame
                 elif isinstance(frame, Done):
                     self._done[frame.serial] = frame
-                elif isinstance(frame, Level):
-                    self.levels.append(frame)
+                elif isinstance(frame, Exposed):
+                    self.exposed.append(frame)
                 elif isinstance(frame, NewTree):
                     self.trees.append(frame)
                 elif isinstance(frame, Forward):

@@ -344,17 +344,17 @@ async def test_a_subscription_with_terms_is_ready_once_it_is_hidden_and_stays_so
         network.nursery.start_soon(listen, one)
         await trio.sleep(120)
         [described] = one.daemon.service.subscriptions()
-        assert (described["level"], described["outside"], described["ready"]) == (1, None, False)
+        assert (described["k"], described["outside"], described["ready"]) == (2, False, False)
         await sent(author, b"too early", PLACES, kind="fire")
         network.nursery.start_soon(listen, other)
         await until(lambda: len(heard) == 2)
         [described] = one.daemon.service.subscriptions()
-        assert (described["level"], described["outside"]) == (2, 'kind = "fire"')
+        assert described["outside"] is True
         await sent(author, b"now", PLACES, kind="fire")
         await heard[0].hears(1)
         await one.restart()
         ear = await one.listen(PLACES, "kind = fire")
-        assert one.daemon.service.subscriptions()[0]["level"] == 2
+        assert one.daemon.service.subscriptions()[0]["outside"] is True
         await sent(author, b"again", PLACES, kind="fire")
         await ear.hears(1)
         assert ear.payloads == [b"again"], "the other was shown before"

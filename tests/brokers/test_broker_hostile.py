@@ -284,8 +284,8 @@ async def test_a_seat_that_goes_is_let_go_at_once() -> None:
     "frames",
     [
         [Pong()],
-        [Standing(bytes(16), 0), Standing(bytes(16), 0)],
-        [Standing(bytes(16), 0), Done(77, "accepted")],
+        [Standing(bytes(16), 0, 1), Standing(bytes(16), 0, 1)],
+        [Standing(bytes(16), 0, 1), Done(77, "accepted")],
     ],
     ids=["no standing", "two standings", "nobody asked"],
 )
@@ -319,7 +319,7 @@ async def test_a_parent_that_forwards_what_is_no_message() -> None:
         acks: list[Any] = []
 
         async def script(talk: Talk) -> None:
-            await talk.say(Standing(bytes(16), 0))
+            await talk.say(Standing(bytes(16), 0, 1))
             await talk.say(*map(Forward, (forged, no_words, yesterday, off_grid, good)))
             while (frame := await talk.hear(1e6)) is not None:
                 if isinstance(frame, Ack):
@@ -338,7 +338,7 @@ async def test_a_parent_that_sends_more_than_may_be_under_way(monkeypatch: pytes
     async with small_tree() as network:
 
         async def script(talk: Talk) -> None:
-            await talk.say(Standing(bytes(16), 0))
+            await talk.say(Standing(bytes(16), 0, 1))
             await talk.say(*(Forward(network.message()) for _ in range(10)))
             await trio.sleep(5)
 

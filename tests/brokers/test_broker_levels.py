@@ -7,7 +7,7 @@ from small_network import until
 from small_tree import KEY, Client, Member, SmallTree, filter_of, hears, small_tree
 
 from hushcast_protocol.brokers.conditions import Condition
-from hushcast_protocol.brokers.frames import Level, Subscribe, Terms
+from hushcast_protocol.brokers.frames import Exposed, Subscribe, Terms
 from hushcast_protocol.brokers.words import shown
 
 THREE = Terms(3, Condition.SOURCE, "wait")
@@ -32,21 +32,19 @@ async def test_three_stand_behind_it_then_one_leaves_and_comes_back() -> None:
         assert edge.status("filters_shown") == network.root.status("filters") == 0
         await network.published(lat=5)
         clients.append(await wants(network, edge, "lat in [0, 10]", THREE))
-        await until(lambda: all(client.levels[-1].shown for client in clients))
+        await until(lambda: all(client.exposed[-1].is_shown for client in clients))
         first = await network.published(lat=5)
         for client in clients:
             await until(hears(client, first))
         assert edge.status("filters_shown") == 1
-        assert clients[0].levels[-1] == Level(
-            bytes(16), 3, shown(KEY, filter_of("lat in [0, 10]")), 0, "edge"
-        )
+        assert [one.is_shown for one in clients[0].exposed] == [False, True], "and no more of the second"
         assert await clients[2].unsubscribe() == "accepted"
         assert edge.status("filters_shown") == network.root.status("filters") == 0
-        await until(lambda: clients[0].levels[-1] == Level(bytes(16), 2, None, 0, "edge"))
+        await until(lambda: clients[0].exposed[-1] == Exposed(bytes(16), False))
         await network.published(lat=5)
         clients.append(await wants(network, edge, "lat in [0, 10]", THREE))
         clients.append(await wants(network, edge, "lat in [0, 10]", THREE))
-        await until(lambda: clients[0].levels[-1].shown is not None)
+        await until(lambda: clients[0].exposed[-1].is_shown)
         last = await network.published(lat=5)
         await until(hears(clients[0], last))
         assert clients[0].ids() == [first.id, last.id]
@@ -71,9 +69,8 @@ async def test_a_wider_filter_brings_more_than_clients_get() -> None:
             await wants(network, "edge 1", where, wider)
             for where in ("lat in [0, 10]", "lat in [5, 20]", "lat in [8, 30]")
         ]
-        await until(lambda: all(client.levels and client.levels[-1].shown for client in clients))
+        await until(lambda: all(client.exposed and client.exposed[-1].is_shown for client in clients))
         assert network.root.status("filters") == 1
-        assert clients[0].levels[-1].added > 0
         first, excess, last = [await network.published(lat=lat) for lat in (9, 3, 25)]
         await until(hears(clients[0], first, excess))
         await until(hears(clients[2], first, last))
@@ -111,8 +108,8 @@ async def test_a_restart_shows_what_was_shown_before() -> None:
             await client.attach()
         await trio.sleep(30)
         assert network.count("advertisements_sent") == sent
-        assert clients[0].levels[-1].level == 3
-        assert clients[3].levels[-1] == Level(bytes(16), 1, None, 0, "edge")
+        assert clients[0].exposed[-1].is_shown
+        assert not clients[3].exposed[-1].is_shown
         message = await network.published(lat=5)
         await until(hears(clients[0], message))
 
@@ -127,6 +124,6 @@ async def test_clients_hear_how_they_stand_once_the_parent_has_confirmed_it() ->
         given = shown(KEY, filter_of("lat in [0, 10]"))
         await clients[2].say(lambda serial: Subscribe(serial, bytes(16), given, THREE))
         await trio.sleep(30)
-        assert all(level.shown is None for client in clients for level in client.levels)
+        assert not any(one.is_shown for client in clients for one in client.exposed)
         await network["inner 1"].start()
-        await until(lambda: all(client.levels and client.levels[-1].shown for client in clients))
+        await until(lambda: all(client.exposed and client.exposed[-1].is_shown for client in clients))

@@ -235,7 +235,7 @@ async def test_a_parent_whose_answers_and_messages_are_none() -> None:
         shown: list[bytes] = []
 
         async def answers(talk):  # type: ignore[no-untyped-def]
-            await talk.say(Standing(bytes(16), 0))
+            await talk.say(Standing(bytes(16), 0, 1))
             while (frame := await talk.hear(1e6)) is not None:
                 if isinstance(frame, Advertise):
                     shown.extend(item.name for item in frame.add)

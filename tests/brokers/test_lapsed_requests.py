@@ -27,7 +27,7 @@ async def test_an_answer_after_the_day_has_lapsed_is_of_nothing(late: type) -> N
     is_late = False
     async with tree_of_daemons(1, ROWS, profile="full/3") as network:
         await network["liar"].stop()
-        await lie_at(network, network["liar"], answer, Standing(bytes(16), 0))
+        await lie_at(network, network["liar"], answer, Standing(bytes(16), 0, 1))
         [node] = network.nodes
         await node.listen(TWO)
         if late is Unsubscribe:

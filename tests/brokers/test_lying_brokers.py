@@ -20,15 +20,15 @@ from hushcast_protocol.brokers.frames import (
     MAX_BROKER_FRAME,
     Ack,
     Done,
+    Exposed,
     Forward,
-    Level,
     Pong,
     Publish,
     Receipt,
     Standing,
     decode_from_below,
 )
-from hushcast_protocol.brokers.words import ID_DAY, ShownFilter, words
+from hushcast_protocol.brokers.words import ID_DAY, words
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.topics import Topic, make_topic
@@ -81,7 +81,7 @@ async def with_liar(answer: Lie) -> AsyncIterator[tuple[TreeOfDaemons, Node]]:
     """A network whose one edge broker lies, and a daemon."""
     async with tree_of_daemons(1, ROWS) as network:
         await network["liar"].stop()
-        await lie_at(network, network["liar"], answer, Standing(bytes(16), 0))
+        await lie_at(network, network["liar"], answer, Standing(bytes(16), 0, 1))
         yield network, network.nodes[0]
 
 
@@ -123,51 +123,37 @@ def with_words(good: Message, tokens: tuple[bytes, ...]) -> Message:
     return Message(good.id, good.day, tokens, good.trail, good.body)
 
 
-@pytest.mark.parametrize("is_of_another_topic", [True, False])
-async def test_what_it_says_is_shown_covers_what_was_asked_for(is_of_another_topic: bool) -> None:
+async def test_a_subscription_is_ready_only_while_it_is_said_to_be_shown() -> None:
     async def answer(channel: Channel[Any], frame: Any) -> None:
-        await agree(channel, frame)
         if type(frame).__name__ == "Subscribe":
-            given = frame.filter
-            shown = (
-                ShownFilter(bytes(16), (), ())
-                if is_of_another_topic
-                else ShownFilter(given.topic, given.places, (given.sides[0], (5, 6)))
-            )
-            await channel.send(Level(frame.name, 7, shown, 0, "edge"))
+            await channel.send(Exposed(frame.name, is_shown=False))
+        await agree(channel, frame)
 
-    async with with_liar(answer) as (_, node):
-        terms = {"k": 2, "condition": "successor", "otherwise": "wait"}
-        node.network.nursery.start_soon(listen_in_vain, node, terms)
-        await until(lambda: node.count("parent_faults") >= 2)
-        [described] = node.daemon.service.subscriptions()
-        assert (described["nodes"], described["level"], described["outside"]) == (0, None, None)
-        assert not described["ready"]
+    for terms in ({"k": 2, "condition": "successor", "otherwise": "wait"}, None):
+        async with with_liar(answer) as (_, node):
+            node.network.nursery.start_soon(listen_in_vain, node, terms)
+            await trio.sleep(60)
+            [described] = node.daemon.service.subscriptions()
+            assert (described["nodes"], described["ready"]) == (0, False), "whoever asked for it"
 
 
 async def listen_in_vain(node: Node, terms: Any) -> None:
     await node.listen(PLACES, "lat in [10, 20]", terms)
 
 
-async def test_a_level_that_holds_is_told_in_the_subscribers_words() -> None:
+async def test_that_it_is_shown_is_told() -> None:
     async def answer(channel: Channel[Any], frame: Any) -> None:
         await agree(channel, frame)
         if type(frame).__name__ == "Subscribe":
             assert frame.terms.k == 2
-            wider = replace_sides(frame.filter, (frame.filter.sides[0], (95, 120)))
-            await channel.send(Level(frame.name, 3, wider, 125_000, "edge"))
+            await channel.send(Exposed(frame.name, is_shown=True))
 
     async with with_liar(answer) as (_, node):
         terms = {"k": 2, "condition": "successor", "otherwise": "generalise"}
         await node.listen(PLACES, "kind = fire, lat in [10, 20]", terms)
         [described] = node.daemon.service.subscriptions()
-        assert (described["level"], described["added"]) == (3, 0.125)
-        assert described["outside"] == 'kind = "fire", lat in [5, 30]'
+        assert (described["k"], described["outside"]) == (2, True)
         assert (described["nodes"], described["by"]) == (1, "edge broker")
-
-
-def replace_sides(given: ShownFilter, sides: Any) -> ShownFilter:
-    return ShownFilter(given.topic, given.places, sides)
 
 
 @pytest.mark.parametrize("verdict", ["level", "quota", "form"])
@@ -194,7 +180,7 @@ async def test_what_was_accepted_once_is_not_refused_for_its_level_later() -> No
         await agree(channel, frame)
         if type(frame).__name__ == "Subscribe":
             asked.append(frame.terms.otherwise)
-            await channel.send(Level(frame.name, 9, frame.filter, 0, "edge"))
+            await channel.send(Exposed(frame.name, is_shown=True))
 
     async with with_liar(answer) as (_, node):
         await node.listen(PLACES, "", TERMS)
@@ -225,7 +211,7 @@ async def with_lying_root(answer: Lie) -> list[Publish]:
     ("answer", "times"),
     [
         (Pong(), ATTEMPTS),
-        (Standing(bytes(16), 0), ATTEMPTS),
+        (Standing(bytes(16), 0, 1), ATTEMPTS),
         (Receipt("quota", 0), ATTEMPTS),
         (Receipt("stamp", 3), 2 * ATTEMPTS),
         (None, ATTEMPTS),

@@ -17,7 +17,7 @@ from hushcast_protocol.brokers.advertised import Advertised, read_filter
 from hushcast_protocol.brokers.community.charter import check_charter
 from hushcast_protocol.brokers.routes import Routes
 from hushcast_protocol.brokers.tree import check_tree
-from hushcast_protocol.brokers.words import from_outside, outside
+from hushcast_protocol.brokers.words import from_outside
 from hushcast_protocol.content.messages import check_message
 
 MOST = 200  # bytes of a script: some hundred moves, after each of which all is compared
@@ -70,8 +70,6 @@ def _from_above(data: bytes) -> object:
     assert frames.decode_from_above(encode(frame)) == frame
     if isinstance(frame, frames.Forward):
         return _matched(frame.message)
-    if isinstance(frame, frames.Level) and frame.shown is not None:
-        return outside(frame.shown)
     if isinstance(frame, frames.NewTree):
         return check_tree(frame.tree, examples.NETWORK)
     if isinstance(frame, frames.NewCharter):

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Callable, Set
 from itertools import product
 from pathlib import Path
 from random import Random
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -23,7 +24,7 @@ from hushcast_protocol.brokers.conditions import Condition, Otherwise
 from hushcast_protocol.brokers.exposure import OPEN, Exposure
 from hushcast_protocol.brokers.filters import Filter, covers
 from hushcast_protocol.brokers.frames import Terms
-from hushcast_protocol.brokers.subscribed import Changes, Name
+from hushcast_protocol.brokers.subscribed import MAX_BOGUS, Changes, Name
 from hushcast_protocol.brokers.table import Source
 
 WAYS: tuple[Otherwise, ...] = ("refuse", "wait", "generalise", "bogus")
@@ -68,6 +69,7 @@ class Outside:
         self._minimum = minimum
         self._oracle = oracle
         self.there: dict[Name, tuple[Filter, Terms]] = {}
+        self.away: set[Source] = set()
         self.shown: set[Filter] = set()  # but for what something else outside covers
         self.bogus: dict[Name, int] = {}
         self.counts: Counter[str] = Counter()
@@ -95,8 +97,9 @@ class Outside:
             if (standing := exposure.standing(*name)) is not None and standing.bogus
         }
         brute = Brute()
-        for (source, _), (one, _) in self.there.items():
-            brute.insert(one, source)
+        for (source, _), (one, terms) in self.there.items():
+            if source not in self.away:
+                brute.insert(one, (source, max(terms.k, self._minimum.k)))
         for shown in exposure.shown:
             assert any(
                 self._may(brute, name, shown) for name, (one, _) in self.there.items() if covers(shown, one)
@@ -105,29 +108,66 @@ class Outside:
     def _may(self, brute: Brute, name: Name, shown: Filter) -> bool:
         """Tell whether one subscription's terms, and the broker's, allow it to be shown."""
         one, terms = self.there[name]
-        demands = [each for each in (terms, self._minimum) if each.k > 1]
-        otherwise = (terms if terms.k > 1 else self._minimum).otherwise
+        demands = self._demands(terms)
+        otherwise = self._otherwise(terms)
         if shown != one and (otherwise != "generalise" or not demands):
             return False
         bogus = self.bogus.get(name, 0) if otherwise == "bogus" else 0
         known = self._oracle.known if self._oracle is not None else {}
+        most = max([each.k for each in demands], default=1)
+        own = {
+            source
+            for (source, _), (other, asked) in self.there.items()
+            if other == one and self._demands(asked) == demands and self._otherwise(asked) == otherwise
+        }
+        open_ones = among(brute, lambda at, asker: asker[1] == 1 or (at == one and asker[0] in own))
+        hiding = among(brute, lambda at, asker: asker[1] <= most)
+
+        def level(each: Terms) -> int:
+            if otherwise == "bogus":
+                return len(dict(behind_outside(brute, one, shown, each.condition))) + bogus
+            there = behind_outside(hiding, one, shown, each.condition)
+            hidden = len({source for source, k in there if k > 1})
+            first = len(dict(behind_outside(open_ones, one, shown, each.condition)))
+            return max(first, hidden if hidden >= most else 0)
+
         return all(
-            level_outside(brute, one, shown, each.condition) + bogus >= each.k
-            or known.get((shown, each.condition), 0) >= each.k
-            for each in demands
+            level(each) >= each.k or known.get((shown, each.condition), 0) >= each.k for each in demands
         )
+
+    def _demands(self, terms: Terms) -> set[Terms]:
+        return {Terms(one.k, one.condition, "wait") for one in (terms, self._minimum) if one.k > 1}
+
+    def _otherwise(self, terms: Terms) -> Otherwise:
+        found = (terms if terms.k > 1 else self._minimum).otherwise
+        return "wait" if found == "bogus" and max(terms.k, self._minimum.k) > MAX_BOGUS else found
 
 
 def level_outside(brute: Brute, one: Filter, shown: Filter, condition: Condition) -> int:
     """The level of what is shown in place of a filter, as the paper defines it."""
+    return len(behind_outside(brute, one, shown, condition))
+
+
+def behind_outside(brute: Brute, one: Filter, shown: Filter, condition: Condition) -> set[Any]:
+    """The sources of what is shown in place of a filter, as the paper defines them."""
     if shown == one:
-        return brute.level(one, condition)
+        return brute.behind(one, condition)
     if condition is Condition.SOURCE:
-        return len(brute.sources(each for each in brute.held if covers(shown, each)))
+        return brute.sources(each for each in brute.held if covers(shown, each))
     beside = Brute()
     beside.held = {each: set(sources) for each, sources in brute.held.items()}
-    beside.held.setdefault(shown, set()).update(brute.held[one])
-    return beside.level(shown, condition)
+    beside.held.setdefault(shown, set()).update(brute.held.get(one, ()))
+    return beside.behind(shown, condition)
+
+
+def among(brute: Brute, is_there: Callable[[Filter, Any], bool]) -> Brute:
+    """Some of the filters that are there, with some of their sources."""
+    found = Brute()
+    for one, sources in brute.held.items():
+        for source in sources:
+            if is_there(one, source):
+                found.insert(one, source)
+    return found
 
 
 def play(
@@ -150,10 +190,15 @@ def play(
             name = random.choice(list(outside.there))
             if random.random() < 0.1:
                 changes = exposure.forget(name[0])
+                outside.away.discard(name[0])
                 outside.there = {each: value for each, value in outside.there.items() if each[0] != name[0]}
             else:
                 changes = exposure.unsubscribe(*name)
                 del outside.there[name]
+        elif random.random() < 0.1:
+            source = random.randrange(SUBSCRIBERS)
+            changes = exposure.note_there(source, source in outside.away)
+            outside.away ^= {source}
         else:
             known = [one for one, _ in outside.there.values()]
             one = random.choice(known) if known and random.random() < 0.4 else drawn(random, topics)

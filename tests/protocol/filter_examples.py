@@ -112,16 +112,20 @@ class Brute:
 
     def level(self, f: Filter, condition: str) -> int:
         """The size of the source set that a condition asks for."""
+        return len(self.behind(f, condition))
+
+    def behind(self, f: Filter, condition: str) -> set[Hashable]:
+        """The source set that a condition asks for."""
         if condition == "source":
-            return len(self.sources([f]))
+            return self.sources([f])
         if condition == "immediate-successor":
-            return len(self.sources(self.immediate_successors(f)))
+            return self.sources(self.immediate_successors(f))
         if condition == "successor":
-            return len(self.sources(self.successors(f)))
+            return self.sources(self.successors(f))
         step = (
             self.immediate_successors if condition == "immediate-predecessor-successor" else self.successors
         )
-        return len(self.sources(g for p in self.immediate_predecessors(f) for g in step(p)))
+        return self.sources(g for p in self.immediate_predecessors(f) for g in step(p))
 
 
 class Table(Brute):

@@ -28,9 +28,9 @@ from filter_examples import TOPICS, Brute, drawn
 
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.brokers.conditions import Condition, Otherwise
-from hushcast_protocol.brokers.exposure import MAX_BOGUS
 from hushcast_protocol.brokers.filters import Filter, covers
 from hushcast_protocol.brokers.frames import Terms, decode_filter
+from hushcast_protocol.brokers.subscribed import MAX_BOGUS
 from hushcast_protocol.brokers.words import outside
 from hushcast_protocol.content.topics import Interest
 from hushcast_testnet.broker_members import BrokerLife, BrokersUserLife, BrokersWorld

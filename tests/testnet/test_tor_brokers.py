@@ -57,9 +57,9 @@ def test_k_is_reached_lost_when_one_leaves_and_reached_again_by_one_more(
     shown: Shown, capfd: pytest.CaptureFixture[str]
 ) -> None:
     steps = shown.levels["steps"]
-    assert [step["level"] for step in steps] == [1, 2, 3, 2, 3, 4]
+    assert [step["subscribers"] for step in steps] == [1, 2, 3, 2, 3, 4]
     assert [step["outside"] for step in steps] == [0, 0, 1, 0, 0, 1]
     assert [len(step["came"]) for step in steps] == [0, 0, 3, 0, 0, 4]
     assert faults(shown.levels) == (0, 0)
     assert run(["--socket", str(shown.sockets["client-4"]), "subscriptions"]) == 0
-    assert "level 4 of 3, outside: `age in [30, 45]`" in capfd.readouterr().out
+    assert "shown outside among 3 or more" in capfd.readouterr().out

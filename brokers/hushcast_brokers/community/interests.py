@@ -22,7 +22,7 @@ from hushcast_protocol.brokers.community.epochs import MAX_EPOCHS, Epoch, Epochs
 from hushcast_protocol.brokers.community.sealing import Sealed
 from hushcast_protocol.brokers.community.table import Given, Table
 from hushcast_protocol.brokers.exposure import OPEN
-from hushcast_protocol.brokers.frames import Level, Terms
+from hushcast_protocol.brokers.frames import Exposed, Terms
 from hushcast_protocol.brokers.items import Item, ItemChanges
 from hushcast_protocol.brokers.roots import RootChanges
 from hushcast_runtime.context import Context
@@ -65,6 +65,7 @@ class CommunityInterests:
         self._context = context
         self._shown: dict[bytes, _Shown] = {}  # by label
         self._wrong: list[Named] = []
+        self._away: set[PublicKey] = set()
 
     @property
     def most_each(self) -> int:
@@ -75,6 +76,11 @@ class CommunityInterests:
     def version(self) -> int:
         """The version upward of all that is shown now."""
         return self._advertising.version
+
+    @property
+    def least_k(self) -> int:
+        """What the broker itself asks of each filter that it shows; 1: nothing."""
+        return self._minimum.k
 
     def __len__(self) -> int:
         return len(self.table)
@@ -92,13 +98,19 @@ class CommunityInterests:
         """Return names, each with that of what was asked for."""
         return (name + given.sealed.name for name, given in self.of(client).items())
 
-    def levels(self, client: PublicKey) -> Iterator[Level]:
-        """Say how subscriptions with terms stand."""
+    def exposed(self, client: PublicKey) -> Iterator[Exposed]:
+        """Say how subscriptions stand of which anything is asked."""
         for name, given in self.of(client).items():
             shown = self._shown.get(given.sealed.label)
-            level = shown.exposing.level(client, name) if shown is not None else None
-            if level is not None:
-                yield level
+            exposed = shown.exposing.exposed(client, name) if shown is not None else None
+            if exposed is not None:
+                yield exposed
+
+    def note_there(self, client: PublicKey, is_there: bool) -> None:
+        """Count a client in crowds, or, while it is away, do not."""
+        (self._away.discard if is_there else self._away.add)(client)
+        for shown in self._shown.values():
+            shown.exposing.note_there(client, is_there)
 
     def read(self, client: PublicKey, item: Item) -> Given:
         """Return what is sealed; raise `Refusal` where that is wrong, or a topic of its has two shapes."""
@@ -170,6 +182,7 @@ class CommunityInterests:
         """Forget all of a client, which has these."""
         for name in names:
             self.unsubscribe(client, name)
+        self.note_there(client, is_there=True)
 
     def take_wrong(self) -> list[Named]:
         """Return what was dropped when it was loaded, once."""
@@ -221,7 +234,10 @@ class CommunityInterests:
             self._above.change(epoch, changes)
             return self._changes()
 
-        return Exposing(self._minimum, self._advertising, self._downstream, self._context, items)
+        exposing = Exposing(self._minimum, self._advertising, self._downstream, self._context, items)
+        for client in self._away:
+            exposing.note_there(client, is_there=False)
+        return exposing
 
     def _changes(self) -> ItemChanges:
         return ItemChanges(*self._above.take_changes())

@@ -12,11 +12,11 @@ from hushcast_brokers.clear_reading import ClearReading
 from hushcast_brokers.community.membership import Membership
 from hushcast_brokers.reading import Wish
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
+from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
 from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_protocol.brokers.community.epochs import Epoch
 from hushcast_protocol.brokers.community.sealing import Sealed, open_filter, open_words, seal_filter
-from hushcast_protocol.brokers.frames import Level, Terms
+from hushcast_protocol.brokers.frames import Terms
 from hushcast_protocol.brokers.words import ShownFilter
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.carrier import Wanted
@@ -95,17 +95,6 @@ class CommunityReading:
     def is_over(self, asked: Asked) -> bool:
         """Return that nobody forgets by itself: a broker outside does not know when an epoch is over."""
         return False
-
-    def check_level(self, asked: Asked, level: Level) -> None:
-        """Raise `DecodeError` unless what is shown covers the filter."""
-        filter_ = self._filter(asked)
-        if filter_ is None:
-            raise DecodeError("an edge broker speaks of what it cannot open")
-        self._clear.check_covers(filter_, level)
-
-    def in_words(self, wanted: Wanted, level: Level) -> str | None:
-        """Return what is shown outside as a condition of the topic; nothing where nothing is."""
-        return self._clear.in_words(wanted, level)
 
     async def run(self, settle: Callable[[], Awaitable[None]]) -> None:
         """Ask under each epoch that opens, and no more under those that are over; until cancelled."""

@@ -8,7 +8,7 @@ from hushcast_brokers.advertising import Advertising
 from hushcast_brokers.full.table import LayeredTable
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.advertised import Read
-from hushcast_protocol.brokers.frames import Level, Terms
+from hushcast_protocol.brokers.frames import Exposed, Terms
 from hushcast_protocol.brokers.full.items import Layered
 from hushcast_protocol.brokers.full.reading import ReadItem
 from hushcast_protocol.brokers.items import Item
@@ -45,6 +45,11 @@ class FullInterests:
         """The version upward of all that is shown now."""
         return self._advertising.version
 
+    @property
+    def least_k(self) -> int:
+        """Nothing: with layers nobody counts."""
+        return 1
+
     def __len__(self) -> int:
         return len(self._table)
 
@@ -60,9 +65,12 @@ class FullInterests:
         """Return names, each with that of its item."""
         return (name + item.name for name, item in self.of(client).items())
 
-    def levels(self, client: PublicKey) -> Iterable[Level]:
+    def exposed(self, client: PublicKey) -> Iterable[Exposed]:
         """Return nothing: nobody looks at levels."""
         return ()
+
+    def note_there(self, client: PublicKey, is_there: bool) -> None:
+        """Do nothing: nobody counts."""
 
     def read(self, client: PublicKey, item: Item) -> ReadItem:
         """Take this broker's layer off an item; raise `Refusal`."""

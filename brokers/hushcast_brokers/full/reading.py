@@ -13,11 +13,11 @@ from hushcast_brokers.full.openings import Openings
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.reading import Wish
 from hushcast_protocol.base import observed, told
-from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
+from hushcast_protocol.base.errors import AuthenticationError, Refusal
 from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.secrets import AgreementKey
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.brokers.frames import Level, Terms
+from hushcast_protocol.brokers.frames import Terms
 from hushcast_protocol.brokers.full.holder import Holder
 from hushcast_protocol.brokers.full.items import Layered
 from hushcast_protocol.brokers.full.keys import Keyring
@@ -120,14 +120,6 @@ class FullReading:
     def is_over(self, asked: Asked) -> bool:
         """Tell whether all forget what was asked for, as its day has lapsed."""
         return isinstance(asked.item, Layered) and self._is_over(asked.item.day)
-
-    def check_level(self, asked: Asked, level: Level) -> None:
-        """Raise `DecodeError`: there are no levels."""
-        raise DecodeError("an edge broker speaks of levels where there are none")
-
-    def in_words(self, wanted: Wanted, level: Level) -> str | None:
-        """Return nothing: nothing is shown."""
-        return None
 
     async def run(self, settle: Callable[[], Awaitable[None]]) -> None:
         """Learn the words of days to come, forget those that lapsed, and follow the tree."""

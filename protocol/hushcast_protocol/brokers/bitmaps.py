@@ -184,6 +184,10 @@ class Tallies:
             if number >> at & 1:
                 self._digits[at] |= 1 << slot
 
+    def of(self, slot: int) -> int:
+        """Return a slot's number."""
+        return sum((digit >> slot & 1) << at for at, digit in enumerate(self._digits))
+
     def clear(self, slot: int) -> None:
         """Give a slot the number 0."""
         self._digits = [digit & ~(1 << slot) for digit in self._digits]
@@ -215,6 +219,24 @@ class Tallies:
         for digit in reversed(self._digits):
             slots = slots & ~digit or slots
         return slots
+
+    def greatest(self, slots: int) -> int:
+        """Return those of some slots that have the greatest number among them."""
+        for digit in reversed(self._digits):
+            slots = slots & digit or slots
+        return slots
+
+    def up_to(self, most: int, slots: int) -> int:
+        """Return those of some slots that have so much, or less."""
+        less, equal = 0, slots
+        for at in reversed(range(max(len(self._digits), most.bit_length()))):
+            digit = self._digits[at] if at < len(self._digits) else 0
+            if most >> at & 1:
+                less |= equal & ~digit
+                equal &= digit
+            else:
+                equal &= ~digit
+        return less | equal
 
     def zero(self, slots: int) -> int:
         """Return those of some slots that have 0."""

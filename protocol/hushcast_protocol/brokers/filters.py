@@ -74,6 +74,16 @@ def covers(wide: Filter, narrow: Filter) -> bool:
     return holds(wide.sides, narrow.sides)
 
 
+def width(one: Filter) -> tuple[float, int]:
+    """Order filters of a topic by volume, then by how many conditions are missing: what covers comes last."""
+    return one.volume, sum(side is None for side in one.sides)
+
+
+def size(topic: Topic, sides: Sides) -> int:
+    """Return a number by which a box that holds another is larger than it, exactly, unlike a volume."""
+    return sum(map(_extent, topic.attributes, sides))
+
+
 def holds(wide: Sides, narrow: Sides) -> bool:
     """Tell whether one box holds another of the same topic."""
     for out, inside in zip(wide, narrow, strict=True):
@@ -174,3 +184,11 @@ def _is_perfect(one: Sides, other: Sides) -> bool:
     if not isinstance(here, tuple) or not isinstance(there, tuple):
         return False
     return max(here[0], there[0]) <= min(here[1], there[1]) + 1
+
+
+def _extent(attribute: Attribute, side: Side) -> int:
+    if isinstance(side, tuple):
+        return side[1] - side[0] + 1
+    if side is not None:
+        return 1
+    return 2 if isinstance(attribute, Label) else attribute.last + 2

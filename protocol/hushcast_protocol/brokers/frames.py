@@ -17,7 +17,7 @@ from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.stamps import MAX_DIFFICULTY, Stamp
 from hushcast_protocol.base.wire import Bytes16, Counter, PublicKey, Wire, decoder
 from hushcast_protocol.brokers.community.charter import MAX_CHARTER, MAX_COMMUNITIES
-from hushcast_protocol.brokers.conditions import Condition, Crowd, Otherwise
+from hushcast_protocol.brokers.conditions import Condition, Otherwise
 from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
 from hushcast_protocol.brokers.items import Item
 from hushcast_protocol.brokers.tree import MAX_TREE
@@ -128,11 +128,13 @@ class AskCharters(Wire, frozen=True, tag="ask-charters"):
 class Standing(Wire, frozen=True, tag="standing"):
     """First of all: the digest of what is routed to this child, zero where nothing is, and bits of stamps.
 
-    A child that holds other filters sends its whole table.
+    A child that holds other filters sends its whole table. `k` is what an edge broker itself asks of each
+    filter that it shows; 1: nothing.
     """
 
     digest: Bytes16
     difficulty: Annotated[int, msgspec.Meta(ge=0, le=MAX_DIFFICULTY)]
+    k: Annotated[int, msgspec.Meta(ge=1, le=MAX_K)]
 
 
 class NewTree(Wire, frozen=True, tag="tree"):
@@ -160,19 +162,15 @@ class Done(Wire, frozen=True, tag="done"):
     verdict: Verdict
 
 
-class Level(Wire, frozen=True, tag="level"):
-    """How a subscription with terms stands: its level, what is shown for it outside, if anything.
+class Exposed(Wire, frozen=True, tag="exposed"):
+    """How a subscription stands of which its client, or the edge broker, asks for anything.
 
-    A network's level is one that it has at least.
-
-    `added` is the share of the topic's messages, in millionths, that comes to the edge broker in excess.
+    `is_shown`: something is shown outside that brings its messages. Neither how many there are nor what is
+    shown is told: either would tell of the filters of others.
     """
 
     name: Bytes16
-    level: Counter
-    shown: ShownFilter | None
-    added: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
-    crowd: Crowd
+    is_shown: bool
 
 
 class Forward(Wire, frozen=True, tag="forward"):
@@ -204,7 +202,8 @@ class Receipt(Wire, frozen=True, tag="receipt"):
 
 Request = Advertise | AskFactors | HandUp | Join | Subscribe | Unsubscribe
 FromBelow = Request | Ack | Ping | NewTree | AskCharters | NewCharter | Publish
-FromAbove = Standing | NewTree | Communities | NewCharter | Done | Factors | Level | Forward | Pong | Receipt
+Told = Standing | NewTree | Communities | NewCharter | Exposed
+FromAbove = Told | Done | Factors | Forward | Pong | Receipt
 
 decode_from_below: Callable[[bytes], FromBelow] = decoder(FromBelow, "frame", MAX_BROKER_FRAME)
 decode_from_above: Callable[[bytes], FromAbove] = decoder(FromAbove, "frame", MAX_BROKER_FRAME)

@@ -13,17 +13,19 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush, nsmallest
-from itertools import islice, pairwise
+from itertools import pairwise
 
+from hushcast_protocol.brokers.bitmaps import slots_in
 from hushcast_protocol.brokers.conditions import Condition
-from hushcast_protocol.brokers.filters import Filter, Side, Sides, joined
+from hushcast_protocol.brokers.filters import Filter, Side, Sides, joined, width
 from hushcast_protocol.brokers.levels import Levels, enough
-from hushcast_protocol.brokers.poset import Order
+from hushcast_protocol.brokers.poset import Looks, Order
 from hushcast_protocol.content.attributes import Attribute, Label
 
 MAX_TRIED = 512  # filters tried one by one, narrowest first, where filters are many: some 0.1 s, in pieces
 MAX_NEIGHBOURS = 256  # filters around the given one that are looked at for what to merge it with
 _MERGED = 48  # of these the nearest, out of whose ends new ranges are made
+_SORTED = 4096  # boxes of one size that are put in order: some 5 ms; of more, none is looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,47 +55,44 @@ def generalise(levels: Levels, given: Filter, condition: Condition, k: int) -> S
 
 
 def generalising(levels: Levels, given: Filter, condition: Condition, k: int) -> Search:
-    """Do what `generalise` does in pieces, between which it yields; none is longer than telling one level.
-
-    Filters may come and go in between, the given one excepted: then what is found was anonymous once, and is
-    to be asked of `may_show` again.
-    """
+    """Do what `generalise` does in pieces, between which it yields; none is longer than telling one level."""
     if levels.reaches(given, condition, k):
         return Shown(given, 0.0)
     order = levels.poset.order(given.topic)
     if order is None:
         return None
+
+    def satisfies(shown: Filter) -> bool:
+        if condition is Condition.SOURCE:
+            return enough(order.behind(order.boxes.covered(shown.sides)), k)
+        return levels.reaches(shown, condition, k, frozenset(levels.poset.sources(given)))
+
     yield
-    found = yield from _Search(levels, order, given, condition, k).run()
+    found = yield from narrowest(order, given, lambda: order.boxes.all, satisfies)
     return None if found is None else Shown(found, max(0.0, found.volume - given.volume))
 
 
-def may_show(levels: Levels, given: Filter, shown: Filter, condition: Condition, k: int) -> bool:
-    """Tell whether a filter may be shown in place of a given one that it covers, or of itself."""
-    if k <= 0 or shown == given:
-        return levels.reaches(given, condition, k)
-    order = levels.poset.order(given.topic)
-    return order is not None and _reaches(levels, order, given, shown, condition, k)
+def narrowest(
+    order: Order, given: Filter, among: Callable[[], int], satisfies: Callable[[Filter], bool]
+) -> Generator[None, None, Filter | None]:
+    """Search the narrowest filter that satisfies, of the others that cover the given one, in pieces.
 
-
-def _reaches(
-    levels: Levels, order: Order, given: Filter, shown: Filter, condition: Condition, k: int
-) -> bool:
-    """Tell whether a filter other than the given one, which it covers, satisfies a condition."""
-    if condition is Condition.SOURCE:
-        return enough(order.behind(order.boxes.covered(shown.sides)), k)
-    return levels.reaches(shown, condition, k, frozenset(levels.poset.sources(given)))
+    `among` says which filters there are, in slots, and others change nothing. Filters may come and go between
+    pieces, the given one excepted: then what is found satisfied once, and is to be asked again.
+    """
+    return _Search(order, given, among, satisfies).run()
 
 
 class _Search:
     """One search for a filter to show."""
 
-    def __init__(self, levels: Levels, order: Order, given: Filter, condition: Condition, k: int) -> None:
-        self._levels = levels
+    def __init__(
+        self, order: Order, given: Filter, among: Callable[[], int], satisfies: Callable[[Filter], bool]
+    ) -> None:
         self._order = order
         self._given = given
-        self._condition = condition
-        self._k = k
+        self._among = among
+        self._satisfies = satisfies
         self._near: list[Sides] = []
 
     def run(self) -> Generator[None, None, Filter | None]:
@@ -105,22 +104,19 @@ class _Search:
                 break
             yield
         near.pop(given, None)
-        self._near = nsmallest(_MERGED, near, key=lambda other: self._volume(joined(given, other)))
+        self._near = nsmallest(
+            _MERGED, near, key=lambda other: (self._volume(joined(given, other)), repr(other))
+        )
         yield
         known = yield from self._merged()
         return (yield from self._narrowest(known))
 
-    def satisfies(self, sides: Sides) -> bool:
-        """Tell whether a filter that covers the given one, and is another, may be shown."""
-        shown = self._filter(sides)
-        return _reaches(self._levels, self._order, self._given, shown, self._condition, self._k)
-
     def _merged(self) -> Generator[None, None, Filter | None]:
         """Return the least filter that is found by merging with neighbours, by what is above, by dropping."""
         # To ask whether one satisfies takes long, to tell its volume does not: wider ones need not be asked.
-        for one in sorted(map(self._filter, dict.fromkeys(self._simple())), key=_width):
+        for one in sorted(map(self._filter, dict.fromkeys(self._simple())), key=width):
             yield
-            if one.sides != self._given.sides and self.satisfies(one.sides):
+            if one.sides != self._given.sides and self._satisfies(one):
                 return one
         return None
 
@@ -128,27 +124,26 @@ class _Search:
         """Return the narrowest filter that satisfies, tried in the order of volume, or what is known."""
         near = list(zip(*self._near, strict=True)) or [()] * len(self._given.sides)
         ladders = list(map(_Ladder, self._given.topic.attributes, self._given.sides, near))
-        waiting = [(_width(self._given), 0, self._given)]
+        waiting = [(width(self._given), 0, self._given)]
         seen = {self._given.sides}
         for _ in range(MAX_TRIED):
-            if not waiting or (known is not None and waiting[0][0] >= _width(known)):
+            if not waiting or (known is not None and waiting[0][0] >= width(known)):
                 break
             yield
             tried = heappop(waiting)[2]
-            if tried != self._given and self.satisfies(tried.sides):
+            if tried != self._given and self._satisfies(tried):
                 return tried
             for sides in _stepped(tried.sides, [ladder.above for ladder in ladders]):
                 if sides not in seen:
                     seen.add(sides)
                     wider = self._filter(sides)
-                    heappush(waiting, (_width(wider), len(seen), wider))
+                    heappush(waiting, (width(wider), len(seen), wider))
         return known
 
     def _simple(self) -> Iterator[Sides]:
         """Yield filters that cover the given one: few, but with a good one among them."""
         sides = self._given.sides
-        above = islice(self._order.lowest(self._order.predecessors(sides)), MAX_NEIGHBOURS)
-        for higher in nsmallest(_MERGED, map(self._order.boxes.sides, above), key=self._volume):
+        for higher in self._first(self._order.smallest(self._order.predecessors(sides, self._among()))):
             yield higher
             yield from self._a_step_out(higher)
         yield from self._a_step_out(sides)
@@ -180,19 +175,26 @@ class _Search:
 
     def _around(self) -> Iterator[list[Sides]]:
         """Yield boxes around the given filter: all if they are few, otherwise those directly beside it."""
-        order, given = self._order, self._given.sides
-        if len(order.slots) <= MAX_NEIGHBOURS:
-            yield list(order.slots)
+        order, given, among = self._order, self._given.sides, self._among()
+        if among.bit_count() <= MAX_NEIGHBOURS:
+            yield list(map(order.boxes.sides, slots_in(among)))
             return
-
-        def some(slots: Iterator[int]) -> list[Sides]:
-            return list(map(order.boxes.sides, islice(slots, _MERGED)))
-
-        above = some(order.directly_above(given))
+        above = self._first(order.lowest(order.predecessors(given, among), Looks(_MERGED)))
         yield above
-        yield some(order.directly_below(given))
+        yield self._first(order.highest(order.successors(given, self._among()), Looks(_MERGED)))
         for higher in above:
-            yield some(order.directly_below(higher))
+            yield self._first(order.highest(order.successors(higher, self._among()), Looks(_MERGED)))
+
+    def _first(self, groups: Iterator[int]) -> list[Sides]:
+        """Return some boxes of those in bitmaps, in an order that no slot plays a part in."""
+        found: list[Sides] = []
+        for group in groups:
+            if len(found) >= _MERGED or group.bit_count() > _SORTED:
+                break
+            self._order.meter.read += group.bit_count() // 8
+            boxes = map(self._order.boxes.sides, slots_in(group))
+            found += nsmallest(_MERGED - len(found), boxes, key=repr)
+        return found
 
     def _filter(self, sides: Sides) -> Filter:
         return Filter(self._given.topic, sides)
@@ -228,11 +230,6 @@ class _Ladder:
                 yield low, self._higher[high]
         if side is not None:
             yield None
-
-
-def _width(one: Filter) -> tuple[float, int]:
-    """Order filters by volume; of two equal ones the one with more conditions comes first."""
-    return one.volume, sum(side is None for side in one.sides)
 
 
 def _stepped(sides: Sides, above: list[Callable[[Side], Iterator[Side]]]) -> Iterator[Sides]:

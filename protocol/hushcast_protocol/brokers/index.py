@@ -157,28 +157,32 @@ class Boxes:
         assert sides is not None
         return sides
 
-    def covering(self, sides: Sides) -> int:
-        """Return the slots whose boxes hold a box, that of an equal one included."""
+    def covering(self, sides: Sides, among: int | None = None) -> int:
+        """Return the slots whose boxes hold a box, that of an equal one included; or those `among` some."""
         columns = zip(self._columns, sides, strict=True)
-        sure, unsure = self._common(column.covering(side) for column, side in columns)
+        sure, unsure = self._common((column.covering(side) for column, side in columns), among)
         boxes = self._sides
         return sure | bitmap(slot for slot in slots_in(unsure) if holds(boxes[slot] or (), sides))
 
     def covered(self, sides: Sides, among: int | None = None) -> int:
         """Return the slots whose boxes a box holds, that of an equal one included; or those `among` some."""
         columns = zip(self._columns, sides, strict=True)
-        sure, unsure = self._common(column.covered(side) for column, side in columns if side is not None)
-        if among is not None:
-            sure, unsure = sure & among, unsure & among
+        found = (column.covered(side) for column, side in columns if side is not None)
+        sure, unsure = self._common(found, among)
         boxes = self._sides
         return sure | bitmap(slot for slot in slots_in(unsure) if holds(sides, boxes[slot] or ()))
+
+    @property
+    def all(self) -> int:
+        """The slots that have a box."""
+        return self._all
 
     def _side(self, at: int, slot: int) -> Side:
         return self.sides(slot)[at]
 
-    def _common(self, found: Iterable[Found]) -> Found:
+    def _common(self, found: Iterable[Found], among: int | None) -> Found:
         """Return the slots that are surely meant on all attributes, and those to be looked at one by one."""
-        sure = possible = self._all
+        sure = possible = self._all if among is None else self._all & among
         for certainly, perhaps in found:
             sure &= certainly
             possible &= perhaps

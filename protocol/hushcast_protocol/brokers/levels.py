@@ -7,12 +7,13 @@ when it is asked for, and remembered until a filter of its topic comes or goes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
-from itertools import islice, repeat
+from itertools import islice
 
+from hushcast_protocol.brokers.bitmaps import slots_in
 from hushcast_protocol.brokers.conditions import Condition
 from hushcast_protocol.brokers.filters import Filter, Sides
 from hushcast_protocol.brokers.index import Meter
-from hushcast_protocol.brokers.poset import Order, Poset
+from hushcast_protocol.brokers.poset import Looks, Order, Poset
 from hushcast_protocol.brokers.roots import RootChanges, Roots
 from hushcast_protocol.brokers.table import Source
 from hushcast_protocol.content.topics import Topic
@@ -96,12 +97,12 @@ class Levels:
         if slot is not None and condition is Condition.SUCCESSOR:
             return self._below_level(order, slot)
         if slot is not None and condition is not Condition.SOURCE:
-            above = list(islice(order.directly_above(given.sides), 2))
-            if len(above) == 1:
+            above = list(islice(order.lowest(order.predecessors(given.sides), Looks()), 2))
+            if len(above) == 1 and above[0].bit_count() == 1:
                 # What is below the one filter directly above is most often asked for many times.
                 is_near = condition is Condition.IMMEDIATE_PREDECESSOR_SUCCESSOR
-                return (self._near_level if is_near else self._below_level)(order, above[0])
-        return len(set().union(*self._behind(order, given.sides, condition, frozenset())))
+                return (self._near_level if is_near else self._below_level)(order, above[0].bit_length() - 1)
+        return len(set().union(*self.behind(given, condition)))
 
     def reaches(self, given: Filter, condition: Condition, k: int, also: Set[Source] = frozenset()) -> bool:
         """Tell whether a filter's level is at least k; `also` are sources to be counted as the filter's own.
@@ -117,12 +118,16 @@ class Levels:
         order = self.poset.order(given.topic)
         if order is None:
             order = Order(given.topic, Roots(), Meter())
-        return self._behind(order, given.sides, condition, also)
+        sides = given.sides
+        if is_own_counted(order, sides, condition, order.boxes.all):
+            yield also
+        for slots in slots_behind(order, sides, condition, order.boxes.all, self._is_bounded):
+            yield from order.behind(slots)
 
     def _near_level(self, order: Order, slot: int) -> int:
         near = self._near.setdefault(order.topic, {})
         if slot not in near:
-            groups = self._behind(order, order.boxes.sides(slot), Condition.IMMEDIATE_SUCCESSOR, frozenset())
+            groups = self.behind(order.filter(slot), Condition.IMMEDIATE_SUCCESSOR)
             near[slot] = len(set().union(*groups))
         return near[slot]
 
@@ -137,37 +142,60 @@ class Levels:
         self._near.pop(topic, None)
         self._below.pop(topic, None)
 
-    def _behind(
-        self, order: Order, sides: Sides, condition: Condition, also: Set[Source]
-    ) -> Iterator[Set[Source]]:
-        """Yield the sources that a condition counts for a box, group by group."""
-        sources = order.sources
-        slot = order.slots.get(sides)
-        own = also if slot is None else sources[slot] | also
-        looks = repeat(None, max(_LEAST, min(MAX_NEIGHBOURS, _AMONG // max(1, len(order.slots)))))
-        if not self._is_bounded:
-            looks = repeat(None)
-        if condition is Condition.SOURCE:
-            yield own
-        elif condition is Condition.IMMEDIATE_SUCCESSOR:
-            for lower, _ in zip(order.directly_below(sides), looks, strict=False):
-                yield sources[lower]
-        elif condition is Condition.SUCCESSOR:
-            yield from order.behind(order.successors(sides))
-        elif condition is Condition.IMMEDIATE_PREDECESSOR:
-            bits = 0
-            for higher, _ in zip(order.directly_above(sides), looks, strict=False):
-                yield own
-                bits |= order.successors(order.boxes.sides(higher))
-            yield from order.behind(bits)
-        else:
-            # The box stands between those above it and all that it covers.
-            hidden = order.boxes.covered(sides)
-            for higher, _ in zip(order.directly_above(sides), looks, strict=False):
-                yield own
-                beside = order.successors(order.boxes.sides(higher)) & ~hidden
-                for lower, _ in zip(order.highest(beside), looks, strict=False):
-                    yield sources[lower]
+
+def is_own_counted(order: Order, sides: Sides, condition: Condition, among: int) -> bool:
+    """Tell whether a condition counts the sources of a box itself, `among` some filters."""
+    if condition in (Condition.IMMEDIATE_SUCCESSOR, Condition.SUCCESSOR):
+        return False
+    return condition is Condition.SOURCE or bool(order.predecessors(sides, among))
+
+
+def slots_behind(
+    order: Order, sides: Sides, condition: Condition, among: int, is_bounded: bool
+) -> Iterator[int]:
+    """Yield bitmaps of the filters whose sources a condition counts for a box, if `among` were all there are.
+
+    `is_bounded`: no more than `MAX_NEIGHBOURS` filters are looked at. Which are, depends on these alone.
+    """
+    looks = Looks()
+    if is_bounded:
+        looks = Looks(max(_LEAST, min(MAX_NEIGHBOURS, _AMONG // max(1, among.bit_count()))))
+    if condition is Condition.SOURCE:
+        yield 1 << order.slots[sides] & among if sides in order.slots else 0
+    elif condition is Condition.IMMEDIATE_SUCCESSOR:
+        yield from order.highest(order.successors(sides, among), looks)
+    elif condition is Condition.SUCCESSOR:
+        yield order.successors(sides, among)
+    else:
+        yield from _beside(order, sides, condition, among, looks)
+
+
+def _beside(order: Order, sides: Sides, condition: Condition, among: int, looks: Looks) -> Iterator[int]:
+    """Yield what stands (directly) below those directly above a box, which stands there, too."""
+    above = order.predecessors(sides, among)
+    if not above:
+        return
+    # The box stands between those above it and all that it covers.
+    hidden = order.boxes.covered(sides, among)
+    if sides in order.slots:
+        yield 1 << order.slots[sides] & among
+    seen = 0
+    for group in order.lowest(above, looks):
+        if not looks.take(count := group.bit_count()):
+            return
+        # Each has a share of its own, so that it does not matter which of them comes first.
+        share = looks.left // count
+        for higher in map(order.boxes.sides, slots_in(group)):
+            below = order.successors(higher, among)
+            if condition is Condition.IMMEDIATE_PREDECESSOR:
+                yield below & ~seen
+                seen |= below
+                continue
+            own = Looks(share)
+            for highest in order.highest(below & ~hidden, own):
+                yield highest & ~seen
+                seen |= highest
+            looks.left -= share - own.left
 
 
 def enough(groups: Iterable[Set[Source]], k: int) -> bool:

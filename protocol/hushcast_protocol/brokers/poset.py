@@ -9,13 +9,27 @@ pairs are as many as the square of the filters. Which, is asked of the index.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
+from sys import maxsize
 
 from hushcast_protocol.brokers.bitmaps import Tallies, slots_in
-from hushcast_protocol.brokers.filters import Filter, Sides
+from hushcast_protocol.brokers.filters import Filter, Sides, size
 from hushcast_protocol.brokers.index import Boxes, Meter
 from hushcast_protocol.brokers.roots import RootChanges, Roots
 from hushcast_protocol.brokers.table import Source
 from hushcast_protocol.content.topics import Topic
+
+
+class Looks:
+    """How many filters may still be looked at for what stands directly beside another."""
+
+    def __init__(self, left: int = maxsize) -> None:
+        self.left = left
+
+    def take(self, count: int) -> bool:
+        """Take so many, or all that is left where that is less; return whether there were so many."""
+        is_enough = count <= self.left
+        self.left = self.left - count if is_enough else 0
+        return is_enough
 
 
 class Order:
@@ -24,61 +38,66 @@ class Order:
     def __init__(self, topic: Topic, roots: Roots, meter: Meter) -> None:
         self.topic = topic
         self._roots = roots
-        self._meter = meter
+        self.meter = meter
         self.boxes = Boxes(topic.attributes, meter)
         self.slots: dict[Sides, int] = {}
         self.sources: list[set[Source]] = []  # by slot, as the boxes are
-        # Of two, one of which covers the other, the upper has fewer above it, and the lower fewer below it.
-        self._above, self._below = Tallies(), Tallies()
+        self._above = Tallies()
+        self._sizes = Tallies()  # what covers another is larger
 
     def filter(self, slot: int) -> Filter:
         """Return the filter in a slot."""
         return Filter(self.topic, self.boxes.sides(slot))
 
-    def predecessors(self, sides: Sides) -> int:
-        """Return the bitmap of Pred of a box, which may be one that is not here."""
-        return self._without(sides, self.boxes.covering(sides))
+    def predecessors(self, sides: Sides, among: int | None = None) -> int:
+        """Return the bitmap of Pred of a box, which may be one that is not here; of those `among` some."""
+        return self._without(sides, self.boxes.covering(sides, among))
 
-    def successors(self, sides: Sides) -> int:
-        """Return the bitmap of Succ of a box, which may be one that is not here."""
-        return self._without(sides, self.boxes.covered(sides))
+    def successors(self, sides: Sides, among: int | None = None) -> int:
+        """Return the bitmap of Succ of a box, which may be one that is not here; of those `among` some."""
+        return self._without(sides, self.boxes.covered(sides, among))
 
-    def directly_above(self, sides: Sides) -> Iterator[int]:
-        """Yield the slots of ImPred of a box, which may be one that is not here."""
-        left = self.predecessors(sides)
-        while left:
-            nearest = self._below.least(left)
-            left ^= nearest
-            for slot in slots_in(nearest):
-                yield slot
-                if left:
-                    left &= ~self.boxes.covering(self.boxes.sides(slot))
+    def highest(self, slots: int, looks: Looks) -> Iterator[int]:
+        """Yield those of some slots that no other of them covers, as far as looks go.
 
-    def directly_below(self, sides: Sides) -> Iterator[int]:
-        """Yield the slots of ImSucc of a box, which may be one that is not here."""
-        return self.highest(self.successors(sides))
+        They come in bitmaps of those of one size, the largest first. So what comes before looks are over
+        depends on no other filter, nor on the slots that these have.
+        """
+        while slots:
+            largest = self._sizes.greatest(slots)
+            slots ^= largest
+            yield largest
+            if slots and not looks.take(largest.bit_count()):
+                return
+            for slot in slots_in(largest):
+                slots &= ~self.boxes.covered(self.boxes.sides(slot), slots)
+                if not slots:
+                    break
+
+    def lowest(self, slots: int, looks: Looks) -> Iterator[int]:
+        """Yield those of some slots that cover no other of them, in the same way, the smallest first."""
+        while slots:
+            smallest = self._sizes.least(slots)
+            slots ^= smallest
+            yield smallest
+            if slots and not looks.take(smallest.bit_count()):
+                return
+            for slot in slots_in(smallest):
+                slots &= ~self.boxes.covering(self.boxes.sides(slot), slots)
+                if not slots:
+                    break
+
+    def smallest(self, slots: int) -> Iterator[int]:
+        """Yield some slots in bitmaps of those of one size, the smallest first."""
+        while slots:
+            smallest = self._sizes.least(slots)
+            slots ^= smallest
+            yield smallest
 
     def behind(self, slots: int) -> Iterator[Set[Source]]:
         """Yield the sources of the filters in some slots, filter by filter."""
-        self._meter.read += slots.bit_count() // 64
+        self.meter.read += slots.bit_count() // 64
         return map(self.sources.__getitem__, slots_in(slots))
-
-    def highest(self, slots: int) -> Iterator[int]:
-        """Yield those of some slots that no other of them covers, one look at the index each at most."""
-        while slots:
-            nearest = self._above.least(slots)
-            slots ^= nearest
-            for slot in slots_in(nearest):
-                yield slot
-                if slots:
-                    slots &= ~self.boxes.covered(self.boxes.sides(slot))
-
-    def lowest(self, slots: int) -> Iterator[int]:
-        """Yield some slots, those with the fewest filters below them first."""
-        while slots:
-            lowest = self._below.least(slots)
-            slots ^= lowest
-            yield from slots_in(lowest)
 
     def insert(self, sides: Sides) -> int:
         """Put in a box that is not here, and return its slot."""
@@ -92,9 +111,8 @@ class Order:
                 self._roots.remove(self.filter(lower))
             self._roots.add(self.filter(slot))
         self._above.put(slot, above.bit_count())
-        self._below.put(slot, below.bit_count())
+        self._sizes.put(slot, size(self.topic, sides))
         self._above.add(below)
-        self._below.add(above)
         return slot
 
     def remove(self, slot: int) -> None:
@@ -102,9 +120,8 @@ class Order:
         sides = self.boxes.sides(slot)
         above, below = self.predecessors(sides), self.successors(sides)
         self._above.subtract(below)
-        self._below.subtract(above)
         self._above.clear(slot)
-        self._below.clear(slot)
+        self._sizes.clear(slot)
         if not above:
             self._roots.remove(self.filter(slot))
             for lower in slots_in(self._above.zero(below)):
@@ -113,7 +130,7 @@ class Order:
         self.boxes.discard(slot)
 
     def _without(self, sides: Sides, bits: int) -> int:
-        return bits ^ 1 << self.slots[sides] if sides in self.slots else bits
+        return bits & ~(1 << self.slots[sides]) if sides in self.slots else bits
 
 
 class Poset:
@@ -200,29 +217,36 @@ class Poset:
     def nearest(self, given: Filter) -> Filter | None:
         """Return one of ImPred(f) of any filter, or None if nothing covers it."""
         order = self._orders.get(given.topic)
-        slot = None if order is None else next(order.directly_above(given.sides), None)
-        return None if order is None or slot is None else order.filter(slot)
+        if order is None or not (above := order.predecessors(given.sides)):
+            return None
+        return order.filter(next(slots_in(next(order.smallest(above)))))
 
     def predecessors(self, given: Filter) -> set[Filter]:
         """Return Pred(f) of any filter, in the poset or not."""
         order = self._orders.get(given.topic)
-        return set() if order is None else _filters(order, slots_in(order.predecessors(given.sides)))
+        return set() if order is None else _filters(order, [order.predecessors(given.sides)])
 
     def successors(self, given: Filter) -> set[Filter]:
         """Return Succ(f) of any filter, in the poset or not."""
         order = self._orders.get(given.topic)
-        return set() if order is None else _filters(order, slots_in(order.successors(given.sides)))
+        return set() if order is None else _filters(order, [order.successors(given.sides)])
 
     def immediate_predecessors(self, given: Filter) -> set[Filter]:
         """Return ImPred(f) of any filter: of one that is not here, as if it were."""
         order = self._orders.get(given.topic)
-        return set() if order is None else _filters(order, order.directly_above(given.sides))
+        return (
+            set()
+            if order is None
+            else _filters(order, order.lowest(order.predecessors(given.sides), Looks()))
+        )
 
     def immediate_successors(self, given: Filter) -> set[Filter]:
         """Return ImSucc(f) of any filter: of one that is not here, as if it were."""
         order = self._orders.get(given.topic)
-        return set() if order is None else _filters(order, order.directly_below(given.sides))
+        return (
+            set() if order is None else _filters(order, order.highest(order.successors(given.sides), Looks()))
+        )
 
 
-def _filters(order: Order, slots: Iterable[int]) -> set[Filter]:
-    return {order.filter(slot) for slot in slots}
+def _filters(order: Order, groups: Iterable[int]) -> set[Filter]:
+    return {order.filter(slot) for group in groups for slot in slots_in(group)}

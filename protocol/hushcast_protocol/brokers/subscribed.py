@@ -1,4 +1,4 @@
-"""What is subscribed to at an edge broker, how each stands, and which is to be looked at next."""
+"""What is subscribed to at an edge broker, and how each stands."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 from hushcast_protocol.brokers.beyond import Demands, Group
 from hushcast_protocol.brokers.conditions import Crowd, Otherwise
+from hushcast_protocol.brokers.crowds import Asker
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import Terms
 from hushcast_protocol.brokers.roots import RootChanges
 from hushcast_protocol.brokers.table import Source
+
+MAX_BOGUS = 64  # the largest k that is made up; as many of a client's filters go for it
 
 Name = tuple[Source, bytes]
 """A subscription: whose it is, and its name there."""
@@ -17,29 +20,27 @@ Name = tuple[Source, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a subscription stands."""
+    """How a subscription stands, as the broker alone knows it."""
 
-    level: int
-    """Of its filter, under its condition; bogus sources not counted. The network's is so large at least."""
     shown: Filter | None
     """What is shown outside that brings its messages, if anything is: its own, a wider one, or another's."""
-    added: float
-    """The share (0 to 1) of the topic's messages that `shown` lets through besides."""
     bogus: int = 0
-    """Bogus sources that its client pays for."""
+    """Bogus sources behind it."""
     crowd: Crowd = "edge"
-    """Whose sources the level counts."""
+    """Whose sources are enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
     """What is to be told: to whoever is above, how the roots of what is shown changed; to clients.
 
-    `bogus` are bogus sources by subscription, where their number changed, or is said for the first time.
+    Clients hear whether anything is shown that brings their messages, and no more: whatever else there is to
+    say would tell of others' filters. `bogus` are bogus sources by subscription, where their number changed,
+    or is said for the first time.
     """
 
     roots: RootChanges
-    told: dict[Name, Standing]
+    told: dict[Name, bool]
     bogus: dict[Name, int]
 
 
@@ -47,56 +48,32 @@ class Subscription:
     """One subscription and what is shown for it."""
 
     __slots__ = (
-        *("bogus", "crowd", "demands", "filter", "looked_at", "name", "otherwise", "shown", "terms", "told"),
+        *("asker", "bogus", "crowd", "demands", "filter", "is_counted"),
+        *("looked_at", "name", "otherwise", "shown", "told"),
     )
 
     def __init__(self, name: Name, filter_: Filter, terms: Terms, minimum: Terms) -> None:
         self.name = name
         self.filter = filter_
-        self.terms = terms
         strict = terms if terms.k > 1 else minimum
         self.otherwise: Otherwise = strict.otherwise
         self.demands: Demands = frozenset((one.condition, one.k) for one in (terms, minimum) if one.k > 1)
+        most = max(terms.k, minimum.k)
+        if self.otherwise == "bogus" and most > MAX_BOGUS:
+            self.otherwise = "wait"  # whether so many can be made up would depend on others
+        self.asker = Asker(name[0], most)
         self.shown: Filter | None = None
         self.crowd: Crowd = "edge"
         """Who suffices for what is shown."""
         self.bogus = 0
-        self.told: Standing | None = None
+        self.told: bool | None = None
         """What its client was told last."""
+        self.is_counted = False
+        """Whether its source stands behind the filter."""
         self.looked_at = -1
         """The change of its topic after which it was looked at last."""
 
     @property
     def group(self) -> Group:
-        """The group of which it is one."""
+        """Who asks for the same, and is shown the same way."""
         return Group(self.filter, self.demands, self.otherwise)
-
-
-class Asking:
-    """The subscriptions on one topic that ask for anything, those looked at longest ago first."""
-
-    __slots__ = ("changes", "hidden", "shown")
-
-    def __init__(self) -> None:
-        self.changes = 0
-        """How often somebody came or went on the topic."""
-        self.shown: dict[Name, Subscription] = {}
-        self.hidden: dict[Name, Subscription] = {}
-
-    def __len__(self) -> int:
-        return len(self.shown) + len(self.hidden)
-
-    def put(self, one: Subscription) -> None:
-        """Take one that was looked at just now, or never."""
-        self.take(one)
-        (self.hidden if one.shown is None else self.shown)[one.name] = one
-
-    def take(self, one: Subscription) -> None:
-        """Take one out, if it is here."""
-        self.shown.pop(one.name, None)
-        self.hidden.pop(one.name, None)
-
-    def due(self, is_shown: bool) -> Subscription | None:
-        """Return the next to be looked at, of those for which something is shown or of the others."""
-        first = next(iter((self.shown if is_shown else self.hidden).values()), None)
-        return None if first is None or first.looked_at == self.changes else first
