@@ -19,7 +19,7 @@ from hushcast_cli.options import (
     where_option,
 )
 from hushcast_cli.places import config_of
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.tomography.strangers import LEAST_CROWD
 
 _config_option = config_option(
     "The service's configuration; the one that `hushcast init tomography` wrote unless given."
@@ -29,7 +29,7 @@ _config_option = config_option(
 @click.group()
 @json_option
 def tomography() -> None:
-    """Ask how many a filter hides among on the way between two brokers, or run the service that tells."""
+    """Ask whether a filter has a crowd on its way to the root, or run the service that tells."""
 
 
 @tomography.command("run")
@@ -105,15 +105,9 @@ def tomography_doctor(choices: Choices, config: Path | None) -> None:
 @click.argument("topic", required=False, metavar="[TOPIC]")
 @link_file_option
 @where_option
-@click.option("--from", "origin", required=True, metavar="A", help="The broker that would show the filter.")
-@click.option("--to", "target", required=True, metavar="B", help="The last broker that would be shown it.")
-@click.option("--k", type=click.IntRange(min=1), required=True, metavar="K", help="How many are enough.")
+@click.option("--from", "origin", required=True, metavar="A", help="The edge broker that would show it.")
 @click.option(
-    "--condition",
-    type=click.Choice([str(condition) for condition in Condition]),
-    default="source",
-    show_default=True,
-    help="Whose subscribers count.",
+    "--k", type=click.IntRange(min=LEAST_CROWD), required=True, metavar="K", help="How many are enough."
 )
 @click.option(
     "--spread",
@@ -134,24 +128,22 @@ def ask(
     link_file: Path | None,
     where: str | None,
     origin: str,
-    target: str,
     k: int,
-    condition: str,
     spread: int,
     config: Path | None,
     service: Path | None,
     timeout: float | None,
 ) -> None:
-    """Ask whether a filter, TOPIC with --where, is k-anonymous at every broker on the way from A to B.
+    """Ask whether K subscribers want just TOPIC with --where, at every broker on the way from A to the root.
 
-    A and B are `root`, or the keys of brokers, or their first digits. The service is asked over a circuit of
-    its own, without a name. It learns the filter as brokers see it. --config tells the network and its
-    transport, and the service where it has a section `tomography`; otherwise --service does. With
-    `tor.mode = "own"` a second tor starts for the question, which takes a minute.
+    A is the key of an edge broker, or its first digits. Of fewer than 5 nobody is told. The service is asked
+    over a circuit of its own, without a name. It learns the filter as brokers see it. --config tells the
+    network and its transport, and the service where it has a section `tomography`; otherwise --service does.
+    With `tor.mode = "own"` a second tor starts for the question, which takes a minute.
 
     \b
     Example:
-      hushcast tomography ask news --from 3b6a27bc --to root --k 5 --service tomography.toml
+      hushcast tomography ask news --from 3b6a27bc --k 5 --service tomography.toml
     """
     check_one_topic(topic, link_file)
     from hushcast_cli.asking import run
@@ -164,7 +156,7 @@ def ask(
 
     async def work() -> None:
         chosen = await choose_topic(topic, link_file)
-        wanted = Wanted(origin, target, k, Condition(condition), spread)
+        wanted = Wanted(origin, k, spread)
         tell(choices, await ask_for(settings, chosen.topic, where or "", wanted))
 
     run(work, timeout)

@@ -35,9 +35,10 @@ LEAST_DIGITS = 8  # of a key, so that another broker's hardly begins so, too
 
 _REASONS = {
     NOT_READY: "the service holds no tree yet: its doctor says why",
-    "no-way": "there is no way from the one broker to the other: they are the same",
+    "no-way": "the service knows no way from this broker to the root: it holds another tree",
+    "exact": "it tells people of crowds alone: ask for a larger --k, and for an edge broker",
     "k": "all edge brokers together may not vouch for so many, or there are fewer than --spread",
-    "quota": "it is asked too much: try again later",
+    "quota": "it is asked too much, perhaps about this topic: try again in some minutes",
     "stamp": "it is asked too much, and wants more work: try again",
     "form": "it does not take this filter",
 }
@@ -48,9 +49,7 @@ class Wanted:
     """What was asked for on the command line."""
 
     origin: str
-    target: str
     k: int
-    condition: Condition
     spread: int
 
     def __post_init__(self) -> None:
@@ -86,8 +85,8 @@ async def ask_for(settings: AskerSettings, topic: Topic, where: str, wanted: Wan
     filter_ = shown(key, given)
 
     def question(tree: BrokerTree) -> Question:
-        ends = broker_in(tree, wanted.origin, "--from"), broker_in(tree, wanted.target, "--to")
-        return Question(filter_, *ends, wanted.k, wanted.condition, wanted.spread, False, ())
+        origin = edge_in(tree, wanted.origin)
+        return Question(filter_, origin, network.root, wanted.k, Condition.SOURCE, wanted.spread, False, ())
 
     answer = await _ask(settings, env, question)
     return answer, answer.until - env.now()
@@ -102,29 +101,23 @@ def tell(choices: Choices, told: tuple[Answer, float]) -> None:
             "anonymous": answer.is_anonymous,
             "until": answer.until,
             "from": question.origin.hex(),
-            "to": question.target.hex(),
             "k": question.k,
-            "condition": str(question.condition),
             "spread": question.spread,
         }
         write(json_line(line))
         return
-    what = f"{question.k}-anonymous ({question.condition}) at every broker on the way"
-    found = f"yes: {what}"
-    if not answer.is_anonymous:
-        found = f"no: not {what}: too few stand behind it, or it has not come that far"
+    what = f"{question.k} subscribers want just this at every broker on the way to the root"
+    found = f"yes: {what}" if answer.is_anonymous else f"no: it is not known that {what}"
     write(text_line(f"{found}; said for {max(0, round(left))} seconds"))
 
 
-def broker_in(tree: BrokerTree, text: str, option: str) -> PublicKey:
-    """Return the key of the one broker that a text names; raise `UsageError`."""
-    if text == "root":
-        return next(key for key, one in tree.brokers.items() if one.role == "root")
-    found = [key for key in tree.brokers if key.hex().startswith(text.lower())]
+def edge_in(tree: BrokerTree, text: str) -> PublicKey:
+    """Return the key of the one edge broker that a text names; raise `UsageError`."""
+    found = [edge.key for edge in tree.edges if edge.key.hex().startswith(text.lower())]
     if len(text) < LEAST_DIGITS or not found:
-        raise UsageError(f"{option}: write root, or {LEAST_DIGITS} digits or more of a key in the tree")
+        raise UsageError(f"--from: write {LEAST_DIGITS} digits or more of an edge broker's key in the tree")
     if len(found) > 1:
-        raise UsageError(f"{option}: more than one broker's key begins so: write more digits")
+        raise UsageError("--from: more than one edge broker's key begins so: write more digits")
     return found[0]
 
 

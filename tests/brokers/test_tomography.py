@@ -98,8 +98,15 @@ class ServiceMember(Process):
         asker = Asker(network.net, peer, network.wires.transport(), network.env)
         return await ask_service(asker, lambda tree: self.question(*given, **fields))
 
-    async def says(self, *given: Any) -> bool:
-        return (await self.ask(*given)).is_anonymous
+    def answer(self, *given: Any, **fields: Any) -> Answer:
+        """Answer as a broker is that asks about its own way."""
+        of, now, askers = self.question(*given, **fields), self.network.now, self.daemon._askers
+        signed = askers.service.ask(of.origin, of, now)
+        askers._tell_largest()
+        return read_answer(signed, self.key, of, now)
+
+    def says(self, *given: Any, **fields: Any) -> bool:
+        return self.answer(*given, **fields).is_anonymous
 
     async def link(self, seed: Seed | None) -> Talk:
         """Connect under a name or none; who is a broker has heard the largest k."""
@@ -153,21 +160,21 @@ async def test_it_tells_how_many_stand_behind_a_filter_on_the_way() -> None:
         await network.client("edge 2", SOUTH)
         await network.client("edge 3", SOUTH)
         await settled()
-        assert await service.says(SOUTH, 3, "edge 1", "inner 1")
-        assert not await service.says(SOUTH, 4, "edge 1", "inner 1")
-        assert await service.says(SOUTH, 4, "inner 1")
-        assert await service.says(SOUTH, 3, "edge 2")
-        assert not await service.says("kind = fire", 2, "edge 1")
-        assert not await service.says("lat in [7, 8]", 1, "edge 3"), "of which nobody has said anything"
-        answer = await service.ask(SOUTH, 3, "edge 1")
+        assert service.says(SOUTH, 3, "edge 1", "inner 1")
+        assert not service.says(SOUTH, 4, "edge 1", "inner 1")
+        assert service.says(SOUTH, 4, "inner 1")
+        assert service.says(SOUTH, 3, "edge 2")
+        assert not service.says("kind = fire", 2, "edge 1")
+        assert not service.says("lat in [7, 8]", 1, "edge 3"), "of which nobody has said anything"
+        answer = service.answer(SOUTH, 3, "edge 1")
         assert network.now < answer.until <= network.now + 300
         assert await first.unsubscribe() == "accepted"
         await settled()
-        assert not await service.says(SOUTH, 3, "edge 1", "inner 1")
-        assert await service.says(SOUTH, 2, "edge 1", "inner 1")
+        assert not service.says(SOUTH, 3, "edge 1", "inner 1")
+        assert service.says(SOUTH, 2, "edge 1", "inner 1")
         for refused, k, reason in (("root", 3, "no-way"), ("edge 1", 3 * CAP + 1, "k")):
             with pytest.raises(Refusal, match=reason):
-                await service.ask(SOUTH, k, refused)
+                service.answer(SOUTH, k, refused)
         assert network.count("statements_refused") == 0
 
 
@@ -181,7 +188,7 @@ async def test_what_is_not_shown_is_not_stated() -> None:
         assert await other.subscribe(SOUTH, terms=terms) == "accepted"
         await until(lambda: one.verdict(serial) == "accepted")
         await settled()
-        assert await service.says(SOUTH, 2, "edge 1", "inner 1")
+        assert service.says(SOUTH, 2, "edge 1", "inner 1")
 
 
 async def test_a_larger_k_has_brokers_state_more() -> None:
@@ -194,11 +201,11 @@ async def test_a_larger_k_has_brokers_state_more() -> None:
         await network.client("edge 1", SOUTH)
         await settled()
         assert network["edge 1"].count("statements_sent") == sent, "above the largest k nobody speaks"
-        answer = await service.ask(SOUTH, 12, "edge 1")
+        answer = service.answer(SOUTH, 12, "edge 1")
         assert not answer.is_anonymous
         assert answer.until <= network.now + 10
         await trio.sleep(10)
-        assert await service.says(SOUTH, 12, "edge 1")
+        assert service.says(SOUTH, 12, "edge 1")
 
 
 async def test_statements_that_do_not_hold_are_refused_and_counted() -> None:
@@ -250,11 +257,14 @@ async def test_only_brokers_have_names_and_only_they_state_and_watch() -> None:
 
 async def test_who_watches_hears_of_a_fall_at_once_and_of_a_rise_later() -> None:
     async with observed_tree("edge 3") as (network, service):
-        first, _ = [await network.client("edge 1", SOUTH) for _ in range(2)]
-        await settled()
+        await network.client("edge 3", SOUTH)
         talk = await service.link(network["edge 3"].seed)
         assert isinstance(await talk.hear(), LargestK)
-        question = service.question(SOUTH, 2, "edge 1")
+        question = service.question(SOUTH, 2, "edge 3")
+
+        async def says(number: int, *names: bytes) -> None:
+            made = statement(network, "edge 3", number, sources=tuple(name * 16 for name in names))
+            await talk.say(State((made,), False))
 
         async def told(within: float) -> bool:
             frame = await talk.hear(within)
@@ -262,12 +272,14 @@ async def test_who_watches_hears_of_a_fall_at_once_and_of_a_rise_later() -> None
             assert frame.answer is not None
             return read_answer(frame.answer, service.key, question, network.now).is_anonymous
 
+        await says(1, b"a", b"b")
+        await settled()
         await talk.say(Ask(7, question, True, None))
         assert await told(10.0)
-        await first.unsubscribe()
+        await says(2, b"b")
         assert not await told(10.0)
         began = network.now
-        await network.client("edge 1", SOUTH)
+        await says(3, b"b", b"c")
         assert await told(60.0)
         assert network.now >= began + 30
         await talk.close()
@@ -278,10 +290,10 @@ async def test_a_service_that_is_away_costs_nobody_anything() -> None:
     async with observed_tree() as (network, service):
         client = await network.client("edge 1", SOUTH)
         await settled()
-        assert await service.says(SOUTH, 1, "edge 1")
+        assert service.says(SOUTH, 1, "edge 1")
         await service.stop()
         with pytest.raises(TransportError):
-            await service.ask(SOUTH, 1, "edge 1")
+            await service.ask(SOUTH, 5, "edge 1")
         other = await network.client("edge 2", SOUTH)
         await until(hears(client, message := await network.published(lat=7)))
         await until(hears(other, message))
@@ -290,8 +302,8 @@ async def test_a_service_that_is_away_costs_nobody_anything() -> None:
         await service.start()
         await until(lambda: service.status("brokers_connected") == len(network.members), 600.0, "all state")
         await settled()
-        assert await service.says(SOUTH, 1, "edge 2")
-        assert not await service.says(SOUTH, 2, "edge 1", "inner 1")
+        assert service.says(SOUTH, 1, "edge 2")
+        assert not service.says(SOUTH, 2, "edge 1", "inner 1")
         assert network.count("statements_refused") == 0
 
 
@@ -305,7 +317,7 @@ async def test_a_broker_that_starts_again_contradicts_nothing_it_said() -> None:
             await edge.start()
             await until(lambda: edge.status("tomography_connected") == 1, 60.0, "it states again")
         await settled()
-        assert await service.says(SOUTH, 1, "edge 1")
+        assert service.says(SOUTH, 1, "edge 1")
         assert service.counters["statements_contradicted"] == network.count("statements_refused") == 0
 
 
@@ -313,7 +325,7 @@ async def test_under_load_people_pay_and_brokers_do_not() -> None:
     async with observed_tree("edge 3") as (network, service):
         admission = service.daemon._admission
         admission.difficulty = admission._before = 10
-        assert not await service.says(SOUTH, 2, "edge 1")
+        assert not (await service.ask(SOUTH, 5, "edge 1")).is_anonymous
         assert service.counters["questions_unpaid"] == 1
         assert service.counters["questions_answered"] == 1
         talk = await service.link(network["edge 3"].seed)
@@ -327,15 +339,15 @@ async def test_a_broker_that_left_the_tree_is_heard_no_more() -> None:
         for edge in ("edge 1", "edge 3"):
             await network.client(edge, SOUTH)
         await settled()
-        assert await service.says(SOUTH, 1, "edge 3", "inner 2")
+        assert service.says(SOUTH, 1, "edge 3", "inner 2")
         gone = network["edge 3"]
         network.members.remove(gone)
         await network.list_all()
         await until(lambda: service.status("brokers_connected") == len(network.members), 60.0, "it is gone")
         network.members.append(gone)
         with pytest.raises(Refusal, match="no-way"):
-            await service.ask(SOUTH, 1, "edge 3", "inner 2")
-        assert not await service.says(SOUTH, 2, "inner 1")
+            service.answer(SOUTH, 1, "edge 3", "inner 2")
+        assert not service.says(SOUTH, 2, "inner 1")
 
 
 async def test_a_broker_numbers_on_whatever_its_clock_says() -> None:
@@ -361,8 +373,8 @@ async def test_bogus_sources_are_stated_as_such_and_filters_up_to_a_cap(
         assert await other.subscribe(SOUTH, terms=terms) == "accepted"
         await settled()
         assert service.status("sources_bogus") == 2
-        assert await service.says(SOUTH, 3, "edge 2", "inner 1")
-        assert not (await service.ask(SOUTH, 2, "edge 2", "inner 1", is_real=True)).is_anonymous
+        assert service.says(SOUTH, 3, "edge 2", "inner 1")
+        assert not service.says(SOUTH, 2, "edge 2", "inner 1", is_real=True)
         await client.unsubscribe()
         await settled()
         assert network.count("statements_refused") == 0

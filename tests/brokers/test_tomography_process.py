@@ -18,7 +18,6 @@ from hushcast_cli.reloading import tell_daemon
 from hushcast_cli.seats import admit_broker
 from hushcast_cli.tomography_asked import Wanted, ask_for, asker_settings
 from hushcast_protocol.base.errors import HushcastError, Refusal, UsageError
-from hushcast_protocol.brokers.conditions import Condition
 from hushcast_protocol.brokers.tomography.answers import Answer
 from hushcast_protocol.content.topics import parse_topic
 from hushcast_runtime.groups import ungrouped
@@ -51,9 +50,9 @@ def running() -> Iterator[Callable[[Daemon], Daemon]]:
             daemon.kill()
 
 
-def ask(config: Path, service: Path | None, origin: str, k: int = 1) -> Answer:
+def ask(config: Path, service: Path | None, origin: str, k: int = 5) -> Answer:
     """Ask as the command does, about the way to the root."""
-    wanted = Wanted(origin, "root", k, Condition.SOURCE, 1)
+    wanted = Wanted(origin, k, 1)
     with ungrouped(HushcastError):
         told, _ = trio.run(ask_for, asker_settings(config, service), parse_topic("news"), "", wanted)
     return told
@@ -85,19 +84,19 @@ def test_a_service_is_started_stated_to_and_asked(
     until(lambda: is_told(edge.file, key[:12]))
     with pytest.raises(Refusal, match="may not vouch"):
         ask(edge.file, None, key, k=100)
-    with pytest.raises(Refusal, match="no way"):
-        ask(edge.file, None, "root")
+    with pytest.raises(Refusal, match="crowds alone"):
+        ask(edge.file, None, key, k=4)
     for unknown in ("abcd", "0" * 64):
-        with pytest.raises(UsageError, match="--from: write root, or 8 digits"):
+        with pytest.raises(UsageError, match="--from: write 8 digits"):
             ask(edge.file, None, unknown)
     with pytest.raises(UsageError, match="--service"):
         ask(service.file, None, key)
     assert not ask(service.file, given, key).is_anonymous
 
-    command = [*HUSHCAST, "tomography", "ask", "news", "--from", key, "--to", "root", "--k", "1", "--json"]
+    command = [*HUSHCAST, "tomography", "ask", "news", "--from", key, "--k", "5", "--json"]
     done = subprocess.run([*command, "--config", edge.file], capture_output=True, timeout=60, check=True)
     answer = json.loads(done.stdout)
-    assert (answer["anonymous"], answer["from"], answer["k"], done.stderr) == (False, key, 1, b"")
+    assert (answer["anonymous"], answer["from"], answer["k"], done.stderr) == (False, key, 5, b"")
 
     kept = given.read_text()
     service.kill()

@@ -378,8 +378,8 @@ async def test_a_tomography_service_joins_is_checked_and_is_no_node(
     lost = await hushcast("doctor", "--config", file, env=home)
     assert lost.code == 2
     assert "hushcast tomography doctor" in lost.error
-    asked = ("tomography", "ask", "news", "--from", "root", "--to", "root")
-    unnamed = await hushcast(*asked, "--k", "3", "--config", file, env=home)
+    asked = ("tomography", "ask", "news", "--from", "3b6a27bc")
+    unnamed = await hushcast(*asked, "--k", "5", "--config", file, env=home)
     assert unnamed.code == 2
     assert "names no tomography service: give its tomography.toml with --service" in unnamed.error
     rotated = await hushcast("key", "rotate", "--config", file, env=home)

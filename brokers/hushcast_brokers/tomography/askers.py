@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import cast
 
@@ -29,6 +30,7 @@ from hushcast_protocol.brokers.tomography.frames import (
     Unwatch,
 )
 from hushcast_protocol.brokers.tomography.service import Service
+from hushcast_protocol.brokers.tomography.strangers import SECRET, Allowances
 from hushcast_protocol.brokers.tree import BrokerTree
 from hushcast_runtime.admission import Admission
 from hushcast_runtime.channel import Channel
@@ -42,7 +44,6 @@ ASK_WITHIN = 120.0  # seconds that somebody without a name may stay
 ADVANCE_AFTER = 1.0
 # Statements and questions of one broker: a whole table twice at once, as each costs a signature's check.
 ASKED_A_SECOND, ASKED_AT_ONCE = 64.0, 8192.0
-_NOBODY = b""  # asks without a name: no broker's key
 
 
 class _Broker:
@@ -70,6 +71,7 @@ class Askers:
         self._counters = context.counters
         self._spawn = context.spawn
         self._room = strangers_room(context.env, context.counters)
+        self._allowances = Allowances(context.env.randomness(SECRET), context.env.elapsed())
         self._links: dict[PublicKey, _Broker] = {}  # the newest of each
         self._largest = 0
         self._touched = trio.Event()
@@ -137,7 +139,11 @@ class Askers:
         if (refused := self._admission.refusal(frame.stamp, content)) is not None:
             self._counters.add("questions_unpaid" if refused == "stamp" else "questions_refused")
             return Answered(frame.number, None, refused, self._admission.difficulty)
-        return self._answer(_NOBODY, frame)
+        return self._answer(frame, self._told)
+
+    def _told(self, service: Service, frame: Ask) -> Signed:
+        self._allowances.take(frame.question.filter.topic, self._env.elapsed())
+        return service.tell(frame.question, self._env.now())
 
     async def _serve_broker(self, channel: Channel[ToService], key: PublicKey, version: int) -> None:
         writer = Writer(channel, self._spawn)
@@ -178,7 +184,7 @@ class Askers:
                 self._hear(link, signed)
             self._touched.set()
         elif isinstance(frame, Ask):
-            link.writer.post(self._answer(link.key, frame))
+            link.writer.post(self._answer(frame, lambda service, one: self._asked(service, link.key, one)))
             self._touched.set()
         elif isinstance(frame, Unwatch) and service is not None:
             service.unwatch(link.key, frame.number)
@@ -194,16 +200,18 @@ class Askers:
         else:
             self._counters.add("statements_taken")
 
-    def _answer(self, asker: PublicKey, frame: Ask) -> Answered:
-        service, now = self.service, self._env.now()
+    def _asked(self, service: Service, asker: PublicKey, frame: Ask) -> Signed:
+        now = self._env.now()
+        if frame.is_watch:
+            return service.watch(asker, frame.number, frame.question, now)
+        return service.ask(asker, frame.question, now)
+
+    def _answer(self, frame: Ask, decide: Callable[[Service, Ask], Signed]) -> Answered:
         difficulty = self._admission.difficulty
         try:
-            if service is None:
+            if self.service is None:
                 raise Refusal("no-way")
-            if frame.is_watch:
-                signed = service.watch(asker, frame.number, frame.question, now)
-            else:
-                signed = service.ask(asker, frame.question, now)
+            signed = decide(self.service, frame)
         except Refusal as refusal:
             self._counters.add("questions_refused")
             return Answered(frame.number, None, cast(Reason, refusal.reason), difficulty)

@@ -43,6 +43,7 @@ class Domain(bytes, Enum):
     PSEUDONYM = b"hc.pseudonym"
     PROOF = b"hc.proof"
     BROKER_TREE = b"hc.broker-tree"
+    ALLOWANCE = b"hc.allowance"
     SHOWN_FILTER = b"hc.shown-filter"
     ROUTES = b"hc.routes"
     CHARTER = b"hc.charter"

@@ -34,8 +34,9 @@ Reason = Literal[
     "cap",  # more sources than a broker may vouch for
     "quota",  # there is no room
     "no-way",  # the tree has no way from the one broker to the other
-    "not-origin",  # sources of another broker than the asker
+    "not-origin",  # about another broker's way, or its sources
     "k",  # larger than all edge brokers together may vouch for
+    "exact",  # it asks for more than is told to somebody without a name
     "stamp",  # it costs work, and came without
 ]
 

@@ -22,6 +22,7 @@ from hushcast_protocol.brokers.tomography.following import Asked, follows
 from hushcast_protocol.brokers.tomography.gathered import Gathered
 from hushcast_protocol.brokers.tomography.judging import judge
 from hushcast_protocol.brokers.tomography.largest import Largest
+from hushcast_protocol.brokers.tomography.strangers import check_coarse
 from hushcast_protocol.brokers.tomography.together import judge_together
 from hushcast_protocol.brokers.tomography.ways import between
 from hushcast_protocol.brokers.tree import BrokerTree
@@ -101,13 +102,24 @@ class Service:
         self._touch_all()
 
     def ask(self, asker: PublicKey, question: Question, now: float) -> Signed:
-        """Answer a question; raise `Refusal` with the reason.
+        """Answer a broker's question; raise `Refusal` with the reason.
 
-        The reasons: `form`, `no-way`, `k`, `cap`, `not-edge`, `not-origin`: sources of another broker's.
+        The reasons: `form`, `no-way`, `k`, `cap`, `not-edge`, `not-origin`: it is about another's way.
         """
         asked = self._read(asker, question)
         is_anonymous = judge(self.gathered, asked)
         return self._answer(asked, is_anonymous, now)[0]
+
+    def tell(self, question: Question, now: float) -> Signed:
+        """Answer somebody without a name; raise `Refusal` as `ask`, and with `exact` (`check_coarse`).
+
+        That nobody is named moves nothing: brokers state no more for it, and how long the answer holds says
+        nothing of what they have stated.
+        """
+        check_coarse(question, self.gathered)
+        asked = self._read(question.origin, question)
+        is_anonymous = judge(self.gathered, asked)
+        return answered(self._seed, Answer(question, is_anonymous, int(now + self._terms.valid)))
 
     def watch(self, asker: PublicKey, number: int, question: Question, now: float) -> Signed:
         """Answer now, and again by `advance` whenever the answer changes or is over; refuse as `ask` does.
@@ -219,7 +231,7 @@ class Service:
         return signed, until - min(RENEWED_AHEAD, (until - now) / 2) if is_anonymous else until
 
     def _read(self, asker: PublicKey, question: Question) -> Asked:
-        if question.sources and asker != question.origin:
+        if asker != question.origin:
             raise Refusal("not-origin")
         try:
             given = outside(question.filter)
