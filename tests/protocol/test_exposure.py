@@ -12,7 +12,7 @@ from hushcast_protocol.brokers.conditions import Condition, Otherwise
 from hushcast_protocol.brokers.exposure import OPEN, Exposure
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import Terms
-from hushcast_protocol.brokers.subscribed import MAX_BOGUS
+from hushcast_protocol.brokers.subscribed import MAX_BOGUS, Name
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, make_topic
 
@@ -141,3 +141,27 @@ def test_after_a_restart_what_may_be_shown_is_shown_and_nothing_else() -> None:
     assert exposure.advance().roots.shown == {HOME, where("a = 6")}
     assert not exposure.is_waiting
     assert exposure.standing("cat", NAME) is not None, "it was accepted once: it waits"
+
+
+@pytest.mark.slow
+def test_who_was_told_that_another_filter_brings_its_messages_hears_when_that_sinks_in_a_later_step() -> None:
+    topic = make_topic("line", ["a:0..65535"])
+    exposure, told = Exposure(), dict[Name, bool]()
+    terms_there = Terms(2, Condition.SUCCESSOR, "wait")
+    wide = [Filter(topic, ((at, 40_000 + at),)) for at in range(150)]
+    for at, one in enumerate(wide):
+        exposure.subscribe("wide", at.to_bytes(16, "big"), one, terms_there)
+    for source in ("ann", "bob"):
+        exposure.subscribe(source, NAME, Filter(topic, ((20_000, 20_010),)), OPEN)
+    for at in range(2, 149, 3):
+        inside = Filter(topic, ((at, 39_000 + at),))
+        told |= exposure.subscribe("narrow", at.to_bytes(16, "big"), inside, terms(3)).told
+    while exposure.is_waiting:
+        told |= exposure.advance().told
+    assert any(told.values())
+    told |= exposure.unsubscribe("bob", NAME).told
+    assert exposure.shown, "it takes more than a step"
+    while exposure.is_waiting:
+        told |= exposure.advance().told
+    assert told
+    assert not [name for name, is_shown in told.items() if is_shown and not exposure.is_shown(*name)]
