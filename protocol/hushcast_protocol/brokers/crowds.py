@@ -87,7 +87,7 @@ class Crowds:
         if (asked := self._asked.get(given.topic)) is None:
             return 0
         everybody = _Crowd(asked.order, most, asked.order.boxes.all, asked.order.boxes.all, _EVERY_K)
-        return everybody.count(given, given, condition, most)
+        return everybody.level(given, given, condition, most)
 
     def may_show(self, judged: Judged, shown: Filter, condition: Condition, k: int) -> bool:
         """Tell whether a filter that covers a judged one, or is it, may be shown for it."""
@@ -212,9 +212,9 @@ class _Crowd(NamedTuple):
     def reaches(self, judged: Judged, shown: Filter, condition: Condition, k: int) -> bool:
         """Tell whether so many at least count for a filter that covers a judged one, or is it."""
         least = max(k, self.least_k)
-        return self.size >= least and self.count(judged.filter, shown, condition, least) >= least
+        return self.size >= least and self.level(judged.filter, shown, condition, least) >= least
 
-    def count(self, given: Filter, shown: Filter, condition: Condition, most: int) -> int:
+    def level(self, given: Filter, shown: Filter, condition: Condition, most: int) -> int:
         """Count whom a condition counts for a filter, as if the given one's had it, too; `most` at most."""
         found: set[Source] = set()
         for slots in self._behind(given, shown, condition):
