@@ -334,10 +334,7 @@ class Broker(ListeningDaemon):
         while True:
             now = self._env.now()
             if self._env.is_certain():
-                self._clients.expire(now)
-                for client in self._clients.away(now):
-                    self._clients.note_away(client)
-                    await trio.lowlevel.checkpoint()  # it takes its filters out of levels
+                await self._clients.expire()
                 lapsed = self._matching.expire(now)
                 self._tables.forget(lapsed.below)
                 self._clients.forget_items(lapsed.clients)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import msgspec
+import trio
 
 from hushcast_brokers.downstream import Downstream
 from hushcast_brokers.matching import Interests
@@ -87,8 +88,7 @@ class Clients:
         )
         await restore(self._store, _SUBSCRIPTION, self._take_up)
         self.serve_only(self._listed)
-        for client in self.away(self._env.now()):
-            self.note_away(client)
+        await self._note_away()
 
     def _take_up(self, key: bytes, value: bytes) -> None:
         kept, client = _read(value), key[:_KEY]
@@ -149,28 +149,24 @@ class Clients:
         for client, name in lapsed:
             self._note_ended(client, name)
 
-    def expire(self, now: float) -> None:
-        """Note who is attached still, and forget those who have not been here for long."""
-        oldest = self._calendar.day(now) - CLIENT_FORGOTTEN_AFTER
-        for client, day in list(self._known.items()):
-            if self._downstream.is_linked(client):
+    async def expire(self) -> None:
+        """Note who is attached still, and who is away; forget those who have not been here for long."""
+        oldest = self._calendar.day(self._env.now()) - CLIENT_FORGOTTEN_AFTER
+        for client in list(self._known):
+            if client in self._known and self._downstream.is_linked(client):
                 self._note_attached(client)
-            elif day < oldest:
+            elif self._known.get(client, oldest) < oldest:
                 self.forget(client)
+            await trio.lowlevel.checkpoint()  # all may have left on one day, each with many filters
+        await self._note_away()
 
-    def away(self, now: float) -> list[PublicKey]:
-        """Return who has been away for so long that it counts for nobody."""
-        oldest = self._calendar.day(now) - COUNTED_WITHIN
-        return [
-            client
-            for client, day in self._known.items()
-            if day < oldest and not self._downstream.is_linked(client)
-        ]
-
-    def note_away(self, client: PublicKey) -> None:
-        """Do not count a client until it is back."""
-        if client in self._known:
-            self._interests.note_there(client, False)
+    async def _note_away(self) -> None:
+        """Do not count those who have been away for long, until they are back."""
+        oldest = self._calendar.day(self._env.now()) - COUNTED_WITHIN
+        for client in list(self._known):
+            if self._known.get(client, oldest) < oldest and not self._downstream.is_linked(client):
+                self._interests.note_there(client, False)
+                await trio.lowlevel.checkpoint()
 
     def forget(self, client: PublicKey) -> None:
         """Forget a client with all that it asked for, and that waits for it."""

@@ -133,7 +133,7 @@ class Exposure:
     def note_there(self, source: Source, is_there: bool) -> Changes:
         """Count a source, or, while it is away, do not: some of its subscriptions, which stay, at once."""
         if is_there is (source not in self._away):
-            return self._checked([])
+            return self._changes([])
         self._away ^= {source}
         return self._of_all(source, self._count)
 
