@@ -27,12 +27,13 @@ if __name__ == "__main__":
 from small_network import until  # noqa: E402
 from small_tree import TOPIC, Client, Member, SmallTree, small_tree  # noqa: E402
 
-import hushcast_protocol.brokers.exposure  # noqa: E402
+import hushcast_protocol.brokers.outside  # noqa: E402
 import hushcast_protocol.brokers.routes  # noqa: E402
 from hushcast_protocol.base.hop_link import IDLE  # noqa: E402
 from hushcast_protocol.base.observed import Advertised  # noqa: E402
 from hushcast_protocol.brokers.filters import Filter  # noqa: E402
 from hushcast_protocol.brokers.frames import Ping  # noqa: E402
+from hushcast_protocol.brokers.index import Meter  # noqa: E402
 from hushcast_protocol.brokers.poset import Poset  # noqa: E402
 from hushcast_protocol.brokers.roots import RootChanges, Roots  # noqa: E402
 from hushcast_protocol.content.messages import Message  # noqa: E402
@@ -47,8 +48,8 @@ REPLACED = 0.3
 class Uncovered(Poset):
     """A table that shows each of its filters: what brokers would do without covering."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, meter: Meter | None = None) -> None:
+        super().__init__(meter)
         self._all = Roots()
 
     def insert(self, given: Filter, source: Any) -> bool:
@@ -263,7 +264,7 @@ async def both(
     told = await play(brokers, clients, messages, workload)
     with (
         mock.patch.object(hushcast_protocol.brokers.routes, "Poset", Uncovered),
-        mock.patch.object(hushcast_protocol.brokers.exposure, "Poset", Uncovered),
+        mock.patch.object(hushcast_protocol.brokers.outside, "Poset", Uncovered),
     ):
         return told, await play(brokers, clients, messages, workload, covers=False)
 

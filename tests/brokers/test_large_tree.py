@@ -9,7 +9,7 @@ from large_tree import both
 @pytest.mark.slow
 @pytest.mark.parametrize("workload", ["uniform", "clustered"])
 async def test_everybody_gets_what_was_asked_for_before_and_after_brokers_are_replaced(workload: str) -> None:
-    told, without = await both(12, 30, 9, workload)
+    told, without = await both(12, 40, 9, workload)
     assert told["brokers replaced"] == 3
     assert told["deliveries before"] > 0
     assert told["deliveries meanwhile"] + told["deliveries after"] > 0

@@ -62,7 +62,7 @@ async def test_an_edge_broker_that_asks_for_more_and_more_work_is_asked_less_and
 
     async with tree_of_daemons(1, (("liar", "edge", "root"),)) as network:
         await network["liar"].stop()
-        await lie_at(network, network["liar"], answer, Standing(NOTHING, 0))
+        await lie_at(network, network["liar"], answer, Standing(NOTHING, 0, 1))
         network.nursery.start_soon(network.nodes[0].listen)
         await trio.sleep(600.0)
         assert 600 / LONGEST_PAUSE <= count < 60
