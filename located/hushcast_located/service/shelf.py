@@ -181,8 +181,8 @@ class Shelf:
 
     async def begin(self, batch: Batch) -> int:
         """Note that the answers of a batch are made now; return how many before it are missing."""
-        skipped = list(self.arrivals.skipped(batch))
-        self._miss(skipped)
+        skipped = self.arrivals.skipped(batch)
+        self._miss(skipped[-MAX_TOLD_MISSING:])  # an owner may leave out 2^47, of which no list is made
         self.current = batch
         self._progress = msgspec.structs.replace(self._progress, current=batch.signed)
         await self._store.write(self._written())
@@ -219,7 +219,7 @@ class Shelf:
 
     def _miss(self, numbers: Sequence[int]) -> None:
         today = self.today
-        told = (*self._progress.missing, *((number, today) for number in numbers[-MAX_TOLD_MISSING:]))
+        told = (*self._progress.missing, *((number, today) for number in numbers))
         self._progress = msgspec.structs.replace(self._progress, missing=told[-MAX_TOLD_MISSING:])
 
     def _record(self, name: bytes) -> Change:
