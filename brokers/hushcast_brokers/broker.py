@@ -339,7 +339,7 @@ class Broker(ListeningDaemon):
                 self._tables.forget(lapsed.below)
                 self._clients.forget_items(lapsed.clients)
                 if self._publications is not None:
-                    self._publications.expire(now)
+                    await self._publications.expire(now)
                 lapsing = self._spool.expire(lambda day: calendar.lapse(day) > now)  # noqa: B023 - over before the next
                 expired = await in_steps(lapsing)
                 self.counters.add("messages_expired", expired)

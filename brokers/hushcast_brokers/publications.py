@@ -26,6 +26,7 @@ from hushcast_runtime.spool import Move, Spool, Spooled
 from hushcast_runtime.store import Change
 
 MAX_KNOWN = 262_144  # ids of publications, some 40 MB: three a second for a day; the oldest are forgotten
+_STEP = 1024  # ids forgotten at once, some 2 ms: others go on in between
 
 WORDS = "published-words"
 """Under which words publications came, by id, where what waits for a broker that left is handed up."""
@@ -91,12 +92,15 @@ class Publications:
             await self._spool.durable()
             await self._look_up(items)
 
-    def expire(self, now: float) -> None:
-        """Forget the publications of days that have lapsed."""
-        lapsed = [key for key, day in self._known.items() if self._calendar.lapse(day) <= now]
-        for key in lapsed:
-            del self._known[key]
-            self._store.write_soon(*self._forgotten(key))
+    async def expire(self, now: float) -> None:
+        """Forget the publications of days that have lapsed, some at a time."""
+        over = {day for day in set(self._known.values()) if self._calendar.lapse(day) <= now}
+        lapsed = [key for key, day in self._known.items() if day in over] if over else []
+        for begin in range(0, len(lapsed), _STEP):
+            await trio.lowlevel.checkpoint()
+            for key in lapsed[begin : begin + _STEP]:
+                if self._known.pop(key, None) is not None:  # a newer one may have taken its place meanwhile
+                    self._store.write_soon(*self._forgotten(key))
 
     def _forgotten(self, key: bytes) -> list[Change]:
         gone = [Change(_KIND, key, None)]

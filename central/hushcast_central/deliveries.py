@@ -170,7 +170,8 @@ class Deliveries:
         """Let nothing wait for a pseudonym any more."""
         if (machine := self._machines.get(pseudonym)) is not None:
             self._end(machine.links[-1], tell=True)
-        self._spawn(self._clear, pseudonym)
+        if self._spool.has_for(hop_of(pseudonym)):
+            self._spawn(self._clear, pseudonym)
 
     async def run(self) -> None:
         """End attachments whose acknowledgements are late, until cancelled."""

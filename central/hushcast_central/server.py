@@ -217,9 +217,10 @@ class CentralServer(ListeningDaemon):
         while True:
             now = self._env.now()
             if self._env.is_certain():
-                self._subscriptions.expire(now)
-                self._publications.expire(now)
+                # Messages before those they are for: then little is left to look for.
                 lapsing = self._spool.expire(lambda day: calendar.lapse(day) > now)  # noqa: B023 - over before the next
                 expired = await in_steps(lapsing)
                 self.counters.add("deliveries_expired", expired)
+                await self._subscriptions.expire(now)
+                await self._publications.expire(now)
             await self._env.sleep_until(calendar.next_middle(now))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import trio
 
 from hushcast_central.deliveries import Deliveries, ProxyLink
 from hushcast_protocol.base import observed
@@ -70,11 +71,11 @@ class Subscriptions:
         secret = self._register.attach(proxy, request, self._context.env.now())
         self._deliveries.attach(link, number, request.pseudonym, secret)
 
-    def expire(self, now: float) -> None:
-        """Forget pseudonyms whose day has lapsed; what waits for them goes with the day's messages."""
-        for pseudonym in self._register.expire(now):
-            self._deliveries.forget(pseudonym)
-        self._context.store.write_soon(*self._changes())
+    async def expire(self, now: float) -> None:
+        """Forget pseudonyms whose day has lapsed, and what waits for them, some at a time."""
+        for _ in self._register.expire(now):
+            self._context.store.write_soon(*self._changes())
+            await trio.lowlevel.checkpoint()
 
     async def _store(self) -> None:
         await self._context.store.write(*self._changes())

@@ -129,6 +129,10 @@ class Spool:
             return 0
         return hops if hops == 1 else min(hops, max(1, room // REFERENCE))
 
+    def has_for(self, hop: Hop) -> bool:
+        """Tell whether anything waits for a next hop."""
+        return hop in self._shares
+
     def reserve(self, size: int) -> None:
         """Keep bytes free for a message that is to come; negative, if it came."""
         self._size += size

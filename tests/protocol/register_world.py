@@ -144,7 +144,8 @@ class World:
 
     def expire(self) -> None:
         gone = {number for number, known in self.model.items() if CALENDAR.lapse(known.day) <= self.now}
-        assert set(self.register.expire(self.now)) == {NAMES[number] for number in gone}
+        expired = {name for step in self.register.expire(self.now) for name in step}
+        assert expired == {NAMES[number] for number in gone}
         for number in gone:
             del self.model[number]
 
