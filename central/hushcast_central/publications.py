@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from collections.abc import Sequence
 
 import trio
 
@@ -17,9 +18,9 @@ from hushcast_protocol.central.frames import Done, Publish
 from hushcast_protocol.central.introduction import Introduced
 from hushcast_protocol.central.proofs import check_request, done
 from hushcast_protocol.central.publishers import Publishers
-from hushcast_protocol.central.register import MAX_PSEUDONYMS, Register, hop_of
+from hushcast_protocol.central.register import MAX_PSEUDONYMS, Register
 from hushcast_protocol.central.rerouting import mark
-from hushcast_protocol.content.hops import Send
+from hushcast_protocol.content.hops import Hop, Send
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
@@ -29,6 +30,7 @@ from hushcast_runtime.store import Change
 
 MAX_KNOWN = 262_144  # ids of publications, some 40 MB: three a second for a day; the oldest are forgotten
 _STEP = 1024  # ids forgotten at once, some 2 ms: others go on in between
+PLACED_AT_ONCE = 512  # pseudonyms for which one step places a publication, some 8 ms; each 512 have one body
 TOLD_EVERY = 3600.0  # seconds between two lines of the log that deliveries are lost
 
 _KIND = "publication"
@@ -56,6 +58,7 @@ class Publications:
         self._counters = context.counters
         self.publishers = Publishers(calendar)
         self._known: OrderedDict[bytes, int] = OrderedDict()  # days, by id
+        self._placing = trio.Lock()  # what is known has all of its places, for whoever hands it in again
         self._told = -math.inf
 
     async def load(self) -> None:
@@ -84,10 +87,11 @@ class Publications:
             raise Refusal("form") from None
         if message.day not in self._calendar.open_days(now):
             raise Refusal("day")
-        if message.id in self._known:
-            self._counters.add("publications_repeated")
-        else:
-            self._put(request, message)
+        async with self._placing:
+            if message.id in self._known:
+                self._counters.add("publications_repeated")
+            else:
+                await self._put(request, message)
         await self._context.store.write()
         return done(publisher.secret, request, "accepted")
 
@@ -101,28 +105,42 @@ class Publications:
                 if self._known.pop(key, None) is not None:  # a newer one may have taken its place meanwhile
                     self._context.store.write_soon(Change(_KIND, key, None))
 
-    def _put(self, request: Publish, message: Message) -> None:
+    async def _put(self, request: Publish, message: Message) -> None:
         size = len(message.body)
         # Before it is matched, with room for all there are: the verdict tells of nobody who is interested.
-        if self._spool.is_full(size + MAX_PSEUDONYMS * REFERENCE):
+        bodies = -(-MAX_PSEUDONYMS // PLACED_AT_ONCE)
+        if self._spool.is_full(bodies * size + MAX_PSEUDONYMS * REFERENCE):
             raise Refusal("quota")
-        sends = self._sends(request, message)
+        left = self._register.match(request.tokens)
+        is_wanted = False
+        while True:
+            some, left = left[:PLACED_AT_ONCE], left[PLACED_AT_ONCE:]
+            wanting = self._register.wanting(some, request.tokens)
+            is_wanted = is_wanted or bool(wanting)
+            # With the last: who is killed before that takes it again, from the beginning.
+            changes = [] if left else self._knowing(message)
+            self._deliveries.enqueue(self._spool.put(self._sends(wanting, message), *changes))
+            if not left:
+                break
+            await trio.lowlevel.checkpoint()
+        if not is_wanted:
+            self._counters.add("publications_unmatched")
+        self._counters.add("publications_accepted")
+        self._observe(request)
+
+    def _knowing(self, message: Message) -> list[Change]:
+        """Know a publication from now on; return what this changes in the store."""
         changes = [Change(_KIND, message.id, message.day.to_bytes(8, "big"))]
         self._known[message.id] = message.day
         if len(self._known) > MAX_KNOWN:
             changes.append(Change(_KIND, self._known.popitem(last=False)[0], None))
-        self._deliveries.enqueue(self._spool.put(sends, *changes))
-        self._counters.add("publications_accepted")
-        self._observe(request)
+        return changes
 
-    def _sends(self, request: Publish, message: Message) -> list[Send]:
-        found = self._register.match(request.tokens)
+    def _sends(self, wanting: Sequence[Hop], message: Message) -> list[Send]:
         size = len(message.body)
-        hops = [hop for hop in map(hop_of, found) if self._spool.has_share(hop, size)]
-        if not found:
-            self._counters.add("publications_unmatched")
-        if len(hops) < len(found):
-            self._lose(len(found) - len(hops))
+        hops = [hop for hop in wanting if self._spool.has_share(hop, size)]
+        if len(hops) < len(wanting):
+            self._lose(len(wanting) - len(hops))
         return [Send(hop, message) for hop in hops]
 
     def _lose(self, count: int) -> None:

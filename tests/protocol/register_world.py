@@ -13,7 +13,7 @@ from hushcast_protocol.base.group import Scalar, base
 from hushcast_protocol.central import proofs, register
 from hushcast_protocol.central.frames import Subscribe, Withdraw
 from hushcast_protocol.central.introduction import Introduced, PseudonymSecret, pseudonym_of
-from hushcast_protocol.central.register import Register
+from hushcast_protocol.central.register import Register, waits_for
 
 CALENDAR = Calendar(60)
 TODAY = 1000
@@ -149,12 +149,15 @@ class World:
         for number in gone:
             del self.model[number]
 
+    def matched(self, *tokens: bytes) -> list[bytes]:
+        return [waits_for(hop) for hop in self.register.wanting(self.register.match(tokens), tokens)]
+
     def check(self) -> None:
         self.store()
         for token in TOKENS:
             wanted = {NAMES[number] for number, known in self.model.items() if token in known.tokens}
-            assert set(self.register.match([token])) == wanted
-        assert len(self.register.match(TOKENS)) == sum(bool(known.tokens) for known in self.model.values())
+            assert set(self.matched(token)) == wanted
+        assert len(self.matched(*TOKENS)) == sum(bool(known.tokens) for known in self.model.values())
         assert self.register.tokens == sum(len(known.tokens) for known in self.model.values())
         assert len(self.register) == len(self.model)
         stored = {NAMES[number] for number, known in self.model.items() if known.request is not None}

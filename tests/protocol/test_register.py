@@ -68,7 +68,7 @@ def test_a_replayed_request_with_other_tokens_changes_nothing() -> None:
     answer = held.subscribe(PROXIES[0], request, NOW)
     swapped = Subscribe(request.pseudonym, request.serial, (TOKENS[1],), request.proof)
     assert held.subscribe(PROXIES[0], swapped, NOW) == answer
-    assert held.match([TOKENS[1]]) == []
+    assert held.wanting(held.match(TOKENS), [TOKENS[1]]) == []
     held.withdraw(PROXIES[0], withdraw(0, 2, TOKENS[0]))
     with pytest.raises(Refusal) as refusal:
         held.subscribe(PROXIES[0], request, NOW)
@@ -110,7 +110,8 @@ def test_pseudonyms_without_tokens_give_way_and_the_others_do_not(monkeypatch: p
     with pytest.raises(Refusal) as refusal:
         held.introduce(PROXIES[0], introduced(3), NOW)
     assert verdict(refusal) == "quota"
-    assert set(held.match([TOKENS[0]])) == {NAMES[1], NAMES[2]}
+    wanting = held.wanting(held.match([TOKENS[0]]), [TOKENS[0]])
+    assert set(wanting) == {hop_of(NAMES[1]), hop_of(NAMES[2])}
 
 
 def test_a_pseudonym_attaches_until_its_day_has_lapsed() -> None:

@@ -158,15 +158,19 @@ class Register:
             raise Refusal("day")
         return subscriber.secret
 
-    def match(self, tokens: Iterable[Point]) -> list[bytes]:
-        """Return the pseudonyms that asked for any of the tokens, each once."""
-        found: dict[bytes, None] = {}
-        for token in tokens:
-            for hop in self._table.lookup(token):
-                pseudonym = waits_for(hop)
-                if token in self._subscribers[pseudonym].tokens:  # a filter may say so by chance
-                    found[pseudonym] = None
-        return list(found)
+    def match(self, tokens: Iterable[Point]) -> list[Hop]:
+        """Return what may wait for messages with any of the tokens, each once; `wanting` tells which does."""
+        return self._table.lookup_any(tokens)
+
+    def wanting(self, matched: Iterable[Hop], tokens: Iterable[Point]) -> list[Hop]:
+        """Return those of what `match` found whose pseudonyms have asked for any of the tokens."""
+        known = self._subscribers
+        return [
+            hop
+            for hop in matched
+            # A filter may say so by chance, and the pseudonym have gone meanwhile.
+            if (one := known.get(waits_for(hop))) is not None and not one.tokens.keys().isdisjoint(tokens)
+        ]
 
     def expire(self, now: float) -> Iterator[list[bytes]]:
         """Forget the pseudonyms whose day has lapsed; yield them, as many at a time as a step may take."""

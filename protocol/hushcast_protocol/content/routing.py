@@ -13,6 +13,8 @@ from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.bloom import CAPACITY, positions
 from hushcast_protocol.content.hops import Hop
 
+_FEW = 16  # bits of a look-up that are taken off one by one: of more, each would cost as all together
+
 
 class _Column:
     """One filter's place in the rows."""
@@ -94,13 +96,35 @@ class RoutingTable:
 
     def lookup(self, element: bytes) -> list[Hop]:
         """Return the next hops that have `element`: all of them, and rarely a false positive."""
+        return self._hops(self._found(element))
+
+    def lookup_any(self, elements: Iterable[bytes]) -> list[Hop]:
+        """Return the next hops that have any of the elements, each once, as `lookup`."""
+        found = 0
+        for element in elements:
+            found |= self._found(element)
+        return self._hops(found)
+
+    def _found(self, element: bytes) -> int:
+        """Return a bit for each filter that has an element."""
         found, rows = -1, self._rows
         for position in positions(element, self._key):
             row = rows.get(position)
             if row is None:
-                return []
+                return 0
             found &= row
+        return found
+
+    def _hops(self, found: int) -> list[Hop]:
         hops: list[Hop] = []
+        if found.bit_count() > _FEW:
+            bits = bin(found)[:1:-1]
+            at = bits.find("1")
+            while at >= 0:
+                if (column := self._by_bit[at]) is not None:
+                    hops.append(column.hop)
+                at = bits.find("1", at + 1)
+            return list(dict.fromkeys(hops))
         while found:
             lowest = found & -found
             column = self._by_bit[lowest.bit_length() - 1]
