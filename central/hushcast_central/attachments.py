@@ -17,6 +17,7 @@ from hushcast_protocol.content.messages import Message
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.transports.base import TransportError
 
+OPENED_AT_ONCE = 32  # deliveries of one read that are opened in one step, some 8 ms
 PING_EVERY = 60.0  # seconds without a word after which a sign of life is asked for
 
 
@@ -37,7 +38,9 @@ class Attachments:
             messages: list[Message] = []
             before = number
             failure: PeerError | None = None
-            for delivery in deliveries:
+            for place, delivery in enumerate(deliveries, 1):
+                if place % OPENED_AT_ONCE == 0:
+                    await trio.lowlevel.checkpoint()
                 try:
                     messages += self._opened(pseudonym, delivery)
                 except PeerError as error:
