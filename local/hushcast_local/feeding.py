@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import trio
@@ -27,6 +28,7 @@ from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, Topic, parse_topic
 
 MAX_AT_ONCE = 64  # messages in one piece to an application that sets no window
+MAX_PIECE = 512 * 1024  # bytes of payloads in one piece: escaped in JSON they take six times that, and 10 ms
 COVERAGE_EVERY = 30.0  # seconds between looks for a change of coverage
 
 
@@ -89,13 +91,9 @@ class Feeding:
             await self._tell_losses(feed, first[0] - 1)
             if self._left is not None:
                 self._left -= len(arrivals)
-            await self._tell(
-                *(
-                    _delivered(self._request.request, self._topic, *arrival)
-                    for arrival in arrivals
-                    if not isinstance(arrival, Gap)
-                )
-            )
+            messages = [arrival for arrival in arrivals if not isinstance(arrival, Gap)]
+            for piece in _pieces(messages):
+                await self._tell(*(_delivered(self._request.request, self._topic, *one) for one in piece))
 
     async def _room(self) -> int:
         """Return how many messages may be sent, once any may."""
@@ -117,6 +115,20 @@ class Feeding:
                 told = covered
                 await self._tell(Covered(covered, request=self._request.request))
             await trio.sleep(COVERAGE_EVERY)
+
+
+def _pieces(messages: list[tuple[int, Received]]) -> Iterator[list[tuple[int, Received]]]:
+    """Cut messages where their payloads would be too long to be written in one step."""
+    piece: list[tuple[int, Received]] = []
+    size = 0
+    for message in messages:
+        if piece and size + len(message[1].payload) > MAX_PIECE:
+            yield piece
+            piece, size = [], 0
+        piece.append(message)
+        size += len(message[1].payload)
+    if piece:
+        yield piece
 
 
 def _delivered(number: int, topic: Topic, cursor: int, received: Received) -> Delivered:
