@@ -37,6 +37,7 @@ from hushcast_protocol.base import told
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.agreement import agreement_key
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.stamps import difficulty_of
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.frames import Communities, Exposed, NewCharter, Standing, Terms
 from hushcast_protocol.brokers.network import BrokersNetwork
@@ -101,7 +102,7 @@ class Broker(ListeningDaemon):
         self._tell_charters = TellingCharters(self._charters) if self._charters is not None else None
         self._spool = Spool(parts.store)
         self._advertising = Advertising(self._keeper.is_root, parts.counters, parts.tracer)
-        self._admission = Admission(parts.seed.public(), parts.network.calendar, self._env, self._fullness)
+        self._admission = Admission(parts.seed.public(), parts.network.calendar, self._env, self._by_room)
         self._downstream: Downstream
         self._tables: Tables
         self._former: Former
@@ -326,8 +327,9 @@ class Broker(ListeningDaemon):
             self._clients.forget_all()
             self._former.follow(below)
 
-    def _fullness(self) -> float:
-        return self._spool.size / MAX_SPOOL if self._keeper.is_root else self._clients.fullness()
+    def _by_room(self) -> int:
+        is_root = self._keeper.is_root
+        return difficulty_of(self._spool.size / MAX_SPOOL if is_root else self._clients.fullness())
 
     async def _keep_time(self) -> None:
         calendar = self._parts.network.calendar

@@ -16,6 +16,7 @@ from hushcast_protocol.base import told
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.stamps import difficulty_of
 from hushcast_protocol.central.frames import MAX_CENTRAL_FRAME, decode_from_user
 from hushcast_protocol.central.network import CentralNetwork, ProxyRole
 from hushcast_runtime.admission import Admission
@@ -59,7 +60,7 @@ class CentralProxy(ListeningDaemon):
         self._parts = parts
         calendar = parts.network.calendar
         self._keys = TransformationKeys(parts.store, calendar, parts.role == "deliveries")
-        self._admission = Admission(parts.seed.public(), calendar, self._env, self._keys.fullness)
+        self._admission = Admission(parts.seed.public(), calendar, self._env, self._by_room)
         self._server: ServerLink | None = None
         self._passing: Passing
         self._users: Users | None = None
@@ -105,6 +106,11 @@ class CentralProxy(ListeningDaemon):
             "clock": self.clock.describe(),
             "counters": self.counters.as_dict(),
         }
+
+    def _by_room(self) -> int:
+        """Return the bits of stamps that the room which lasts asks for, here or at the server."""
+        theirs = self._server.difficulty if self._server is not None else 0
+        return max(difficulty_of(self._keys.fullness()), theirs)
 
     async def _accept(self, stream: trio.abc.Stream) -> UserChannel:
         parts = self._parts

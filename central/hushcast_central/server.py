@@ -18,6 +18,7 @@ from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.hop_link import IDLE
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.stamps import difficulty_of
 from hushcast_protocol.central.frames import (
     MAX_CENTRAL_FRAME,
     Acknowledged,
@@ -98,6 +99,7 @@ class CentralServer(ListeningDaemon):
         self._links: dict[bytes, _Proxy] = {}  # the newest of each proxy
         self._sealing: Sealing
         self._register = Register(parts.network.calendar, parts.env.randomness(16))
+        self._share()
         self._spool = Spool(parts.store)
         self._requests: Requests
         self._deliveries: Deliveries
@@ -112,6 +114,7 @@ class CentralServer(ListeningDaemon):
     def replace_proxies(self, proxies: tuple[Proxy, ...]) -> None:
         """Serve these proxies from now on; links of others, and of those with another role now, end."""
         self._proxies = {proxy.key: proxy for proxy in proxies}
+        self._share()
         for link in self._links.values():
             listed = self._proxies.get(link.proxy.key)
             if listed is None or listed.role != link.proxy.role:
@@ -149,6 +152,10 @@ class CentralServer(ListeningDaemon):
             "clock": self.clock.describe(),
             "counters": self.counters.as_dict(),
         }
+
+    def _share(self) -> None:
+        """Give each proxy that brings subscribers its part of the register."""
+        self._register.proxies = max(1, sum(one.role == "deliveries" for one in self._proxies.values()))
 
     def _make(self, context: Context) -> None:
         parts = self._parts
@@ -204,7 +211,7 @@ class CentralServer(ListeningDaemon):
         elif isinstance(frame, Detach):
             self._deliveries.detach(link, frame.attachment)
         elif isinstance(frame, Ping):
-            link.writer.post(Pong(0, True))
+            link.writer.post(Pong(difficulty_of(self._register.fullness(link.proxy.key)), True))
         else:
             await link.slots.acquire()
             if isinstance(frame.what, Attach):  # in its turn, and without a wait: the next may take it back

@@ -27,6 +27,7 @@ from hushcast_protocol.central.frames import (
     Factor,
     FromServer,
     Ping,
+    Pong,
     Publish,
     Request,
     Subscribe,
@@ -92,6 +93,8 @@ class ServerLink:
         self._receivers: dict[int, Receiver] = {}
         self._acknowledging: dict[int, Acknowledge] = {}  # what each receiver said last, until it is written
         self.state: LinkState = "not reached"
+        self.difficulty = 0
+        """Bits of the stamps that are to be asked for, as the server's room for this proxy is taken."""
         self._is_told = False
 
     @property
@@ -205,6 +208,8 @@ class ServerLink:
         elif isinstance(frame, Deliver):
             if (receiver := self._receivers.get(frame.attachment)) is not None:
                 receiver.deliver(frame.wrapped)
+        elif isinstance(frame, Pong):
+            self.difficulty = frame.difficulty
         elif isinstance(frame, Detach) and (gone := self._receivers.pop(frame.attachment, None)) is not None:
             gone.close()
 

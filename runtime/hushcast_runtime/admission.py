@@ -14,7 +14,6 @@ from hushcast_protocol.base.stamps import (
     Load,
     Stamp,
     StampCheck,
-    difficulty_of,
     next_difficulty,
 )
 from hushcast_protocol.base.wire import PublicKey
@@ -28,13 +27,13 @@ class Admission:
     """Admission at one daemon, which stamps name by its key."""
 
     def __init__(
-        self, key: PublicKey, calendar: Calendar, env: Environment, fullness: Callable[[], float]
+        self, key: PublicKey, calendar: Calendar, env: Environment, by_room: Callable[[], int]
     ) -> None:
-        """`fullness` tells which share (0 to 1) of the room that lasts is taken."""
+        """`by_room` tells the bits of stamps that the room which lasts asks for (`stamps.difficulty_of`)."""
         now = env.elapsed()
         self._calendar = calendar
         self._env = env
-        self._fullness = fullness
+        self._by_room = by_room
         self._stamps = StampCheck(key)
         self._load = Load(now)
         self._bucket = TokenBucket(HANDED_IN_A_SECOND, HANDED_IN_AT_ONCE, now)
@@ -61,4 +60,4 @@ class Admission:
             await trio.sleep(LOAD_WINDOW)
             self._by_load = next_difficulty(self._load.peak(self._env.elapsed()), self._by_load)
             self._before = self.difficulty
-            self.difficulty = max(self._by_load, difficulty_of(self._fullness()))
+            self.difficulty = max(self._by_load, self._by_room())

@@ -24,7 +24,7 @@ SECRETS = [PseudonymSecret(_SOURCE.randbytes(32)) for _ in range(4)]
 NAMES = [pseudonym_of(secret) for secret in SECRETS]
 TOKENS = [base(Scalar.draw(_SOURCE.randbytes)) for _ in range(6)]
 OUTSIDE = bytes(32)
-MOST_TOKENS, MOST_OF_ALL = 4, 7
+MOST_TOKENS, MOST_OF_ALL, ASSURED = 4, 7, 2
 
 
 def new() -> Register:
@@ -140,6 +140,13 @@ class World:
         total = sum(len(other.tokens) for other in self.model.values())
         if len(known.tokens | new_ones) > MOST_TOKENS or total + len(new_ones) > MOST_OF_ALL:
             return "quota"
+        of_proxy = sum(len(other.tokens) for other in self.model.values() if other.proxy == proxy)
+        if (
+            new_ones
+            and len(known.tokens | new_ones) > ASSURED
+            and of_proxy + len(new_ones) > MOST_OF_ALL // 2
+        ):
+            return "quota"
         return "accepted"
 
     def expire(self) -> None:
@@ -177,6 +184,7 @@ def play(pick: Callable[[int], int], more: Callable[[], bool]) -> None:
     with (
         mock.patch.object(register, "MAX_TOKENS_EACH", MOST_TOKENS),
         mock.patch.object(register, "MAX_TOKENS_OF_ALL", MOST_OF_ALL),
+        mock.patch.object(register, "TOKENS_ASSURED", ASSURED),
     ):
         for number in range(2):
             world.introduce(PROXIES[0], number, TODAY)

@@ -72,7 +72,7 @@ class TomographyDaemon(ListeningDaemon):
         super().__init__(parts.env, parts.network.calendar, parts.counters)
         self._parts = parts
         self._held = HeldTree(parts.network, parts.store, parts.counters)
-        self._admission = Admission(parts.seed.public(), parts.network.calendar, self._env, lambda: 0.0)
+        self._admission = Admission(parts.seed.public(), parts.network.calendar, self._env, lambda: 0)
         self._askers: Askers
 
     @property

@@ -26,6 +26,9 @@ MAX_PSEUDONYMS = 16_384  # of all proxies; one is a subscription for a day
 MAX_TOKENS_EACH = 256  # of one pseudonym; as published, one is all that a user subscribes to
 MAX_TOKENS_OF_ALL = 524_288  # 80 MB; 32 for each pseudonym, which is what the widest condition has
 
+TOKENS_ASSURED = (
+    32  # that a pseudonym may have also where half of its proxy's are taken: the widest condition
+)
 _STEP = 512  # tokens, and pseudonyms, forgotten at once, some 8 ms: others go on in between
 _KIND = b"p"
 
@@ -68,6 +71,17 @@ class _Subscriber:
         self.tokens: dict[bytes, int] = {}
 
 
+class _Share:
+    """What one proxy has brought."""
+
+    __slots__ = ("idle", "pseudonyms", "tokens")
+
+    def __init__(self) -> None:
+        self.pseudonyms = 0
+        self.tokens = 0
+        self.idle: OrderedDict[bytes, None] = OrderedDict()  # those without tokens, who give way
+
+
 class Register:
     """The pseudonyms that subscribe at one server. `now` is Unix time.
 
@@ -80,10 +94,12 @@ class Register:
         self._calendar = calendar
         self._table = RoutingTable(key)
         self._subscribers: dict[bytes, _Subscriber] = {}
-        self._idle: OrderedDict[bytes, None] = OrderedDict()  # those without tokens, who give way
+        self._shares: dict[PublicKey, _Share] = {}
         self._changed: dict[bytes, None] = {}
         self.tokens = 0
         """How many are routed."""
+        self.proxies = 1
+        """How many bring pseudonyms: each has an equal share of the room for these and for their tokens."""
 
     def __len__(self) -> int:
         return len(self._subscribers)
@@ -93,12 +109,18 @@ class Register:
         subscriber = self._subscribers.get(pseudonym)
         return subscriber is not None and not subscriber.is_over
 
+    def fullness(self, proxy: PublicKey) -> float:
+        """Return the share (0 to 1) of a proxy's room that is taken, for pseudonyms or for tokens."""
+        if (share := self._shares.get(proxy)) is None:
+            return 0.0
+        taken = max(share.pseudonyms / MAX_PSEUDONYMS, share.tokens / MAX_TOKENS_OF_ALL)
+        return min(1.0, taken * self.proxies)
+
     def load(self, pseudonym: bytes, kept: Kept) -> None:
         """Take what was stored."""
         subscriber = _Subscriber(kept.proxy, kept.day, PseudonymSecret(kept.secret))
         subscriber.serial, subscriber.proof, subscriber.is_over = kept.serial, kept.proof, kept.is_over
-        self._subscribers[pseudonym] = subscriber
-        self._idle[pseudonym] = None
+        self._add(pseudonym, subscriber)
         self._route(pseudonym, subscriber, kept.tokens)
 
     def changes(self) -> list[tuple[bytes, Kept | None]]:
@@ -116,12 +138,13 @@ class Register:
             if known.is_over or known.day != introduced.day:
                 raise Refusal("form")
             return
-        if len(self._subscribers) >= MAX_PSEUDONYMS:
-            if not self._idle:
+        share = self._share(proxy)
+        is_full = len(self._subscribers) >= MAX_PSEUDONYMS
+        if is_full or share.pseudonyms >= MAX_PSEUDONYMS // self.proxies:
+            if not share.idle:
                 raise Refusal("quota")
-            self._forget(next(iter(self._idle)))
-        self._subscribers[introduced.pseudonym] = _Subscriber(proxy, introduced.day, introduced.secret)
-        self._idle[introduced.pseudonym] = None
+            self._forget(next(iter(share.idle)))
+        self._add(introduced.pseudonym, _Subscriber(proxy, introduced.day, introduced.secret))
 
     def subscribe(self, proxy: PublicKey, request: Subscribe, now: float) -> Done:
         """Route tokens to a pseudonym, too; all of them or, without room, none."""
@@ -134,7 +157,7 @@ class Register:
             raise Refusal("day")
         new = [token for token in dict.fromkeys(request.tokens) if token not in subscriber.tokens]
         _check_points(new)
-        if len(subscriber.tokens) + len(new) > MAX_TOKENS_EACH or self.tokens + len(new) > MAX_TOKENS_OF_ALL:
+        if new and not self._has_room(subscriber, len(new)):
             raise Refusal("quota")
         self._route(request.pseudonym, subscriber, new)
         return self._accept(subscriber, request)
@@ -191,6 +214,27 @@ class Register:
         if step:
             yield step
 
+    def _share(self, proxy: PublicKey) -> _Share:
+        return self._shares.setdefault(proxy, _Share())
+
+    def _add(self, pseudonym: bytes, subscriber: _Subscriber) -> None:
+        self._subscribers[pseudonym] = subscriber
+        share = self._share(subscriber.proxy)
+        share.pseudonyms += 1
+        share.idle[pseudonym] = None
+
+    def _has_room(self, subscriber: _Subscriber, new: int) -> bool:
+        """Tell whether a pseudonym may have new tokens, too.
+
+        Those with many share half of their proxy's room: the other half is for all others, who are so many
+        that a proxy wants stamps before it is full.
+        """
+        each, of_proxy = len(subscriber.tokens) + new, self._share(subscriber.proxy).tokens + new
+        room = MAX_TOKENS_OF_ALL // self.proxies
+        if each > TOKENS_ASSURED and of_proxy > room // 2:
+            return False
+        return each <= MAX_TOKENS_EACH and of_proxy <= room and self.tokens + new <= MAX_TOKENS_OF_ALL
+
     def _asking(self, proxy: PublicKey, request: Subscribe | Withdraw | Attach) -> _Subscriber:
         subscriber = self._subscribers.get(request.pseudonym)
         if subscriber is None:
@@ -221,20 +265,28 @@ class Register:
             place = self._table.add(hop_of(pseudonym), tokens)
             subscriber.tokens.update(dict.fromkeys(tokens, place))
             self.tokens += len(tokens)
-            self._idle.pop(pseudonym, None)
+            share = self._share(subscriber.proxy)
+            share.tokens += len(tokens)
+            share.idle.pop(pseudonym, None)
 
     def _unroute(self, pseudonym: bytes, subscriber: _Subscriber, tokens: Iterable[Point]) -> None:
+        share = self._share(subscriber.proxy)
         for token in tokens:
             if (place := subscriber.tokens.pop(token, None)) is not None:
                 self._table.remove(place, (token,))
                 self.tokens -= 1
+                share.tokens -= 1
         if not subscriber.tokens:
-            self._idle[pseudonym] = None
+            share.idle[pseudonym] = None
 
     def _forget(self, pseudonym: bytes) -> None:
         subscriber = self._subscribers[pseudonym]
         self._unroute(pseudonym, subscriber, tuple(subscriber.tokens))
-        del self._subscribers[pseudonym], self._idle[pseudonym]
+        share = self._share(subscriber.proxy)
+        del self._subscribers[pseudonym], share.idle[pseudonym]
+        share.pseudonyms -= 1
+        if not share.pseudonyms:
+            del self._shares[subscriber.proxy]
         self._changed[pseudonym] = None
 
     def _kept(self, pseudonym: bytes) -> Kept | None:
