@@ -298,7 +298,7 @@ async def test_withdrawn_and_ended_subscriptions_leave_the_disk(make: Make) -> N
         assert found.keys() == {one.name, other.name}
         assert one.link.encode() not in found[one.name]
         assert len(found[one.name]) < 30  # a number and a day
-        provider.shelf.register.expire(one.today + 1)
+        provider.shelf.register.expire(provider.shelf.register.names(), one.today + 1)
         assert len(provider.shelf.register) == 0
 
 

@@ -131,9 +131,9 @@ async def test_what_was_withdrawn_or_has_ended_is_not_on_disk(tmp_path: Path) ->
             await one.ask(one.withdraw(2))
             await house.until("requests_taken", 3)
             today = other.today
-            assert provider.shelf.register.expire(today) == []
+            assert provider.shelf.register.expire(provider.shelf.register.names(), today) == []
             await provider.shelf.keep(other.name)
-            provider.shelf.register.expire(today + 1)
+            provider.shelf.register.expire(provider.shelf.register.names(), today + 1)
             await provider.shelf.keep(other.name)
             assert len(await house.store.scan("subscription")) == 1  # of one the name, a number and a day
         nursery.cancel_scope.cancel()

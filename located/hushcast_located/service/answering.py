@@ -62,7 +62,7 @@ class Answerer:
     async def _answer(self, daemon: hushcast.Daemon, batch: Batch) -> None:
         shelf, number, compute = self.shelf, batch.body.number, self.env.compute
         data, table = await shelf.batch_data(batch), await shelf.table_data(batch.body.table)
-        names = shelf.register.unanswered(number)
+        names = await shelf.unanswered(number)
         answering = await compute(_answering, data, table, self.owner, len(names))
         for start in range(0, len(names), _AT_ONCE):
             some = [(name, one) for name in names[start : start + _AT_ONCE] if (one := self._kept(name))]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
+import trio
 
 from hushcast_protocol.base.errors import DecodeError, PeerError
 from hushcast_protocol.base.signatures import Signed
@@ -30,6 +31,7 @@ SUBSCRIPTION, BATCH, TABLE, PROGRESS = "subscription", "batch", "table", "progre
 """Kinds of records."""
 MAX_TABLES = 4  # tables of weights on disk: the newest; 40 MiB, or those that batches wait with
 MAX_TOLD_MISSING = 16  # batches that never came and are still told of
+_STEP = 1024  # subscriptions that are looked at, or written, in one step, some 5 ms
 TOLD_FOR = 7  # days for which they are told of
 
 
@@ -140,10 +142,21 @@ class Shelf:
     async def expire(self) -> None:
         """Forget what has ended before today."""
         today = self.today
-        over = self.register.expire(today)
+        for names in await self._in_parts():
+            over = self.register.expire(names, today)
+            self._store.write_soon(*(Change(SUBSCRIPTION, name, None) for name in over))
+            await trio.lowlevel.checkpoint()
         told = tuple(one for one in self._progress.missing if one[1] > today - TOLD_FOR)
         self._progress = msgspec.structs.replace(self._progress, missing=told)
-        await self._store.write(*(Change(SUBSCRIPTION, name, None) for name in over), self._written())
+        await self._store.write(self._written())
+
+    async def unanswered(self, number: int) -> list[bytes]:
+        """Return the names of subscriptions that are to have an answer of a batch, sorted."""
+        found: list[bytes] = []
+        for names in await self._in_parts():
+            found += self.register.unanswered(names, number)
+            await trio.lowlevel.checkpoint()
+        return found
 
     async def put_table(self, table: Table, data: bytes) -> bool:
         """Take a table of weights; return whether it was not here yet, and is needed."""
@@ -190,12 +203,15 @@ class Shelf:
 
     async def done(self, batch: Batch) -> None:
         """Note that all answers of a batch are on their way."""
+        for names in await self._in_parts():  # in the order of their names, whenever they were withdrawn
+            withdrawn = [name for name in names if isinstance(self.register.get(name), Gone)]
+            self._store.write_soon(*map(self._record, withdrawn))
+            await trio.lowlevel.checkpoint()
         gone = self.arrivals.done(batch)
         self.current = None
         self._progress = msgspec.structs.replace(self._progress, last=batch.signed, current=None)
         changes = [Change(BATCH, _key(one.body.number), None) for one in gone]
-        withdrawn = [self._record(name) for name, one in self.register.records() if isinstance(one, Gone)]
-        await self._store.write(*changes, *withdrawn, self._written())
+        await self._store.write(*changes, self._written())
         for digest in [one for one, version in self.tables.items() if version < batch.body.version]:
             await self._drop_table(digest)
 
@@ -206,6 +222,10 @@ class Shelf:
     async def table_data(self, digest: bytes) -> bytes:
         """Return a table as it came."""
         return await self._one(TABLE, digest)
+
+    async def _in_parts(self) -> list[list[bytes]]:
+        """Return all names of the register, sorted, as many together as one step looks at."""
+        return await self._env.compute(_parts, self.register.names())
 
     async def _one(self, kind: str, key: bytes) -> bytes:
         found = await self._store.scan(kind, key, limit=1)
@@ -228,6 +248,11 @@ class Shelf:
 
     def _written(self) -> Change:
         return Change(PROGRESS, b"", encode(self._progress))
+
+
+def _parts(names: list[bytes]) -> list[list[bytes]]:
+    names.sort()
+    return [names[at : at + _STEP] for at in range(0, len(names), _STEP)]
 
 
 def _key(number: int) -> bytes:

@@ -6,7 +6,7 @@ evicted for a newcomer. A subscription has no moment finer than the day on which
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 
 from msgspec.structs import replace
@@ -62,6 +62,7 @@ class Register:
         self._most = most
         self._kept: dict[bytes, Kept] = {}
         self._gone: dict[bytes, Gone] = {}
+        self._ends: dict[int, dict[bytes, None]] = {}  # the names of `_gone`, by the day until which each is
 
     def __len__(self) -> int:
         """Return how many are answered."""
@@ -72,7 +73,8 @@ class Register:
         if isinstance(record, Kept):
             self._kept[name] = record
         else:
-            self._gone[name] = record
+            self._forget_gone(name)
+            self._keep_gone(name, record)
 
     def get(self, name: Bytes32) -> Record | None:
         """Return what is kept under a name."""
@@ -93,48 +95,59 @@ class Register:
         if not isinstance(before, Kept) and len(self._kept) >= self._most:
             return Verdict.FULL
         had = before.had if isinstance(before, Kept) else newest
-        self._gone.pop(request.name, None)
+        self._forget_gone(request.name)
         self._kept[request.name] = Kept(
             request.number, request.until, request.answers, request.subscription, had
         )
         return Verdict.TAKEN
 
-    def unanswered(self, number: int) -> list[bytes]:
-        """Return the names of subscriptions that are to have an answer of this batch, sorted."""
-        return sorted(name for name, one in self._kept.items() if one.had < number)
+    def names(self) -> list[bytes]:
+        """Return all names, of withdrawn ones, too, in no order: so many that they are looked at in parts."""
+        return [*self._kept, *self._gone]
+
+    def unanswered(self, names: Iterable[bytes], number: int) -> list[bytes]:
+        """Return those of some names whose subscriptions are to have an answer of this batch."""
+        return [name for name in names if (one := self._kept.get(name)) is not None and one.had < number]
 
     def answered(self, name: Bytes32, number: int) -> None:
         """Note that a subscription had its answer of a batch, if it is still there."""
         if (one := self._kept.get(name)) is not None:
             self._kept[name] = replace(one, had=number)
 
-    def expire(self, today: int) -> list[bytes]:
-        """Forget what ended before this day; return the names."""
-        over = [name for name, one in self.records() if one.until < today]
+    def expire(self, names: Iterable[bytes], today: int) -> list[bytes]:
+        """Forget those of some names that ended before this day; return them."""
+        over = [name for name in names if (one := self.get(name)) is not None and one.until < today]
         for name in over:
             self._kept.pop(name, None)
-            self._gone.pop(name, None)
+            self._forget_gone(name)
         return over
-
-    def records(self) -> Iterator[tuple[bytes, Record]]:
-        """Return all that is kept, sorted by name."""
-        for name in sorted([*self._kept, *self._gone]):
-            yield name, self._kept.get(name) or self._gone[name]
 
     def spare(self) -> bytes | None:
         """Forget the withdrawn name that ends first, if there are too many; return it."""
         if len(self._gone) <= self._most:
             return None
-        name = min(self._gone, key=lambda one: (self._gone[one].until, one))
-        del self._gone[name]
+        name = next(iter(self._ends[min(self._ends)]))
+        self._forget_gone(name)
         return name
+
+    def _keep_gone(self, name: bytes, gone: Gone) -> None:
+        self._gone[name] = gone
+        self._ends.setdefault(gone.until, {})[name] = None
+
+    def _forget_gone(self, name: bytes) -> None:
+        if (gone := self._gone.pop(name, None)) is not None:
+            of_day = self._ends[gone.until]
+            del of_day[name]
+            if not of_day:
+                del self._ends[gone.until]
 
     def _withdraw(self, request: Withdraw, before: Record | None) -> Verdict:
         if before is None and len(self._gone) >= self._most:
             return Verdict.FULL
         self._kept.pop(request.name, None)
         until = max(request.until, before.until if before is not None else 0)
-        self._gone[request.name] = Gone(request.number, until)
+        self._forget_gone(request.name)
+        self._keep_gone(request.name, Gone(request.number, until))
         return Verdict.TAKEN
 
     @staticmethod
