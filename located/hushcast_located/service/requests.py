@@ -90,7 +90,10 @@ class RequestTaker:
 
 
 def _check_private(link: str) -> None:
-    """Raise `UsageError` for anything but a private topic: answers are nobody else's, and flood nobody's."""
+    """Raise `UsageError` for anything but a private topic: answers are nobody else's, and flood nobody's.
+
+    One that is wide would have the daemon hand in each part in up to sixteen shards, for one stamp.
+    """
     topic = parse_topic(link)
-    if topic.secret is None or topic.attributes:
-        raise UsageError("answers go to private topics alone")
+    if topic.secret is None or topic.attributes or topic.width:
+        raise UsageError("answers go to private topics alone, which are not wide")
