@@ -5,20 +5,20 @@ would hold up a daemon that opened all of a read at once: a quarter of a MiB of 
 proof of a handshake. In each trial it does so at one of several daemons, or answers so to whoever drops a
 message at its relays, and asks at all mailboxes meanwhile. It guesses the one that was late, against what
 it is in peace.
+
+Publishing is work by itself. So in half of the trials, in between, the relays give an honest receipt: what
+these tell, no attack is needed for.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import random
 import sqlite3
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 import msgspec
@@ -30,10 +30,7 @@ from hushcast_directory.trust import Trust
 from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import HushcastError
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.roster import Descriptor, Network, sign_descriptor
-from hushcast_protocol.base.secrets import ParcelKey, Seed
-from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME
+from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.config import load_settings
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.tor.settings import TorSettings
@@ -41,137 +38,13 @@ from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Transport
 from hushcast_runtime.transports.tcp import TcpTransport
 from hushcast_testnet.inventory import Member, Testnet, load
+from soak.adversary import PATIENCE, Adversary, Door
+from soak.guesses import Trial, told
 
-AMOUNT = 256 * 1024  # bytes behind a proof: one read of a link
 CONNECTIONS = 2  # that an adversary holds up a daemon with: they took a second of its processor
 RELAYS = 6  # of the adversary, so that nearly every publication meets one of them
-MOMENTS = (0.05, 0.15, 0.4)  # seconds after which it asks at each mailbox
-PATIENCE = 30.0  # seconds for an answer
-CERTAIN = 2.58  # standard deviations of an interval of 99 %: four cells of a soak rarely fail by chance
 
 Progress = Callable[[str], None]
-
-
-class Door(NamedTuple):
-    """Where an end is reached, and as whom."""
-
-    key: bytes
-    address: Address
-
-
-class Asked(NamedTuple):
-    """A connection on which nothing was said yet."""
-
-    stream: trio.abc.Stream
-    link: Link
-
-    async def seconds(self) -> float:
-        """Begin a handshake; return how long the answer took."""
-        began = trio.current_time()
-        with trio.move_on_after(PATIENCE):
-            await self.stream.send_all(self.link.data_to_send())
-            got = 0
-            while got < 33 and (data := await self.stream.receive_some(4096)):
-                got += len(data)
-        await self.stream.aclose()
-        return trio.current_time() - began
-
-
-class Adversary:
-    """Who holds up daemons, and asks at mailboxes."""
-
-    def __init__(self, transport: Transport, network: Network) -> None:
-        self._transport = transport
-        self._network = network
-        self._env = system_environment()
-        self._peace: dict[str, list[float]] = {}
-        self.answered: trio.Event | None = None
-        """Set once somebody who dropped a message had its answer; none while relays behave."""
-
-    async def reach(self, door: Door) -> Asked:
-        """Connect to an end."""
-        stream = await self._transport.connect(door.address, self._env.isolation())
-        return Asked(stream, Link.initiate(self._network.id, door.key, os.urandom, MAX_OVERLAY_FRAME))
-
-    async def hold_up(self, door: Door) -> Callable[[], Awaitable[None]]:
-        """Shake hands with an end; return what sends the last step and all that is behind it."""
-        asked = await self.reach(door)
-        await asked.stream.send_all(asked.link.data_to_send())
-        while not asked.link.is_open:
-            list(asked.link.receive(bytes(await asked.stream.receive_some(65536))))
-        data = asked.link.data_to_send() + _nothing(asked.link)
-
-        async def go() -> None:
-            with suppress(trio.BrokenResourceError, trio.ClosedResourceError), trio.move_on_after(PATIENCE):
-                await asked.stream.send_all(data)
-                await trio.sleep(PATIENCE)
-
-        return go
-
-    async def late(self, mailboxes: dict[str, Door], begin: Callable[[], Awaitable[None]]) -> str:
-        """Ask at all mailboxes in peace, and then after `begin`; return whose was late."""
-        peace = await self._times(mailboxes)
-        for name, took in peace.items():
-            self._peace.setdefault(name, []).append(took)
-        times = await self._times(mailboxes, begin)
-        return max(times, key=lambda name: times[name] - median(self._peace[name][-20:]))
-
-    async def _times(
-        self, mailboxes: dict[str, Door], begin: Callable[[], Awaitable[None]] | None = None
-    ) -> dict[str, float]:
-        """Return the longest that each mailbox took to answer."""
-        asked: dict[str, list[Asked]] = {name: [] for name in mailboxes}
-
-        async def reach(name: str) -> None:
-            asked[name].append(await self.reach(mailboxes[name]))
-
-        async with trio.open_nursery() as nursery:
-            for name in mailboxes:
-                for _ in MOMENTS:
-                    nursery.start_soon(reach, name)
-        longest = dict.fromkeys(mailboxes, 0.0)
-
-        async def ask(name: str, one: Asked, moment: float) -> None:
-            await trio.sleep(moment)
-            longest[name] = max(longest[name], await one.seconds())
-
-        if begin is not None:
-            await begin()
-        async with trio.open_nursery() as nursery:
-            for name, ones in asked.items():
-                for one, moment in zip(ones, MOMENTS, strict=True):
-                    nursery.start_soon(ask, name, one, moment)
-        return longest
-
-    async def serve(self, seed: Seed, stream: trio.abc.Stream) -> None:
-        """Answer at a relay of the adversary's: once armed, with all that is behind the proof."""
-        link = Link.respond(self._network.id, seed, os.urandom, MAX_OVERLAY_FRAME)
-        with suppress(HushcastError, trio.BrokenResourceError):
-            list(link.receive(bytes(await stream.receive_some(4096))))
-            data = link.data_to_send()
-            if self.answered is None:
-                await stream.send_all(data)
-                while await stream.receive_some(4096):  # relays that are linked dial no more
-                    pass
-                return
-            self.answered.set()
-            await stream.send_all(data + _nothing(link))
-            await trio.sleep(PATIENCE)
-
-    async def register(self, seed: Seed, address: Address, directory: DirectoryClient, epoch: int) -> None:
-        """Have a relay of the adversary's listed, again and again."""
-        parcel_key = ParcelKey(os.urandom(32)).public()
-        while True:
-            now = int(self._env.now())
-            body = Descriptor(self._network.id, seed.public(), address, parcel_key, now, now + 3 * epoch, 0)
-            with suppress(HushcastError):
-                await directory.register(sign_descriptor(seed, body))
-            await trio.sleep(epoch / 2)
-
-
-def _nothing(link: Link) -> bytes:
-    assert link._outgoing is not None
-    return b"".join(link._outgoing.seal(bytes(2000)) for _ in range(AMOUNT // 2020))
 
 
 def mailboxes(testnet: Testnet) -> dict[str, Door]:
@@ -195,15 +68,6 @@ def mailboxes(testnet: Testnet) -> dict[str, Door]:
                     found[owners[hop[1:]]] = Door(hop[1:], Address(address))
             store.close()
     return found
-
-
-def interval(right: int, trials: int) -> tuple[float, float]:
-    """Return where the accuracy behind so many right guesses lies, at 99 % (Wilson)."""
-    share, square = right / trials, CERTAIN**2
-    middle = (share + square / (2 * trials)) / (1 + square / trials)
-    width = CERTAIN * math.sqrt(share * (1 - share) / trials + square / (4 * trials**2))
-    width /= 1 + square / trials
-    return round(middle - width, 3), round(middle + width, 3)
 
 
 def watch_waiting(directory: Path, trials: int, seed: int, progress: Progress) -> dict[str, Any]:
@@ -245,11 +109,11 @@ async def _watch(testnet: Testnet, trials: int, seed: int, progress: Progress) -
             await trio.sleep(1)
             boxes = mailboxes(testnet)
         chance = random.Random(seed)  # noqa: S311
-        adversary = Adversary(transport, settings.network.network())
+        adversary = Adversary(transport, settings.network.network(), chance)
         scene = Scene(testnet, settings, adversary, boxes, trials, chance, progress)
-        cells = {"who hosts": await _hosts(scene)}
+        cells = await _hosts(scene)
         await _join(scene, transport, nursery)
-        cells["who published"] = await _published(scene)
+        cells |= await _published(scene)
         nursery.cancel_scope.cancel()
     return {"ok": all(cell["ok"] for cell in cells.values()), **cells}
 
@@ -280,7 +144,7 @@ async def _hosts(scene: Scene) -> dict[str, Any]:
     known = {name: scene.boxes[name] for name in doors}
     async with trio.open_nursery() as nursery:
 
-        async def trial() -> bool:
+        async def trial() -> Trial:
             target = scene.chance.choice(list(doors))
             ready = [await scene.adversary.hold_up(doors[target]) for _ in range(CONNECTIONS)]
 
@@ -289,11 +153,11 @@ async def _hosts(scene: Scene) -> dict[str, Any]:
                     nursery.start_soon(go)
                 await trio.lowlevel.checkpoint()
 
-            return await scene.adversary.late(known, begin) == target
+            return Trial(target, await scene.adversary.late(known, begin))
 
-        cell = await _cell(scene, "who hosts", trial, len(known))
+        cells = await _cells(scene, {"who hosts": trial}, len(known))
         nursery.cancel_scope.cancel()
-    return cell
+    return cells
 
 
 async def _published(scene: Scene) -> dict[str, Any]:
@@ -302,23 +166,25 @@ async def _published(scene: Scene) -> dict[str, Any]:
     known = {member.name: scene.boxes[member.name] for member in clients}
     adversary = scene.adversary
 
-    async def trial() -> bool:
+    async def trial(floods: bool) -> Trial:
         publisher = scene.chance.choice(clients)
 
         async def begin() -> None:
-            answered = adversary.answered = trio.Event()
+            met = adversary.met = trio.Event()
+            adversary.floods = floods
             async with hushcast.connect(publisher.socket, timeout=None) as daemon:
                 await daemon.enqueue("a topic of nobody", b"hello", at_once=True)
             with trio.fail_after(PATIENCE):
-                await answered.wait()
+                await met.wait()
 
         try:
-            return await adversary.late(known, begin) == publisher.name
+            return Trial(publisher.name, await adversary.late(known, begin))
         finally:
-            adversary.answered = None
+            adversary.met, adversary.floods = None, False
             await trio.sleep(1)  # what was left of that publication goes to other relays
 
-    return await _cell(scene, "who published", trial, len(known))
+    kinds = {"who published": partial(trial, True), "who published to who is honest": partial(trial, False)}
+    return await _cells(scene, kinds, len(known))
 
 
 async def _join(scene: Scene, transport: Transport, nursery: trio.Nursery) -> None:
@@ -342,19 +208,18 @@ async def _join(scene: Scene, transport: Transport, nursery: trio.Nursery) -> No
     scene.progress("the adversary's relays are listed")
 
 
-async def _cell(scene: Scene, name: str, trial: Callable[[], Awaitable[bool]], among: int) -> dict[str, Any]:
-    """Make trials; one in which a connection breaks, or nobody meets the adversary, is none."""
-    right = made = 0
-    while made < scene.trials:
-        guesses: list[bool] = []
-        try:
-            guesses.append(await trial())
-        except* (HushcastError, OSError, trio.BrokenResourceError, trio.TooSlowError) as errors:
-            scene.progress(f"{name}: no trial: {errors.exceptions[0]!r:.100}")
-        right += sum(guesses)
-        made += len(guesses)
-        if guesses and made % 25 == 0:
-            scene.progress(f"{name}: {right} of {made} right")
-    low, high = interval(right, made)
-    chance = round(1 / among, 3)
-    return {"ok": low <= chance, "right": right, "trials": made, "99 %": [low, high], "chance": chance}
+async def _cells(
+    scene: Scene, kinds: dict[str, Callable[[], Awaitable[Trial]]], among: int
+) -> dict[str, Any]:
+    """Make trials of each kind, in turns; one in which a connection breaks, or nobody is met, is none."""
+    made: dict[str, list[Trial]] = {name: [] for name in kinds}
+    while left := [name for name, trials in made.items() if len(trials) < scene.trials]:
+        for name in scene.chance.sample(left, len(left)):
+            try:
+                made[name].append(await kinds[name]())
+            except* (HushcastError, OSError, trio.BrokenResourceError, trio.TooSlowError) as errors:
+                scene.progress(f"{name}: no trial: {errors.exceptions[0]!r:.100}")
+            else:
+                if len(made[name]) % 25 == 0:
+                    scene.progress(f"{name}: {told(made[name], among)}")
+    return {name: told(trials, among) for name, trials in made.items()}
