@@ -46,7 +46,7 @@ def told(trials: list[Trial], among: int) -> dict[str, Any]:
     right = sum(trial.is_right for trial in trials)
     low, high = interval(right, len(trials))
     chance = round(1 / among, 3)
-    delays = sorted(round(1000 * trial.delay) for trial in trials)
+    delays = sorted(round(1000 * trial.delay, 1) for trial in trials)
     out = max(0, int((len(delays) - CERTAIN * math.sqrt(len(delays))) / 2))
     return {
         "ok": low <= chance,
