@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -21,6 +20,7 @@ from hushcast_protocol.brokers.frames import MAX_K, Terms
 from hushcast_protocol.brokers.tree import MAX_BROKERS, Seat
 from hushcast_runtime.config import KeyText, Section, parse_settings, read_config
 from hushcast_runtime.doctors_socket import ExaminedSettings
+from hushcast_runtime.toml import read_toml
 
 MAX_ROOT_CONFIG = 512 * 1024  # bytes; 1,023 brokers have 260 each
 
@@ -185,6 +185,6 @@ def _check_service(section: TomographySection | None, transport: str, network: B
 def _role_in(data: bytes) -> object:
     """Return what a file has as role; where that cannot be told, parsing will say why."""
     try:
-        return tomllib.loads(data.decode()).get("role")
+        return read_toml(data.decode()).get("role")
     except (ValueError, RecursionError):
         return None

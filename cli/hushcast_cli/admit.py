@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +13,7 @@ from hushcast_cli.config_files import check_edited, write_edited
 from hushcast_cli.given import read_given
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.config import Section, load_settings, parse_settings, parse_toml
+from hushcast_runtime.toml import read_toml
 
 
 class ProxyFile(Section, frozen=True, kw_only=True):
@@ -45,7 +45,7 @@ def admit_proxy(config: Path, proxy: ProxySection) -> tuple[ServerSettings, bool
         )
     text = config.read_text("utf-8")
     fresh = f"{text.rstrip()}\n\n{proxy_section(listed_proxies([proxy])[0])}"
-    check_edited(fresh, _expected(tomllib.loads(text), proxy), str(config), "proxies")
+    check_edited(fresh, _expected(read_toml(text), proxy), str(config), "proxies")
     settings = parse_settings(fresh.encode(), str(config), ServerSettings)
     write_edited(config, fresh)
     return settings, True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 
 from hushcast_brokers.keys import COMMUNITY_KEY
@@ -13,6 +12,7 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.config import load_settings, parse_settings
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.files import acting_as_owner, load_seed
+from hushcast_runtime.toml import read_toml
 
 _HEADER = re.compile(r"^[ \t]*\[[ \t]*brokers[ \t]*\][ \t]*(#.*)?$", re.MULTILINE)
 _KEY = re.compile(r"[0-9a-f]{64}\Z")
@@ -51,7 +51,7 @@ def _edited(text: str, keeper: str, where: str) -> str:
         fresh = f"{text[: header.end()]}\n{line}{text[header.end() :]}"
     else:
         fresh = f"{text.rstrip()}\n\n[brokers]\n{line}\n"
-    before = tomllib.loads(text)
+    before = read_toml(text)
     expected = before | {"brokers": before.get("brokers", {}) | {"community": keeper}}
     check_edited(fresh, expected, where, "section `brokers`")
     return fresh

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import os
 import stat
-import tomllib
 from pathlib import Path
 from typing import Any
 
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.files import replace_file
+from hushcast_runtime.toml import read_toml
 
 
 def parsed(text: str) -> dict[str, Any] | None:
     """Return the keys of a configuration, or of a part of one; `None` where it is not TOML."""
     try:
-        return tomllib.loads(text)
+        return read_toml(text)
     except (ValueError, RecursionError):
         return None
 

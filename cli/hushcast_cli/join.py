@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import click
 from hushcast_cli.given import read_given
 from hushcast_cli.options import Choices, config_option, json_option, pass_choices
 from hushcast_cli.places import PROXIES, Places, name_option, places
+from hushcast_runtime.toml import read_toml
 
 if TYPE_CHECKING:
     from hushcast_brokers.network_file import BrokersNetworkSection
@@ -103,7 +103,7 @@ def read_network(file: Path) -> Joined:
 def _network_in(data: bytes) -> Any:
     """Return what a file has as its network; where that cannot be told, parsing will say why."""
     try:
-        return tomllib.loads(data.decode()).get("network")
+        return read_toml(data.decode()).get("network")
     except (ValueError, RecursionError):
         return None
 
@@ -200,7 +200,7 @@ def _read_config(target: Path) -> tuple[str, Joined | None]:
 
     try:
         text = target.read_text("utf-8")
-        found = tomllib.loads(text)
+        found = read_toml(text)
     except FileNotFoundError:
         raise UsageError(
             f"no configuration at {target}: `hushcast init relay` or `hushcast init client` makes one"
@@ -254,7 +254,7 @@ def with_network(text: str, section: str, where: str) -> str:
         end = next((at for at in range(start + 1, len(lines)) if _ends(lines[at])), len(lines))
         before, after = "".join(lines[:start]), "".join(lines[end:])
     fresh = before + section + ("\n" + after if after else "")
-    check_edited(fresh, tomllib.loads(text) | tomllib.loads(section), where, "network")
+    check_edited(fresh, read_toml(text) | read_toml(section), where, "network")
     return fresh
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from hushcast_cli.given import read_given
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.config import parse_toml
+from hushcast_runtime.toml import read_toml
 
 ROOT = "root"
 """What is typed for the root in the place of a key."""
@@ -123,7 +123,7 @@ def _check_not_root(settings: RootSettings, broker: BrokerSection) -> None:
 def _write(config: Path, edit: Callable[[str], str], listed: list[BrokerSection]) -> RootSettings:
     """Edit the text so that it lists these brokers, and write it; raise `UsageError`, and write nothing."""
     text = config.read_text("utf-8")
-    fresh, expected = edit(text), tomllib.loads(text) | {"brokers": [_plain(one) for one in listed]}
+    fresh, expected = edit(text), read_toml(text) | {"brokers": [_plain(one) for one in listed]}
     check_edited(fresh, expected, str(config), "brokers")
     try:
         settings = parse_broker(fresh.encode(), str(config))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from hushcast_cli.options import config_option
+from hushcast_runtime.toml import read_toml
 
 if TYPE_CHECKING:
     from hushcast_protocol.base.roster import Network
@@ -151,6 +151,6 @@ def _keys(file: Path) -> dict[str, Any]:
     from hushcast_runtime.config import read_config
 
     try:
-        return tomllib.loads(read_config(file, MAX_ROOT_CONFIG).decode())
+        return read_toml(read_config(file, MAX_ROOT_CONFIG).decode())
     except (UsageError, ValueError, RecursionError):
         return {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from hushcast_cli.config_files import check_edited, parsed, write_edited
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.config import MAX_CONFIG
 from hushcast_runtime.network_file import toml_text
+from hushcast_runtime.toml import read_toml
 
 _HEADER = re.compile(r"\s*\[")
 _PASSWORD = re.compile(r"\s*password\s*=")
@@ -29,7 +29,7 @@ def put_password(file: Path, user: str, password: str) -> bool:
     """
     try:
         text = file.read_text("utf-8")
-        before = tomllib.loads(text)
+        before = read_toml(text)
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
@@ -16,6 +15,7 @@ from hushcast_protocol.base.errors import DecodeError, UsageError
 from hushcast_protocol.base.roster import Network
 from hushcast_runtime.config_errors import in_words
 from hushcast_runtime.local_sockets import MAX_PATH
+from hushcast_runtime.toml import read_toml
 from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.transports.tcp import TcpTransport
@@ -230,7 +230,7 @@ def parse_toml(data: bytes, where: str, kind: type[SectionT]) -> SectionT:
     try:
         if len(data) > kind.most_bytes:
             raise UsageError(f"{where}: a configuration has at most {kind.most_bytes} bytes")
-        values = kind.completed(tomllib.loads(data.decode()))
+        values = kind.completed(read_toml(data.decode()))
     except ValueError as error:  # not UTF-8, not TOML, or a number of thousands of digits
         raise UsageError(f"{where} is not TOML: {error}") from None
     except RecursionError:
