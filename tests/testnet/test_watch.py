@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import trio
 from click.testing import CliRunner
@@ -18,7 +20,8 @@ from click.testing import CliRunner
 import hushcast
 from hushcast_cli.main import cli
 from hushcast_testnet import testnet
-from hushcast_testnet.watch.follower import Follower
+from hushcast_testnet.inventory import load
+from hushcast_testnet.watch.follower import MOST, Follower
 from hushcast_testnet.watch.picture import Picture
 from hushcast_testnet.watch.server import MAX_ASKING, serve
 
@@ -100,6 +103,46 @@ def test_the_follower_goes_by_time_across_files(tmp_path: Path) -> None:
     (tmp_path / "client-1.truth.jsonl").write_text('{"time": 2}\n')
     seen = [(name, record["time"]) for name, record in Follower(tmp_path).new()]
     assert seen == [("relay-1", 1), ("relay-2", 2), ("client-1", 2), ("relay-2", 3), ("relay-1", 4)]
+
+
+NO_RECORDS = (
+    "[" * 100_000,
+    *('{"time": "x"}', '{"time": null}', '{"time": 1e999}', '{"time": -1e300}', '{"kind": ["sent"]}'),
+    *('{"kind": "sent", "tokens": 5}', '{"kind": "subscribed", "mailbox": [1]}', '{"tree": {"a": 1}}'),
+)
+LACKING = (
+    *('{"kind": "started"}', '{"kind": "sent"}', '{"kind": "installed", "tree": {}}', '{"kind": "asked"}'),
+    *('{"kind": "handed"}', '{"kind": "opened"}'),
+)
+
+
+def test_the_follower_passes_over_what_no_daemon_writes(tmp_path: Path) -> None:
+    lines = "".join(f"{line}\n" for line in (*NO_RECORDS, '{"time": 2}'))
+    (tmp_path / "relay-1.truth.jsonl").write_text(lines)
+    os.mkfifo(tmp_path / "relay-2.truth.jsonl")
+    assert list(Follower(tmp_path).new()) == [("relay-1", {"time": 2})]
+
+
+def test_a_line_without_an_end_does_not_hold_up_its_file(tmp_path: Path) -> None:
+    (tmp_path / "relay-1.truth.jsonl").write_bytes(b"x" * (2 * MOST + 9) + b'\n{"a": 1}\n')
+    follower = Follower(tmp_path)
+    assert [list(follower.new()) for _ in range(4)] == [[], [], [("relay-1", {"a": 1})], []]
+
+
+@pytest.mark.parametrize("carrier", ["overlay", "central", "brokers"])
+async def test_the_page_goes_on_over_lines_that_lack_what_their_kind_has(empty: Path, carrier: str) -> None:
+    (empty / "testnet.json").write_bytes(
+        msgspec.json.encode(msgspec.structs.replace(load(empty), carrier=carrier))
+    )
+    (empty / "traces").mkdir()
+    (empty / "traces" / "edge-1.truth.jsonl").write_text("".join(f"{line}\n" for line in LACKING))
+    async with served(empty) as port, await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        await stream.send_all(get("/events", f"127.0.0.1:{port}").replace("\n", "\r\n").encode())
+        data = b""
+        with trio.fail_after(30):
+            while b"data: " not in data and (piece := await stream.receive_some()):
+                data += piece
+        assert b"data: " in data
 
 
 @pytest.fixture

@@ -110,7 +110,8 @@ class _Watch:
     def _read(self) -> int:
         count = 0
         for name, record in self._follower.new():
-            self._picture.take(name, record)
+            with suppress(KeyError, ValueError):  # a line without what its kind has
+                self._picture.take(name, record)
             count += 1
         return count
 
