@@ -20,7 +20,7 @@ from hushcast_protocol.brokers.conditions import Condition
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.generalise import generalise
 from hushcast_protocol.brokers.levels import Levels
-from hushcast_protocol.brokers.subscriptions import Topics, read_subscription
+from hushcast_protocol.brokers.subscriptions import MAX_SUBSCRIPTION, Topics, read_subscription
 from hushcast_protocol.content.predicates import write_where
 
 _COLUMNS = {condition: condition.replace("-", "_") for condition in Condition}
@@ -104,7 +104,9 @@ def _read(file: Path, progress: Progress) -> tuple[Levels, list[Filter], int]:
     found: dict[Filter, None] = {}
     topics: Topics = {}
     with _opened(file) as (stream, name, alone):
-        for number, line in enumerate(stream, 1):
+        number = 0
+        while line := stream.readline(MAX_SUBSCRIPTION + 1):
+            number += 1
             if not line.strip():
                 continue
             progress(f"{number:,} lines read")

@@ -140,6 +140,7 @@ def test_an_empty_file_has_no_filters(tmp_path: Path, capfd: pytest.CaptureFixtu
 GOOD = {"source": "a", "topic": "news", "where": ""}
 BAD = {
     "this is no JSON": "{",
+    "it is longer than 65,536 bytes": "x" * 65_537,
     "no JSON object": "[1]",
     "'source' is missing": '{"topic": "t"}',
     "'topic' is missing": '{"source": "a"}',

@@ -16,6 +16,9 @@ from hushcast_protocol.content.topics import LINK_SCHEME, Interest, Topic, make_
 _KEYS = {"source": str, "topic": str, "where": str, "attributes": list}
 _LINE = '{"source": "alice", "topic": "news", "where": ""}'
 
+MAX_SUBSCRIPTION = 65_536
+"""Bytes of a line; the longest link and condition, all of them escaped, take half of it."""
+
 Topics = dict[tuple[str, ...], Topic]
 """Topics that were read before, by what was written."""
 
@@ -26,6 +29,8 @@ def read_subscription(line: bytes, topics: Topics, *, alone: bool = True) -> tup
     Raises `UsageError` with what is wrong with it: also with the link of a private topic, unless the reader
     of the file is `alone` in being able to.
     """
+    if len(line) > MAX_SUBSCRIPTION:
+        raise UsageError(f"it is longer than {MAX_SUBSCRIPTION:,} bytes")
     try:
         given = json.loads(line)
     except (ValueError, RecursionError):
