@@ -9,20 +9,20 @@ Observations and truths never meet here: an adversary's view is what the adversa
 from __future__ import annotations
 
 import posixpath
-import typing
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import Observation as Counts
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from hushcast_analytics.errors import TracesError
+from hushcast_analytics.reasons import CORRUPT, reason
 from hushcast_analytics.tables import OBSERVATIONS, PARTITIONS, REJECTED, RUN, TRUTHS
-from hushcast_protocol.base.trace import SCHEMA, Observation, Truth
+from hushcast_protocol.base.trace import Observation, Truth
 
 SHOWN = 200  # characters kept of a line that is no record: enough to see what it was
 
@@ -50,7 +50,8 @@ def open_traces(spark: SparkSession, source: str, work: str) -> Traces:
 def read_lines(spark: SparkSession, directory: str) -> Traces:
     """Read `<name>.observations.jsonl` and `<name>.truth.jsonl` in a directory and all below it.
 
-    The files of one directory are one run, named after it. Raises `TracesError` if there is no such file.
+    The files of one directory are one run, named after it. Raises `TracesError` if there is no such file, or
+    if two runs have one name.
     """
     observations, truths = (_judged(spark, directory, kind) for kind in _KINDS)
     rejected = _rejected(observations).unionByName(_rejected(truths))
@@ -109,10 +110,9 @@ _KINDS = (
     _Kind("observations", "*.observations.jsonl", Observation, OBSERVATIONS),
     _Kind("truths", "*.truth.jsonl", Truth, TRUTHS),
 )
-_CORRUPT = "corrupt"
 _JSON = {
     "mode": "PERMISSIVE",
-    "columnNameOfCorruptRecord": _CORRUPT,
+    "columnNameOfCorruptRecord": CORRUPT,
     # What the writer never writes is not read either.
     "allowSingleQuotes": "false",
     "allowNonNumericNumbers": "false",
@@ -122,13 +122,12 @@ _JSON = {
 def _judged(spark: SparkSession, directory: str, kind: _Kind) -> DataFrame:
     """Return every line with the fields of its record and the `reason` why it is none, null if it is one."""
     fields = [field for field in kind.table.fields if field.name != RUN.name]
-    wire = StructType([StructField("schema", LongType()), *fields, StructField(_CORRUPT, StringType())])
+    wire = StructType([StructField("schema", LongType()), *fields, StructField(CORRUPT, StringType())])
     # A generator's row is parsed once. A plain column's expression, here the parser, Spark copies to wherever
     # the column is used, and would parse each line a dozen times.
     parsed = F.inline_outer(F.array(F.from_json("value", wire, _JSON)))
-    return (
-        _lines(spark, directory, kind.pattern).select("*", parsed).withColumn("reason", _reason(kind, fields))
-    )
+    lines = _lines(spark, directory, kind.pattern).select("*", parsed)
+    return lines.withColumn("reason", reason(kind.record, fields))
 
 
 def _records(judged: DataFrame, table: StructType) -> DataFrame:
@@ -175,24 +174,10 @@ def _run_names(spark: SparkSession, directory: str) -> dict[str, str]:
     folders = {file.rpartition("/")[0].replace("file:///", "file:/") for file in files}
     common = posixpath.commonpath(folders)
     top = PurePosixPath(common).name
-    return {
-        folder: unquote(folder.removeprefix(common).strip("/").replace("/", "-") or top) for folder in folders
-    }
-
-
-def _reason(kind: _Kind, fields: list[StructField]) -> Column:
-    """Return why a line is no record, or null if it is one."""
-    line, version = F.col("value"), F.col("schema")
-    # Spark's parser stops after the first object of a line: anything that follows would be lost silently.
-    runs_on = ~line.endswith("}") | (F.locate('{"schema":', line, 2) > 0)
-    reason = F.when(F.trim(line) == "", "an empty line")
-    reason = reason.when(F.col(_CORRUPT).isNotNull(), "not one record in JSON")
-    reason = reason.when(runs_on, "not one record in JSON")
-    reason = reason.when(version.isNull(), "no schema version")
-    other = F.concat(F.lit("schema version "), version.cast("string"), F.lit(f" instead of {SCHEMA}"))
-    reason = reason.when(version != SCHEMA, other)
-    for field in fields:
-        if not field.nullable:
-            reason = reason.when(F.col(field.name).isNull(), f"no {field.name}")
-    known = typing.get_args(typing.get_type_hints(kind.record)["kind"])
-    return reason.when(~F.col("kind").isin(*known), "an unknown kind")
+    names: dict[str, str] = {}
+    for folder in sorted(folders):
+        name = unquote(folder.removeprefix(common).strip("/").replace("/", "-") or top)
+        if name in names.values():
+            raise TracesError(f"{directory}: two directories in it make a run {name}: give one another name")
+        names[folder] = name
+    return names

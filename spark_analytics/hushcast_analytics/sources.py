@@ -13,13 +13,15 @@ TABLES = ("observations", "truths")
 """The directories of tables that the generator, or an earlier analysis, wrote."""
 LINES = ("*.observations.jsonl", "*.truth.jsonl")
 _LINE_BYTES, _ROW_BYTES = 350, 12  # a row as a line, and in a table: measured on 99 million
+_SIGNS = re.compile(r"[\[\]{}*?\\]")  # by which a name means other names
+_COMPRESSED = {".gz", ".bz2", ".deflate", ".lz4", ".snappy", ".xz", ".zst"}
 LITTLE = 500_000  # rows up to which Spark spends more time on its plans than on them; measured with 90,000
 
 
 def look(source: str) -> int | None:
     """Return about how many rows the traces under `source` have; None where only Spark can tell.
 
-    Raises `TracesError` if there are none.
+    Raises `TracesError` if there are none, or some that Spark would leave out without a word, or read twice.
     """
     if _elsewhere(source):
         return None
@@ -31,10 +33,13 @@ def look(source: str) -> int | None:
     if (directory / TABLES[0]).is_dir():
         if not all(any((directory / table).glob("run=*")) for table in TABLES):
             raise TracesError(f"{source}: tables half written; remove the directory and make them anew")
-        return _bytes(directory, ("*.parquet",)) // _ROW_BYTES
-    if not _files(directory, LINES):
+        tables = _files(directory, ("*.parquet",))
+        return sum(file.stat().st_size for file in tables if file.is_file()) // _ROW_BYTES
+    if not (files := _files(directory, LINES)):
         raise TracesError(f"{source}: no {LINES[0]} and no {LINES[1]} in it or below it")
-    return _bytes(directory, LINES) // _LINE_BYTES
+    for file in files:
+        _check_is_read(file, directory)
+    return sum(file.stat().st_size for file in files) // _LINE_BYTES
 
 
 def make_room(run: str, out: str) -> None:
@@ -56,13 +61,32 @@ def _elsewhere(source: str) -> bool:
 
 
 def _files(directory: Path, patterns: tuple[str, ...]) -> list[Path]:
-    return [
-        Path(folder) / name
-        for folder, _, names in os.walk(directory, followlinks=True)
-        for name in names
-        if any(fnmatch(name, pattern) for pattern in patterns)
-    ]
+    """Return the files below a directory whose names match; raise `TracesError` where two ways lead."""
+    found: list[Path] = []
+    been: dict[str, str] = {}
+    for folder, _, names in os.walk(directory, followlinks=True):
+        # Before anything below it is looked at: two links that lead back are two to the power of 40 ways.
+        if (first := been.setdefault(os.path.realpath(folder), folder)) != folder:
+            raise TracesError(f"{folder} is {first} again, by a link: its lines would count twice")
+        matching = (name for name in names if any(fnmatch(name, pattern) for pattern in patterns))
+        found += (Path(folder) / name for name in matching)
+    return found
 
 
-def _bytes(directory: Path, patterns: tuple[str, ...]) -> int:
-    return sum(file.stat().st_size for file in _files(directory, patterns))
+def _check_is_read(file: Path, directory: Path) -> None:
+    if not file.is_file():
+        raise TracesError(f"{file} is not a file: remove it")
+    parts = file.relative_to(directory).parts
+    hidden = [part for part in parts if part[0] == "." or (part[0] == "_" and "=" not in part)]
+    if hidden or ":" in file.name:
+        raise TracesError(f"{file}: Spark does not read {(hidden or parts)[-1]}: give it another name")
+
+
+def check_name(file: Path) -> None:
+    """Raise `TracesError` for a file that Spark would take for another, for several, or for none."""
+    if _SIGNS.search(str(file)) or ":" in file.name:
+        raise TracesError(f"{file}: Spark does not read names with any of []{{}}*?\\ or a colon: rename it")
+    if file.name[0] in "._":
+        raise TracesError(f"{file}: Spark does not read names that begin with {file.name[0]}: rename it")
+    if file.suffix in _COMPRESSED:
+        raise TracesError(f"{file}: Spark takes what ends with {file.suffix} for compressed: rename it")

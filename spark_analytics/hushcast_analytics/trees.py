@@ -38,12 +38,9 @@ def ways(truths: DataFrame) -> DataFrame:
 def _walk(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for row in batch.to_pylist():
-            tree = Tree(dict(row["tree"]))
-            relays = list(tree.parents)
+            levels = Tree(dict(row["tree"])).levels
             same = {
-                name: pa.array([row[name]] * len(relays)) for name in ("run", "mailbox", "token", "planned")
+                name: pa.array([row[name]] * len(levels)) for name in ("run", "mailbox", "token", "planned")
             }
-            lengths = [tree.path_length(relay) for relay in relays]
-            yield pa.RecordBatch.from_pydict(
-                {**same, "relay": relays, "length": lengths}, to_arrow_schema(WAYS)
-            )
+            found = {"relay": list(levels), "length": list(levels.values())}
+            yield pa.RecordBatch.from_pydict({**same, **found}, to_arrow_schema(WAYS))

@@ -1,12 +1,14 @@
 """Trace files become tables; what is no record is counted with its reason and harms nothing."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from chispa import assert_df_equality
 
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.reading import SHOWN, keep, load, open_traces, read_lines
+from hushcast_analytics.reasons import MOST
 from hushcast_analytics.tables import OBSERVATIONS, REJECTED, TRUTHS
 from hushcast_protocol.base.trace import SCHEMA, Observation, Truth, to_line
 
@@ -65,6 +67,11 @@ BAD = {
     "no time": [GOOD.replace('"time":1.5,', "")],
     "no epoch": [GOOD.replace('"epoch":2,', "")],
     "no kind": [GOOD.replace('"kind":"sent",', "")],
+    "a number out of range": [
+        GOOD.replace('"epoch":2', f'"epoch":{number}') for number in (-1, MOST + 1, (1 << 63) - 1)
+    ],
+    "a time out of range": [GOOD.replace('"time":1.5', f'"time":{time}') for time in ("1e999", "-1e300")],
+    "a list with a gap": [GOOD.replace('"cd","ef"', '"cd",null')],
     "an unknown kind": [GOOD.replace('"sent"', '"lent"'), to_line(Truth("aa", 0.0, 2, "published"))],
 }
 
@@ -78,6 +85,14 @@ def test_what_is_no_record_is_set_aside_with_its_reason(spark, directory):
     assert {(row.run, row.file) for row in rejected} == {("a run", "relay-0.observations.jsonl")}
     found = sorted((row.reason, row.line) for row in rejected)
     assert found == sorted((reason, line[:SHOWN]) for reason, lines in BAD.items() for line in lines)
+
+
+@pytest.mark.parametrize("ways", [{"aa": "bb", "bb": "aa"}, {"aa": "aa"}, {"aa": "cc"}])
+def test_a_tree_whose_ways_do_not_end_at_the_root_is_no_record(spark, directory, ways):
+    write(directory, "client-0.truth.jsonl", to_line(replace(INSTALLED, tree=ways)), to_line(INSTALLED))
+    traces = read_lines(spark, str(directory))
+    assert [row.reason for row in traces.rejected.collect()] == ["a tree that is none"]
+    assert traces.truths.count() == 1
 
 
 WHOLE = f"{to_line(SENT)}\n{to_line(ROSTER)}\n".encode()
@@ -113,6 +128,14 @@ def test_directories_are_runs(spark, tmp_path):
     traces = read_lines(spark, str(tmp_path / "many"))
     assert {row.run for row in traces.observations.collect()} == {"one", "two-deep"}
     assert {row.run for row in traces.truths.collect()} == {"one"}
+
+
+@pytest.mark.parametrize("others", [("a-b", "a/b"), (".", "many")])
+def test_two_directories_never_become_one_run(spark, tmp_path, others):
+    for other in others:
+        write(tmp_path / "many" / other, "r.observations.jsonl", GOOD)
+    with pytest.raises(TracesError, match="two directories in it make a run"):
+        read_lines(spark, str(tmp_path / "many"))
 
 
 def test_tables_are_kept_by_run_and_epoch_and_come_back_the_same(spark, directory, tmp_path):

@@ -209,3 +209,17 @@ def test_of_communities_it_is_said_what_is_not_tried():
     assert "model 2" in line
     assert "not tried" in line
     assert "3 %" in line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["$\\frac$", "</text></svg><script>alert(1)</script>", '" onload=alert(1) x="']
+)
+def test_names_out_of_traces_are_text_and_nothing_else(name: str) -> None:
+    rows = [{**BETTER, "profile": name}, {**BETTER, "profile": name, "colluding": 0.2}, WORSE]
+    over_time = [{**BETTER, "profile": name, "epochs": 1, "epochs_to_name": 1.0}]
+    tree = SeenTree({"a": None, name: "a"}, frozenset({name}), name)
+    whole = page(findings(attacks=rows, over_time=over_time, trees=[tree]), None)
+    assert "<script" not in whole
+    assert not re.search(r"<[^>]*onload=", whole)
+    assert whole.count("<svg") == whole.count("</svg>") > 0

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from hushcast_analytics.errors import TracesError
-from hushcast_analytics.sources import look, make_room
+from hushcast_analytics.sources import check_name, look, make_room
 
 
 def test_no_directory(tmp_path: Path) -> None:
@@ -54,3 +55,46 @@ def test_a_second_run_of_one_name(tmp_path: Path) -> None:
     (tmp_path / "observations" / "run=a").mkdir(parents=True)
     with pytest.raises(TracesError, match="a run a already"):
         make_room("a", str(tmp_path))
+
+
+def traced(directory: Path, name: str = "relay-0.observations.jsonl") -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / name).write_text("x\n")
+    return directory / name
+
+
+def test_links_that_lead_back_are_told_at_once(tmp_path: Path) -> None:
+    traced(tmp_path / "run")
+    for name in ("one", "other"):  # whoever followed both would take 2 to the power of 40 ways
+        (tmp_path / "run" / name).symlink_to("..")
+    with pytest.raises(TracesError, match="by a link: its lines would count twice"):
+        look(str(tmp_path))
+
+
+@pytest.mark.parametrize("place", ["_run", ".run", "run/_part", "run"])
+@pytest.mark.parametrize("name", ["_r.truth.jsonl", ".r.truth.jsonl", "a:b.truth.jsonl", "r.truth.jsonl"])
+def test_what_spark_leaves_out_is_told(tmp_path: Path, place: str, name: str) -> None:
+    traced(tmp_path / "good")
+    traced(tmp_path / place, name)
+    if (place, name) == ("run", "r.truth.jsonl"):
+        look(str(tmp_path))
+        return
+    with pytest.raises(TracesError, match="Spark does not read"):
+        look(str(tmp_path))
+
+
+def test_what_is_no_file_is_told(tmp_path: Path) -> None:
+    os.mkfifo(traced(tmp_path).with_name("pipe.truth.jsonl"))
+    with pytest.raises(TracesError, match=r"pipe.truth.jsonl is not a file"):
+        look(str(tmp_path))
+    (tmp_path / "pipe.truth.jsonl").unlink()
+    (tmp_path / "gone.truth.jsonl").symlink_to("nowhere")
+    with pytest.raises(TracesError, match=r"gone.truth.jsonl is not a file"):
+        look(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["a[b].jsonl", "a*.jsonl", "{a,b}", "_a", ".a", "a:b", "a.gz", "a.zst"])
+def test_a_file_is_never_taken_for_another(tmp_path: Path, name: str) -> None:
+    check_name(tmp_path / "a b%20.jsonl")
+    with pytest.raises(TracesError, match="rename it"):
+        check_name(tmp_path / name)

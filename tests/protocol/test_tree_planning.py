@@ -345,3 +345,12 @@ def test_a_whole_tree_needs_no_mending(count, depth, seed):
     relays = [number.to_bytes(4, "big") for number in range(count)]
     tree = plan(relays, depth, seed)
     assert mend(tree, relays, (), seed) == tree
+
+
+@pytest.mark.parametrize(
+    "parents", [{b"a": b"a"}, {b"a": b"b", b"b": b"a"}, {b"a": None, b"b": b"c", b"c": b"b"}, {b"a": b"c"}]
+)
+def test_ways_that_do_not_end_at_the_root_make_no_tree(parents: dict[bytes, bytes | None]) -> None:
+    assert not Tree(parents).is_whole
+    assert Tree(parents).only(()).is_whole
+    assert plan(RELAYS[:40], 3, bytes(16)).is_whole

@@ -48,6 +48,11 @@ class Tree:
                 reached.append(child)
         return found
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether every relay's way ends at the root: none goes round, none leads out of the tree."""
+        return len(self.levels) == len(self.parents)
+
     def path_length(self, relay: Relay) -> int:
         """Return the number of transmissions from `relay` to the root."""
         steps, above = 1, self.parents[relay]

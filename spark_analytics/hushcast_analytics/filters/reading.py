@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.filters.boxes import OPEN
 from hushcast_analytics.keeping import kept
+from hushcast_analytics.sources import check_name
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.brokers.filters import Filter, Side
 from hushcast_protocol.brokers.subscriptions import Topics, read_subscription
@@ -43,8 +44,10 @@ _LABEL_BITS = 62  # of a label's hash: 10⁶ labels make no two alike in all but
 def read_file(spark: SparkSession, file: Path) -> DataFrame:
     """Return the subscriptions in a file, lines as `hushcast filters levels` takes them, computed once.
 
-    Raises `TracesError` with the number of the first line that cannot be used, or if there is none in it.
+    Raises `TracesError` with the number of the first line that cannot be used, if there is none in it, or
+    if Spark would read another file for this one.
     """
+    check_name(file.resolve())
     alone = not file.stat().st_mode & 0o077
     lines = spark.read.text(str(file.resolve()), lineSep="\n").select(
         F.monotonically_increasing_id().alias("at"), F.col("value").cast("binary").alias("line")

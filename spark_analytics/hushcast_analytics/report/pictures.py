@@ -19,6 +19,9 @@ from hushcast_analytics.report.findings import Row, SeenTree
 from hushcast_analytics.report.verdict import goal_of
 from hushcast_analytics.report.words import GOALS
 
+# Names come from traces: a dollar sign in one is no formula, which might be none that can be set.
+matplotlib.rcParams["text.parse_math"] = False
+
 WIDTH = 4.8  # inches, of which a phone shows 80: letters stay legible
 _COLOURS = {"paper": "#d1495b", "hardened": "#00798c"}
 _OTHERS = ("#edae49", "#7b5ea7", "#444444")
