@@ -6,6 +6,7 @@ import typing
 from collections.abc import Sequence
 from functools import reduce
 from operator import or_
+from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -65,7 +66,7 @@ def _has_gap(values: Column) -> Column:
     return F.coalesce(F.exists(values, lambda each: each.isNull()), F.lit(False))
 
 
-def _whole(tree: dict[str, str | None] | None) -> bool:
+def _whole(tree: dict[Any, Any] | None) -> bool:
     return tree is None or Tree(tree).is_whole
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -104,9 +105,15 @@ class Testnet(msgspec.Struct, frozen=True):
 
 
 def load(directory: Path) -> Testnet:
-    """Read what `up` left in a directory; raise `UsageError` if that is nothing of ours."""
+    """Read what `up` left in a directory; raise `UsageError` if that is nothing of ours.
+
+    It names what `down` ends and `chaos` breaks: what another user wrote, say in /tmp, could name any.
+    """
     try:
-        return msgspec.json.decode((directory / FILE).read_bytes(), type=Testnet)
+        with (directory / FILE).open("rb") as file:
+            if os.fstat(file.fileno()).st_uid != os.geteuid():
+                raise UsageError(f"{directory / FILE} is another user's, who alone can end that testnet")
+            return msgspec.json.decode(file.read(), type=Testnet)
     except FileNotFoundError:
         raise UsageError(f"there is no testnet in {directory}: `hushcast testnet up` makes one") from None
     except msgspec.MsgspecError as error:
