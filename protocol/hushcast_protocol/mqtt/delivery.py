@@ -63,6 +63,7 @@ class Delivery:
 
     def to_all(self, message: Message, sender: Session | None, now: float) -> bool:
         """Give a message to everybody who is subscribed to its topic; return whether anybody is."""
+        self._queues.begin_step()
         plan = self._subscribers.plan_of(message)
         if plan.withheld:
             self.counts["withheld"] += plan.withheld
@@ -131,6 +132,7 @@ class Delivery:
         link = session.link
         if link is None:
             return
+        self._queues.begin_step()
         for _ in range(TURN_STEPS):
             if not self._send_next(session, link, now):
                 return
@@ -224,6 +226,7 @@ class Delivery:
 
         Messages of QoS 2 that were sent are not given to anybody else (MQTT-4.8.2-5).
         """
+        self._queues.begin_step()
         left = [*session.inflight.values(), *self._queues.take_all(session)]
         session.inflight.clear()
         session.resend.clear()

@@ -11,7 +11,8 @@ from hushcast_protocol.mqtt.messages import Message
 from hushcast_protocol.mqtt.session import Entry, Session
 from hushcast_protocol.mqtt.shares import Shares
 
-LARGEST = 16  # sessions that are taken from to make room for one message: each is looked for among all
+MAX_LOOKS = 16  # looks in one step for the fullest of a user's sessions, each among up to 800: 50 µs each
+MAX_TAKEN = 1_000  # messages taken out in one step to make room for others; some 7 µs each
 
 
 class Queues:
@@ -23,11 +24,18 @@ class Queues:
         self._counts = counts
         self._held = Shares(MAX_HELD_BYTES)
         self._waiting: dict[str, set[Session]] = {}  # those with a queue, by user
+        self._looks = self._taken = 0  # in this step
+        self._fullest: Session | None = None  # as the last look of this step found it
 
     @property
     def held_bytes(self) -> int:
         """Bytes of the messages that wait; one counts for each session in which it does."""
         return self._held.taken
+
+    def begin_step(self) -> None:
+        """Begin a step: what it may take to make room, for however many clients, is bounded anew."""
+        self._looks = self._taken = 0
+        self._fullest = None
 
     def put(self, session: Session, entry: Entry) -> None:
         """Queue a new message behind those that wait, if there is room."""
@@ -90,18 +98,29 @@ class Queues:
         """Take from those of a user's sessions that hold the most until so many bytes more are in its share.
 
         Return whether they are, or as many were taken: who has more than its share since others came loses no
-        more than it gets. A session that would itself hold the most gets nothing more.
+        more than it gets. A session that would itself hold the most gets nothing more, nor does anybody once
+        a step has taken what it may.
         """
         user, freed = session.user, 0
-        for _ in range(LARGEST):
-            if freed >= size or self._held.may_take(user, size):
-                return True
-            largest = max(self._waiting.get(user, ()), key=_queued, default=session)
-            while largest.queue_bytes > session.queue_bytes + size:
-                freed += self._drop_oldest(largest, "dropped_all_full")
-                if freed >= size or self._held.may_take(user, size):
-                    return True
-        return False
+        while freed < size and not self._held.may_take(user, size):
+            fullest = self._fuller(session, size)
+            if fullest is None or self._taken >= MAX_TAKEN:
+                return False
+            self._taken += 1
+            freed += self._drop_oldest(fullest, "dropped_all_full")
+        return True
+
+    def _fuller(self, session: Session, size: int) -> Session | None:
+        """Return one of a user's sessions that would hold more than this one with so many bytes more."""
+        least = session.queue_bytes + size
+        found = self._fullest
+        if found is not None and found.user == session.user and found.queue_bytes > least:
+            return found
+        if self._looks >= MAX_LOOKS:
+            return None
+        self._looks += 1
+        found = self._fullest = max(self._waiting.get(session.user, ()), key=_queued, default=None)
+        return found if found is not None and found.queue_bytes > least else None
 
     def _drop_oldest(self, session: Session, count: str) -> int:
         """Return how many bytes it had."""
