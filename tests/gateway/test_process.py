@@ -224,14 +224,14 @@ def test_who_is_let_in_and_what_each_may_do(gateway: Gateway) -> None:
 
 def test_users_can_be_changed_while_it_runs(gateway: Gateway) -> None:
     alice = gateway.client("tcp")
-    assert alice.publish("home/x", b"x") in (0, 0x10)
+    assert alice.publish("home/x", b"x") == 0
     text = gateway.text.replace('publish = ["home/#"]', 'publish = ["garden/#"]')
     gateway.file.write_text(text)
     before = gateway.log.count("configuration read again")
     gateway.process.send_signal(signal.SIGHUP)
     wait_until(lambda: gateway.log.count("configuration read again") > before)
     assert alice.publish("home/x", b"x") == 0x87
-    assert alice.publish("garden/x", b"x") in (0, 0x10)
+    assert alice.publish("garden/x", b"x") == 0
     alice.close()
     gateway.file.write_text(text.replace("users.alice", "users.al/#"))
     gateway.process.send_signal(signal.SIGHUP)
@@ -291,7 +291,7 @@ reader_key_file = "{files.reader_key}"
         reserved = '[[purposes.reservation]]\nfilter = "home/x"\naip = ["marketing"]\n'
         reload(gateway.text + granted + reserved)
         for topic, payload in (("home/x", b"reserved"), ("home/y", b"not reserved")):
-            assert alice.publish(topic, payload) in (0, 0x10)
+            assert alice.publish(topic, payload) == 0
         assert alice.messages.get(timeout=WITHIN) == ("home/y", b"not reserved")
         assert "restart it" not in gateway.log
         reload(gateway.text.replace("[purposes]", '[purposes]\nmode = "subscribe"'), "restart it")

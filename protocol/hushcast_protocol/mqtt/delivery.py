@@ -61,8 +61,11 @@ class Delivery:
         """Bytes of the messages that wait; one counts for each session in which it does."""
         return self._queues.held_bytes
 
-    def to_all(self, message: Message, sender: Session | None, now: float) -> bool:
-        """Give a message to everybody who is subscribed to its topic; return whether anybody is."""
+    def to_all(self, message: Message, sender: Session | None, now: float) -> None:
+        """Give a message to everybody who is subscribed to its topic.
+
+        Nobody is told whether anybody is.
+        """
         self._queues.begin_step()
         plan = self._subscribers.plan_of(message)
         if plan.withheld:
@@ -86,7 +89,6 @@ class Delivery:
                 self._send_unconfirmed(session.link, *encoded, in_order=False)
         for group in plan.groups:
             self.to_group(group.name, message, now)
-        return bool(plan.recipients or plan.groups)
 
     def pass_on(self, sender: Link, packet: Publish) -> bool:
         """Give a PUBLISH of QoS 0, without properties and not to be retained, to all as it came.

@@ -80,19 +80,19 @@ class Incoming:
         elif self._beyond.takes(topic):
             self._hand_over(link, packet, topic, now)
             return
-        if not reason and not self.spread(brought_by(packet, topic, now), link.session, now):
-            reason = Reason.NO_MATCHING_SUBSCRIBERS
+        else:
+            self.spread(brought_by(packet, topic, now), link.session, now)
         if packet.qos:
             self._acknowledge(link, packet, reason, before)
 
-    def spread(self, message: Message, sender: Session | None, now: float) -> bool:
-        """Retain a message if it is to be, and give it to all subscribed; return whether anybody is."""
+    def spread(self, message: Message, sender: Session | None, now: float) -> None:
+        """Retain a message if it is to be, and give it to all subscribed."""
         if self._is_command(message.topic):
             self._delivery.counts["dropped_forbidden"] += 1
-            return False
+            return
         if message.retain:
             self._retain(message, None if sender is None else sender.user)
-        return self._delivery.to_all(message, sender, now)
+        self._delivery.to_all(message, sender, now)
 
     def originate(self, message: Message, sender: Session | None, now: float) -> None:
         """Publish a message for which nobody waits, as a will, here or in the network beyond.

@@ -174,13 +174,13 @@ class Picky(Everything):
 @pytest.mark.parametrize(
     ("topic", "reason"),
     [
-        ("t", Reason.NO_MATCHING_SUBSCRIBERS),
+        ("t", Reason.SUCCESS),
         ("secret", Reason.NOT_AUTHORIZED),
         ("$SYS/broker/version", Reason.TOPIC_NAME_INVALID),
         ("$anything", Reason.TOPIC_NAME_INVALID),
-        ("a/" * 31 + "a", Reason.NO_MATCHING_SUBSCRIBERS),
+        ("a/" * 31 + "a", Reason.SUCCESS),
         ("a/" * 32 + "a", Reason.TOPIC_NAME_INVALID),
-        ("a" * MAX_TOPIC, Reason.NO_MATCHING_SUBSCRIBERS),
+        ("a" * MAX_TOPIC, Reason.SUCCESS),
         ("a" * (MAX_TOPIC + 1), Reason.TOPIC_NAME_INVALID),
     ],
 )
