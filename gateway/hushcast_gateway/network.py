@@ -29,10 +29,10 @@ from hushcast_protocol.content.messages import MAX_PAYLOAD
 from hushcast_protocol.content.predicates import Equals, Predicate, write_where
 from hushcast_protocol.content.topics import LINK_SCHEME
 from hushcast_protocol.mqtt.envelope import Enclosed, disclose, enclose, travelling
-from hushcast_protocol.mqtt.messages import Message
+from hushcast_protocol.mqtt.messages import Message, may_be_published
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
 from hushcast_protocol.mqtt.seams import Done, Handed
-from hushcast_protocol.mqtt.topics import MAX_LEVELS, is_name
+from hushcast_protocol.mqtt.topics import is_name
 from hushcast_protocol.mqtt.ways import OWN, Way, Ways
 from hushcast_protocol.purposes.inside import Inside
 from hushcast_protocol.purposes.keyed import Keyed
@@ -323,7 +323,7 @@ class Network:
         topics = [
             topic
             for topic in self._ways.topics(way, enclosed.path)
-            if is_name(topic) and topic.count("/") < MAX_LEVELS
+            if is_name(topic) and may_be_published(topic)
         ]
         is_old = self._out.is_ours(message.id) or self._has_come(way, message.id)
         if self._purposes is not None and self._purposes.withdrawals.is_withdrawn(enclosed.properties):

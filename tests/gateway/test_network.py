@@ -15,6 +15,8 @@ import hushcast
 from hushcast_gateway import outward
 from hushcast_gateway.no_daemon import NoDaemon
 from hushcast_gateway.purposes.settings import PurposesSection
+from hushcast_protocol.mqtt.envelope import Enclosed, enclose
+from hushcast_protocol.mqtt.limits import MAX_TOPIC
 from hushcast_protocol.mqtt.packets import (
     V5,
     V311,
@@ -27,6 +29,7 @@ from hushcast_protocol.mqtt.packets import (
     Will,
 )
 from hushcast_protocol.mqtt.reasons import Reason
+from hushcast_protocol.mqtt.topics import MAX_LEVELS
 
 
 @pytest.fixture(autouse=True)
@@ -404,3 +407,14 @@ async def test_without_a_daemon_what_would_travel_is_refused() -> None:
             answer = await client.next()
             assert isinstance(answer, SubAck)
             assert answer.reasons == [told]
+
+
+async def test_what_comes_with_a_name_that_nobody_here_could_publish_to_is_left_out(tmp_path: Path) -> None:
+    async with (
+        houses(tmp_path) as (_, two, _first, second),
+        hushcast.connect(two.daemon.socket) as daemon,
+    ):
+        reader = await listening(two, second, "hush/home/#")
+        for path in ("x" * MAX_TOPIC, "a/" * MAX_LEVELS, "short"):
+            await daemon.publish(LINK, enclose(Enclosed(b"1", path, False, {})))
+        assert (await reader.message()).topic == "hush/home/short"

@@ -157,8 +157,9 @@ class Broker:
             refuse(outlet, packet, greeting)
             return None
         will = packet.will
-        if will is not None and not wills.may_leave(self._beyond.names(will.topic), permissions):
-            refuse(outlet, packet, Reason.NOT_AUTHORIZED)
+        refusal = None if will is None else wills.refusal(will.topic, self._beyond.names, permissions)
+        if refusal is not None:
+            refuse(outlet, packet, refusal)
             return None
         if not self._sessions.has_room_for(greeting.key, greeting.expiry):
             refuse(outlet, packet, Reason.QUOTA_EXCEEDED)

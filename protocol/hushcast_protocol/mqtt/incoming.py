@@ -11,7 +11,7 @@ from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.mqtt.archive import Archive
 from hushcast_protocol.mqtt.delivery import Delivery, Withdrawn
 from hushcast_protocol.mqtt.ledger import Ledger
-from hushcast_protocol.mqtt.limits import MAX_INCOMING, RECEIVE_MAXIMUM
+from hushcast_protocol.mqtt.limits import MAX_INCOMING, MAX_TOPIC, RECEIVE_MAXIMUM
 from hushcast_protocol.mqtt.links import Held, Link
 from hushcast_protocol.mqtt.messages import Message, brought_by, may_be_published, message_of
 from hushcast_protocol.mqtt.names import Named
@@ -61,20 +61,24 @@ class Incoming:
         """Take a PUBLISH; raises `PacketError`."""
         self._delivery.counts["messages_received"] += 1
         is_plain = not (packet.qos or packet.retain or packet.properties or link.added)
-        if is_plain and self._delivery.pass_on(link, packet):
+        if is_plain and len(packet.topic) <= MAX_TOPIC and self._delivery.pass_on(link, packet):
             return
         topic = packet.topic if packet.topic and not packet.properties else link.topic_of(packet)
         if packet.qos and not self._begin(link, packet):
             return
         before = self._ledger.made
-        if link.added is not None and not self._is_command(topic):
-            packet = _with(packet, self._beyond.names(topic), link.added)
-        told = self._for_rules(link, packet, topic)
-        if told is not None:
-            if packet.qos:
-                self._acknowledge(link, packet, told, before)
-            return
-        reason = self._refusal(link, packet, topic)
+        is_command = self._is_command(topic)
+        # Before anybody looks at the names of a topic, and remembers them.
+        reason: int = Reason.SUCCESS if is_command or may_be_published(topic) else Reason.TOPIC_NAME_INVALID
+        if not reason:
+            if link.added is not None and not is_command:
+                packet = _with(packet, self._beyond.names(topic), link.added)
+            told = self._for_rules(link, packet, topic)
+            if told is not None:
+                if packet.qos:
+                    self._acknowledge(link, packet, told, before)
+                return
+            reason = self._refusal(link, packet, topic)
         if reason:
             self._delivery.counts["dropped_forbidden"] += 1
         elif self._beyond.takes(topic):
@@ -167,8 +171,6 @@ class Incoming:
         return True
 
     def _refusal(self, link: Link, packet: Publish, topic: str) -> int:
-        if not may_be_published(topic):
-            return Reason.TOPIC_NAME_INVALID
         if not link.permissions.may_publish(self._beyond.names(topic)):
             return Reason.NOT_AUTHORIZED
         if packet.retain and packet.qos and packet.payload:

@@ -164,7 +164,7 @@ class Sessions:
         will, session.will, session.will_due = session.will, None, None
         if will is None:
             return
-        if not session.permissions.may_publish(self._names(will.topic)) or not may_be_published(will.topic):
+        if not may_be_published(will.topic) or not session.permissions.may_publish(self._names(will.topic)):
             self._delivery.counts["dropped_forbidden"] += 1
             return
         message = message_of(will.topic, will.payload, will.qos, will.retain, will.properties, now)

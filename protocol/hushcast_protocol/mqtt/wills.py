@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from hushcast_protocol.mqtt.messages import may_be_published
 from hushcast_protocol.mqtt.names import Named
 from hushcast_protocol.mqtt.packets import Will
+from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_protocol.mqtt.seams import Permissions
 from hushcast_protocol.mqtt.session import Session
 
 
-def may_leave(topic: Named, permissions: Permissions) -> bool:
-    """Tell whether a client may have a will on a topic.
+def refusal(topic: str, names: Callable[[str], Named], permissions: Permissions) -> Reason | None:
+    """Return why a client may not have a will on a topic, `None` if it may; `names` tells a topic's names.
 
     One to a topic of the server's leads nowhere, whoever leaves it, and so is no reason to refuse a client:
     mosquitto's bridge has such a one, `$SYS/broker/connection/NAME/state`, unless it is told otherwise.
     """
-    return topic.startswith("$") or permissions.may_publish(topic)
+    if topic.startswith("$"):
+        return None
+    if not may_be_published(topic):
+        return Reason.TOPIC_NAME_INVALID
+    return None if permissions.may_publish(names(topic)) else Reason.NOT_AUTHORIZED
 
 
 def delay_of(will: Will) -> int:
