@@ -11,6 +11,7 @@ import trio
 
 from hushcast_gateway.broker_state import BrokerState
 from hushcast_gateway.connection import Connection, relieve
+from hushcast_gateway.serving_turns import ServingTurns, Turn
 from hushcast_protocol.mqtt.codec import Decoder
 from hushcast_protocol.mqtt.connecting import refusal, refuse
 from hushcast_protocol.mqtt.limits import LARGEST_PACKET
@@ -29,8 +30,6 @@ LEAVE_WITHIN = 30.0  # seconds that they may take for it
 MAX_CONNECT = 128 * 1024  # bytes of a CONNECT: the longest will and some; strangers can make us keep no more
 MAX_OWED = 1_000  # messages of QoS 1 of one client that wait for disk or network; then it is not read from
 PART = 32 * 1024  # bytes that are taken apart in one step: 16,000 of the smallest packets, some 5 ms
-TURN = 0.005  # seconds after which a client whose packets take long lets the others have a turn
-TURN_PACKETS = 512  # packets after which any client does; some 3 ms
 PATIENCE = 1.5  # times the keep alive after which a silent client is gone (section 3.1.2.10)
 
 Peer = Any
@@ -60,6 +59,7 @@ class Server:
         self._room = Room(MAX_STRANGERS, state.env.below)
         self._crowded: set[Connection] = set()
         self._leaving = Room(MAX_LEAVING, state.env.below)
+        self._turns = ServingTurns()
         self.internal_errors = 0
 
     async def serve(self, stream: trio.abc.Stream, peer: Peer = None) -> None:
@@ -133,27 +133,21 @@ class Server:
         if isinstance(verdict, Reason):
             refuse(connection, connect, verdict)
             return None
-        accepted = self._broker.connect(connection, connect, verdict, self._state.env.now())
-        self._state.changed()
+        async with self._turns.of(verdict.user):
+            accepted = self._broker.connect(connection, connect, verdict, self._state.env.now())
+            self._state.changed()
         return None if accepted is None else (accepted, packets)
 
     async def _read(
         self, connection: Connection, link: Link, decoder: Decoder, packets: list[Packet], patience: float
     ) -> None:
-        state, receive = self._state, self._broker.receive
+        turn = self._turns.of(link.session.user)
         data = memoryview(b"")
         with trio.CancelScope(deadline=trio.current_time() + patience) as alive:
             while True:
                 if packets:
                     alive.deadline = trio.current_time() + patience
-                    now, turn = state.env.now(), trio.current_time() + TURN
-                    for number, packet in enumerate(packets, 1):
-                        receive(link, packet, now)
-                        if number % TURN_PACKETS == 0 or trio.current_time() > turn:
-                            state.changed()
-                            await trio.lowlevel.checkpoint()
-                            turn = trio.current_time() + TURN
-                    state.changed()
+                    await self._receive(link, packets, turn)
                 if decoder.error is not None:
                     link.close(None if decoder.error.silent else decoder.error.reason)
                 if connection.is_closing:
@@ -170,12 +164,27 @@ class Server:
                     return
                 # A read may hold tens of thousands of packets: they are taken apart some at a time.
                 part, data = data[:PART], data[PART:]
-                try:
-                    packets = decoder.feed(part)
-                except PacketError:
-                    packets = []
+                async with turn:
+                    try:
+                        packets = decoder.feed(part)
+                    except PacketError:
+                        packets = []
         if alive.cancelled_caught:
             link.close(Reason.KEEP_ALIVE_TIMEOUT)
+
+    async def _receive(self, link: Link, packets: list[Packet], turn: Turn) -> None:
+        """Have the broker take packets, as many in each turn of the client's user as that has time for."""
+        receive, taken = self._broker.receive, 0
+        while taken < len(packets):
+            async with turn:
+                now, ends, most = self._state.env.now(), turn.ends, taken + turn.packets_left
+                for packet in packets[taken:most]:
+                    receive(link, packet, now)
+                    taken += 1
+                    if trio.current_time() > ends:
+                        break
+                turn.packets_left = most - taken
+                self._state.changed()
 
     def _drained(self, link: Link) -> None:
         self._broker.drained(link, self._state.env.now())
