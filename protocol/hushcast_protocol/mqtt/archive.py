@@ -250,7 +250,7 @@ class Archive:
         self._ledger.delete(MESSAGE, _key(number))
 
     def delete_left(self, left: Iterable[tuple[str, bytes]]) -> None:
-        """Delete records of sessions that are no more, by kind and key: their numbers are given to others."""
+        """Delete records of sessions and messages that are no more, by kind and key."""
         for kind, key in left:
             self._ledger.delete(kind, key)
 

@@ -29,7 +29,7 @@ from hushcast_protocol.mqtt.topics import is_filter, is_name
 class Restored:
     """Sessions and messages from records; feed it all of them, then give it to a broker.
 
-    Records that lead nowhere, as a damaged disk has them, are left out.
+    Records that lead nowhere, as a damaged disk has them, are deleted: their numbers are given to others.
     """
 
     def __init__(self, permissions_of: PermissionsOf) -> None:
@@ -38,7 +38,7 @@ class Restored:
         self._sessions: dict[int, Session] = {}
         self._messages: dict[int, Message] = {}
         self._retained: list[tuple[Message, User]] = []
-        self._left: list[tuple[str, bytes]] = []  # packet identifiers of sessions that are no more
+        self._left: list[tuple[str, bytes]] = []  # of sessions and messages that are no more
 
     @property
     def sessions(self) -> list[Session]:
@@ -77,14 +77,16 @@ class Restored:
     def _subscription(self, key: bytes, value: bytes) -> None:
         record = decode(SubscriptionRecord, value)
         session = self._sessions.get(number_of(key))
-        if session is not None:
-            wanted = key[8:].decode()
-            inside = wanted.split("/", 2)[2] if record.share else wanted
-            if not is_filter(inside):
-                raise DamagedRecord("a filter of the gateway is none")
-            session.filters[wanted] = Granted(
-                inside, record.share, record.asked, record.qos, record.identifier, record.purpose
-            )
+        if session is None:
+            self._left.append((kinds.SUBSCRIPTION, key))
+            return
+        wanted = key[8:].decode()
+        inside = wanted.split("/", 2)[2] if record.share else wanted
+        if not is_filter(inside):
+            raise DamagedRecord("a filter of the gateway is none")
+        session.filters[wanted] = Granted(
+            inside, record.share, record.asked, record.qos, record.identifier, record.purpose
+        )
 
     def _message(self, key: bytes, value: bytes) -> None:
         record = decode(MessageRecord, value)
@@ -101,6 +103,7 @@ class Restored:
         session = self._sessions.get(number_of(key))
         message = self._messages.get(record.number)
         if session is None or (message is None and record.state is not State.RELEASED):
+            self._left.append((kinds.QUEUED, key))
             return
         order = number_of(key[8:])
         entry = Entry(message, record.qos, record.retain, tuple(record.ids), record.share, order)
@@ -128,9 +131,11 @@ class Restored:
         message = self._messages.get(record.number)
         if message is not None and message.topic.encode() != key:
             raise DamagedRecord("a message of the gateway is retained for another topic")
-        if message is not None:
-            message.records += 1
-            self._retained.append((message, record.user))
+        if message is None:
+            self._left.append((kinds.RETAINED, key))
+            return
+        message.records += 1
+        self._retained.append((message, record.user))
 
 
 def _of_packet(key: bytes) -> bytes:
