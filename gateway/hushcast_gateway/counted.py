@@ -17,7 +17,7 @@ OWN_COUNTERS = {
     "network_not_sealed": "messages of clients that an alias had no keys for: its vocabulary is not for now",
     "network_not_opened": "messages that came by an alias with keys, or ought to, and did not open",
     "network_withdrawals": "messages by which a publisher elsewhere withdrew what it had published",
-    "network_subscriptions_refused": "subscriptions that the daemon refused; tried again each minute",
+    "network_subscriptions_refused": "subscriptions that the daemon refused, or for which there is no place",
     **COMMON_COUNTERS,
 }
 PURPOSE_COUNTERS = {

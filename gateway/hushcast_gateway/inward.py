@@ -105,11 +105,19 @@ class Inward:
         """Tell whether a topic may be read that a user wants."""
         return way in self._readings or self._places.may_take(user)
 
-    def want(self, way: Way, user: User) -> None:
-        """Note that one more filter wants a topic; who wants it first has it in its share until it ends."""
+    def want(self, way: Way, user: User) -> bool:
+        """Note that one more filter wants a topic; who wants it first has it in its share until it ends.
+
+        Return whether there is a place for it. Subscriptions from disk may want more than there are, by what
+        the configuration says of their filters now, and have places beyond their users' shares.
+        """
+        if way not in self._readings and len(self._readings) >= MAX_WAYS:
+            self._counters.add("network_subscriptions_refused")
+            return False
         reading = self._reading(way, user)
         reading.wanted += 1
         reading.changed()
+        return True
 
     def release(self, way: Way) -> None:
         """Note that one less does."""

@@ -111,11 +111,10 @@ class Network:
             ways = frozenset(
                 way for way in self._of(wanted) if way in before or self._in.has_room_for(way, None)
             )
-            for way in ways - before:
-                self._in.want(way, None)
+            more = frozenset(way for way in ways - before if self._in.want(way, None))
             for way in before - ways:
                 self._in.release(way)
-            self._wanted[wanted] = ways
+            self._wanted[wanted] = ways & before | more
         self._in.look_again()
         self._out.look_again()
 
@@ -175,9 +174,7 @@ class Network:
 
     def wanted(self, user: str, wanted: str) -> None:
         """Read the topics of a filter that somebody has now."""
-        self._wanted[wanted] = self._of(wanted)
-        for way in self._wanted[wanted]:
-            self._in.want(way, user)
+        self._wanted[wanted] = frozenset(way for way in self._of(wanted) if self._in.want(way, user))
 
     def unwanted(self, wanted: str) -> None:
         """Read them no longer than for a while."""
