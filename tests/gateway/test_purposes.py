@@ -448,18 +448,6 @@ async def test_another_vocabulary_ends_claims_and_opens_nothing(autojump_clock: 
         assert await owner.subscribe("cars/#", ap="operations/billing") == Reason.NOT_AUTHORIZED
 
 
-async def test_a_configuration_that_reserves_too_much_changes_nothing(
-    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hushcast_gateway.purposes.kept.MAX_RESERVATIONS", 1)
-    async with house() as place:
-        car = await place.connect("car")
-        assert await car.reserve("cars/car/#", "operations") == 0
-        with pytest.raises(UsageError, match="1 reservations of clients"):
-            reload(place, CONFIGURED.format("operations") + "\n[[purposes.reservation]]\nfilter='x'")
-        assert place.rules.reserved == 1
-
-
 # On disk.
 
 

@@ -10,11 +10,13 @@ from purpose_files import ISSUER, write_files
 from purposes_house import USERS, House, house, settings
 from trio.testing import MockClock
 
+from hushcast_gateway.purposes import dropping
 from hushcast_gateway.purposes.dropping import FILE, Asked, Dropping, ask_to_drop
 from hushcast_gateway.purposes.explaining import explain
 from hushcast_gateway.purposes.records import AUDIT, RESERVATION, AuditRecord, read_audit
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.purposes.clauses import Clause
 from hushcast_runtime.config import parse_settings
 from hushcast_runtime.store import MemoryStore
 
@@ -101,6 +103,28 @@ async def test_what_was_reserved_is_taken_away_on_disk_too(autojump_clock: MockC
         assert len(await store.scan(RESERVATION)) == 1
         entries = [(one.user, one.client_id, one.filter) for one in await noted(store) if one.what == "drop"]
         assert entries == [("car", "", "cars/car/#"), ("car", "", "cars/car/1"), ("car", "", "cars/car/2")]
+
+
+async def test_who_reserves_without_end_does_not_keep_it_from_ending(
+    autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dropping, "AT_ONCE", 2)
+    async with house() as place:
+        car = await place.connect("car")
+        for number in range(10):
+            await car.reserve(f"cars/car/{number}", "research")
+        changed, count = place.gateway.state.changed, 0
+
+        def reserves_more() -> None:
+            nonlocal count
+            if count < 100:
+                count += 1
+                place.rules.kept.reserve(Clause("car", f"cars/car/more/{count}", frozenset(), frozenset()))
+            changed()
+
+        monkeypatch.setattr(place.gateway.state, "changed", reserves_more)
+        await dropped(place, tmp_path, Asked("car", None))
+        assert 0 < place.rules.reserved == count < 20
 
 
 async def test_a_word_that_cannot_be_read_is_left_aside(autojump_clock: MockClock, tmp_path: Path) -> None:

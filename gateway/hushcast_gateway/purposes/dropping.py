@@ -45,7 +45,7 @@ def to_be_dropped(state: Path) -> Asked | None:
     """Return what is to be taken away, `None` for nothing; what cannot be read is nothing."""
     try:
         return msgspec.msgpack.decode((state / FILE).read_bytes(), type=Asked)
-    except (FileNotFoundError, msgspec.MsgspecError):
+    except (OSError, msgspec.MsgspecError):
         return None
 
 
@@ -75,7 +75,10 @@ class Dropping:
     async def _drop(self, asked: Asked) -> None:
         ledger = self._broker.broker.ledger
         before, stored = ledger.made, trio.Event()
-        while self._purposes.drop(asked.owner, asked.filter, AT_ONCE):
+        # What is reserved meanwhile stays: else whoever reserves without end would never let this end.
+        found = [one for one in self._purposes.kept.owned(asked.owner) if asked.filter in (None, one)]
+        for start in range(0, len(found), AT_ONCE):
+            self._purposes.drop(asked.owner, found[start : start + AT_ONCE])
             self._broker.changed()
             await trio.lowlevel.checkpoint()
         ledger.once_stored(before, stored.set)

@@ -27,7 +27,7 @@ from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.ways import Ways
 from hushcast_protocol.purposes.cached import Cached
 from hushcast_protocol.purposes.clauses import Clause
-from hushcast_protocol.purposes.stores import MAX_RESERVATIONS, Flat, Reservations, Tree
+from hushcast_protocol.purposes.stores import Flat, Reservations, Tree
 from hushcast_runtime.restoring import restore
 from hushcast_runtime.store import Records, Store, damaged, read_records
 
@@ -89,7 +89,9 @@ class Kept:
         self._ledger = ledger
 
     def reserve(self, clause: Clause) -> None:
-        """Keep a reservation; raises `UsageError` at a bound."""
+        """Keep a client's reservation; raises `UsageError` where its owner has its share of all."""
+        if not self.reservations.has_room_for(clause.owner, clause.filter):
+            raise UsageError("the user has its share of all reservations: take some away, or use wildcards")
         self.reservations.put(clause)
         self._write(RESERVATION, *reservation_of(clause))
 
@@ -101,24 +103,12 @@ class Kept:
         return True
 
     def configure(self, configured: Sequence[Clause]) -> None:
-        """Let other reservations stand in the configuration; raises `UsageError` at a bound, then of nothing.
-
-        None of them is on disk.
-        """
-        self.check(configured)
+        """Let other reservations stand in the configuration, however many clients have; none is on disk."""
         former = [one for one in self.reservations if one.owner == CONFIGURATION]
         for clause in former:
             self.reservations.remove(CONFIGURATION, clause.filter)
         for clause in configured:
             self.reservations.put(clause)
-
-    def check(self, configured: Sequence[Clause]) -> None:
-        """Raise `UsageError` where these are too many beside all that clients reserved."""
-        clients = sum(one.owner != CONFIGURATION for one in self.reservations)
-        if clients + len(configured) > MAX_RESERVATIONS:
-            raise UsageError(
-                f"there are {clients} reservations of clients, and {MAX_RESERVATIONS} are possible"
-            )
 
     def know(self, owners: Collection[str]) -> None:
         """Go by other owners: those that are gone leave their reservations, and find them again."""

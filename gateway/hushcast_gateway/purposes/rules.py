@@ -129,8 +129,8 @@ class Purposes:
         self._changed(None)
 
     def check(self, section: PurposesSection, vocabulary: Vocabulary) -> None:
-        """Raise `UsageError` where a configuration names purposes there are not, or reserves too much."""
-        self.kept.check(configured(section, vocabulary))
+        """Raise `UsageError` where a configuration names purposes there are not."""
+        configured(section, vocabulary)
 
     def connected(self, permissions: Permissions, connect: Connect) -> None:
         """Note the purpose that a CONNECT names for subscriptions that name none."""
@@ -275,18 +275,12 @@ class Purposes:
         self._readers.remove(granted)
         self._resting.remove(granted)
 
-    def drop(self, owner: str, wanted: str | None, most: int) -> int:
-        """Take away what an owner reserved, of all filters for `None`, `most` at once; return how many.
-
-        Whoever runs the gateway does so.
-        """
-        found = [one for one in self.kept.owned(owner) if wanted in (None, one)][:most]
-        for one in found:
-            self.kept.release(owner, one)
-            self._audit(AuditRecord(0.0, owner, "", "drop", one))
-        if found:
-            self._changed(None)
-        return len(found)
+    def drop(self, owner: str, filters: Sequence[str]) -> None:
+        """Take away what an owner reserved for some filters, as whoever runs the gateway wishes."""
+        for one in filters:
+            if self.kept.release(owner, one):
+                self._audit(AuditRecord(0.0, owner, "", "drop", one))
+        self._changed(None)
 
     # How it is decided.
 

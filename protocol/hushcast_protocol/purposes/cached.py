@@ -40,7 +40,7 @@ class Cached(Tree):
         return self._count
 
     def put(self, clause: Clause) -> None:
-        """Keep a reservation; raise `UsageError` at a bound. The same again drops nothing."""
+        """Keep a reservation; the same again drops nothing."""
         if self.get(clause.owner, clause.filter) == clause:
             return
         super().put(clause)

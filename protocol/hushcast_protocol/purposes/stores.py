@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from hushcast_protocol.base.budget import Budget
-from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.mqtt.shares import Shares
 from hushcast_protocol.mqtt.topics import intersects, matches, normal
 from hushcast_protocol.mqtt.tree import FilterTree
 from hushcast_protocol.purposes.clauses import Clause
@@ -21,15 +21,17 @@ from hushcast_protocol.purposes.names import Purpose
 Images = Callable[[str], Sequence[str]]
 """Tells by which filters, in one spelling, all names of the messages are matched that a filter means."""
 
-MAX_RESERVATIONS = 20_000  # of all owners; some thousands for a fleet, and each takes 1 to 2 KB
-MAX_RESERVATIONS_OF_OWNER = 10_000  # so that no owner takes all places
+MAX_RESERVATIONS = 20_000  # of all owners, each its share; some thousands for a fleet, 1 to 2 KB each
 
 
 class Reservations(Protocol):
     """The reservations of all owners, one for each owner and filter."""
 
     def put(self, clause: Clause) -> None:
-        """Keep a reservation in place of the owner's for the same filter; raise `UsageError` at a bound."""
+        """Keep a reservation in place of the owner's for the same filter, whether there is room or not."""
+
+    def has_room_for(self, owner: str, wanted: str) -> bool:
+        """Tell whether an owner may reserve a filter: it has reserved it, or its share is not full."""
 
     def remove(self, owner: str, wanted: str) -> bool:
         """Take a reservation away; return whether there was one."""
@@ -60,32 +62,25 @@ class Reservations(Protocol):
 
 
 class _Held:
-    """All reservations by owner and filter, within their bounds."""
+    """All reservations by owner and filter."""
 
     def __init__(self) -> None:
         self._held: dict[tuple[str, str], Clause] = {}
-        self._owned: dict[str, int] = {}
+        self._places = Shares(MAX_RESERVATIONS)
 
     def put(self, clause: Clause) -> None:
         key = (clause.owner, clause.filter)
         if key not in self._held:
-            count = self._owned.get(clause.owner, 0)
-            if count >= MAX_RESERVATIONS_OF_OWNER:
-                raise UsageError(
-                    f"{MAX_RESERVATIONS_OF_OWNER} reservations of one owner are the most: "
-                    "take some away, or reserve by wildcards"
-                )
-            if len(self._held) >= MAX_RESERVATIONS:
-                raise UsageError(f"there are {MAX_RESERVATIONS} reservations, and more are not kept")
-            self._owned[clause.owner] = count + 1
+            self._places.take(clause.owner)
         self._held[key] = clause
+
+    def has_room_for(self, owner: str, wanted: str) -> bool:
+        return (owner, wanted) in self._held or self._places.may_take(owner)
 
     def remove(self, owner: str, wanted: str) -> bool:
         if self._held.pop((owner, wanted), None) is None:
             return False
-        self._owned[owner] -= 1
-        if not self._owned[owner]:
-            del self._owned[owner]
+        self._places.give_back(owner)
         return True
 
     def get(self, owner: str, wanted: str) -> Clause | None:
@@ -142,7 +137,7 @@ class Tree(_Held):
         self._tree: FilterTree[dict[tuple[str, str], Clause]] = FilterTree()
 
     def put(self, clause: Clause) -> None:
-        """Keep a reservation; raise `UsageError` at a bound."""
+        """Keep a reservation."""
         super().put(clause)
         for image in self._images(clause.filter):
             there = self._tree.get(image)
