@@ -12,12 +12,11 @@ from pathlib import Path
 import msgspec
 
 from hushcast_gateway.purposes.claims import Claims
-from hushcast_gateway.purposes.kept import Kept
+from hushcast_gateway.purposes.kept import Kept, configured
 from hushcast_gateway.purposes.keyed import read_files
 from hushcast_gateway.purposes.readers import Readers
 from hushcast_gateway.purposes.records import AUDIT, AuditRecord, read_audit
 from hushcast_gateway.purposes.resting import STEPS_AT_ONCE
-from hushcast_gateway.purposes.rules import configured
 from hushcast_gateway.purposes.settings import CONFIGURATION, PurposesSection, vocabulary_of
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.base.budget import Budget

@@ -20,14 +20,15 @@ from hushcast_gateway.purposes.records import (
     read_reservation,
     reservation_of,
 )
-from hushcast_gateway.purposes.settings import CONFIGURATION
+from hushcast_gateway.purposes.settings import CONFIGURATION, PurposesSection
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt.archive import DamagedRecord
 from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.ways import Ways
 from hushcast_protocol.purposes.cached import Cached
-from hushcast_protocol.purposes.clauses import Clause
+from hushcast_protocol.purposes.clauses import Clause, reserve
 from hushcast_protocol.purposes.stores import Flat, Reservations, Tree
+from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_runtime.restoring import restore
 from hushcast_runtime.store import Records, Store, damaged, read_records
 
@@ -172,3 +173,14 @@ class Kept:
 
 def _key(made: Presubscription) -> bytes:
     return key_of(made.user, made.client_id, made.filter)
+
+
+def configured(section: PurposesSection, vocabulary: Vocabulary) -> list[Clause]:
+    """Return the reservations of a configuration; raises `UsageError`."""
+    found = []
+    for number, one in enumerate(section.reservation, 1):
+        try:
+            found.append(reserve(CONFIGURATION, one.filter, one.aip, one.pip, vocabulary))
+        except UsageError as error:
+            raise UsageError(f"purposes.reservation #{number}: {error}") from None
+    return found

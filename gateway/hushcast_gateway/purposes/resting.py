@@ -20,6 +20,7 @@ from hushcast_protocol.purposes.wide import reach
 from hushcast_runtime.logs import log
 
 STEPS_AT_ONCE = 40_000  # steps for one packet, or in one look: 10 to 30 ms of CPU
+STEPS_OF_MESSAGES = 10_000  # steps in which messages have subscriptions decided, between two looks; some 8 ms
 AT_ONCE = 500  # subscriptions that one look decides; the others come with the next, a second later
 MAX_KNOWN = 10_000  # answers remembered until something changes; each takes 200 bytes
 
@@ -34,7 +35,7 @@ class Resting:
         self.strict = strict
         self._known: dict[tuple[str, Purpose | None], bool | None] = {}
         self._stale: dict[Granted, None] = {}
-        self._of_messages = Budget(STEPS_AT_ONCE)  # what messages may have decided until the next look
+        self._of_messages = Budget(STEPS_OF_MESSAGES)  # what messages may have decided until the next look
         self._turned: set[Granted] = set()
         self._resting: set[Granted] = set()
 
@@ -93,7 +94,7 @@ class Resting:
 
     def holds_back(self, granted: Granted) -> bool:
         """Tell whether a subscription gets no message now, whatever its topic is."""
-        if not self.is_by_message and granted in self._stale:
+        if not self.is_by_message and granted in self._stale and not self._of_messages.is_spent:
             with suppress(Spent):  # then it is decided as all messages are that wait for the next look
                 self._look(granted, self._of_messages)
         return granted in self._resting
@@ -107,7 +108,7 @@ class Resting:
 
         What is left comes with the next look.
         """
-        budget, self._of_messages = Budget(STEPS_AT_ONCE), Budget(STEPS_AT_ONCE)
+        budget, self._of_messages = Budget(STEPS_AT_ONCE), Budget(STEPS_OF_MESSAGES)
         with suppress(Spent):
             for granted in list(islice(self._stale, AT_ONCE)):
                 self._look(granted, budget)

@@ -18,7 +18,7 @@ from hushcast_gateway.purposes.audit import named_in, refusal
 from hushcast_gateway.purposes.claims import Claims
 from hushcast_gateway.purposes.commands import Unreadable
 from hushcast_gateway.purposes.doing import Doing, Refused
-from hushcast_gateway.purposes.kept import Kept
+from hushcast_gateway.purposes.kept import Kept, configured
 from hushcast_gateway.purposes.readers import Readers
 from hushcast_gateway.purposes.records import AuditRecord, Presubscription, What
 from hushcast_gateway.purposes.registered import Registered
@@ -36,7 +36,7 @@ from hushcast_protocol.mqtt.seams import Added, Meant, Permissions
 from hushcast_protocol.mqtt.session import Granted, Session
 from hushcast_protocol.mqtt.topics import matches
 from hushcast_protocol.mqtt.ways import Ways
-from hushcast_protocol.purposes.clauses import Clause, of_message, reserve
+from hushcast_protocol.purposes.clauses import Clause, of_message
 from hushcast_protocol.purposes.deciding import decide, refuses
 from hushcast_protocol.purposes.names import Purpose
 from hushcast_protocol.purposes.vocabulary import Vocabulary
@@ -75,6 +75,7 @@ class Purposes:
         self._broker: Broker | None = None
         self.asked = Asked(self._readers, self._resting, self._refuse)
         self._last_terms: tuple[Properties, Clause | None] | None = None
+        self._last_decided: tuple[str, Properties, dict[Purpose | None, bool]] | None = None
         self._by_message = section.mode != "subscribe"
         self.remembers = section.mode == "subscribe" or section.store == "cached"
         self.changes: list[Callable[[], None]] = []
@@ -306,13 +307,25 @@ class Purposes:
             and not self._resting.is_open(granted)
         ):
             return True
-        store, strict = self.kept.reservations, self._section.strict
-        purpose = self._purpose(session, granted)
-        if terms is None:
-            return store.decide(topic, purpose, strict).allowed
-        if refuses(terms, purpose):  # as it does most readers of a busy topic
-            return False
-        return decide([*store.covering(topic), terms], purpose, strict).allowed
+        return self._is_allowed(topic, properties, terms, self._purpose(session, granted))
+
+    def _is_allowed(
+        self, topic: str, properties: Properties, terms: Clause | None, purpose: Purpose | None
+    ) -> bool:
+        """Decide by the clauses that reach a message, once for all subscriptions of a purpose."""
+        last = self._last_decided
+        if last is None or last[0] != topic or last[1] is not properties:
+            last = self._last_decided = topic, properties, {}
+        found = last[2].get(purpose)
+        if found is None:
+            store, strict = self.kept.reservations, self._section.strict
+            if terms is None:
+                found = store.decide(topic, purpose, strict).allowed
+            else:
+                found = not refuses(terms, purpose)  # as it does most readers of a busy topic
+                found = found and decide([*store.covering(topic), terms], purpose, strict).allowed
+            last[2][purpose] = found
+        return found
 
     def _purpose(self, session: Session, granted: Granted | None) -> Purpose | None:
         return self._readers.purpose(session, granted)
@@ -345,6 +358,7 @@ class Purposes:
 
     def _changed(self, wanted: str | None) -> None:
         """Decide anew what a change in a filter reaches, all for `None`."""
+        self._last_decided = None
         images = () if wanted is None else self.kept.ways.images(wanted)
         if self._broker is not None:  # a reload may come before there is one
             for image in images if 0 < len(images) <= MANY else (None,):
@@ -381,14 +395,3 @@ class Purposes:
 
     def _audit(self, entry: AuditRecord) -> None:
         self.kept.audit(replace(entry, at=self._now()))
-
-
-def configured(section: PurposesSection, vocabulary: Vocabulary) -> list[Clause]:
-    """Return the reservations of a configuration; raises `UsageError`."""
-    found = []
-    for number, one in enumerate(section.reservation, 1):
-        try:
-            found.append(reserve(CONFIGURATION, one.filter, one.aip, one.pip, vocabulary))
-        except UsageError as error:
-            raise UsageError(f"purposes.reservation #{number}: {error}") from None
-    return found

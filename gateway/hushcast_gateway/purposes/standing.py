@@ -6,8 +6,7 @@ from typing import Any
 
 from hushcast_gateway.purposes.dropping import is_to_be_dropped, to_be_dropped
 from hushcast_gateway.purposes.explaining import NO_SECTION
-from hushcast_gateway.purposes.kept import Kept
-from hushcast_gateway.purposes.rules import configured
+from hushcast_gateway.purposes.kept import Kept, configured
 from hushcast_gateway.purposes.settings import CONFIGURATION, vocabulary_of
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.base.errors import UsageError

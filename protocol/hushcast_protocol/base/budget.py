@@ -26,6 +26,11 @@ class Budget:
         """Whether nothing was taken yet: what is more than that will never be done."""
         return self.left == self._steps
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether `take` has raised: nothing more can be done."""
+        return self.left < 0
+
     def take(self, steps: int) -> None:
         """Take steps; raise `Spent`, then and from now on, where there are not so many."""
         self.left -= steps
