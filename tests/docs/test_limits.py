@@ -10,6 +10,8 @@ from pathlib import Path
 from pages import PACKAGES, ROOT, rows
 
 _BOUND = re.compile(r"_?MAX_[A-Z_]+")
+_PAGE = ROOT / "docs" / "limits.md"
+_WHOSE = re.compile(r"one [a-z]+( [a-z]+)?|the operator|everybody; .+")
 _TIME_OUT = re.compile(r"[A-Z][A-Z_]*_(?:TIMEOUT|WITHIN)")
 
 
@@ -37,10 +39,15 @@ def _is_bound(name: str, package: str) -> bool:
     return bool(_BOUND.fullmatch(name) or (package != "testnet" and _TIME_OUT.fullmatch(name)))
 
 
+def _table() -> list[list[str]]:
+    """Return the cells of all constants on the page."""
+    return [cells for cells in rows(_PAGE.read_text()) if cells[0].startswith("`")]
+
+
 def _listed() -> dict[tuple[str, str], str]:
     """Return the value of each (constant, file) on the page."""
-    table = [cells for cells in rows((ROOT / "docs" / "limits.md").read_text()) if cells[0].startswith("`")]
-    listed = {(cells[0].strip("`"), cells[4].strip("`")): cells[1] for cells in table}
+    table = _table()
+    listed = {(cells[0].strip("`"), cells[-1].strip("`")): cells[1] for cells in table}
     assert len(listed) == len(table), "a bound is listed twice"
     return listed
 
@@ -56,3 +63,25 @@ def test_listed_values_are_those_of_the_code() -> None:
         module = importlib.import_module(".".join(Path(file).with_suffix("").parts[1:]))
         stated, actual = float(value.replace(",", "")), getattr(module, name)
         assert stated == actual, f"{name} in {file} is {actual}, the page says {value}"
+
+
+def test_every_bound_says_whose_it_is() -> None:
+    bounds = [cells for cells in _table() if _BOUND.fullmatch(cells[0].strip("`"))]
+    assert len(bounds) > 300
+    wrong = [cells[0] for cells in bounds if len(cells) != 6 or not _WHOSE.fullmatch(cells[3])]
+    assert not wrong, "say whose it is: one input's, one connection's, the operator's, everybody's"
+
+
+def test_what_is_everybodys_has_a_share_for_each_or_is_known_to_have_none() -> None:
+    text = _PAGE.read_text()
+    names = {cells[0] for cells in _table()}
+    without = set()
+    for cells in _table():
+        if len(cells) != 6 or not cells[3].startswith("everybody; "):
+            continue
+        share = cells[3].removeprefix("everybody; ")
+        assert set(re.findall(r"`\w+`", share)) <= names, f"{cells[0]}: the share is no bound of this page"
+        if share == "no share":
+            without.add(cells[0])
+    section = text.partition("## What has no share\n")[2].partition("\n## ")[0]
+    assert without == set(re.findall(r"`MAX_\w+`", section))
