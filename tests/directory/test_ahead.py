@@ -21,7 +21,7 @@ from hushcast_protocol.authorities.admission import Admission
 from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.frames import MAX_PEER_FRAME, AskHeads, Heads
 from hushcast_protocol.authorities.gathering import decode_peer_frame
-from hushcast_protocol.authorities.heads import Beacon, decode_head, head_digest
+from hushcast_protocol.authorities.heads import Beacon, Certified, Mark, decode_head, head_digest
 from hushcast_protocol.authorities.work import NO_BEACON, Work, attempt
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.clocks import FOLLOWED_AFTER
@@ -192,7 +192,12 @@ async def test_a_former_authority_that_asks_meanwhile_is_shown_none_of_them() ->
         disk = directory.store = Read(directory.store, LISTING)
         await directory.kill()
         kept = read_kept(dict(await disk.scan(AUTHORITY))[b""])
-        chain = msgspec.structs.replace(kept.chain, before=sets(2, 2))
+        newest = decode_head(kept.chain.newest.head)
+        last = msgspec.structs.replace(newest, epoch=newest.epoch - 1, authorities=sets(2, 2))
+        turns = (
+            Certified(encode(last), (Mark(0, bytes(64)),)),
+        )  # by which the set of before announced that of now
+        chain = msgspec.structs.replace(kept.chain, before=sets(2, 2), since=newest.epoch, turns=turns)
         await disk.write(Change(AUTHORITY, b"", encode(msgspec.structs.replace(kept, chain=chain))))
         directory.env = clock.env
         await directory.start()

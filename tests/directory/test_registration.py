@@ -249,7 +249,7 @@ async def test_a_newer_descriptor_that_came_while_a_relay_was_reached_stays() ->
 
         made.nursery.start_soon(listener.serve, slow_at_first)
         older = made.descriptor(1)
-        made.nursery.start_soon(made.agreeing._exchange._admit, older)
+        made.nursery.start_soon(made.agreeing._exchange._admit, relay_seed(2).public(), older)
         await trio.sleep(2)
         newer = made.descriptor(1)
         await made.client().register(newer)

@@ -336,8 +336,10 @@ class Authority:
         actions = self._take(certified)
         if self.phase is Phase.ASSENTING:
             self.phase = Phase.WAITING
-        # Those to come, too: from this one they may have to go on.
-        return actions + self._to_others(self.chain.named(), Heads((certified,)))
+        # Those to come, too: from this one they may have to go on. Who was replaced is told when it asks.
+        coming = (decode_head(self._head).change or rounds).authorities.keys
+        keys = dict.fromkeys((*rounds.authorities.keys, *coming))
+        return actions + self._to_others(keys, Heads((certified,)))
 
     def _follow(self, sender: PublicKey, frame: Heads) -> Actions:
         """Take heads that another authority shows, as far as a quorum signed them."""
