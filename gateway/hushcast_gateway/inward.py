@@ -18,7 +18,7 @@ import trio
 import hushcast
 from hushcast_gateway.daemon import DaemonLink
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.mqtt.shares import Shares, User
+from hushcast_protocol.base.shares import Shares, User
 from hushcast_protocol.mqtt.topics import is_name
 from hushcast_protocol.mqtt.ways import Way
 from hushcast_runtime.counters import Counters

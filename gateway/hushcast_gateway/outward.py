@@ -13,9 +13,9 @@ from hushcast import words
 from hushcast.keys import new_token
 from hushcast_gateway.daemon import DaemonLink
 from hushcast_gateway.lately import Lately
+from hushcast_protocol.base.shares import Shares, User
 from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_protocol.mqtt.seams import Done
-from hushcast_protocol.mqtt.shares import Shares, User
 from hushcast_runtime.counters import Counters
 
 MAX_WAITING = 1_000  # messages that wait for the daemon

@@ -94,8 +94,8 @@ async def test_what_is_acknowledged_meanwhile_is_not_forgotten_again(
 
 
 async def test_a_days_end_leaves_nothing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (register, publications, spools):
-        monkeypatch.setattr(module, "_STEP", 1)
+    for module, step in ((register, "_STEP"), (publications, "_STEP"), (spools, "_EXPIRED_AT_ONCE")):
+        monkeypatch.setattr(module, step, 1)
     async with small_central() as network:
         for _ in range(3):
             await network.subscriber(acknowledges=False)

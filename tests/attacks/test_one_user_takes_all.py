@@ -17,11 +17,11 @@ from hushcast_gateway.counted import GatewayCounters
 from hushcast_gateway.daemon import DaemonLink
 from hushcast_gateway.inward import Inward
 from hushcast_gateway.outward import Leaving, Outward
+from hushcast_protocol.base.shares import TIMES_FREE, Shares
 from hushcast_protocol.mqtt import broker, queues, retained, sessions, subscribing
 from hushcast_protocol.mqtt.packets import V311, PubAck
 from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_protocol.mqtt.seams import Everything
-from hushcast_protocol.mqtt.shares import TIMES_FREE, Shares
 from hushcast_protocol.mqtt.ways import Way
 from hushcast_runtime.environment import simulated_environment
 

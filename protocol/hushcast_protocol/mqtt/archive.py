@@ -12,11 +12,11 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from hushcast_protocol.base.errors import HushcastError
+from hushcast_protocol.base.shares import User
 from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.messages import Message
 from hushcast_protocol.mqtt.packets import Properties, Subscription, Will
 from hushcast_protocol.mqtt.session import Entry, Granted, Session, State
-from hushcast_protocol.mqtt.shares import User
 
 SESSION = "mqtt-session"
 SUBSCRIPTION = "mqtt-subscription"

@@ -14,6 +14,7 @@ from typing import cast
 import msgspec
 
 from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.shares import Shares
 from hushcast_protocol.mqtt import wills
 from hushcast_protocol.mqtt.archive import Archive
 from hushcast_protocol.mqtt.connecting import greet, refuse
@@ -45,7 +46,6 @@ from hushcast_protocol.mqtt.restoring import Restored
 from hushcast_protocol.mqtt.retained import Retained
 from hushcast_protocol.mqtt.seams import Beyond, Nothing, Outlet, Permissions, Rules
 from hushcast_protocol.mqtt.sessions import Sessions
-from hushcast_protocol.mqtt.shares import Shares
 from hushcast_protocol.mqtt.subscribers import Subscribers
 from hushcast_protocol.mqtt.subscribing import Subscribing
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.shares import User
 from hushcast_protocol.mqtt.archive import Archive
 from hushcast_protocol.mqtt.delivery import Delivery, Withdrawn
 from hushcast_protocol.mqtt.ledger import Ledger
@@ -30,7 +31,6 @@ from hushcast_protocol.mqtt.reasons import PacketError, Reason
 from hushcast_protocol.mqtt.retained import Retained
 from hushcast_protocol.mqtt.seams import Added, Beyond, Handed, Rules
 from hushcast_protocol.mqtt.session import Session
-from hushcast_protocol.mqtt.shares import User
 from hushcast_protocol.mqtt.topics import matches, normal
 
 _FAILURE = 0x80

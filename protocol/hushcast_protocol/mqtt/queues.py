@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable
 
+from hushcast_protocol.base.shares import Shares
 from hushcast_protocol.mqtt.archive import Archive
 from hushcast_protocol.mqtt.limits import MAX_HELD_BYTES, MAX_QUEUE, MAX_QUEUE_BYTES
 from hushcast_protocol.mqtt.messages import Message
 from hushcast_protocol.mqtt.session import Entry, Session
-from hushcast_protocol.mqtt.shares import Shares
 
 MAX_LOOKS = 16  # looks in one step for the fullest of a user's sessions, each among up to 800: 50 µs each
 MAX_TAKEN = 1_000  # messages taken out in one step to make room for others; some 7 µs each

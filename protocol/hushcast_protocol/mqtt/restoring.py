@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hushcast_protocol.base.shares import User
 from hushcast_protocol.mqtt import archive as kinds
 from hushcast_protocol.mqtt.archive import (
     Archive,
@@ -22,7 +23,6 @@ from hushcast_protocol.mqtt.messages import Message
 from hushcast_protocol.mqtt.retained import Retained
 from hushcast_protocol.mqtt.seams import PermissionsOf
 from hushcast_protocol.mqtt.session import Entry, Granted, Session, State
-from hushcast_protocol.mqtt.shares import User
 from hushcast_protocol.mqtt.topics import is_filter, is_name
 
 

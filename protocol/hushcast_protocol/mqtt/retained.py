@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hushcast_protocol.base.shares import Shares, User
 from hushcast_protocol.mqtt.limits import MAX_RETAINED, MAX_RETAINED_BYTES, PIECE
 from hushcast_protocol.mqtt.messages import Message
-from hushcast_protocol.mqtt.shares import Shares, User
 
 Found = Iterator[Message | None]
 """Messages as a look-up comes to them, and `None` after each piece of it: whoever takes them may pause."""

@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from hushcast_protocol.base.budget import Budget
+from hushcast_protocol.base.shares import User
 from hushcast_protocol.mqtt.names import Named, alone
 from hushcast_protocol.mqtt.packets import Properties, Publish
-from hushcast_protocol.mqtt.shares import User
 
 if TYPE_CHECKING:
     from hushcast_protocol.mqtt.messages import Message

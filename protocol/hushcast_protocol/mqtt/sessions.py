@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hushcast_protocol.base.shares import Shares
 from hushcast_protocol.mqtt import wills
 from hushcast_protocol.mqtt.archive import Archive
 from hushcast_protocol.mqtt.delivery import Delivery
@@ -14,7 +15,6 @@ from hushcast_protocol.mqtt.messages import may_be_published, message_of
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
 from hushcast_protocol.mqtt.seams import Beyond, Permissions
 from hushcast_protocol.mqtt.session import Session
-from hushcast_protocol.mqtt.shares import Shares
 from hushcast_protocol.mqtt.subscribing import Subscribing
 
 Key = tuple[str, str]

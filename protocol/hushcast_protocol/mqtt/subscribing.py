@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from hushcast_protocol.base.budget import Budget
+from hushcast_protocol.base.shares import Shares
 from hushcast_protocol.mqtt.archive import Archive
 from hushcast_protocol.mqtt.delivery import Delivery
 from hushcast_protocol.mqtt.ledger import Ledger
@@ -22,7 +23,6 @@ from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_protocol.mqtt.retained import Retained
 from hushcast_protocol.mqtt.seams import Beyond, Meant, Rules
 from hushcast_protocol.mqtt.session import Granted, Session
-from hushcast_protocol.mqtt.shares import Shares
 from hushcast_protocol.mqtt.subscribers import Subscribers
 from hushcast_protocol.mqtt.topics import MAX_LEVELS, split_share
 

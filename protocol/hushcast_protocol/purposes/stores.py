@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from hushcast_protocol.base.budget import Budget
-from hushcast_protocol.mqtt.shares import Shares
+from hushcast_protocol.base.shares import Shares
 from hushcast_protocol.mqtt.topics import intersects, matches, normal
 from hushcast_protocol.mqtt.tree import FilterTree
 from hushcast_protocol.purposes.clauses import Clause
