@@ -1,8 +1,9 @@
 """Shares: how much of what all users have in common one of them may take.
 
 A user may have up to four times what is left free. So a lone user gets four fifths of all; who comes then
-finds the rest, and ten who take what they can leave a forty-first part. What is in common never runs out, and
-nobody has to know how many users there are. Source: the dynamic thresholds of Choudhury and Hahne for buffers
+finds the rest, and ten who take what they can leave a forty-first part. Of things that are counted nothing is
+left once a quarter as many users as there are things take what they can. Nobody has to know how many users
+there are. Source: the dynamic thresholds of Choudhury and Hahne for buffers
 that queues share (1998).
 """
 
