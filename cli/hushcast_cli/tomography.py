@@ -19,7 +19,7 @@ from hushcast_cli.options import (
     where_option,
 )
 from hushcast_cli.places import config_of
-from hushcast_protocol.brokers.tomography.strangers import LEAST_CROWD
+from hushcast_protocol.brokers.conditions import LEAST_CROWD
 
 _config_option = config_option(
     "The service's configuration; the one that `hushcast init tomography` wrote unless given."

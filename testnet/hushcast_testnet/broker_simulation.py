@@ -90,9 +90,5 @@ class BrokersSimulation(ServedSimulation):
         if self._scenario.terms is None:
             return {}
         told = [one for user in self._users for one in user.daemon.service.subscriptions()]
-        outside = [(one["where"], one["outside"]) for one in told if "outside" in one]
-        return {
-            "subscriptions": len(told),
-            "wider": sum(shown not in (None, where) for where, shown in outside),
-            "nothing": sum(shown is None for _, shown in outside),
-        }
+        shown = sum(one.get("outside") is True for one in told)
+        return {"subscriptions": len(told), "shown": shown, "nothing": len(told) - shown}

@@ -69,7 +69,7 @@ async def test_an_attachment_that_is_taken_back_at_once_is_none() -> None:
 
 
 async def test_who_gives_way_to_others_is_not_attached_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(register, "MAX_PSEUDONYMS", 4)
+    monkeypatch.setattr(register, "MAX_PSEUDONYMS", 8)  # four of each of two proxies
     async with small_central() as network:
         connection = (await hostile(network)).connection
         for number in range(12):

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from hushcast_protocol.base.agreement import shared_secret
 from hushcast_protocol.base.errors import AuthenticationError, UsageError
-from hushcast_protocol.base.secrets import AgreementKey, Seed
+from hushcast_protocol.base.secrets import AgreementKey, Seed, TopicKey
 from hushcast_protocol.base.signatures import Purpose as SignedFor
 from hushcast_protocol.base.signatures import Signed, sign
 from hushcast_protocol.base.wire import encode
+from hushcast_protocol.content.tokens import published_tokens
+from hushcast_protocol.content.topics import parse_topic
 from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.cover import Element, cover, cover_by, cover_of, granted
 from hushcast_protocol.purposes.deciding import decide
@@ -37,6 +39,7 @@ from hushcast_protocol.purposes.issued import (
     read_issued,
     write_issued,
 )
+from hushcast_protocol.purposes.keyed import Keyed
 from hushcast_protocol.purposes.keys import (
     EPOCH_SECONDS,
     MAX_EPOCHS,
@@ -430,6 +433,19 @@ def test_a_message_for_nobody_looks_like_any_other():
     assert is_sealed(data)
     everything = Opener([grant(purpose) for purpose in VOCABULARY])
     assert problem_of(lambda: everything.open(data)) is Problem.NOT_GRANTED
+
+
+def test_a_message_for_nobody_travels_by_a_tag_that_nobody_asks_for():
+    """What has no tag has fewer tokens than what has one."""
+    keyed = Keyed(ISSUED, [], False, draws())
+    tags = [keyed.seal(b"x", [], True, NOW)[1] for _ in range(2)]
+    assert [len(each) for each in tags] == [1, 1]
+    assert tags[0] != tags[1]
+    assert not tags[0] & reader_tags(ISSUER.public(), VOCABULARY)
+    key, topic = TopicKey(bytes(32)), parse_topic("cars")
+    for_some = message_tags(ISSUER.public(), cover([p("operations")], [], VOCABULARY))
+    counts = {len(published_tokens(key, topic, {}, draws(), each)) for each in (for_some, *tags)}
+    assert len(counts) == 1
 
 
 def test_epochs_are_apart():

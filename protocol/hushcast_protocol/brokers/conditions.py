@@ -21,6 +21,8 @@ class Condition(StrEnum):
     """Source(Succ(ImPred(f))), Definition 4."""
 
 
+LEAST_CROWD = 5  # sources: the smallest crowd of which strangers are told that it is there
+
 Otherwise = Literal["refuse", "wait", "generalise", "bogus"]
 """What becomes of a filter whose level is too low."""
 

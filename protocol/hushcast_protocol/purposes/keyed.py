@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 
+from hushcast_protocol.base.hashes import LABEL
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.cover import Element, cover_by, granted
@@ -66,7 +67,9 @@ class Keyed:
         self, inside: bytes, clauses: frozenset[Clause], strict: bool, now: float
     ) -> tuple[bytes, frozenset[str]]:
         elements = self._cover(clauses, strict)
-        return self._sealer.seal(elements, inside, now), message_tags(self.issued.body.issuer, elements)
+        # One for nobody has a tag, too, which nobody asks for: a message without any has fewer tokens.
+        tags = message_tags(self.issued.body.issuer, elements) or {self._randomness(LABEL).hex()}
+        return self._sealer.seal(elements, inside, now), frozenset(tags)
 
     def _cover(self, clauses: frozenset[Clause], strict: bool) -> tuple[Element, ...]:
         place = clauses, strict

@@ -11,11 +11,10 @@ from __future__ import annotations
 from hushcast_protocol.base.buckets import TokenBucket
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.conditions import LEAST_CROWD, Condition
 from hushcast_protocol.brokers.tomography.answers import Question
 from hushcast_protocol.brokers.tomography.gathered import Gathered
 
-LEAST_CROWD = 5  # sources: the smallest crowd of which strangers are told that it is there
 MAX_ALLOWANCES = 1024  # of questions about topics, some 100 kB; topics that meet in one share it
 ASKED_A_MINUTE, ASKED_AT_ONCE = 1.0, 8.0  # questions about a topic: for whoever thinks of subscribing to it
 SECRET = 16  # bytes
