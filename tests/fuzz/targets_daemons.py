@@ -169,6 +169,7 @@ async def _made(kept: Any, now: list[float], first: int) -> DirectoryServer:
     await roll.load()
     server = DirectoryServer(env, transport, roll, Alone(first))
     server.agreeing.address = memory_address(DIRECTORY.public())
+    await server.agreeing._archive.load()
     await server.agreeing._load()
     return server
 
