@@ -21,12 +21,12 @@ from hushcast_protocol.content.hops import HOP_SIZE, Hop, Send
 from hushcast_protocol.content.messages import check_message
 from hushcast_runtime.admission import Admission
 from hushcast_runtime.context import Context
+from hushcast_runtime.daily_ids import forget_days
 from hushcast_runtime.restoring import number, restore, sized
 from hushcast_runtime.spool import Move, Spool, Spooled
 from hushcast_runtime.store import Change
 
 MAX_KNOWN = 262_144  # ids of publications, some 40 MB: three a second for a day; the oldest are forgotten
-_STEP = 1024  # ids forgotten at once, some 2 ms: others go on in between
 
 WORDS = "published-words"
 """Under which words publications came, by id, where what waits for a broker that left is handed up."""
@@ -94,13 +94,11 @@ class Publications:
 
     async def expire(self, now: float) -> None:
         """Forget the publications of days that have lapsed, some at a time."""
-        over = {day for day in set(self._known.values()) if self._calendar.lapse(day) <= now}
-        lapsed = [key for key, day in self._known.items() if day in over] if over else []
-        for begin in range(0, len(lapsed), _STEP):
-            await trio.lowlevel.checkpoint()
-            for key in lapsed[begin : begin + _STEP]:
-                if self._known.pop(key, None) is not None:  # a newer one may have taken its place meanwhile
-                    self._store.write_soon(*self._forgotten(key))
+
+        def forget(key: bytes) -> None:
+            self._store.write_soon(*self._forgotten(key))
+
+        await forget_days(self._known, lambda day: self._calendar.lapse(day) <= now, forget)
 
     def _forgotten(self, key: bytes) -> list[Change]:
         gone = [Change(_KIND, key, None)]

@@ -23,13 +23,13 @@ from hushcast_protocol.central.rerouting import mark
 from hushcast_protocol.content.hops import Hop, Send
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
+from hushcast_runtime.daily_ids import forget_days
 from hushcast_runtime.logs import log
 from hushcast_runtime.restoring import number, restore, sized
 from hushcast_runtime.spool import REFERENCE, Spool
 from hushcast_runtime.store import Change
 
 MAX_KNOWN = 262_144  # ids of publications, some 40 MB: three a second for a day; the oldest are forgotten
-_STEP = 1024  # ids forgotten at once, some 2 ms: others go on in between
 PLACED_AT_ONCE = 512  # pseudonyms for which one step places a publication, some 8 ms; each 512 have one body
 TOLD_EVERY = 3600.0  # seconds between two lines of the log that deliveries are lost
 
@@ -97,13 +97,11 @@ class Publications:
 
     async def expire(self, now: float) -> None:
         """Forget the publications of days that have lapsed, some at a time."""
-        over = {day for day in set(self._known.values()) if self._calendar.lapse(day) <= now}
-        lapsed = [key for key, day in self._known.items() if day in over] if over else []
-        for begin in range(0, len(lapsed), _STEP):
-            await trio.lowlevel.checkpoint()
-            for key in lapsed[begin : begin + _STEP]:
-                if self._known.pop(key, None) is not None:  # a newer one may have taken its place meanwhile
-                    self._context.store.write_soon(Change(_KIND, key, None))
+
+        def forget(key: bytes) -> None:
+            self._context.store.write_soon(Change(_KIND, key, None))
+
+        await forget_days(self._known, lambda day: self._calendar.lapse(day) <= now, forget)
 
     async def _put(self, request: Publish, message: Message) -> None:
         size = len(message.body)

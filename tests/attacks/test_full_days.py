@@ -7,13 +7,13 @@ import trio
 from small_central import small_central
 from steps import one_step
 
-from hushcast_central import publications
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.central import register
 from hushcast_protocol.central.register import Kept, Register
 from hushcast_protocol.content.hops import Hop, Send
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message
+from hushcast_runtime import daily_ids
 from hushcast_runtime import spool as spools
 from hushcast_runtime.aside import in_steps
 from hushcast_runtime.spool import Spool
@@ -94,7 +94,7 @@ async def test_what_is_acknowledged_meanwhile_is_not_forgotten_again(
 
 
 async def test_a_days_end_leaves_nothing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, step in ((register, "_STEP"), (publications, "_STEP"), (spools, "_EXPIRED_AT_ONCE")):
+    for module, step in ((register, "_STEP"), (daily_ids, "_STEP"), (spools, "_EXPIRED_AT_ONCE")):
         monkeypatch.setattr(module, step, 1)
     async with small_central() as network:
         for _ in range(3):
