@@ -10,14 +10,13 @@ import os
 
 import pytest
 import trio
+from mailbox_end import open_mailbox
 from small_network import Node, SmallNetwork, small_network
 
-from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 from hushcast_protocol.overlay.frames import (
-    MAX_OVERLAY_FRAME,
     Ack,
     Drop,
     Forward,
@@ -26,12 +25,11 @@ from hushcast_protocol.overlay.frames import (
     ParcelFrame,
     Ping,
     Receipt,
-    decode_overlay,
 )
 from hushcast_protocol.overlay.leases import Install, ToMailbox, Withdraw, give_consent
 from hushcast_protocol.overlay.parcels import Onward, Parcel, seal_parcel
 from hushcast_protocol.shards.requests import AskSlice
-from hushcast_runtime.channel import Channel, accept_channel
+from hushcast_runtime.channel import Channel
 
 CONTENT = os.urandom(1167)
 
@@ -48,17 +46,8 @@ def parcel_for(
 async def dialled(net: SmallNetwork, relay: Node) -> Channel[OverlayFrame]:
     """Install one lease for a mailbox of ours; return the link by which the relay dials it."""
     box, lease, day = Seed(os.urandom(32)), os.urandom(16), net.calendar.day(net.now)
-    listener = await net.wires.transport().listen(box)
-    coming, links = trio.open_memory_channel[Channel[OverlayFrame]](1)
-
-    async def take(stream: trio.abc.Stream) -> None:
-        link = Link.respond(net.net.id, box, os.urandom, MAX_OVERLAY_FRAME)
-        channel, _ = await accept_channel(stream, link, decode_overlay)
-        await coming.send(channel)
-        await trio.sleep_forever()
-
-    net.nursery.start_soon(listener.serve, take)
-    consent = give_consent(box, listener.address, relay.id, lease, day)
+    address, links = await open_mailbox(net, box)
+    consent = give_consent(box, address, relay.id, lease, day)
     install = Install(lease, day, ToMailbox(consent), (os.urandom(16),), os.urandom(16), os.urandom(16))
     channel = await net.knock(relay)
     await channel.send(parcel_for(net, relay, install))

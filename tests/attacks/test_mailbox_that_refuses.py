@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import os
 
-import trio
+from mailbox_end import open_mailbox
 from small_network import Node, SmallNetwork, small_network, until
 from steps import one_step
 
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.messages import MAX_TOKENS, TRAIL_SIZE, Message, message_id
 from hushcast_protocol.overlay.elements import element
-from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Ack, Forward, OverlayFrame, decode_overlay
+from hushcast_protocol.overlay.frames import Ack, Forward
 from hushcast_protocol.overlay.hops import mailbox_hop, relay_hop
 from hushcast_protocol.overlay.leases import Install, LeaseBook, ToMailbox, ToRelay, give_consent, lease_mark
-from hushcast_runtime.channel import Channel, accept_channel
 
 BOX, TOKEN = Seed(b"b" * 32), b"t" * 16
 MESSAGES = 20
@@ -43,17 +41,8 @@ async def test_a_mailbox_says_of_nothing_that_it_leads_nowhere() -> None:
     async with small_network(relays=3, clients=0, epoch=36000) as net:
         relay, previous, _ = net.relays
         assert previous.identity is not None
-        listener = await net.wires.transport().listen(BOX)
-        coming, links = trio.open_memory_channel[Channel[OverlayFrame]](9)
-
-        async def take(stream: trio.abc.Stream) -> None:
-            link = Link.respond(net.net.id, BOX, os.urandom, MAX_OVERLAY_FRAME)
-            channel, _ = await accept_channel(stream, link, decode_overlay)
-            await coming.send(channel)
-            await trio.sleep_forever()
-
-        net.nursery.start_soon(listener.serve, take)
-        install(net, relay, previous, listener.address)
+        address, links = await open_mailbox(net, BOX)
+        install(net, relay, previous, address)
         day, bodies = net.calendar.day(net.now), [os.urandom(1167) for _ in range(MESSAGES)]
         up = await net.knock(relay, previous.identity.seed)
         await up.send(
