@@ -9,12 +9,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from hushcast_analytics.admission.asked import Asked
 from hushcast_analytics.admission.growth import by_day, days, honest_newcomers, reached
-from hushcast_analytics.session import open_session
+from hushcast_analytics.admission.scenario import AdmissionScenario
+from hushcast_analytics.spark_session import open_session
 
 SHARES = (0.1, 0.5)
-NETWORK = Asked(runs=0, days=60, relays=1000, arriving=3.0, leaving=0.002)
+NETWORK = AdmissionScenario(runs=0, days=60, relays=1000, arriving=3.0, leaving=0.002)
 CASES = {
     "no rules": replace(NETWORK, newcomers=0, age=False, names=1000),
     "cap alone": replace(NETWORK, age=False),

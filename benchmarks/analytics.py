@@ -62,11 +62,11 @@ def measure(observations: int) -> dict[str, float]:
     """Make, write, read and count so many observations; return seconds, rows and bytes."""
     from pyspark.sql import functions as F
 
-    from hushcast_analytics import network
-    from hushcast_analytics.generator.asked import Asked
-    from hushcast_analytics.generator.generate import generate
-    from hushcast_analytics.reading import Traces, keep, load
-    from hushcast_analytics.session import open_session
+    from hushcast_analytics import delivery_figures
+    from hushcast_analytics.generator.generator_jobs import generate
+    from hushcast_analytics.generator.scenario import GeneratorScenario
+    from hushcast_analytics.spark_session import open_session
+    from hushcast_analytics.trace_files import Traces, keep, load
     from hushcast_protocol.base.trace import SCHEMA
 
     def write(traces: Traces, directory: Path) -> None:
@@ -78,7 +78,7 @@ def measure(observations: int) -> dict[str, float]:
             for number, file in enumerate((directory / kind).glob("part-*")):
                 file.rename(directory / f"{number}.{kind}.jsonl")
 
-    def run(asked: Asked, directory: Path) -> dict[str, float]:
+    def run(asked: GeneratorScenario, directory: Path) -> dict[str, float]:
         took = {}
         began = time.perf_counter()
         made = generate(spark, asked, str(directory / "made"))
@@ -89,14 +89,14 @@ def measure(observations: int) -> dict[str, float]:
         took["read"] = time.perf_counter() - began
         traces = load(spark, str(directory / "kept"))
         began = time.perf_counter()
-        network.summary(traces).collect()
+        delivery_figures.summary(traces).collect()
         took["figures"] = time.perf_counter() - began
         return {**took, "rows": traces.observations.count()}
 
     spark = open_session("local[*]", "bench")
     with tempfile.TemporaryDirectory() as directory:
         for name, amount in (("warm", WARM_UP), ("all", observations)):
-            asked = Asked(
+            asked = GeneratorScenario(
                 RELAYS, SUBSCRIBERS, publications=amount // A_PUBLICATION, epochs=EPOCHS, seed=1, run=name
             )
             taken = run(asked, Path(directory, name))

@@ -14,13 +14,13 @@ from pyspark.sql import Row, SparkSession
 
 from hushcast_analytics.adversaries import Adversary, colluders
 from hushcast_analytics.attacks.catalogue import ATTACKS, Attack, Subject
-from hushcast_analytics.attacks.trained import Learning
-from hushcast_analytics.examine import Case, Examination
-from hushcast_analytics.keeping import kept
+from hushcast_analytics.attacks.trained_attack import TrainingFeatures
+from hushcast_analytics.checkpoints import kept
+from hushcast_analytics.examination import Case, Examination
 from hushcast_analytics.lab.networks import SCANNER, Lab
-from hushcast_analytics.session import open_session
-from hushcast_analytics.summary import pooled, runs_of
-from hushcast_analytics.tables import OBSERVATIONS
+from hushcast_analytics.spark_session import open_session
+from hushcast_analytics.trace_schemas import OBSERVATIONS
+from hushcast_analytics.trial_summary import pooled, runs_of
 
 TOPICS = 20  # a run: trials that share their colluders, which costs little precision and saves much work
 SHAPES = ("parent-of-interior", "install-depth")
@@ -30,7 +30,11 @@ PAPER = Lab(runs=0, topics=TOPICS, relays=500, depth=3, listed=True)
 HARDENED_2000 = Lab(runs=0, topics=TOPICS, relays=2000, depth=2, listed=False, origins=2)
 HARDENED = Lab(runs=0, topics=TOPICS, relays=500, depth=2, listed=False, origins=2)
 SHARDS = replace(HARDENED_2000, shards=4)
-OPEN, HIDDEN, NEAR = Learning(), Learning(path=False), Learning(path=False, chains=False)
+OPEN, HIDDEN, NEAR = (
+    TrainingFeatures(),
+    TrainingFeatures(path=False),
+    TrainingFeatures(path=False, chains=False),
+)
 AUTHORS = ("origin-choice", "timing")
 
 
@@ -47,7 +51,7 @@ class Experiment:
     trials: int = 2000
     shares: tuple[float, ...] = (0.1, 0.2)
     active: bool = False
-    learning: Learning = OPEN  # what the trained attack looks at
+    learning: TrainingFeatures = OPEN  # what the trained attack looks at
     over: int = 0
 
 

@@ -14,7 +14,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 
-from hushcast_protocol.content.covers import around, cover
+from hushcast_protocol.content.dyadic_covers import around, cover
 from hushcast_protocol.content.messages import MAX_TOKENS
 from hushcast_protocol.content.tokens import MAX_COVER
 

@@ -10,10 +10,10 @@ import trio.testing
 
 from benchmarks.figures import Effort, Figure, alternate, at_least
 from hushcast_protocol.brokers.privacy import Privacy
-from hushcast_testnet.broker_simulation import BrokersSimulation
-from hushcast_testnet.clock_calls import ClockCalls
 from hushcast_testnet.compare.machines import Machine, Processors
-from hushcast_testnet.scenario import Scenario
+from hushcast_testnet.simulations.broker_simulation import BrokersSimulation
+from hushcast_testnet.simulations.clock_calls import ClockCalls
+from hushcast_testnet.simulations.scenario import Scenario
 
 CLIENTS = 10
 PUBLICATIONS = 200  # a run, of one topic: its words recur

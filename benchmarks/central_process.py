@@ -16,9 +16,9 @@ from typing import Any
 
 import trio
 
-from hushcast_central.counted import PROXY_COUNTERS, SERVER_COUNTERS
-from hushcast_central.proxy import CentralProxy, ProxyParts
-from hushcast_central.server import CentralServer, ServerKeys, ServerParts
+from hushcast_central.counters import PROXY_COUNTERS, SERVER_COUNTERS
+from hushcast_central.proxy.daemon import CentralProxy, ProxyParts
+from hushcast_central.server.daemon import CentralServer, ServerKeys, ServerParts
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.secrets import Seed
@@ -28,7 +28,7 @@ from hushcast_protocol.central.profile import CENTRAL_PROFILES
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.logs import configure_logs
-from hushcast_runtime.store import SqliteStore
+from hushcast_runtime.storage.store import SqliteStore
 from hushcast_runtime.tracing import NoTracer
 from hushcast_runtime.transports.tcp import TcpTransport
 

@@ -13,23 +13,23 @@ from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.central import proofs
+from hushcast_protocol.central import request_proofs
 from hushcast_protocol.central.frames import (
     MAX_CENTRAL_FRAME,
-    Attached,
+    AttachAnswer,
     Delivery,
-    Done,
     Introduce,
     Publish,
     ToUser,
+    UserAnswer,
     decode_to_user,
 )
-from hushcast_protocol.central.introduction import PseudonymSecret, Use, introduction, pseudonym_of
+from hushcast_protocol.central.introduction import PseudonymSecret, PseudonymUse, introduction, pseudonym_of
 from hushcast_protocol.central.network import CentralNetwork, Proxy
 from hushcast_protocol.central.rerouting import encrypted, wrap
 from hushcast_protocol.content.messages import HEADER, SEAL, TRAIL_SIZE, Message, message_id
 from hushcast_protocol.content.tokens import TOKEN_COUNTS
-from hushcast_runtime.channel import Channel, open_channel
+from hushcast_runtime.transports.channel import Channel, open_channel
 from hushcast_runtime.transports.tcp import TcpTransport
 
 PAYLOAD = 1024  # bytes
@@ -41,7 +41,7 @@ A_CONNECTION = 48  # publications: a proxy slows who asks more than 64 things at
 class Pseudonym:
     """What a user of the harness knows of one."""
 
-    use: Use
+    use: PseudonymUse
     key: Scalar
     secret: PseudonymSecret
 
@@ -66,10 +66,10 @@ class Pseudonym:
         inside = Message(message_id(day, body), day, (trunk,), bytes(TRAIL_SIZE), body)
         tokens = (trunk, *(os.urandom(16) for _ in range(TOKEN_COUNTS[0] - 1)))
         wrapped = wrap(self.key, encode(inside), os.urandom)
-        return proofs.publish(self.name, self.secret, self.tokens(tokens), wrapped)
+        return request_proofs.publish(self.name, self.secret, self.tokens(tokens), wrapped)
 
 
-def pseudonym(use: Use) -> Pseudonym:
+def pseudonym(use: PseudonymUse) -> Pseudonym:
     """Draw one."""
     return Pseudonym(use, Scalar.draw(os.urandom), PseudonymSecret.draw(os.urandom))
 
@@ -86,7 +86,7 @@ async def introduced(network: CentralNetwork, proxy: Proxy, user: Pseudonym) -> 
     channel = await connected(network, proxy)
     await channel.send(user.introduce(network))
     (answer,) = await channel.receive()
-    if answer != Done("accepted", None):
+    if answer != UserAnswer("accepted", None):
         raise RuntimeError(f"a pseudonym was not taken: {answer}")
     return channel
 
@@ -104,23 +104,23 @@ async def subscribe(
     user = pseudonym("subscribe")
     channel = await introduced(network, proxy, user)
     await channel.send(
-        proofs.subscribe(user.name, user.secret, 1, user.tokens((trunk,))),
-        proofs.attach(user.name, user.secret),
+        request_proofs.subscribe(user.name, user.secret, 1, user.tokens((trunk,))),
+        request_proofs.attach(user.name, user.secret),
     )
     chain, taken = b"", 0
     while batch := await channel.receive():
         before = taken
         for frame in batch:
-            if isinstance(frame, Attached):
+            if isinstance(frame, AttachAnswer):
                 chain = frame.salt
                 task_status.started()
             elif isinstance(frame, Delivery):
-                chain = proofs.followed(chain, frame.wrapped)
+                chain = request_proofs.followed(chain, frame.wrapped)
                 taken += 1
-            elif not isinstance(frame, Done) or frame.proof is None:
+            elif not isinstance(frame, UserAnswer) or frame.proof is None:
                 raise RuntimeError(f"a subscription was not taken: {frame}")
         if taken > before:
-            await channel.send(proofs.acknowledge(user.secret, chain, taken))
+            await channel.send(request_proofs.acknowledge(user.secret, chain, taken))
             progress.note(number, taken - before)
 
 
@@ -153,8 +153,10 @@ class Publishers:
         while left:
             for answer in await channel.receive():
                 request = next(waiting)
-                assert isinstance(answer, Done)
-                if answer.verdict != "accepted" or not proofs.is_from_server(user.secret, request, answer):
+                assert isinstance(answer, UserAnswer)
+                if answer.verdict != "accepted" or not request_proofs.is_from_server(
+                    user.secret, request, answer
+                ):
                     raise RuntimeError(f"a publication was not taken: {answer}")
                 left -= 1
         await channel.aclose()

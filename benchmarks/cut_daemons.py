@@ -1,7 +1,7 @@
 """Daemons of a network that is cut into shards, in one process, with an authority that only shows its head.
 
 The head, the cut and what daemons make of them are real. The authority reaches no relay and agrees with
-nobody. All daemons share what each would check and hold itself (`hushcast_testnet.sharing`).
+nobody. All daemons share what each would check and hold itself (`hushcast_testnet.simulations.record_pool`).
 """
 
 from __future__ import annotations
@@ -9,19 +9,26 @@ from __future__ import annotations
 import trio
 
 from benchmarks.memory import BEGIN, NETWORK, Daemons, described
-from hushcast_directory.directories import Checks
-from hushcast_overlay.identity import Identity
-from hushcast_overlay.shard_reading import Reading
+from hushcast_directory.client.pinned_directories import RosterChecks
+from hushcast_overlay.relay.identity import Identity
+from hushcast_overlay.shards.shard_reader import ShardReader
+from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
 from hushcast_protocol.authorities.beacon import NOTHING
-from hushcast_protocol.authorities.heads import Accord, Certified, Head, Mark, assent_to, head_digest
-from hushcast_protocol.authorities.members import Authorities, Member
-from hushcast_protocol.authorities.requests import (
-    Agreed,
+from hushcast_protocol.authorities.directory_requests import (
     DirectoryAnswer,
     DirectoryRequest,
     Fetch,
-    Register,
-    Registered,
+    HeadAnswer,
+    RegisterRelay,
+    RelayRegistered,
+)
+from hushcast_protocol.authorities.heads import (
+    AssentBody,
+    CertifiedHead,
+    Head,
+    IndexedSignature,
+    assent_to,
+    head_digest,
 )
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.hashes import Domain, digest
@@ -29,21 +36,21 @@ from hushcast_protocol.base.roster import GENESIS, descriptor_digest
 from hushcast_protocol.base.shard_count import bits_for
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.shards.cutting import Cut, cut
-from hushcast_protocol.shards.requests import (
+from hushcast_protocol.shards.shard_cut import Cut, cut
+from hushcast_protocol.shards.shard_requests import (
     AskLeaf,
     AskSlice,
-    NotShown,
     ShardAnswer,
     ShardRequest,
+    ShardUnavailable,
     ShownLeaf,
     ShownPiece,
     ShownSlice,
 )
-from hushcast_protocol.shards.slices import Named
-from hushcast_runtime.store import MemoryStore
+from hushcast_protocol.shards.slices import CutRelay
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.transports.memory import CallAt
-from hushcast_testnet.sharing import Pool, PooledStore, shared_checks, shared_reading
+from hushcast_testnet.simulations.record_pool import Pool, PooledStore, shared_checks, shared_reading
 
 SETTLED_AFTER = 200.0  # virtual seconds in which each relay has fetched its own shard, at a moment of its own
 
@@ -67,11 +74,11 @@ class CutDaemons(Daemons):
         self._leaves = self.cut.leaves({relay: 0 for relay, *_ in relays})
         self._agreed = self._agree(shard_size, count)
 
-    def checks(self) -> Checks:
+    def checks(self) -> RosterChecks:
         """Return checks that are each done once."""
         return self._checks
 
-    def reading(self) -> Reading:
+    def reading(self) -> ShardReader:
         """Return readings that are each done once."""
         return self._reading
 
@@ -84,7 +91,7 @@ class CutDaemons(Daemons):
         await super().start(nursery)
         await trio.sleep(SETTLED_AFTER)
 
-    def _describe(self, identity: Identity) -> Named:
+    def _describe(self, identity: Identity) -> CutRelay:
         descriptor, signed = described(identity)
         known = descriptor_digest(signed.body)
         self._descriptors[known] = signed
@@ -93,9 +100,9 @@ class CutDaemons(Daemons):
     def sign(self) -> None:
         """There is nothing to be signed: it shows what an authority would from the start."""
 
-    def _agree(self, shard_size: int, count: int) -> Agreed:
+    def _agree(self, shard_size: int, count: int) -> HeadAnswer:
         key = self.seed.public()
-        authorities = Authorities((Member(key, memory_address(key)),), 1, shard_size=shard_size)
+        authorities = Authorities((AuthorityContact(key, memory_address(key)),), 1, shard_size=shard_size)
         head = Head(
             NETWORK.id,
             self._epoch,
@@ -109,16 +116,16 @@ class CutDaemons(Daemons):
             (self.cut.sharding(self._leaves),),
         )
         body = encode(head)
-        given = assent_to(self.seed, Accord(NETWORK.id, self._epoch, head_digest(body)))
-        return Agreed((Certified(body, (Mark(0, given),)),), (), (), False, None)
+        given = assent_to(self.seed, AssentBody(NETWORK.id, self._epoch, head_digest(body)))
+        return HeadAnswer((CertifiedHead(body, (IndexedSignature(0, given),)),), (), (), False, None)
 
     def answer(self, request: DirectoryRequest) -> DirectoryAnswer:
         """Return what an authority would."""
-        if isinstance(request, Register):
-            return Registered()
+        if isinstance(request, RegisterRelay):
+            return RelayRegistered()
         if isinstance(request, Fetch):
             is_new = request.after is None or request.after < self._epoch
-            return self._agreed if is_new else Agreed((), (), (), False, None)
+            return self._agreed if is_new else HeadAnswer((), (), (), False, None)
         return self._part(request)
 
     def _part(self, request: ShardRequest) -> ShardAnswer:
@@ -132,4 +139,4 @@ class CutDaemons(Daemons):
                 self._shown[request.shard] = ShownSlice(body)
             return self._shown[request.shard]
         body = self.cut.piece(request.number, self._descriptors.get)
-        return NotShown() if body is None else ShownPiece(body, self.cut.guides.path(request.number))
+        return ShardUnavailable() if body is None else ShownPiece(body, self.cut.guides.path(request.number))

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from benchmarks.figures import Effort, Figure, at_most, missing
 from hushcast_protocol.base.errors import HushcastError
-from hushcast_testnet.course import run
-from hushcast_testnet.demo import overlay_course
+from hushcast_testnet.demonstrations.carrier_demo import overlay_course
+from hushcast_testnet.demonstrations.course import run
 
 RELAYS, CLIENTS = 8, 2
 RATE = 10  # messages a second

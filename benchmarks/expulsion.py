@@ -20,21 +20,21 @@ from typing import Any
 import trio
 import trio.testing
 
-from hushcast_directory import expelled
-from hushcast_directory.probing import Probing
-from hushcast_directory.roll import Roll
-from hushcast_protocol.authorities.expulsion import Expelled, Trial
+from hushcast_directory.server import expulsion_list
+from hushcast_directory.server.hidden_subscriptions import HiddenSubscriptions
+from hushcast_directory.server.roll import Roll
+from hushcast_protocol.authorities.expulsion import ExpelledRelay, LossTrial
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.content.topics import Interest, parse_topic
 from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_runtime.logs import configure_logs
-from hushcast_testnet.clock_calls import ClockCalls
-from hushcast_testnet.colluders import Colluders
-from hushcast_testnet.faults import Faults, keep_churning
-from hushcast_testnet.members import Member, SimulatedNetwork
-from hushcast_testnet.scenario import BEGIN, EPOCH_SECONDS
-from hushcast_testnet.simulation import rare_collections
+from hushcast_testnet.simulations.clock_calls import ClockCalls
+from hushcast_testnet.simulations.colluders import Colluders
+from hushcast_testnet.simulations.faults import Faults, keep_churning
+from hushcast_testnet.simulations.overlay_members import OverlayMember, OverlayWorld
+from hushcast_testnet.simulations.overlay_simulation import rare_collections
+from hushcast_testnet.simulations.scenario import BEGIN, EPOCH_SECONDS
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ class Asked:
 
 
 class Client:
-    """A daemon as `Probing` needs it, without a socket in between."""
+    """A daemon as `HiddenSubscriptions` needs it, without a socket in between."""
 
-    def __init__(self, member: Member) -> None:
+    def __init__(self, member: OverlayMember) -> None:
         self._member = member
 
     async def subscribe(self, topic: str) -> None:
@@ -67,7 +67,7 @@ class Client:
         """End a subscription, if there is one."""
         await self._member.daemon.service.unsubscribe(parse_topic(topic))
 
-    async def losses(self, topic: str) -> Trial | None:
+    async def losses(self, topic: str) -> LossTrial | None:
         """Return what each relay lost and passed on."""
         await trio.lowlevel.checkpoint()
         try:
@@ -80,7 +80,7 @@ class Client:
 
 async def measure(asked: Asked, folder: Path, clock: trio.testing.MockClock) -> None:
     """Run a network, and print a line an epoch."""
-    world = SimulatedNetwork(
+    world = OverlayWorld(
         Network("expulsion", "hardened", EPOCH_SECONDS),
         HARDENED,
         asked.seed,
@@ -92,8 +92,10 @@ async def measure(asked: Asked, folder: Path, clock: trio.testing.MockClock) -> 
     async with trio.open_nursery() as nursery:
         await world.open_directory(asked.relays, nursery)
         (roll,), calendar = world.directory.rolls, world.network.calendar
-        relays = [Member(world, f"relay-{number}", is_relay=True) for number in range(asked.relays)]
-        clients = [Member(world, f"client-{number}", is_relay=False) for number in range(asked.authorities)]
+        relays = [OverlayMember(world, f"relay-{number}", is_relay=True) for number in range(asked.relays)]
+        clients = [
+            OverlayMember(world, f"client-{number}", is_relay=False) for number in range(asked.authorities)
+        ]
         for member in (*relays, *clients):
             await member.start(nursery)
         for member in (*relays, *clients):
@@ -109,18 +111,20 @@ async def measure(asked: Asked, folder: Path, clock: trio.testing.MockClock) -> 
         for number, client in enumerate(clients):
             lists.append(folder / str(number))
             environment = world.environment(f"authority-{number}")
-            probing = Probing(Client(client), calendar, environment, lists[-1], asked.subscriptions)
+            probing = HiddenSubscriptions(
+                Client(client), calendar, environment, lists[-1], asked.subscriptions
+            )
             nursery.start_soon(probing.run)
         names = {relay.key for relay in bad}
         for epoch in range(1, asked.epochs + 1):
             await trio.sleep(EPOCH_SECONDS)
-            told = [expelled.read(file) for file in lists]
+            told = [expulsion_list.read(file) for file in lists]
             _vote(roll, calendar.epoch(world.env.now()), told)
             _tell(epoch, told, names, roll)
         nursery.cancel_scope.cancel()
 
 
-def _vote(roll: Roll, now: int, told: Sequence[Sequence[Expelled]]) -> None:
+def _vote(roll: Roll, now: int, told: Sequence[Sequence[ExpelledRelay]]) -> None:
     """Leave out whom more than half of the authorities leave out, in an epoch."""
     votes: Counter[bytes] = Counter()
     for one in told:
@@ -130,7 +134,7 @@ def _vote(roll: Roll, now: int, told: Sequence[Sequence[Expelled]]) -> None:
     roll.expel([entries[relay] for relay, count in votes.items() if 2 * count > len(told)])
 
 
-def _tell(epoch: int, told: Sequence[Sequence[Expelled]], bad: set[Any], roll: Roll) -> None:
+def _tell(epoch: int, told: Sequence[Sequence[ExpelledRelay]], bad: set[Any], roll: Roll) -> None:
     votes = Counter(relay.relay for one in told for relay in one)
     most = {relay for relay, count in votes.items() if 2 * count > len(told)}
     sets = [{one.relay for one in each} for each in told]

@@ -10,8 +10,8 @@ from __future__ import annotations
 import argparse
 import random
 
-from hushcast_protocol.authorities.expulsion import Trial, losers
-from hushcast_protocol.overlay.coverage import Probe, judge, judged, ways
+from hushcast_protocol.authorities.expulsion import LossTrial, losers
+from hushcast_protocol.overlay.coverage import ProbeCopy, judge, judged, ways
 from hushcast_protocol.overlay.tree import plan
 
 NAMES = [number.to_bytes(32, "big") for number in range(1, 101)]
@@ -21,7 +21,7 @@ TRIALS = 24
 
 def trial(
     rng: random.Random, probes: int, bad: set[bytes], share: float, chance: float, frame: bool
-) -> Trial:
+) -> LossTrial:
     """Return what one subscription tells of a tree of its own."""
     all_ways = ways([plan(NAMES, 2, rng.randbytes(16))], NAMES)
     outcomes = []
@@ -38,7 +38,7 @@ def trial(
                 came_by.add(all_ways[origin].relays[-1])
         copies = {origin: all_ways[origin] for origin in origins}
         for origin, arrived in judged(copies, origins, came_by).items():
-            outcomes.append(Probe(copies[origin].relays, arrived, 0.0))
+            outcomes.append(ProbeCopy(copies[origin].relays, arrived, 0.0))
     return judge(outcomes).losses
 
 

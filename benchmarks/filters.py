@@ -10,9 +10,9 @@ from itertools import islice
 
 from benchmarks.figures import Effort, Figure, alternate, at_most, times_faster
 from benchmarks.processes import printed_by, resident
-from hushcast_cli.filter_lines import ATTRIBUTES, Place, anywhere, ends, in_towns, kind
+from hushcast_cli.analysis.filter_workload import ATTRIBUTES, Place, anywhere, ends, in_towns, kind
+from hushcast_protocol.brokers.anonymity_levels import Levels
 from hushcast_protocol.brokers.filters import Filter, Side, Sides, covers
-from hushcast_protocol.brokers.levels import Levels
 from hushcast_protocol.content.topics import make_topic
 
 FILTERS = 100_000

@@ -15,7 +15,17 @@ from statistics import median
 from hushcast_protocol.authorities.expulsion import losers
 from hushcast_protocol.content.likeness import OTHERS, Likeness, draw_likeness
 from hushcast_protocol.content.messages import PADDED_SIZES
-from hushcast_protocol.overlay.coverage import Form, Judgement, Probe, Way, judge, judged, share, ways, weight
+from hushcast_protocol.overlay.coverage import (
+    Judgement,
+    MessageForm,
+    ProbeCopy,
+    ProbePath,
+    judge,
+    judged,
+    share,
+    ways,
+    weight,
+)
 from hushcast_protocol.overlay.tree import plan
 
 NAMES = [number.to_bytes(32, "big") for number in range(1, 101)]
@@ -35,7 +45,9 @@ class Dice:
         self.below: Callable[[int], int] = rng.randrange
 
 
-def outcomes_of(rng: random.Random, all_ways: dict[bytes, Way], size: int, is_lost: bool) -> list[Probe]:
+def outcomes_of(
+    rng: random.Random, all_ways: dict[bytes, ProbePath], size: int, is_lost: bool
+) -> list[ProbeCopy]:
     """Return what one probe tells."""
     origins, came_by = rng.sample(NAMES, 2), set()
     for origin in origins:
@@ -44,7 +56,7 @@ def outcomes_of(rng: random.Random, all_ways: dict[bytes, Way], size: int, is_lo
             came_by.add(way[-1])
     copies = {origin: all_ways[origin] for origin in origins}
     return [
-        Probe(copies[origin].relays, arrived, 0.0, weight(origin, all_ways, 2), Form(size, 8))
+        ProbeCopy(copies[origin].relays, arrived, 0.0, weight(origin, all_ways, 2), MessageForm(size, 8))
         for origin, arrived in judged(copies, origins, came_by).items()
     ]
 
@@ -61,7 +73,7 @@ def row(runs: int, part: float) -> None:
         plain = {relay for relay in BAD if BAD.isdisjoint(all_ways[relay].relays[1:])}
         came = [Likeness(_LOST, frozenset())] * round(100 * part)
         came += [Likeness(_PLAIN, frozenset())] * (100 - len(came))
-        held: list[Probe] = []
+        held: list[ProbeCopy] = []
         found_at, sent = float("inf"), 0
         judgement = Judgement()
         for until in LOOKS:
@@ -93,7 +105,7 @@ def hidden(runs: int, probes: int, least: int) -> None:
         trials = []
         for _ in range(TRIALS):
             all_ways = ways([plan(NAMES, 2, rng.randbytes(16))], NAMES)
-            held: list[Probe] = []
+            held: list[ProbeCopy] = []
             for _ in range(probes):
                 size = draw_likeness((), (), (), Dice(rng)).size
                 held += outcomes_of(rng, all_ways, size, size >= least)

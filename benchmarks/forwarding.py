@@ -14,7 +14,7 @@ import trio
 from benchmarks.figures import Effort, Figure, PeerMissing, alternate_async, at_least, missing, times_faster
 from benchmarks.peers import amqtt, gossipsub, mosquitto
 from benchmarks.throughput import overlay
-from hushcast_runtime.groups import innermost
+from hushcast_runtime.exception_groups import innermost
 
 FAN_OUT = 10
 _OURS, _SPOOL, _FAN = "spool off", "spool on", "10 out"

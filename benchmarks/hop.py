@@ -32,9 +32,9 @@ from hushcast_protocol.overlay.frames import (
     Ping,
     decode_overlay,
 )
-from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.transports.base import StreamHandler, Transport, TransportError
-from hushcast_testnet.tor_network import TorClient
+from hushcast_runtime.transports.channel import accept_channel
+from hushcast_testnet.tor.tor_network import TorClient
 
 MESSAGES = 30  # a run and direction
 SILENCE = 0.2  # seconds before each send

@@ -14,17 +14,17 @@ from collections.abc import Iterable, Mapping
 from random import Random
 from typing import get_args
 
-from hushcast_analytics.brokers.watching import by_shares
+from hushcast_analytics.brokers.downward_traffic import by_shares
 from hushcast_protocol.base.secrets import AgreementKey
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.brokers.full.holder import Holder
-from hushcast_protocol.brokers.full.items import Layered
-from hushcast_protocol.brokers.full.keys import Keyring
+from hushcast_protocol.brokers.full.aggregation import Factors, asking, unblinded, with_share
+from hushcast_protocol.brokers.full.layer_keys import Keyring
+from hushcast_protocol.brokers.full.layered_word import LayeredWord
+from hushcast_protocol.brokers.full.published_names import element_name
 from hushcast_protocol.brokers.full.rows import Rows
-from hushcast_protocol.brokers.full.secrets import Factors, asking, unblinded, with_share
-from hushcast_protocol.brokers.full.words import element_name
-from hushcast_protocol.brokers.privacy import Privacy, Profile
-from hushcast_testnet.broker_trees import fanned
+from hushcast_protocol.brokers.full.word_holder import WordHolder
+from hushcast_protocol.brokers.privacy import Privacy, PrivacyProfile
+from hushcast_testnet.simulations.broker_trees import fanned
 
 DAY = 20_000
 TOPICS = 500
@@ -53,7 +53,7 @@ class Network:
         self._brokers = {ring.public: name for name, ring in self.rings.items()}
         for edge in shape.edges:
             ring = self._ring(random)
-            holder = Holder(ring, (self.rings[edge].public, *above[edge]), privacy.layers, DAY)
+            holder = WordHolder(ring, (self.rings[edge].public, *above[edge]), privacy.layers, DAY)
             for topic in zipf(random, INTERESTS):
                 self.wanted[topic].add(ring.public)
                 self._put(edge, ring.public, (holder.item(self.words[topic]),))
@@ -71,7 +71,7 @@ class Network:
             found.append(self.rings[name].public)
         return found
 
-    def _put(self, broker: str, child: PublicKey, items: Iterable[Layered]) -> None:
+    def _put(self, broker: str, child: PublicKey, items: Iterable[LayeredWord]) -> None:
         rows = self.rows[broker]
         for item in items:
             rows.put(child, rows.read(item))
@@ -213,7 +213,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--publications", type=int, default=10_000)
     parser.add_argument("--fan-out", nargs="+", type=int, default=[4, 8, 32])
     parser.add_argument("--layers", nargs="+", type=int, default=[2, 3, 4])
-    parser.add_argument("--profile", choices=get_args(Profile), default="paper")
+    parser.add_argument("--profile", choices=get_args(PrivacyProfile), default="paper")
     parser.add_argument("--seed", type=int, default=1)
     return parser
 

@@ -13,8 +13,8 @@ from itertools import product
 from typing import Any, get_args
 
 from hushcast_analytics.brokers.baseline_trials import played_baselines
-from hushcast_analytics.brokers.trials import ATTACKS, Cell, played
-from hushcast_protocol.brokers.privacy import Privacy, Profile
+from hushcast_analytics.brokers.collusion_trials import ATTACKS, Cell, played
+from hushcast_protocol.brokers.privacy import Privacy, PrivacyProfile
 
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.3)
 FAN_OUTS = (4, 8, 32)
@@ -59,7 +59,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.layers", description=__doc__)
     parser.add_argument("--trials", type=int, default=10_000, help="in each cell")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--profile", nargs="+", choices=get_args(Profile), default=["paper", "hardened"])
+    parser.add_argument(
+        "--profile", nargs="+", choices=get_args(PrivacyProfile), default=["paper", "hardened"]
+    )
     parser.add_argument("--layers", nargs="+", type=int, choices=LAYERS, default=LAYERS)
     parser.add_argument("--fan-out", nargs="+", type=int, default=FAN_OUTS)
     parser.add_argument("--colluding", nargs="+", type=float, default=SHARES)

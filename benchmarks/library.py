@@ -20,7 +20,7 @@ import hushcast
 from benchmarks.figures import Effort, Figure, PeerMissing, alternate_async, at_least, missing
 from benchmarks.peers.installed import ROOT
 from benchmarks.processes import last_line, running
-from hushcast_runtime.store import SqliteStore
+from hushcast_runtime.storage.store import SqliteStore
 
 PAYLOAD = 1024  # bytes
 AT_ONCE = 64  # publications under way

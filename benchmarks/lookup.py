@@ -12,7 +12,7 @@ from pybloom_live import BloomFilter
 
 from benchmarks.figures import Effort, Figure, PeerMissing, alternate, at_most, missing, times_faster
 from benchmarks.peers.installed import ROOT, python_with
-from hushcast_protocol.content.routing import RoutingTable
+from hushcast_protocol.content.routing_table import RoutingTable
 from hushcast_protocol.overlay.elements import element
 from hushcast_protocol.overlay.hops import relay_hop
 from hushcast_protocol.overlay.profile import HARDENED

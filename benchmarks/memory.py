@@ -14,17 +14,17 @@ import trio.testing
 
 from benchmarks.figures import Effort, Figure, alternate, at_most
 from benchmarks.processes import printed_by, resident
-from hushcast_directory.directories import CHECKS, Checks, Pinned
-from hushcast_node.daemon import Daemon, Parts
-from hushcast_node.parts import OverlayParts
-from hushcast_overlay.identity import Identity, draw_identity
-from hushcast_overlay.shard_reading import READING, Reading
-from hushcast_protocol.authorities.requests import (
+from hushcast_directory.client.pinned_directories import CHECKS, PinnedDirectories, RosterChecks
+from hushcast_node.carrier_parts import OverlayParts
+from hushcast_node.daemon import NodeDaemon, NodeParts
+from hushcast_overlay.relay.identity import Identity, draw_identity
+from hushcast_overlay.shards.shard_reader import READING, ShardReader
+from hushcast_protocol.authorities.directory_requests import (
     MAX_DIRECTORY_REQUEST,
     DirectoryAnswer,
     DirectoryRequest,
     Fetch,
-    Registered,
+    RelayRegistered,
     Rosters,
     decode_directory_request,
 )
@@ -33,10 +33,10 @@ from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import (
     GENESIS,
     Descriptor,
-    Entry,
     Network,
     Relay,
     RosterBody,
+    RosterEntry,
     SignedRoster,
     check_roster,
     sign_descriptor,
@@ -45,10 +45,10 @@ from hushcast_protocol.base.roster import (
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.overlay.profile import HARDENED
-from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.logs import configure_logs
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
+from hushcast_runtime.transports.channel import accept_channel
 from hushcast_runtime.transports.memory import CallAt, MemoryNetwork
 
 DAEMONS = 10_000
@@ -87,13 +87,13 @@ class Daemons:
         epoch = NETWORK.calendar.epoch(BEGIN)
         self._roster = SignedRoster(NETWORK, epoch, GENESIS, bytes(32), relays, _SIGNED)
         self._answered = self._signed = _SIGNED  # what they are shown is not looked at
-        self.held: list[Daemon] = []
+        self.held: list[NodeDaemon] = []
 
-    def checks(self) -> Checks:
+    def checks(self) -> RosterChecks:
         """Return how daemons check rosters: there is one, which all hold."""
-        return Checks(lambda *_: self._roster)
+        return RosterChecks(lambda *_: self._roster)
 
-    def reading(self) -> Reading:
+    def reading(self) -> ShardReader:
         """Return how daemons read parts of a network in shards."""
         return READING
 
@@ -114,11 +114,11 @@ class Daemons:
 
     def sign(self) -> None:
         """Have the directory sign the roster that whoever joins is shown; before any is started."""
-        entries = tuple(Entry(described(identity)[1], 0) for identity in self._identities)
+        entries = tuple(RosterEntry(described(identity)[1], 0) for identity in self._identities)
         self._signed = sign_roster(self.seed, RosterBody(NETWORK, self._roster.epoch, GENESIS, entries))
         self._roster = check_roster(self._signed, self.seed.public(), NETWORK)
 
-    async def join(self, nursery: trio.Nursery) -> Daemon:
+    async def join(self, nursery: trio.Nursery) -> NodeDaemon:
         """Return a client that has just come, and holds a roster; it fetches and checks what any does.
 
         A directory alone has signed one: `sign`.
@@ -134,16 +134,16 @@ class Daemons:
         self,
         name: str,
         identity: Identity | None,
-        checks: Checks | None = None,
-        reading: Reading | None = None,
-    ) -> Daemon:
+        checks: RosterChecks | None = None,
+        reading: ShardReader | None = None,
+    ) -> NodeDaemon:
         key = self.seed.public()
-        return Daemon(
-            Parts(
+        return NodeDaemon(
+            NodeParts(
                 OverlayParts(
                     NETWORK,
                     HARDENED,
-                    Pinned.alone(memory_address(key), key),
+                    PinnedDirectories.alone(memory_address(key), key),
                     identity,
                     checks or self.checks(),
                     reading or self.reading(),
@@ -167,7 +167,7 @@ class Daemons:
 
     def answer(self, request: DirectoryRequest) -> DirectoryAnswer:
         """Return what the directory answers."""
-        return Rosters(self._answered, False) if isinstance(request, Fetch) else Registered()
+        return Rosters(self._answered, False) if isinstance(request, Fetch) else RelayRegistered()
 
 
 def _listed(identity: Identity) -> tuple[bytes, Relay]:

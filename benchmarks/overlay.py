@@ -16,10 +16,10 @@ from typing import TypeVar
 import trio
 
 from benchmarks.processes import START_WITHIN, last_line, running
-from hushcast_directory.roll import Roll
-from hushcast_directory.server import DirectoryServer
-from hushcast_directory.sitting import Alone
-from hushcast_protocol.authorities.requests import Agreed, Fetch
+from hushcast_directory.server.configured_set import SetOfOne
+from hushcast_directory.server.directory_server import DirectoryServer
+from hushcast_directory.server.roll import Roll
+from hushcast_protocol.authorities.directory_requests import Fetch, HeadAnswer
 from hushcast_protocol.base.addresses import Address, parse_address
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import Descriptor, Network, check_descriptor, sign_descriptor
@@ -38,11 +38,11 @@ from hushcast_protocol.overlay.leases import Install, ToRelay
 from hushcast_protocol.overlay.parcels import Parcel, seal_parcel
 from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_protocol.overlay.trail import Trail
-from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.environment import system_environment
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.transports.base import StreamHandler, Transport
-from hushcast_testnet.tor_network import TorClient
+from hushcast_runtime.transports.channel import accept_channel
+from hushcast_testnet.tor.tor_network import TorClient
 
 NETWORK = Network("bench", HARDENED.name, 24 * 3600)  # epochs so long that none ends within a measurement
 PAYLOAD = 1024  # bytes
@@ -90,7 +90,7 @@ class Overlay:
         """Open directory and next hops; return the command that starts the daemon."""
         env, seed = system_environment(), Seed.draw(os.urandom)
         self._roll = Roll(NETWORK, seed, MemoryStore())
-        sitting = Alone(len(self.receivers) + 2)
+        sitting = SetOfOne(len(self.receivers) + 2)
         server = DirectoryServer(env, self._transport, self._roll, sitting)
         self._agreeing = server.agreeing
         directory = await self._transport.listen(seed)
@@ -121,7 +121,7 @@ class Overlay:
             while self._agreeing.epoch is None and process.poll() is None:  # noqa: ASYNC110
                 await trio.sleep(0.05)
         answer = self._agreeing.answer(Fetch(None))
-        if not isinstance(answer, Agreed) or not answer.seats:
+        if not isinstance(answer, HeadAnswer) or not answer.seats:
             raise RuntimeError(f"the daemon did not register: {last_line(log)}")
         listed = (check_descriptor(entry.descriptor, NETWORK) for entry in answer.seats)
         daemon = next(one for one in listed if one.relay not in ours)

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 
 from benchmarks.figures import Effort, Figure, alternate, at_most, times_faster
 from benchmarks.processes import printed_by, resident
-from hushcast_protocol.purposes.cached import Cached
+from hushcast_protocol.purposes.cached_reservations import CachedReservationTree
 from hushcast_protocol.purposes.clauses import Clause
-from hushcast_protocol.purposes.names import Purpose
-from hushcast_protocol.purposes.stores import Flat, Reservations, Tree
+from hushcast_protocol.purposes.filter_reach import reach
+from hushcast_protocol.purposes.purpose_names import Purpose
+from hushcast_protocol.purposes.reservations import ReservationList, Reservations, ReservationTree
 from hushcast_protocol.purposes.topic_tree import TopicTree
 from hushcast_protocol.purposes.vocabulary import shipped
-from hushcast_protocol.purposes.wide import reach
 
 RESERVATIONS = (10, 1_000, 10_000)
 _KINDS = ("position", "speed", "fuel", "doors", "driver")  # topics of a car
@@ -29,7 +29,7 @@ _BETWEEN = 100  # decisions between two changes, where both are mixed
 Question = tuple[str, Purpose]
 
 
-class ForgetsAll(Cached):
+class ForgetsAll(CachedReservationTree):
     """The paper's cache: every change forgets everything (section V-D)."""
 
     def _drop(self, wanted: str) -> None:
@@ -48,7 +48,9 @@ def figures(effort: Effort) -> Iterator[Figure]:
 
 def _among(effort: Effort, count: int) -> Iterator[Figure]:
     fleet = Fleet(count)
-    flat, tree, cached = (fleet.store(kind) for kind in (Flat, Tree, Cached))
+    flat, tree, cached = (
+        fleet.store(kind) for kind in (ReservationList, ReservationTree, CachedReservationTree)
+    )
     asked, few = fleet.questions(_ASKED), fleet.questions(_ASKED_FLAT)
     cost = alternate(
         effort.runs,
@@ -57,8 +59,14 @@ def _among(effort: Effort, count: int) -> Iterator[Figure]:
             "tree": lambda: _decide(tree, asked),
             "cached": lambda: _decide(cached, asked),
             "reach": lambda: _reach(tree),
-            **{f"{kind.__name__} changes": _changes(fleet, kind) for kind in (Flat, Tree, Cached)},
-            **{f"{kind.__name__} mixed": _mixed(fleet, kind) for kind in (Tree, Cached, ForgetsAll)},
+            **{
+                f"{kind.__name__} changes": _changes(fleet, kind)
+                for kind in (ReservationList, ReservationTree, CachedReservationTree)
+            },
+            **{
+                f"{kind.__name__} mixed": _mixed(fleet, kind)
+                for kind in (ReservationTree, CachedReservationTree, ForgetsAll)
+            },
         },
     )
     among = f"among {count:,} reservations, µs"
@@ -101,7 +109,7 @@ class Fleet:
         store = kind()
         for one in self.clauses:
             store.put(one)
-        if isinstance(store, Cached):
+        if isinstance(store, CachedReservationTree):
             cars = range(self._busy)
             _decide(
                 store, [(f"cars/{car}/{k}", one) for car in cars for k in _KINDS for one in self._readers]
@@ -168,7 +176,7 @@ def _memory(count: int) -> float:
     """Return the bytes that a reservation takes in a tree, with its texts and purposes."""
     shipped()
     before = resident()
-    store = Fleet(count).store(Tree)
+    store = Fleet(count).store(ReservationTree)
     return (resident() - before) / len(store)
 
 

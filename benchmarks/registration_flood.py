@@ -24,15 +24,15 @@ from typing import Any
 import trio
 import trio.testing
 
-from hushcast_directory.agreeing import Agreeing
-from hushcast_directory.client import DirectoryClient
-from hushcast_directory.counted import DIRECTORY_COUNTERS
-from hushcast_directory.daemon import Directory, DirectoryParts
-from hushcast_directory.roll import Roll
-from hushcast_directory.sitting import Sitting
-from hushcast_protocol.authorities.admission import Admission
+from hushcast_directory.client.directory_client import DirectoryClient
+from hushcast_directory.server.authority_driver import AuthorityDriver
+from hushcast_directory.server.configured_set import ConfiguredSet
+from hushcast_directory.server.counters import DIRECTORY_COUNTERS
+from hushcast_directory.server.daemon import Directory, DirectoryParts
+from hushcast_directory.server.roll import Roll
+from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
 from hushcast_protocol.authorities.listing import Listing, turn
-from hushcast_protocol.authorities.members import Authorities, Member
+from hushcast_protocol.authorities.seat_admission import SeatAdmission
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
@@ -42,15 +42,15 @@ from hushcast_protocol.base.roster import Descriptor, Network, sign_descriptor
 from hushcast_protocol.base.secrets import ParcelKey, Seed
 from hushcast_protocol.base.wire import PublicKey, RelayId
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
-from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.layout import DATABASE
 from hushcast_runtime.logs import configure_logs
-from hushcast_runtime.store import SqliteStore
+from hushcast_runtime.storage.state_layout import DATABASE
+from hushcast_runtime.storage.store import SqliteStore
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.channel import accept_channel
 from hushcast_runtime.transports.memory import MemoryNetwork
-from hushcast_testnet.clock_calls import call_at
+from hushcast_testnet.simulations.clock_calls import call_at
 
 EPOCH = 3600  # seconds
 BEGIN = 20_000 * EPOCHS_A_DAY * EPOCH  # a day begins
@@ -162,8 +162,8 @@ class Flood:
         self._wires = MemoryNetwork(lambda: self._random.uniform(*plan.delay), call_at())
         self._store = _InlineStore(folder / DATABASE)
         self.roll = Roll(NETWORK, OWN, self._store)
-        member = Member(ALONE, memory_address(ALONE))
-        sitting = Sitting(Authorities.of([member], 1, Admission(plan.seats)), None, plan.relays)
+        member = AuthorityContact(ALONE, memory_address(ALONE))
+        sitting = ConfiguredSet(Authorities.of([member], 1, SeatAdmission(plan.seats)), None, plan.relays)
         counters = Counters(DIRECTORY_COUNTERS)
         transport = self._wires.transport()
         parts = DirectoryParts(self.roll, OWN, sitting, self.env, transport, self._store, counters)
@@ -174,10 +174,10 @@ class Flood:
         self._ballots: dict[int, set[RelayId]] = {}
 
     @property
-    def agreeing(self) -> Agreeing:
+    def agreeing(self) -> AuthorityDriver:
         """What the authority agrees on, with itself."""
         found = self.directory.agreeing
-        assert isinstance(found, Agreeing)
+        assert isinstance(found, AuthorityDriver)
         return found
 
     @staticmethod

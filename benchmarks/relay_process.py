@@ -18,19 +18,19 @@ from typing import Any
 import trio
 
 from benchmarks.tor import over_tor
-from hushcast_directory.directories import Pinned
-from hushcast_node.daemon import Daemon, Parts
-from hushcast_node.parts import OverlayParts
-from hushcast_overlay.identity import draw_identity
+from hushcast_directory.client.pinned_directories import PinnedDirectories
+from hushcast_node.carrier_parts import OverlayParts
+from hushcast_node.daemon import NodeDaemon, NodeParts
+from hushcast_overlay.relay.identity import draw_identity
 from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.logs import configure_logs
-from hushcast_runtime.store import MemoryStore, SqliteStore
+from hushcast_runtime.storage.store import MemoryStore, SqliteStore
 from hushcast_runtime.transports.base import Transport
 from hushcast_runtime.transports.tcp import TcpTransport
-from hushcast_testnet.tor_network import TorClient
+from hushcast_testnet.tor.tor_network import TorClient
 
 
 async def live(settings: dict[str, Any]) -> None:
@@ -45,11 +45,13 @@ async def live(settings: dict[str, Any]) -> None:
 async def _live(settings: dict[str, Any], transport: Transport) -> None:
     store = SqliteStore(Path(settings["store"])) if settings["store"] else MemoryStore()
     env = system_environment()
-    parts = Parts(
+    parts = NodeParts(
         OverlayParts(
             Network(settings["network"], HARDENED.name, int(settings["epoch_seconds"])),
             HARDENED,
-            Pinned.alone(parse_address(settings["directory"]), bytes.fromhex(settings["directory_key"])),
+            PinnedDirectories.alone(
+                parse_address(settings["directory"]), bytes.fromhex(settings["directory_key"])
+            ),
             draw_identity(os.urandom),
         ),
         env,
@@ -59,7 +61,7 @@ async def _live(settings: dict[str, Any], transport: Transport) -> None:
     try:
         with trio.open_signal_receiver(signal.SIGTERM) as signals:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(Daemon(parts).run)
+                nursery.start_soon(NodeDaemon(parts).run)
                 async for _ in signals:
                     nursery.cancel_scope.cancel()
                     return

@@ -12,11 +12,17 @@ from nacl.bindings import crypto_scalarmult_ed25519_noclamp
 from benchmarks.figures import Effort, Figure, alternate, at_least
 from hushcast_protocol.base.group import Scalar, hashed
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.central import proofs
-from hushcast_protocol.central.frames import MAX_SUBSCRIBED, Publish, Request, Subscribe, decode_from_user
+from hushcast_protocol.central import request_proofs
+from hushcast_protocol.central.frames import (
+    MAX_SUBSCRIBED,
+    ProxyRequest,
+    Publish,
+    Subscribe,
+    decode_from_user,
+)
 from hushcast_protocol.central.introduction import PseudonymSecret, pseudonym_of
 from hushcast_protocol.central.rerouting import encrypted, rerouted, transformed, wrap
-from hushcast_protocol.central.transforming import Transformer
+from hushcast_protocol.central.token_transformer import Transformer
 from hushcast_protocol.content.tokens import TOKEN_COUNTS
 
 TOKENS = 1000  # of a day
@@ -39,11 +45,13 @@ def figures(effort: Effort) -> Iterator[Figure]:
 
     endless = cycle(tokens)
     subscribing = [
-        encode(proofs.subscribe(name, secret, serial, drawn(MAX_SUBSCRIBED)))
+        encode(request_proofs.subscribe(name, secret, serial, drawn(MAX_SUBSCRIBED)))
         for serial in range(max(1, size // MAX_SUBSCRIBED))
     ]
     publishing = [
-        encode(proofs.publish(name, secret, drawn(_FEWEST), wrap(key, os.urandom(INSIDE), os.urandom)))
+        encode(
+            request_proofs.publish(name, secret, drawn(_FEWEST), wrap(key, os.urandom(INSIDE), os.urandom))
+        )
         for _ in range(max(1, size // _FEWEST))
     ]
     points = [hashed(os.urandom(16)) for _ in range(size)]
@@ -92,7 +100,7 @@ def _passed(
         else:
             assert isinstance(frame, Subscribe)
             onward = Subscribe(frame.pseudonym, frame.serial, tokens(factor, frame.tokens), frame.proof)
-        encode(Request(number, onward))
+        encode(ProxyRequest(number, onward))
         done += len(onward.tokens)
     return done / (time.process_time() - began)
 

@@ -29,7 +29,7 @@ from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, Topic, parse_topic
 from hushcast_runtime.logs import configure_logs
 from hushcast_runtime.transports.memory import CallAt
-from hushcast_testnet.clock_calls import ClockCalls
+from hushcast_testnet.simulations.clock_calls import ClockCalls
 
 ARRIVE_WITHIN = 600.0  # virtual seconds
 SETTLED_AFTER = 450.0  # virtual seconds; links that nobody keeps are closed by then

@@ -21,9 +21,9 @@ import trio
 import hushcast
 from hushcast_runtime.logs import configure_logs
 from hushcast_testnet import testnet
-from hushcast_testnet.compare.experiments import Plan, Point, measure
-from hushcast_testnet.compare.network import Scene
-from hushcast_testnet.compare.run import BITS_A_SECOND
+from hushcast_testnet.compare.comparison import BITS_A_SECOND
+from hushcast_testnet.compare.experiments import ExperimentPlan, ExperimentPoint, measure
+from hushcast_testnet.compare.modelled_network import NetworkScene
 from hushcast_testnet.compare.tor_work import measured
 from hushcast_testnet.inventory import CarrierName, Testnet, load, running
 
@@ -140,11 +140,11 @@ def _groups(network: Testnet) -> Groups:
 
 def modelled(system: str, daemons: int, cores: int | None) -> Times:
     """Measure on modelled machines: one for each, or one for all with so many cores."""
-    found: list[Point] = []
-    plan = Plan((daemons,), ROUNDS, daemons, (daemons,))
+    found: list[ExperimentPoint] = []
+    plan = ExperimentPlan((daemons,), ROUNDS, daemons, (daemons,))
     line = BITS_A_SECOND if cores is None else LOOPBACK
     # The processes have just started, and have no mailbox to spare.
-    scene = Scene(system, "hardened", daemons, 1, measured(), line, cores, spares=False)
+    scene = NetworkScene(system, "hardened", daemons, 1, measured(), line, cores, spares=False)
     measure(scene, plan, lambda _: None, lambda _, points, load: found.extend(points))
     return {
         f"figure{figure}": statistics.median(point.seconds for point in found if point.figure == figure)

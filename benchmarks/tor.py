@@ -10,8 +10,9 @@ import trio
 
 from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.tor.transport import TorTransport
-from hushcast_testnet import private_tor, processes
-from hushcast_testnet.tor_network import TorClient
+from hushcast_testnet import processes
+from hushcast_testnet.tor import private_tor
+from hushcast_testnet.tor.tor_network import TorClient
 
 READY_WITHIN = 300.0  # seconds; measured 14 to 52
 

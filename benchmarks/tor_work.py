@@ -26,7 +26,8 @@ from benchmarks.tor import READY_WITHIN, over_tor
 from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Listener, TransportError
-from hushcast_testnet import private_tor, processes
+from hushcast_testnet import processes
+from hushcast_testnet.tor import private_tor
 
 SERVICES = 20
 ALONE = 150  # connections, one after the other

@@ -14,14 +14,14 @@ import trio
 import trio.testing
 
 from benchmarks.figures import Effort, Figure, at_most
-from hushcast_directory.directories import Checks, Pinned
-from hushcast_directory.roll import Roll
-from hushcast_directory.server import DirectoryServer
-from hushcast_directory.sitting import Alone
+from hushcast_directory.client.pinned_directories import PinnedDirectories, RosterChecks
+from hushcast_directory.server.configured_set import SetOfOne
+from hushcast_directory.server.directory_server import DirectoryServer
+from hushcast_directory.server.roll import Roll
 from hushcast_local.service import InboxFeed
-from hushcast_node.daemon import Daemon, Parts
-from hushcast_node.parts import OverlayParts
-from hushcast_overlay.identity import draw_identity
+from hushcast_node.carrier_parts import OverlayParts
+from hushcast_node.daemon import NodeDaemon, NodeParts
+from hushcast_overlay.relay.identity import draw_identity
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.roster import Network, check_roster
 from hushcast_protocol.base.secrets import Seed
@@ -30,7 +30,7 @@ from hushcast_protocol.content.tokens import topic_key
 from hushcast_protocol.content.topics import Interest, parse_topic
 from hushcast_protocol.overlay.profile import HARDENED, Profile
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.transports.base import Listener, StreamHandler
 from hushcast_runtime.transports.memory import MemoryNetwork, MemoryTransport
 
@@ -130,7 +130,7 @@ class _Stream:
         self._wires = MemoryNetwork(lambda: DELAY)
         self._seed = Seed.draw(simulated_environment("directory").randomness)
         self._derive = functools.cache(topic_key)
-        self._checks = Checks(functools.cache(check_roster))
+        self._checks = RosterChecks(functools.cache(check_roster))
         self._delivered = 0
         self.ideal = 0.0
         """Bytes a node and second, k·r·(padded size)/N: k is the mean way to a mailbox in transmissions."""
@@ -158,21 +158,21 @@ class _Stream:
 
     async def _start_directory(self, nursery: trio.Nursery) -> Address:
         env = simulated_environment("directory", BEGIN)
-        roll, sitting = Roll(NETWORK, self._seed, MemoryStore()), Alone(NODES)
+        roll, sitting = Roll(NETWORK, self._seed, MemoryStore()), SetOfOne(NODES)
         transport = self._wires.transport()
         listener = await transport.listen(self._seed)
         server = DirectoryServer(env, transport, roll, sitting)
         nursery.start_soon(server.run, listener)
         return listener.address
 
-    def _daemon(self, number: int, directory: Address) -> Daemon:
+    def _daemon(self, number: int, directory: Address) -> NodeDaemon:
         env = simulated_environment(f"daemon {number}", BEGIN)
-        return Daemon(
-            Parts(
+        return NodeDaemon(
+            NodeParts(
                 OverlayParts(
                     NETWORK,
                     self._profile,
-                    Pinned.alone(directory, self._seed.public()),
+                    PinnedDirectories.alone(directory, self._seed.public()),
                     draw_identity(env.randomness),
                     self._checks,
                 ),
@@ -188,7 +188,7 @@ class _Stream:
             feed.shown(arrival[0])
             self._delivered += 1
 
-    async def _publish(self, daemon: Daemon, count: int) -> None:
+    async def _publish(self, daemon: NodeDaemon, count: int) -> None:
         for number in range(count):
             began = trio.current_time()
             await daemon.service.publish(_TOPIC, Content(number.to_bytes(PAYLOAD, "big")))
@@ -196,7 +196,7 @@ class _Stream:
         await trio.sleep(5)  # the last ones arrive
 
     @staticmethod
-    def _way(daemons: list[Daemon]) -> float:
+    def _way(daemons: list[NodeDaemon]) -> float:
         steps = []
         for daemon in daemons[:SUBSCRIBERS]:
             for route in daemon.overlay.routes.held:

@@ -49,13 +49,13 @@ def told(event: hushcast_located.Event) -> list[str]:
             return [
                 "".join(sign if sign.isprintable() else "?" for sign in one.text) for one in event.messages
             ]
-        case hushcast_located.Trouble():
+        case hushcast_located.FeedTrouble():
             return [f"-- the provider's answer does not hold: {event.problem}, interval {event.first}"]
-        case hushcast_located.Accepted():
+        case hushcast_located.RequestAccepted():
             return ["-- the provider has taken the subscription"]
         case hushcast_located.Unanswered():
             return [f"-- no provider has answered for {event.seconds:.0f} s"]
-        case hushcast_located.NewWeights():
+        case hushcast_located.WeightsChange():
             return [f"-- words weigh otherwise from interval {event.number} on"]
         case _:
             return [f"-- {type(event).__name__.lower()}"]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import trio
 
-from hushcast_directory.client import DirectoryClient
+from hushcast_directory.client.directory_client import DirectoryClient
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import HushcastError
 from hushcast_protocol.base.links import Link

@@ -12,9 +12,9 @@ from typing import Any
 
 import trio
 
-from hushcast_runtime.process import holder
+from hushcast_runtime.processes.process import holder
 from hushcast_testnet.chaos.journal import Journal
-from hushcast_testnet.chaos.traffic import Traffic
+from hushcast_testnet.chaos.traffic import ChaosTraffic
 from hushcast_testnet.inventory import Member, Testnet, load
 
 WARM_UP = 60.0  # seconds: imports, caches, the first connections
@@ -57,7 +57,7 @@ async def _watch(
     looks: dict[str, list[int]] = defaultdict(list)
     daemons = [member for member in testnet.members if member.role != "directory"]
     journal = Journal(directory / "chaos" / "memory.jsonl", trio.current_time)
-    traffic = Traffic("memory", journal, random.Random(seed))  # noqa: S311
+    traffic = ChaosTraffic("memory", journal, random.Random(seed))  # noqa: S311
     async with trio.open_nursery() as nursery:
         for member in daemons:
             if member.role == "client":

@@ -25,14 +25,14 @@ import msgspec
 import trio
 
 import hushcast
-from hushcast_directory.client import DirectoryClient
-from hushcast_directory.trust import Trust
+from hushcast_directory.client.directory_client import DirectoryClient
+from hushcast_directory.client.trust import Trust
 from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import HushcastError
 from hushcast_protocol.base.secrets import Seed
-from hushcast_runtime.config import load_settings
 from hushcast_runtime.environment import system_environment
+from hushcast_runtime.processes.config import load_settings
 from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Transport

@@ -25,8 +25,9 @@ from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
 from hushcast_runtime.logs import log
-from hushcast_testnet import private_tor, processes
-from hushcast_testnet.private_tor import TorNetwork
+from hushcast_testnet import processes
+from hushcast_testnet.tor import private_tor
+from hushcast_testnet.tor.private_tor import TorNetwork
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -235,7 +236,7 @@ def shared_classes(env: dict[str, str], directory: Path) -> dict[str, str]:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory, quick_spark: dict[str, str]) -> Iterator[SparkSession]:
     """One Spark session for all tests: to start it takes seconds, its first plans half a minute of CPU."""
-    from hushcast_analytics.session import open_session  # loads Spark's Python: not for every test
+    from hushcast_analytics.spark_session import open_session  # loads Spark's Python: not for every test
 
     with pytest.MonkeyPatch.context() as patched:
         for name in quick_spark.keys() - os.environ.keys():

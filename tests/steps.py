@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import trio
 
 from hushcast_runtime import environment
-from hushcast_runtime.steps import LONG, place_of
+from hushcast_runtime.processes.steps import LONG, place_of
 
 T = TypeVar("T")
 

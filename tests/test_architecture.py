@@ -191,25 +191,29 @@ def test_purposes_know_topics_and_no_broker(path: Path) -> None:
     assert named <= {"topics", "tree", "limits"}
 
 
-MATCHING = {f"hushcast_protocol.mqtt.topics.{one}" for one in ("common", "covers", "intersects", "matches")}
+MATCHING = {
+    f"hushcast_protocol.mqtt.topic_filters.{one}" for one in ("common", "covers", "intersects", "matches")
+}
 BY_ALL_NAMES = {
-    # Whatever else decides by a topic asks these: a message has several names (`mqtt/names.py`).
+    # Whatever else decides by a topic asks these: a message has several names (`mqtt/topic_names.py`).
     "protocol/hushcast_protocol/mqtt/access.py": "lists, by what is shown and by all names",
-    "protocol/hushcast_protocol/mqtt/incoming.py": "what a client registered for its messages, by all names",
+    "protocol/hushcast_protocol/mqtt/ingress.py": "what a client registered for its messages, by all names",
     "protocol/hushcast_protocol/mqtt/subscribers.py": "plans to be drawn anew, in one spelling",
     "protocol/hushcast_protocol/mqtt/ways.py": "tells the names",
-    "protocol/hushcast_protocol/purposes/stores.py": "reservations, by the images of their filters",
+    "protocol/hushcast_protocol/purposes/reservations.py": "reservations, by the images of their filters",
     "gateway/hushcast_gateway/doctor.py": "who reads an alias, to warn",
     "gateway/hushcast_gateway/purposes/claims.py": "who may reserve, by the name that is used",
-    "gateway/hushcast_gateway/purposes/explaining.py": "which subscriptions get a message, by what is shown",
+    "gateway/hushcast_gateway/purposes/explanation.py": "which subscriptions get a message, by what is shown",
     "gateway/hushcast_gateway/purposes/rules.py": "the topic of the broker's own that tells of pauses",
-    "gateway/hushcast_gateway/purposes/told.py": "the same",
+    "gateway/hushcast_gateway/purposes/suspension_notices.py": "the same",
     "gateway/hushcast_gateway/settings.py": "maps that have topics in common, in one spelling",
 }
 
 
 def test_nobody_else_decides_by_a_topic_s_one_name() -> None:
-    found = {name_of(path) for path in FILES if read(path).imports & MATCHING and path.name != "topics.py"}
+    found = {
+        name_of(path) for path in FILES if read(path).imports & MATCHING and path.name != "topic_filters.py"
+    }
     assert found == set(BY_ALL_NAMES)
 
 
@@ -294,9 +298,9 @@ INJECTED = {
     # Where time and randomness enter; all else takes them as arguments.
     "runtime/hushcast_runtime/environment.py": {"random", "time.time", "os.urandom"},
     # A step is measured by the machine, whatever time the daemon is in.
-    "runtime/hushcast_runtime/steps.py": {"time.perf_counter"},
+    "runtime/hushcast_runtime/processes/steps.py": {"time.perf_counter"},
     # A simulation replays from its seed, and its scheduler, too; it tells how long it took.
-    "testnet/hushcast_testnet/simulation.py": {"random", "time.perf_counter"},
+    "testnet/hushcast_testnet/simulations/overlay_simulation.py": {"random", "time.perf_counter"},
     # The default of an argument, and a nonce for a tor on this machine: neither replays, nor could.
     "runtime/hushcast_runtime/tor/transport.py": {"os.urandom"},
     "runtime/hushcast_runtime/tor/authentication.py": {"os.urandom"},
@@ -305,7 +309,7 @@ INJECTED = {
     # Defaults for programs, which replay nothing.
     "client/hushcast/keys.py": {"os.urandom"},
     "client/hushcast/purposes/keys.py": {"os.urandom", "time.time"},
-    "located/hushcast_located/following/world.py": {"os.urandom", "time.time"},
+    "located/hushcast_located/subscriber/environment.py": {"os.urandom", "time.time"},
 }
 SOURCES = {
     *("time.time", "time.time_ns", "time.monotonic", "time.perf_counter", "time.sleep"),
@@ -323,7 +327,7 @@ def world(path: Path) -> set[str]:
 @for_each(
     # Testnets and the command line are tools around real processes: they wait for real time.
     [f for f in FILES if f.relative_to(ROOT).parts[0] in DAEMON]
-    + [ROOT / "testnet" / "hushcast_testnet" / "simulation.py"]
+    + [ROOT / "testnet" / "hushcast_testnet" / "simulations/overlay_simulation.py"]
 )
 def test_time_and_chance_are_injected(path: Path) -> None:
     assert world(path) <= INJECTED.get(name_of(path), set())

@@ -6,15 +6,20 @@ from pathlib import Path
 
 from hushcast_brokers.network_file import brokers_section
 from hushcast_central.network_file import central_section
-from hushcast_cli.first_config import Network, first_config, first_gateway_config, first_provider_config
-from hushcast_cli.places import service_places
+from hushcast_cli.configuration.first_config import (
+    NetworkFoundation,
+    first_config,
+    first_gateway_config,
+    first_provider_config,
+)
+from hushcast_cli.configuration.places import service_places
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.central.introduction import SealingKey
 from hushcast_protocol.central.network import CentralNetwork
-from hushcast_runtime.config import NetworkSection
-from hushcast_runtime.network_file import network_section
+from hushcast_runtime.processes.config import NetworkSection
+from hushcast_runtime.processes.network_file import network_section
 
 FOLDER = Path(__file__).parents[1] / "cli" / "hushcast_cli" / "examples"
 
@@ -23,7 +28,9 @@ def examples() -> dict[str, str]:
     """Return the texts of the examples by the names of their files; the network is nobody's."""
     nobody = Seed(bytes(32)).public()
     network = network_section(NetworkSection(name="example"), onion_address(nobody), nobody.hex())
-    directory = first_config("directory", service_places("directory"), None, Network("example", 3600))
+    directory = first_config(
+        "directory", service_places("directory"), None, NetworkFoundation("example", 3600)
+    )
     proxy = first_config("publications-proxy", service_places("publications-proxy"), None, None)
     served = CentralNetwork("example", "hardened", 3600, nobody, SealingKey(bytes(32)).public())
     central = central_section(served, onion_address(nobody), ())
@@ -34,11 +41,11 @@ def examples() -> dict[str, str]:
     return {
         "directory.toml": directory,
         "central-server.toml": first_config(
-            "central-server", service_places("central-server"), None, Network("example", 3600)
+            "central-server", service_places("central-server"), None, NetworkFoundation("example", 3600)
         ),
         "central-proxy.toml": proxy + "\n" + central,
         "broker-root.toml": first_config(
-            "root-broker", service_places("broker-root"), None, Network("example", 3600)
+            "root-broker", service_places("broker-root"), None, NetworkFoundation("example", 3600)
         ),
         "broker.toml": broker + "\n" + tree,
         "tomography.toml": tomography + "\n" + tree,

@@ -15,43 +15,51 @@ from typing import Any
 import msgspec.inspect as shapes
 
 from hushcast_protocol.authorities import (
-    admission,
+    authority_set,
     ballots,
+    descriptor_exchange,
+    directory_requests,
     evidence,
-    gathering,
     heads,
     listing,
-    members,
-    work,
+    name_work,
+    seat_admission,
 )
 from hushcast_protocol.authorities import frames as authorities
-from hushcast_protocol.authorities import requests as directory_requests
-from hushcast_protocol.base import handovers, links, roster, sharding, signatures, stamps
+from hushcast_protocol.base import key_handovers, links, proof_of_work, roster, sharding, signatures
 from hushcast_protocol.base.hashes import Domain
-from hushcast_protocol.base.signatures import Purpose
+from hushcast_protocol.base.signatures import SignaturePurpose
+from hushcast_protocol.brokers import broker_tree, clear_words
 from hushcast_protocol.brokers import frames as brokers
-from hushcast_protocol.brokers import tree, words
-from hushcast_protocol.brokers.community import charter, sealing
-from hushcast_protocol.brokers.full import items, layers, secrets
+from hushcast_protocol.brokers.community import charter, sealed_filter
+from hushcast_protocol.brokers.full import aggregation, layered_word, layers
 from hushcast_protocol.brokers.network import BrokersNetwork
-from hushcast_protocol.brokers.tomography import answers, statements
 from hushcast_protocol.brokers.tomography import frames as tomography_frames
+from hushcast_protocol.brokers.tomography import questions, statements
 from hushcast_protocol.central import frames as central
 from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
 from hushcast_protocol.overlay import frames, leases, parcels
-from hushcast_protocol.purposes import grants, issued
-from hushcast_protocol.shards import guides, slices
-from hushcast_protocol.shards import requests as shard_requests
-from hushcast_protocol.spatial import answer as located
-from hushcast_protocol.spatial import batch, offer, pages, parts, proof, requests, subscription, table
-from hushcast_protocol.spatial import messages as located_messages
+from hushcast_protocol.purposes import grants, signed_vocabulary
+from hushcast_protocol.shards import guides, shard_requests, slices
+from hushcast_protocol.spatial import (
+    batch,
+    located_messages,
+    located_requests,
+    located_subscription,
+    message_parts,
+    offer,
+    verification_object,
+    weight_table,
+    word_pages,
+)
+from hushcast_protocol.spatial import located_answer as located
 
 PAGE = Path(__file__).parents[1] / "docs" / "protocol.md"
 
 SECTIONS: dict[str, tuple[type, ...]] = {
     "signed": (signatures.Signed,),
-    "handshake": (links.Proof, links.Anonymous, roster.View),
+    "handshake": (links.IdentityProof, links.Anonymous, roster.RosterView),
     "overlay": (
         frames.Forward,
         frames.Ack,
@@ -62,29 +70,29 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         frames.ParcelAnswer,
     ),
     "directory": (
-        directory_requests.Register,
-        directory_requests.Registered,
+        directory_requests.RegisterRelay,
+        directory_requests.RelayRegistered,
         directory_requests.Fetch,
         directory_requests.Rosters,
-        directory_requests.HandedOver,
-        directory_requests.Agreed,
-        directory_requests.Refused,
-        work.Work,
+        directory_requests.KeySuccession,
+        directory_requests.HeadAnswer,
+        directory_requests.DirectoryRefusal,
+        name_work.NameWork,
     ),
-    "handover": (handovers.Handover,),
-    "stamp": (stamps.Stamp,),
+    "handover": (key_handovers.KeyHandover,),
+    "stamp": (proof_of_work.ProofOfWork,),
     "message": (messages.Message,),
-    "report": (reports.Report, reports.Heard),
-    "parcel": (parcels.Parcel, parcels.Onward),
+    "report": (reports.Report, reports.ReportedMessage),
+    "parcel": (parcels.Parcel, parcels.OnwardParcel),
     "instruction": (leases.Install, leases.ToRelay, leases.ToMailbox, leases.Consent, leases.Withdraw),
-    "brokers-tree": (BrokersNetwork, tree.TreeBody, tree.Seat),
-    "brokers-community": (charter.CharterBody, charter.Admitted, sealing.Sealed),
+    "brokers-tree": (BrokersNetwork, broker_tree.TreeBody, broker_tree.BrokerPosition),
+    "brokers-community": (charter.CharterBody, charter.CharterMember, sealed_filter.SealedFilter),
     "brokers-up": (
         brokers.Advertise,
-        words.ShownFilter,
+        clear_words.ShownFilter,
         brokers.Join,
         brokers.Subscribe,
-        brokers.Terms,
+        brokers.AnonymityTerms,
         brokers.Unsubscribe,
         brokers.Ack,
         brokers.Ping,
@@ -93,107 +101,113 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         brokers.Publish,
     ),
     "brokers-down": (
-        brokers.Standing,
+        brokers.ParentHello,
         brokers.NewTree,
         brokers.Communities,
         brokers.NewCharter,
-        brokers.Done,
-        brokers.Exposed,
+        brokers.RequestAnswer,
+        brokers.ExposureReport,
         brokers.Forward,
         brokers.Pong,
         brokers.Receipt,
     ),
-    "brokers-full": (items.Layered, layers.Layer, secrets.AskFactors, secrets.Factors, brokers.HandUp),
+    "brokers-full": (
+        layered_word.LayeredWord,
+        layers.Layer,
+        aggregation.AskFactors,
+        aggregation.Factors,
+        brokers.HandUp,
+    ),
     "central-user": (
         central.Introduce,
         central.Subscribe,
-        central.Withdraw,
+        central.WithdrawTokens,
         central.Attach,
         central.Publish,
-        central.Acknowledge,
+        central.AcknowledgeDeliveries,
         central.Ping,
-        central.Done,
-        central.Attached,
+        central.UserAnswer,
+        central.AttachAnswer,
         central.Delivery,
         central.Pong,
     ),
     "central-server": (
-        central.Request,
-        central.AskFactor,
-        central.Acknowledged,
+        central.ProxyRequest,
+        central.AskTransformationFactor,
+        central.DeliveriesAcknowledged,
         central.Detach,
-        central.Answer,
-        central.Factor,
-        central.Deliver,
+        central.ServerAnswer,
+        central.TransformationFactor,
+        central.ServerDelivery,
     ),
-    "central-sealed": (rerouting.Wrapped, introduction.Sealed),
+    "central-sealed": (rerouting.WrappedMessage, introduction.IntroductionContent),
     "central-network": (network.CentralNetwork,),
     "tomography": (
-        tomography_frames.State,
+        tomography_frames.StateFilters,
         statements.Statement,
         tomography_frames.Ask,
-        answers.Question,
+        questions.TomographyQuestion,
         tomography_frames.Unwatch,
         tomography_frames.Ping,
-        tomography_frames.Answered,
-        answers.Answer,
-        tomography_frames.NotTaken,
+        tomography_frames.AskReply,
+        questions.TomographyAnswer,
+        tomography_frames.StatementRefused,
         tomography_frames.LargestK,
         brokers.NewTree,
         tomography_frames.Pong,
         statements.Contradiction,
     ),
     "located": (
-        table.TableBody,
-        table.WholeTable,
+        weight_table.TableBody,
+        weight_table.WholeTable,
         batch.BatchBody,
         batch.WholeBatch,
         located_messages.LocatedMessage,
-        subscription.Subscription,
-        located.Answer,
-        proof.Opened,
-        proof.Hidden,
-        proof.Closed,
-        proof.Apart,
-        proof.Wanted,
-        pages.ShownPages,
-        pages.Page,
+        located_subscription.LocatedSubscription,
+        located.LocatedAnswer,
+        verification_object.OpenedNode,
+        verification_object.HiddenPart,
+        verification_object.ClosedNode,
+        verification_object.UnwantedMessage,
+        verification_object.WantedMessage,
+        word_pages.ShownPages,
+        word_pages.Page,
     ),
-    "purposes-by-keys": (issued.VocabularyBody, grants.GrantBody, grants.GrantedKeys),
+    "purposes-by-keys": (signed_vocabulary.VocabularyBody, grants.GrantBody, grants.GrantedKeys),
     "located-network": (
-        parts.Part,
+        message_parts.MessagePart,
         offer.Offer,
-        requests.Sealed,
-        requests.Subscribe,
-        requests.Withdraw,
-        requests.AskTable,
-        requests.Taken,
+        located_requests.SealedRequest,
+        located_requests.SubscribeRequest,
+        located_requests.WithdrawRequest,
+        located_requests.AskTable,
+        located_requests.RequestConfirmation,
     ),
     "authorities": (
-        members.Authorities,
-        members.Member,
-        admission.Admission,
+        authority_set.Authorities,
+        authority_set.AuthorityContact,
+        seat_admission.SeatAdmission,
         ballots.Ballot,
         ballots.Cast,
         authorities.Echo,
         authorities.AskBallot,
-        heads.Mark,
+        heads.IndexedSignature,
         authorities.Assent,
-        heads.Accord,
+        heads.AssentBody,
         heads.Head,
-        heads.Draw,
+        heads.BeaconState,
         heads.Beacon,
-        heads.Share,
-        heads.Change,
-        heads.Certified,
+        heads.BeaconShare,
+        heads.AuthorityChange,
+        heads.CertifiedHead,
         authorities.AskHeads,
         authorities.Heads,
         authorities.AskListing,
         listing.Listing,
-        listing.Drawn,
-        gathering.Have,
-        gathering.AskDescriptors,
-        gathering.Descriptors,
+        listing.ListedCut,
+        descriptor_exchange.HaveDescriptors,
+        descriptor_exchange.AskDescriptors,
+        descriptor_exchange.DescriptorBatch,
         evidence.Evidence,
         evidence.Fork,
     ),
@@ -204,10 +218,10 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         shard_requests.ShownLeaf,
         shard_requests.ShownSlice,
         shard_requests.ShownPiece,
-        shard_requests.NotShown,
+        shard_requests.ShardUnavailable,
     ),
     "shards": (sharding.Sharding, slices.Slice, slices.Leaf, guides.Piece, guides.Guide),
-    "roster": (roster.RosterBody, roster.Network, roster.Entry, roster.Descriptor),
+    "roster": (roster.RosterBody, roster.Network, roster.RosterEntry, roster.Descriptor),
 }
 
 _PART = re.compile(r"(<!-- generated: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -221,7 +235,7 @@ def renewed(page: str) -> str:
 def part(name: str) -> str:
     """Return the text of one generated part."""
     if name == "purposes":
-        return _names(Purpose, "Signature")
+        return _names(SignaturePurpose, "Signature")
     if name == "domains":
         return _names(Domain, "Hash")
     return "\n".join(_layout(kind) for kind in SECTIONS[name])

@@ -16,10 +16,10 @@ from benchmarks.figures import Effort
 from benchmarks.purpose_experiments.sides import FILTERING, NONE, Side, spelled
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.purposes.settings import PurposesOfUser, PurposesSection
-from hushcast_protocol.mqtt.broker import Broker
-from hushcast_protocol.mqtt.links import Link
-from hushcast_protocol.mqtt.packets import Connect, Publish, Subscribe, Subscription
-from hushcast_protocol.mqtt.seams import Everything
+from hushcast_protocol.mqtt.connections import MqttConnection
+from hushcast_protocol.mqtt.interfaces import FullPermissions
+from hushcast_protocol.mqtt.mqtt_broker import MqttBroker
+from hushcast_protocol.mqtt.packets import Connect, Publish, RequestedSubscription, Subscribe
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 
 AXES: dict[str, tuple[int, ...]] = {
@@ -101,7 +101,7 @@ class Inside:
             section = PurposesSection(mode=side.mode, store=side.store)  # type: ignore[arg-type]
             user = PurposesOfUser(purposes=("operations",), reserve=("#",))
             self.rules = Purposes(section, {"": user}, Vocabulary(named), lambda: _NOW)
-        self.broker = Broker(os.urandom, _NOW, rules=self.rules)
+        self.broker = MqttBroker(os.urandom, _NOW, rules=self.rules)
         if self.rules is not None:
             self.rules.attach(self.broker, os.urandom)
         self.links = [self._connect(f"car{number}") for number in range(world.clients)]
@@ -159,14 +159,14 @@ class Inside:
             self.reserve(number % busy)
         return new, changed, look
 
-    def _connect(self, name: str) -> Link:
-        greeted = self.broker.connect(Outlet(), Connect(_VERSION, name, clean=True), Everything(), _NOW)
+    def _connect(self, name: str) -> MqttConnection:
+        greeted = self.broker.connect(Outlet(), Connect(_VERSION, name, clean=True), FullPermissions(), _NOW)
         assert greeted is not None
         return greeted[0]
 
-    def _subscribe(self, link: Link, wanted: str) -> None:
+    def _subscribe(self, link: MqttConnection, wanted: str) -> None:
         said = wanted if self.rules is None else f"!AP/{spelled(wanted)}{{{self._use}}}"
-        self.broker.receive(link, Subscribe(1, [Subscription(said, 0)]), _NOW)
+        self.broker.receive(link, Subscribe(1, [RequestedSubscription(said, 0)]), _NOW)
 
     def _topics(self) -> list[str]:
         return [f"cars/{number % CARS}/{number // CARS}" for number in range(self._world.topics)]

@@ -13,15 +13,15 @@ from typing import Any
 
 from benchmarks.tomography.world import CALENDAR, NOW, World, asked, question
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.filters import Filter, Sides, covers, holds
-from hushcast_protocol.brokers.tomography.bogus import placing
-from hushcast_protocol.brokers.tomography.following import Asked
-from hushcast_protocol.brokers.tomography.gathered import Gathered
-from hushcast_protocol.brokers.tomography.judging import judge, real
-from hushcast_protocol.brokers.tomography.probing import Probe
-from hushcast_protocol.brokers.tomography.stating import Nobody, Stating
-from hushcast_protocol.brokers.tomography.together import judge_together
+from hushcast_protocol.brokers.tomography.bogus_sources import placing
+from hushcast_protocol.brokers.tomography.broker_statements import BogusSource, BrokerStatements
+from hushcast_protocol.brokers.tomography.filter_probe import FilterProbe
+from hushcast_protocol.brokers.tomography.inference import ComparableQuestion
+from hushcast_protocol.brokers.tomography.joint_judgement import judge_together
+from hushcast_protocol.brokers.tomography.judgement import judge, real
+from hushcast_protocol.brokers.tomography.stated_filters import StatedFilters
 
 K = 5
 STEPS = 5  # of a probe
@@ -38,22 +38,24 @@ class _State:
     """What is shown by whom, for which clients; and what the service knows of it."""
 
     world: World
-    condition: Condition
+    condition: AnonymityCondition
     shown: dict[PublicKey, dict[Filter, set[Hashable]]] = field(default_factory=lambda: defaultdict(dict))
     told: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     nobodies: int = 0
 
     def __post_init__(self) -> None:
-        self.gathered = Gathered(self.world.tree, CAP)
+        self.gathered = StatedFilters(self.world.tree, CAP)
         self._stating = {
-            key: Stating(self.world.key_of(key), self.world.random.randbytes, 0, cap=CAP, life=3600)
+            key: BrokerStatements(self.world.key_of(key), self.world.random.randbytes, 0, cap=CAP, life=3600)
             for key in self.world.tree.brokers
         }
         for stating in self._stating.values():
             stating.largest_k = CAP
         self._held: dict[PublicKey, set[Filter]] = defaultdict(set)
 
-    def ask(self, origin: PublicKey, given: Filter, k: int, clients: Iterable[Hashable] = ()) -> Asked:
+    def ask(
+        self, origin: PublicKey, given: Filter, k: int, clients: Iterable[Hashable] = ()
+    ) -> ComparableQuestion:
         """A question about the hop to the parent."""
         self.told["questions"] += 1
         names = self._stating[origin].names(given, clients)
@@ -104,7 +106,7 @@ class _State:
     def bogus(self) -> int:
         """Bogus sources that edge brokers show."""
         behind = [who for edge in self.world.edges for who in self.shown[edge].values()]
-        return sum(isinstance(one, Nobody) for clients in behind for one in clients)
+        return sum(isinstance(one, BogusSource) for clients in behind for one in clients)
 
     def inner_round(self) -> bool:
         """Let inner brokers show what they may, and withdraw what was withdrawn; tell whether any did."""
@@ -134,7 +136,7 @@ def run(world: World) -> dict[str, Any]:
         "probing together": lambda: _Probing(True),
     }
     found: dict[str, Any] = {}
-    for condition in Condition:
+    for condition in AnonymityCondition:
         found[str(condition)] = {name: _play(_State(world, condition), way()) for name, way in ways.items()}
     return {"k": K, "wanted": _wanted(world), "ways": found}
 
@@ -178,7 +180,7 @@ def _bogus(state: _State) -> bool:
         state.shown[edge].setdefault(given, set()).update(clients)
         for beside, number in placed:
             behind = state.shown[edge].setdefault(beside, set())
-            behind.update(Nobody(state.nobodies + at) for at in range(number))
+            behind.update(BogusSource(state.nobodies + at) for at in range(number))
             state.nobodies += number
         state.tell((edge, state.world.parent[edge]))  # the next to ask finds these there
     return _take_back(state) or is_changed
@@ -186,12 +188,12 @@ def _bogus(state: _State) -> bool:
 
 def _take_back(state: _State) -> bool:
     """Under `source`, take away bogus sources that enough real ones have made needless."""
-    if state.condition is not Condition.SOURCE:
+    if state.condition is not AnonymityCondition.SOURCE:
         return False
     is_changed = False
     for edge in state.world.edges:
         for given, behind in state.shown[edge].items():
-            nobodies = {one for one in behind if isinstance(one, Nobody)}
+            nobodies = {one for one in behind if isinstance(one, BogusSource)}
             at = state.world.parent[edge]
             if nobodies and len(real(state.gathered.behind(at, given))) >= K:
                 behind -= nobodies
@@ -204,15 +206,15 @@ class _Probing:
 
     def __init__(self, together: bool) -> None:
         self._together = together
-        self._probes: dict[tuple[PublicKey, Filter], Probe] = {}
+        self._probes: dict[tuple[PublicKey, Filter], FilterProbe] = {}
 
     def __call__(self, state: _State) -> bool:
         wants = state.wants()
-        steps: dict[tuple[PublicKey, Filter, int], list[Probe]] = defaultdict(list)
+        steps: dict[tuple[PublicKey, Filter, int], list[FilterProbe]] = defaultdict(list)
         clients: dict[tuple[PublicKey, Filter, int], set[Hashable]] = defaultdict(set)
         for edge, wanted in wants.items():
             for given, behind in wanted.items():
-                probe = self._probes.setdefault((edge, given), Probe(given, K, STEPS))
+                probe = self._probes.setdefault((edge, given), FilterProbe(given, K, STEPS))
                 if probe.next is not None:
                     steps[edge, *probe.next].append(probe)
                     clients[edge, *probe.next].update(behind)
@@ -255,7 +257,7 @@ def _show(state: _State, wishes: list[_Wish]) -> bool:
 
 
 def _wanted(world: World) -> int:
-    return sum(map(len, _State(world, Condition.SOURCE).wants().values()))
+    return sum(map(len, _State(world, AnonymityCondition.SOURCE).wants().values()))
 
 
 def _outcome(state: _State) -> dict[str, float]:
@@ -267,7 +269,7 @@ def _outcome(state: _State) -> dict[str, float]:
         wider += sum(given not in shown and any(covers(one, given) for one in shown) for given in wanted)
         crowd = state.gathered.crowd(state.world.parent[edge])
         for given, behind in shown.items():
-            if all(isinstance(one, Nobody) for one in behind):
+            if all(isinstance(one, BogusSource) for one in behind):
                 continue
             low += len(real(set().union(*crowd.behind(given, state.condition)))) < K
     came, useful, all_wanted = _messages(state, wants)

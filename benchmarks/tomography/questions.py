@@ -15,16 +15,16 @@ from typing import Any
 from benchmarks.tomography.world import CALENDAR, NOW, World, asked, question
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, encode
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.filters import Filter, covers
 from hushcast_protocol.brokers.poset import Poset
-from hushcast_protocol.brokers.tomography.answers import read_answer
-from hushcast_protocol.brokers.tomography.cache import Cache
-from hushcast_protocol.brokers.tomography.following import Asked
-from hushcast_protocol.brokers.tomography.gathered import Gathered
-from hushcast_protocol.brokers.tomography.service import Service, Terms
+from hushcast_protocol.brokers.tomography.answer_cache import AnswerCache
+from hushcast_protocol.brokers.tomography.broker_statements import BrokerStatements
+from hushcast_protocol.brokers.tomography.inference import ComparableQuestion
+from hushcast_protocol.brokers.tomography.questions import read_answer
+from hushcast_protocol.brokers.tomography.stated_filters import StatedFilters
 from hushcast_protocol.brokers.tomography.statements import MAX_CROWD
-from hushcast_protocol.brokers.tomography.stating import Stating
+from hushcast_protocol.brokers.tomography.tomography_service import AnswerTimes, TomographyService
 from hushcast_protocol.content.topics import Topic
 
 EVERY = 0.36  # seconds from a question to the next: ten thousand in an hour
@@ -82,7 +82,7 @@ class _Speaking:
     def __init__(self, world: World, brokers: _Brokers, largest_k: int) -> None:
         self._world, self._brokers = world, brokers
         self._of = {
-            key: Stating(world.key_of(key), world.random.randbytes, 0, cap=CAP, life=LIFE)
+            key: BrokerStatements(world.key_of(key), world.random.randbytes, 0, cap=CAP, life=LIFE)
             for key in world.tree.brokers
         }
         for stating in self._of.values():
@@ -103,7 +103,7 @@ class _Speaking:
         self.bytes += sum(len(encode(signed)) for _, signed in made)
         return made
 
-    def _tell(self, key: PublicKey, stating: Stating, given: Filter) -> None:
+    def _tell(self, key: PublicKey, stating: BrokerStatements, given: Filter) -> None:
         is_edge = key in self._world.edges
         table = self._brokers.tables[key]
         is_there = given in (table.roots() if is_edge else table)
@@ -122,7 +122,7 @@ _Said = tuple[PublicKey, Signed]
 class _Way:
     """One way to answer: how far each question goes, and what it weighs."""
 
-    cache: dict[PublicKey, Cache] | None = None
+    cache: dict[PublicKey, AnswerCache] | None = None
     keeps: bool = False
     """The service keeps what it heard of a topic from a broker while an answer is valid."""
     heard: dict[tuple[PublicKey, Topic], float] = field(default_factory=dict)
@@ -135,11 +135,14 @@ def run(world: World) -> dict[str, Any]:
     for client, filters in enumerate(world.wanted):
         for given in filters:
             brokers.insert(world.home[client], given, client)
-    gathered = Gathered(world.tree, CAP)
-    service = Service(world.key_of(world.root), gathered, CALENDAR, Terms(valid=VALID))
+    gathered = StatedFilters(world.tree, CAP)
+    service = TomographyService(world.key_of(world.root), gathered, CALENDAR, AnswerTimes(valid=VALID))
     silent, plain = _Speaking(world, brokers, max(KS)), _Speaking(world, brokers, MAX_CROWD)
     last: dict[_Row, int] = {}
-    found = {condition: _ways(world) for condition in (Condition.SUCCESSOR, Condition.IMMEDIATE_SUCCESSOR)}
+    found = {
+        condition: _ways(world)
+        for condition in (AnonymityCondition.SUCCESSOR, AnonymityCondition.IMMEDIATE_SUCCESSOR)
+    }
     for at in range(world.size.questions):
         now = NOW + at * EVERY
         epochs = range(CALENDAR.epoch(now), CALENDAR.epoch(now) + 1)
@@ -178,7 +181,7 @@ _Row = tuple[PublicKey, Filter]
 
 @dataclass(frozen=True)
 class _Asking:
-    service: Service
+    service: TomographyService
     last: dict[_Row, int]
     """Bytes of the last statement about each."""
     now: float
@@ -199,8 +202,8 @@ class _Asking:
 
 
 def _ways(world: World) -> dict[str, _Way]:
-    def caches(transitive: bool) -> dict[PublicKey, Cache]:
-        return {edge: Cache(transitive) for edge in world.edges}
+    def caches(transitive: bool) -> dict[PublicKey, AnswerCache]:
+        return {edge: AnswerCache(transitive) for edge in world.edges}
 
     return {
         "nothing kept": _Way(),
@@ -211,7 +214,7 @@ def _ways(world: World) -> dict[str, _Way]:
     }
 
 
-def _answer(asking: _Asking, one: Asked, ways: dict[str, _Way]) -> None:
+def _answer(asking: _Asking, one: ComparableQuestion, ways: dict[str, _Way]) -> None:
     signed = asking.service.ask(one.question.origin, one.question, asking.now)
     answer = read_answer(signed, asking.service.public, one.question, asking.now)
     for way in ways.values():
@@ -232,7 +235,7 @@ def _answer(asking: _Asking, one: Asked, ways: dict[str, _Way]) -> None:
         way.told["no, no longer so"] += answer.is_anonymous and not said
 
 
-def _collect(asking: _Asking, one: Asked, way: _Way) -> None:
+def _collect(asking: _Asking, one: ComparableQuestion, way: _Way) -> None:
     """Ask the brokers on the way, and those who vouch for what they hold."""
     topic = one.filter.topic
     for at in one.way[1:]:

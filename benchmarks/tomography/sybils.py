@@ -14,14 +14,14 @@ from typing import Any
 
 from benchmarks.tomography.world import CALENDAR, NOW, World, asked, question
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+from hushcast_protocol.brokers.anonymity_levels import Levels
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.levels import Levels
-from hushcast_protocol.brokers.tomography.following import Asked
-from hushcast_protocol.brokers.tomography.gathered import Gathered
-from hushcast_protocol.brokers.tomography.judging import is_crowd
+from hushcast_protocol.brokers.tomography.broker_statements import BrokerStatements
+from hushcast_protocol.brokers.tomography.inference import ComparableQuestion
+from hushcast_protocol.brokers.tomography.judgement import is_crowd
+from hushcast_protocol.brokers.tomography.stated_filters import StatedFilters
 from hushcast_protocol.brokers.tomography.statements import MAX_CROWD
-from hushcast_protocol.brokers.tomography.stating import Stating
 
 K = 5
 SHARES = (0.0, 0.1, 0.2, 0.3)
@@ -30,12 +30,12 @@ CAPS = (None, 8, 2)
 SPREADS = (1, 2, 4)
 INVENTED = 32  # clients that a broker makes up where nothing stops it
 ASKED = 300  # filters of honest clients that are asked about
-CONDITION = Condition.SOURCE
+CONDITION = AnonymityCondition.SOURCE
 
 _Table = dict[PublicKey, dict[Filter, set[Hashable]]]
 
 
-class _Believing(Gathered):
+class _Believing(StatedFilters):
     """Whoever states sources has them, as published: no vouchers."""
 
     def is_edge(self, broker: PublicKey) -> bool:
@@ -98,13 +98,13 @@ def _measure(
     return found
 
 
-def _gathered(world: World, held: _Table, colluding: set[PublicKey], cap: int | None) -> Gathered:
-    gathered = Gathered(world.tree, cap) if cap is not None else _Believing(world.tree, MAX_CROWD)
+def _gathered(world: World, held: _Table, colluding: set[PublicKey], cap: int | None) -> StatedFilters:
+    gathered = StatedFilters(world.tree, cap) if cap is not None else _Believing(world.tree, MAX_CROWD)
     everything = list(held[world.root])
     epoch = CALENDAR.epoch(NOW)
     for key in world.tree.brokers:
         most = cap if cap is not None else MAX_CROWD
-        stating = Stating(world.key_of(key), world.random.randbytes, 0, cap=most, life=3600)
+        stating = BrokerStatements(world.key_of(key), world.random.randbytes, 0, cap=most, life=3600)
         stating.largest_k = MAX_CROWD
         is_edge, is_colluding = key in world.edges, key in colluding
         invented = [f"nobody {at}" for at in range(INVENTED if cap is None else min(cap, INVENTED))]
@@ -125,18 +125,18 @@ def _levels(table: dict[Filter, set[Hashable]]) -> Levels:
     return levels
 
 
-def _true(truth: dict[PublicKey, Levels], one: Asked) -> int:
+def _true(truth: dict[PublicKey, Levels], one: ComparableQuestion) -> int:
     return min(truth[at].level(one.filter, CONDITION) for at in one.way[1:])
 
 
-def _claimed_level(gathered: Gathered, one: Asked) -> int:
+def _claimed_level(gathered: StatedFilters, one: ComparableQuestion) -> int:
     return min(len(set().union(*_behind(gathered, one, *hop))) for hop in pairwise(one.way))
 
 
-def _claimed(gathered: Gathered, one: Asked, spread: int) -> bool:
+def _claimed(gathered: StatedFilters, one: ComparableQuestion, spread: int) -> bool:
     return all(is_crowd(_behind(gathered, one, *hop), K, spread) for hop in pairwise(one.way))
 
 
-def _behind(gathered: Gathered, one: Asked, before: PublicKey, at: PublicKey) -> list[Any]:
+def _behind(gathered: StatedFilters, one: ComparableQuestion, before: PublicKey, at: PublicKey) -> list[Any]:
     also = gathered.behind(before, one.filter)
     return list(gathered.crowd(at).behind(one.filter, CONDITION, also))

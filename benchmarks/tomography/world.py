@@ -9,15 +9,15 @@ from random import Random
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+from hushcast_protocol.brokers.broker_tree import BrokerPosition, BrokerTree, check_tree, sign_tree
+from hushcast_protocol.brokers.clear_words import ShownFilter, from_outside, outside
 from hushcast_protocol.brokers.filters import Filter, Sides
 from hushcast_protocol.brokers.network import BrokersNetwork
-from hushcast_protocol.brokers.tomography.answers import Question
-from hushcast_protocol.brokers.tomography.following import Asked
-from hushcast_protocol.brokers.tomography.gathered import Gathered
-from hushcast_protocol.brokers.tomography.ways import between
-from hushcast_protocol.brokers.tree import BrokerTree, Seat, check_tree, sign_tree
-from hushcast_protocol.brokers.words import ShownFilter, from_outside, outside
+from hushcast_protocol.brokers.tomography.inference import ComparableQuestion
+from hushcast_protocol.brokers.tomography.questions import TomographyQuestion
+from hushcast_protocol.brokers.tomography.stated_filters import StatedFilters
+from hushcast_protocol.brokers.tomography.tree_paths import between
 from hushcast_protocol.content.topics import Topic
 
 BITS = 8  # of each of a topic's two numbers
@@ -93,7 +93,7 @@ class World:
     def _signed(self) -> BrokerTree:
         keys = [self.root, *self.inner, *self.edges]
         seats = [
-            Seat(
+            BrokerPosition(
                 key,
                 f"127.0.0.1:{port}",
                 "edge" if key in self.edges else "inner" if key in self.parent else "root",
@@ -114,14 +114,14 @@ def question(
     target: PublicKey,
     given: Filter,
     k: int,
-    condition: Condition,
+    condition: AnonymityCondition,
     sources: tuple[bytes, ...] = (),
     spread: int = 1,
-) -> Question:
+) -> TomographyQuestion:
     """Return a question that lets bogus sources count."""
-    return Question(from_outside(given), origin, target, k, condition, spread, False, sources)
+    return TomographyQuestion(from_outside(given), origin, target, k, condition, spread, False, sources)
 
 
-def asked(gathered: Gathered, one: Question) -> Asked:
+def asked(gathered: StatedFilters, one: TomographyQuestion) -> ComparableQuestion:
     """Return a question with its filter and its way."""
-    return Asked(one, outside(one.filter), between(gathered.tree, one.origin, one.target) or ())
+    return ComparableQuestion(one, outside(one.filter), between(gathered.tree, one.origin, one.target) or ())

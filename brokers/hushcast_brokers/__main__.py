@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from hushcast_brokers.run import run_broker
-from hushcast_brokers.settings import load_broker
+from hushcast_brokers.broker.process import run_broker
+from hushcast_brokers.broker.settings import load_broker
 from hushcast_protocol.base.errors import HushcastError
 
 if len(sys.argv) != 2:

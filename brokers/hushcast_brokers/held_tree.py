@@ -5,17 +5,17 @@ from __future__ import annotations
 import trio
 
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.roster import View
+from hushcast_protocol.base.roster import RosterView
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import decoder, encode
+from hushcast_protocol.brokers.broker_tree import MAX_TREE, BrokerTree, check_newer, check_tree
 from hushcast_protocol.brokers.network import BrokersNetwork
-from hushcast_protocol.brokers.tree import MAX_TREE, BrokerTree, check_newer, check_tree
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.logs import log
-from hushcast_runtime.restoring import restore
-from hushcast_runtime.store import Change, Store
+from hushcast_runtime.storage.recovery import restore
+from hushcast_runtime.storage.store import Change, Store
 
-NO_TREE = View(0, bytes(32))
+NO_TREE = RosterView(0, bytes(32))
 """What somebody says that holds no tree and wants one; no view at all says that it wants none."""
 
 _KIND, _KEY = "tree", b"newest"
@@ -43,9 +43,9 @@ class HeldTree:
             log.warning("the tree on disk is not this network's: another is asked for")
 
     @property
-    def view(self) -> View:
+    def view(self) -> RosterView:
         """What both ends of a link compare."""
-        return NO_TREE if self.newest is None else View(self.newest.version, self.newest.digest)
+        return NO_TREE if self.newest is None else RosterView(self.newest.version, self.newest.digest)
 
     async def take(self, signed: Signed) -> int:
         """Take a tree if it is newer, durably; return its version. Raises `PeerError` as `check_tree`."""

@@ -11,8 +11,8 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.brokers.full.layers import MAX_LAYERS, MIN_LAYERS
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.privacy import DEFAULT_LAYERS, Privacy, read_privacy
-from hushcast_runtime.config import AnyNetworkTerms, KeyText, Section, reachable
-from hushcast_runtime.network_file import toml_text
+from hushcast_runtime.processes.config import AnyNetworkTerms, KeyText, Section, reachable
+from hushcast_runtime.processes.network_file import toml_text
 
 
 class BrokersTerms(AnyNetworkTerms, frozen=True, kw_only=True):

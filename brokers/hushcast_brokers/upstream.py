@@ -13,9 +13,9 @@ from typing import Literal, NamedTuple, Protocol
 
 import trio
 
-from hushcast_brokers.asking import Peer, ask_for_tree
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.tasks import Tasks
+from hushcast_brokers.tree_request import BrokerContact, ask_for_tree
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.hop_link import MAX_UNACKNOWLEDGED, QUIET
@@ -25,27 +25,27 @@ from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.brokers.frames import (
     MAX_BROKER_FRAME,
     Ack,
+    BrokerVerdict,
     Communities,
-    Done,
-    Exposed,
+    ExposureReport,
     Forward,
     FromAbove,
     NewCharter,
     NewTree,
+    ParentHello,
     Ping,
-    Standing,
-    Verdict,
+    RequestAnswer,
     decode_from_above,
 )
-from hushcast_protocol.brokers.full.secrets import Factors
+from hushcast_protocol.brokers.full.aggregation import Factors
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.content.messages import MAX_BODY, Message
-from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.context import Context
-from hushcast_runtime.groups import ungrouped
+from hushcast_runtime.exception_groups import ungrouped
 from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import Transport, TransportError
-from hushcast_runtime.writing import Writer
+from hushcast_runtime.transports.channel import Channel, open_channel
+from hushcast_runtime.transports.channel_writer import Writer
 
 SILENT = 3 * QUIET  # seconds without a frame, signs of life included, after which the link is dead
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts to reach the parent
@@ -59,20 +59,20 @@ ParentState = Literal["open", "not listed", "not reached"]
 class Parent(NamedTuple):
     """Whom a link is kept to, and under which name."""
 
-    peer: Peer
+    peer: BrokerContact
     seed: Seed
 
 
-class Below(Protocol):
+class UpstreamOwner(Protocol):
     """Whose link it is."""
 
     def parent(self) -> Parent | None:
         """Return whom to keep a link to now, if anybody."""
 
-    def others(self) -> Sequence[Peer]:
+    def others(self) -> Sequence[BrokerContact]:
         """Return whom to ask for a newer tree while there is no parent, or it is not reached."""
 
-    async def opened(self, standing: Standing) -> None:
+    async def opened(self, standing: ParentHello) -> None:
         """Bring the parent up to date, which has this of us; runs beside what comes, until the link ends."""
 
     async def linked(self) -> None:
@@ -81,21 +81,21 @@ class Below(Protocol):
     async def take(self, messages: list[Message]) -> None:
         """Take messages; durable on return."""
 
-    def exposed(self, exposed: Exposed) -> None:
+    def exposed(self, exposed: ExposureReport) -> None:
         """Hear how a subscription stands."""
 
     def charters(self, frame: Communities | NewCharter) -> None:
         """Hear of communities."""
 
 
-class Awaited:
+class PendingAnswer:
     """An answer, once it is there; none if the link ended."""
 
     __slots__ = ("factors", "over", "verdict")
 
     def __init__(self) -> None:
         self.over = trio.Event()
-        self.verdict: Verdict | None = None
+        self.verdict: BrokerVerdict | None = None
         self.factors: Factors | None = None
 
 
@@ -112,9 +112,9 @@ class _Open:
     began: float = field(default_factory=trio.current_time)
     is_futile: bool = False
     """It was given up soon after it had opened, and so will be the next."""
-    standing: Standing | None = None
+    standing: ParentHello | None = None
     serial: int = 0
-    awaited: dict[int, Awaited] = field(default_factory=dict)
+    awaited: dict[int, PendingAnswer] = field(default_factory=dict)
     came: deque[Message] = field(default_factory=deque)
     size: int = 0
     more: trio.Event = field(default_factory=trio.Event)
@@ -124,7 +124,12 @@ class Upstream:
     """One daemon's link up."""
 
     def __init__(
-        self, network: BrokersNetwork, tree: HeldTree, below: Below, transport: Transport, context: Context
+        self,
+        network: BrokersNetwork,
+        tree: HeldTree,
+        below: UpstreamOwner,
+        transport: Transport,
+        context: Context,
     ) -> None:
         self._network = network
         self._tree = tree
@@ -150,13 +155,13 @@ class Upstream:
         if self._open is not None:
             self._look_at(self._open)
 
-    def post(self, make: Callable[[int], Wire]) -> Awaited:
+    def post(self, make: Callable[[int], Wire]) -> PendingAnswer:
         """Send a request, made with its serial, after all before it; `TransportError` without a link."""
         link = self._open
         if link is None or link.standing is None:
             raise TransportError("the parent is not there")
         link.serial += 1
-        awaited = link.awaited[link.serial] = Awaited()
+        awaited = link.awaited[link.serial] = PendingAnswer()
         link.writer.post(make(link.serial))
         return awaited
 
@@ -166,7 +171,7 @@ class Upstream:
             raise TransportError("the parent is not there")
         self._open.writer.post(frame)
 
-    async def answer(self, awaited: Awaited) -> Verdict:
+    async def answer(self, awaited: PendingAnswer) -> BrokerVerdict:
         """Return the answer to a request; raise `TransportError` where the link ends first.
 
         It may take as long as somebody further up is away.
@@ -176,14 +181,14 @@ class Upstream:
             raise TransportError("the link to the parent ended before it answered")
         return awaited.verdict
 
-    async def factors(self, awaited: Awaited) -> Factors:
+    async def factors(self, awaited: PendingAnswer) -> Factors:
         """Return the answer to a question for factors; raise as `answer`, and `Refusal` for none."""
         verdict = await self.answer(awaited)
         if awaited.factors is None:
             raise Refusal("form" if verdict == "accepted" else verdict)
         return awaited.factors
 
-    async def ask(self, make: Callable[[int], Wire]) -> Verdict:
+    async def ask(self, make: Callable[[int], Wire]) -> BrokerVerdict:
         """Send a request and return its answer; raise as `post` and `answer` do."""
         return await self.answer(self.post(make))
 
@@ -278,7 +283,7 @@ class Upstream:
         if isinstance(frame, NewTree):
             said = await self._tree.take(frame.tree)
             link.theirs = max(link.theirs, said)
-        elif isinstance(frame, Standing):
+        elif isinstance(frame, ParentHello):
             if link.standing is not None:
                 raise DecodeError("a parent says twice how its child stands")
             link.standing = frame
@@ -296,7 +301,7 @@ class Upstream:
                 raise DecodeError("a parent sends more than may be under way")
             link.came.append(frame.message)
             link.more.set()
-        elif isinstance(frame, Done | Factors):
+        elif isinstance(frame, RequestAnswer | Factors):
             if (awaited := link.awaited.pop(frame.serial, None)) is None:
                 raise DecodeError("a parent answered what nobody asked")
             if isinstance(frame, Factors):
@@ -305,7 +310,7 @@ class Upstream:
             else:
                 awaited.verdict = frame.verdict
             awaited.over.set()
-        elif isinstance(frame, Exposed):
+        elif isinstance(frame, ExposureReport):
             self._below.exposed(frame)
         elif isinstance(frame, Communities | NewCharter):
             self._below.charters(frame)

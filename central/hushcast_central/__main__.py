@@ -2,9 +2,9 @@
 
 import sys
 
-from hushcast_central.run import run_proxy, run_server
+from hushcast_central.process import run_proxy, run_server
 from hushcast_central.settings import ProxySettings, ServerSettings
-from hushcast_runtime.process import main
+from hushcast_runtime.processes.process import main
 
 if len(sys.argv) < 2 or sys.argv[1] not in ("server", "proxy"):
     sys.exit("say `server` or `proxy`, and give the path of a configuration")

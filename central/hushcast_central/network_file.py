@@ -13,8 +13,8 @@ from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.central.network import MAX_PROXIES, CentralNetwork, Proxy, ProxyRole, missing_roles
 from hushcast_protocol.central.profile import CENTRAL_PROFILES, CentralProfile
-from hushcast_runtime.config import KeyText, NetworkTerms, Section, reachable
-from hushcast_runtime.network_file import toml_text
+from hushcast_runtime.processes.config import KeyText, NetworkTerms, Section, reachable
+from hushcast_runtime.processes.network_file import toml_text
 
 
 class ProxySection(Section, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from hushcast_central.network_file import (
     listed_proxies,
 )
 from hushcast_protocol.central.network import MAX_PROXIES, CentralNetwork, Proxy, ProxyRole
-from hushcast_runtime.doctors_socket import ExaminedSettings
+from hushcast_runtime.processes.doctors_socket import ExaminedSettings
 
 
 class ServedNetworkSection(CentralTerms, frozen=True, kw_only=True):

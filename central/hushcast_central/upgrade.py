@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hushcast_runtime.layout import Migration
-from hushcast_runtime.store import Change, Store
+from hushcast_runtime.storage.state_layout import Migration
+from hushcast_runtime.storage.store import Change, Store
 
 
 async def _count_from_here(store: Store) -> list[Change]:

@@ -69,7 +69,7 @@ def _exit_code(error: HushcastError) -> ExitCode:
 
 def _out_of_group(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """Return the one error that tells the story; the group itself where any of it is unexpected."""
-    from hushcast_runtime.groups import innermost
+    from hushcast_runtime.exception_groups import innermost
 
     _, unexpected = group.split((KeyboardInterrupt, StdoutClosed, HushcastError))
     if unexpected is not None:

@@ -7,36 +7,36 @@ import sys
 
 import click
 
-from hushcast_cli.analyze import analyze
-from hushcast_cli.backup import backup, restore
-from hushcast_cli.broker import broker
-from hushcast_cli.central import central
-from hushcast_cli.community import community
+from hushcast_cli.analysis.analyze import analyze
+from hushcast_cli.analysis.filters import filters
+from hushcast_cli.analysis.traces import traces
 from hushcast_cli.completion import PROGRAM, VARIABLE, completion
-from hushcast_cli.coverage import coverage
-from hushcast_cli.daemons import check_config, node
-from hushcast_cli.directory import directory
-from hushcast_cli.doctor import doctor
 from hushcast_cli.exits import ExitCode, report
-from hushcast_cli.filters import filters
-from hushcast_cli.gateway import gateway
-from hushcast_cli.init import init
-from hushcast_cli.join import join
-from hushcast_cli.key import key
-from hushcast_cli.located import located
+from hushcast_cli.located.located import located
+from hushcast_cli.messages.coverage import coverage
+from hushcast_cli.messages.outbox import outbox
+from hushcast_cli.messages.publish import publish
+from hushcast_cli.messages.subscribe import subscribe
+from hushcast_cli.messages.subscriptions import ack, subscriptions, unsubscribe
+from hushcast_cli.messages.topic import topic
+from hushcast_cli.operate.backup import backup, restore
+from hushcast_cli.operate.broker import broker
+from hushcast_cli.operate.central import central
+from hushcast_cli.operate.community import community
+from hushcast_cli.operate.directory import directory
+from hushcast_cli.operate.doctor import doctor
+from hushcast_cli.operate.gateway import gateway
+from hushcast_cli.operate.init import init
+from hushcast_cli.operate.join import join
+from hushcast_cli.operate.key import key
+from hushcast_cli.operate.node import check_config, node
+from hushcast_cli.operate.status import status
+from hushcast_cli.operate.tomography import tomography
+from hushcast_cli.operate.top import top
 from hushcast_cli.options import json_option, socket_option
-from hushcast_cli.outbox import outbox
-from hushcast_cli.publish import publish
-from hushcast_cli.purpose import purpose
-from hushcast_cli.purposes import purposes
-from hushcast_cli.status import status
-from hushcast_cli.subscribe import subscribe
-from hushcast_cli.subscriptions import ack, subscriptions, unsubscribe
-from hushcast_cli.testnet import testnet
-from hushcast_cli.tomography import tomography
-from hushcast_cli.top import top
-from hushcast_cli.topic import topic
-from hushcast_cli.traces import traces
+from hushcast_cli.purposes.purpose import purpose
+from hushcast_cli.purposes.purpose_rules import purposes
+from hushcast_cli.testnets.testnet import testnet
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

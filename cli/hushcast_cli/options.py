@@ -12,7 +12,7 @@ from typing import Any, TypeVar, get_args
 import click
 
 from hushcast_protocol.base.shard_count import MIN_SHARD_SIZE, SHARD_SIZE
-from hushcast_protocol.brokers.conditions import Condition, Otherwise
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, Fallback
 from hushcast_protocol.overlay.profile import HARDENED, MAX_DEPTH, PROFILES
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
@@ -73,7 +73,7 @@ json_option = click.option(
 def _last_testnet(context: click.Context, parameter: click.Parameter, value: Path | None) -> Path:
     if value is not None:
         return value
-    from hushcast_cli.remembered import last_testnet
+    from hushcast_cli.last_testnet import last_testnet
 
     if (last := last_testnet()) is None:
         raise click.UsageError("which testnet? Name its directory with --dir", context)
@@ -142,19 +142,19 @@ def terms_options(command: Callable[..., None]) -> Callable[..., None]:
     )
     @click.option(
         "--condition",
-        type=click.Choice([str(condition) for condition in Condition]),
+        type=click.Choice([str(condition) for condition in AnonymityCondition]),
         help="Whose subscribers count, for --k. Default: source, those who want just the same.",
     )
     @click.option(
         "--otherwise",
-        type=click.Choice(get_args(Otherwise)),
+        type=click.Choice(get_args(Fallback)),
         help="What to do while they are fewer than K. Default: refuse.",
     )
     @functools.wraps(command)
     def wrapped(*given: Any, k: int | None, condition: Any, otherwise: Any, **named: Any) -> None:
         if k is None and (condition or otherwise):
             raise click.UsageError("--condition and --otherwise go with --k", click.get_current_context())
-        from hushcast.words import Terms
+        from hushcast.control_messages import Terms
 
         terms = None if k is None else Terms(k, condition or "source", otherwise or "refuse")
         command(*given, terms=terms, **named)

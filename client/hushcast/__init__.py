@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hushcast.blocking import BlockingDaemon, BlockingMessages, connect_sync
+    from hushcast.control_messages import Terms
     from hushcast.daemon import Daemon, connect
     from hushcast.descriptions import Finding, Publication, Subscription, Unsent
     from hushcast.errors import (
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
         read_lock,
         read_purpose_keys,
     )
-    from hushcast.words import Terms
 
 _PUBLIC = {
     "blocking": ("BlockingDaemon", "BlockingMessages", "connect_sync"),

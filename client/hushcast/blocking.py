@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from hushcast.control_messages import Terms
 from hushcast.daemon import TIMEOUT, Attributes, Daemon, connect
 from hushcast.descriptions import Finding, Publication, Subscription, Unsent
 from hushcast.events import Coverage, Event, Message
 from hushcast.keys import Author
 from hushcast.messages import Acknowledging, Messages
-from hushcast.words import Terms
 
 if TYPE_CHECKING:
     from hushcast.purposes.keys import Allowed, ReadFor

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import anyio
 import msgspec
 
-from hushcast import descriptions, events, words
-from hushcast.connection import Connection, open_connection
+from hushcast import control_messages, descriptions, events
+from hushcast.control_connection import ControlConnection, open_connection
 from hushcast.descriptions import Finding, Publication, Subscription, Unsent
 from hushcast.errors import (
     ConnectionEnded,
@@ -50,12 +50,14 @@ class Daemon:
     the one without, and `None` means all to the topic.
     """
 
-    def __init__(self, path: Path, timeout: float | None, reconnects: bool, connection: Connection) -> None:
+    def __init__(
+        self, path: Path, timeout: float | None, reconnects: bool, connection: ControlConnection
+    ) -> None:
         """Programs use `connect`."""
         self.reconnects = reconnects
         self._path = path
         self._timeout = timeout
-        self._connection: Connection | None = connection
+        self._connection: ControlConnection | None = connection
         self._error: HushcastError | None = None
         self._changed = anyio.Event()
         self._handing_in = anyio.Semaphore(MAX_HANDED_IN)
@@ -114,7 +116,9 @@ class Daemon:
         Raises `Waiting` while none does, and `Refusal` if somebody took the message back, or if the daemon
         does not know it any more.
         """
-        await self.ask(words.Await(publication.token), words.Published, timeout)
+        await self.ask(
+            control_messages.AwaitRequest(publication.token), control_messages.PublishAnswer, timeout
+        )
 
     def subscribe(
         self,
@@ -124,7 +128,7 @@ class Daemon:
         since: int | Literal["shown"] | None = None,
         acknowledge: Acknowledging = "automatic",
         coverage: bool = False,
-        terms: words.Terms | None = None,
+        terms: control_messages.Terms | None = None,
         purpose: ReadFor | None = None,
     ) -> Messages:
         """Return the messages of a subscription, for `async with`; what came meanwhile is first.
@@ -145,7 +149,7 @@ class Daemon:
             since = "shown" if acknowledge == "never" else 0
         behind = None if since == "shown" else since
         asked = where if purpose is None else purpose.where(where)
-        request = words.Subscribe(topic, asked, behind, WINDOW, coverage, terms)
+        request = control_messages.TopicSubscribeRequest(topic, asked, behind, WINDOW, coverage, terms)
         return Messages(self, request, acknowledge, purpose)
 
     async def acknowledge(
@@ -155,22 +159,34 @@ class Daemon:
 
         On return this is on the daemon's disk.
         """
-        await self.ask(words.Acknowledge(topic, cursor, where), words.Acknowledged, timeout)
+        await self.ask(
+            control_messages.AcknowledgeRequest(topic, cursor, where),
+            control_messages.AcknowledgeAnswer,
+            timeout,
+        )
 
     async def unsubscribe(
         self, topic: str, *, where: str | None = None, timeout: float | None = None
     ) -> bool:
         """End the subscription with this condition, or all to the topic; return whether there was one."""
-        return (await self.ask(words.Unsubscribe(topic, where), words.Unsubscribed, timeout)).existed
+        return (
+            await self.ask(
+                control_messages.TopicUnsubscribeRequest(topic, where),
+                control_messages.UnsubscribeAnswer,
+                timeout,
+            )
+        ).existed
 
     async def subscriptions(self, *, timeout: float | None = None) -> list[Subscription]:
         """Return the subscriptions that the daemon holds, oldest first."""
-        told = await self.ask(words.Subscriptions(), words.SubscriptionList, timeout)
+        told = await self.ask(
+            control_messages.SubscriptionsRequest(), control_messages.SubscriptionsAnswer, timeout
+        )
         return [descriptions.subscription(one) for one in told.subscriptions]
 
     async def outbox(self, *, timeout: float | None = None) -> list[Unsent]:
         """Return the publications that wait for a relay's receipt, and those that were given up."""
-        told = await self.ask(words.Outbox(), words.OutboxList, timeout)
+        told = await self.ask(control_messages.OutboxRequest(), control_messages.OutboxAnswer, timeout)
         return [descriptions.unsent(one) for one in told.publications]
 
     async def cancel(self, message_id: str, *, timeout: float | None = None) -> str:
@@ -178,7 +194,9 @@ class Daemon:
 
         If it was being handed over, a relay may have it all the same.
         """
-        return (await self.ask(words.Cancel(message_id), words.Cancelled, timeout)).topic
+        return (
+            await self.ask(control_messages.CancelRequest(message_id), control_messages.CancelAnswer, timeout)
+        ).topic
 
     async def coverage(
         self, topic: str, *, where: str | None = None, losses: bool = False, timeout: float | None = None
@@ -188,18 +206,26 @@ class Daemon:
         With `losses`, `described["losses"]` has for each relay how many copies of probes it lost and passed
         on, on an overlay; for one that loses one size alone, or number of tokens, how many of these.
         """
-        told = await self.ask(words.Coverage(topic, where, losses), words.Covered, timeout)
+        told = await self.ask(
+            control_messages.CoverageRequest(topic, where, losses), control_messages.CoverageAnswer, timeout
+        )
         return [events.coverage(one) for one in told.subscriptions]
 
     async def status(self, *, timeout: float | None = None) -> dict[str, Any]:
         """Return the daemon's state, as `hushcast status --json` shows it."""
-        return (await self.ask(words.Status(), words.StatusReport, timeout)).status
+        return (
+            await self.ask(control_messages.StatusRequest(), control_messages.StatusAnswer, timeout)
+        ).status
 
     async def examine(self, *, timeout: float | None = None) -> list[Finding]:
         """Return what keeps the daemon from working, as `hushcast doctor` shows it."""
-        return (await self.ask(words.Examine(), words.DoctorReport, timeout)).findings
+        return (
+            await self.ask(control_messages.DoctorRequest(), control_messages.DoctorAnswer, timeout)
+        ).findings
 
-    async def ask(self, request: words.Request, kind: type[AnswerT], timeout: float | None = None) -> AnswerT:
+    async def ask(
+        self, request: control_messages.Request, kind: type[AnswerT], timeout: float | None = None
+    ) -> AnswerT:
         """Ask for what has one answer of this kind, again where the daemon went away in the middle."""
         with self._limit(timeout):
             while True:
@@ -210,7 +236,7 @@ class Daemon:
                         raise
                 await anyio.sleep(AGAIN)
 
-    async def connection(self) -> Connection:
+    async def connection(self) -> ControlConnection:
         """Return the connection, waiting for the daemon if it is away; raise why there will be none."""
         while True:
             if self._error is not None:
@@ -240,7 +266,7 @@ class Daemon:
         if self._error is None:
             self._change(None, NoDaemon("the connection is closed: the block of `connect` was left"))
 
-    def _change(self, connection: Connection | None, error: HushcastError | None) -> None:
+    def _change(self, connection: ControlConnection | None, error: HushcastError | None) -> None:
         self._connection, self._error = connection, error
         self._changed.set()
         self._changed = anyio.Event()
@@ -256,7 +282,7 @@ class Daemon:
         token: bytes | None = None,
     ) -> Publication:
         token = token or new_token()
-        request = words.Publish(
+        request = control_messages.PublishRequest(
             topic,
             payload,
             [f"{name}={_written(value)}" for name, value in (attributes or {}).items()],
@@ -267,7 +293,7 @@ class Daemon:
             list(tags) or msgspec.UNSET,
         )
         async with self._handing_in:
-            told = await self.ask(request, words.Published, math.inf)
+            told = await self.ask(request, control_messages.PublishAnswer, math.inf)
 
         return Publication(told.id, told.topic, token)
 
@@ -300,7 +326,7 @@ def limit(seconds: float | None) -> Iterator[None]:
         raise TimedOut(f"the daemon has not answered within {seconds:g} s")
 
 
-async def _open_at_last(socket: str | os.PathLike[str] | None) -> tuple[Path, Connection]:
+async def _open_at_last(socket: str | os.PathLike[str] | None) -> tuple[Path, ControlConnection]:
     """Look for a daemon until there is one; raise `OtherVersion`."""
     wait = FIRST_WAIT
     while True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from hushcast.words import Finding
+from hushcast.control_messages import Finding
 
 __all__ = ["Finding", "Publication", "Subscription", "Unsent"]
 

@@ -39,5 +39,5 @@ class Starting(Refusal):
     """The daemon is not up yet."""
 
 
-class UnknownCursor(Refusal):
+class NoSuchCursor(Refusal):
     """No message of the subscription had this cursor yet."""

@@ -6,7 +6,7 @@ import base64
 from dataclasses import dataclass, field
 from typing import Any
 
-from hushcast import words
+from hushcast import control_messages
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Reconnected:
 Event = Message | Lost | Gap | Unopened | Withdrawn | Coverage | Disconnected | Reconnected
 
 
-def message(told: words.Delivered) -> Message:
+def message(told: control_messages.MessageNotice) -> Message:
     """Return a message that the daemon told of."""
     payload = told.payload.encode() if told.encoding == "utf-8" else base64.b64decode(told.payload)
     return Message(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hushcast.files import read_key, read_private, write_new
+from hushcast.secret_files import read_key, read_private, write_new
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Seed, TopicSecret
 from hushcast_protocol.content.bodies import fingerprint

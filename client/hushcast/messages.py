@@ -13,16 +13,16 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
-from hushcast import events, words
-from hushcast.connection import Call, Connection
+from hushcast import control_messages, events
+from hushcast.control_connection import Call, ControlConnection
 from hushcast.errors import (
     ConnectionEnded,
     HushcastError,
+    NoSuchCursor,
     OtherVersion,
     Refusal,
     Starting,
     TimedOut,
-    UnknownCursor,
     UsageError,
 )
 from hushcast.events import Event, Lost, Message, Unopened, Withdrawn
@@ -38,15 +38,17 @@ Acknowledging = Literal["automatic", "manual", "never"]
 AnswerT = TypeVar("AnswerT")
 
 
-class Link(Protocol):
+class DaemonAccess(Protocol):
     """A daemon as a subscription needs it."""
 
     reconnects: bool
 
-    async def connection(self) -> Connection:
+    async def connection(self) -> ControlConnection:
         """Return the connection, waiting for the daemon if it is away; raise why there will be none."""
 
-    async def ask(self, request: words.Request, kind: type[AnswerT], timeout: float | None = None) -> AnswerT:
+    async def ask(
+        self, request: control_messages.Request, kind: type[AnswerT], timeout: float | None = None
+    ) -> AnswerT:
         """Ask the daemon for what has one answer."""
 
 
@@ -73,8 +75,8 @@ class Messages:
 
     def __init__(
         self,
-        daemon: Link,
-        request: words.Subscribe,
+        daemon: DaemonAccess,
+        request: control_messages.TopicSubscribeRequest,
         acknowledge: Acknowledging,
         purpose: ReadFor | None = None,
     ) -> None:
@@ -83,7 +85,7 @@ class Messages:
         self._mode = acknowledge
         self._purpose = purpose
         self._unopened = 0
-        self._connection: Connection | None = None
+        self._connection: ControlConnection | None = None
         self._call: Call | None = None
         self._last: Message | Lost | Unopened | Withdrawn | None = None  # handed out, and not done with
         self._got = 0  # the last cursor that came
@@ -93,7 +95,7 @@ class Messages:
         self._room = 0  # messages that the daemon may send more than it was told
         self._is_untold = False  # whether there is anything to tell it
         self._is_over = False
-        self._told = words.Subscribed("", 0)
+        self._told = control_messages.SubscribeAnswer("", 0)
 
     @property
     def topic(self) -> str:
@@ -222,21 +224,21 @@ class Messages:
                 return event
         return None
 
-    def _event(self, answer: words.Answer) -> Event | None:
+    def _event(self, answer: control_messages.Answer) -> Event | None:
         """Return what an answer tells; `None` at the end."""
-        if isinstance(answer, words.Delivered):
+        if isinstance(answer, control_messages.MessageNotice):
             self._got = answer.cursor
             self._last = self._opened(events.message(answer))
             return self._last
-        if isinstance(answer, words.Lost):
+        if isinstance(answer, control_messages.LossNotice):
             self._got = answer.cursor
             self._last = Lost(answer.topic, answer.count, answer.cursor)
             return self._last
-        if isinstance(answer, words.Missed):
+        if isinstance(answer, control_messages.GapNotice):
             return events.Gap(answer.topic, answer.id)
-        if isinstance(answer, words.Covered):
+        if isinstance(answer, control_messages.CoverageAnswer):
             return events.coverage(answer.subscriptions[0])
-        if isinstance(answer, words.Unsubscribed):
+        if isinstance(answer, control_messages.UnsubscribeAnswer):
             self._is_over = True
             return None
         raise OtherVersion("the daemon speaks another version: its answer is to another question")
@@ -269,8 +271,8 @@ class Messages:
             since = self._got or self._request.since
             call = connection.open(msgspec.structs.replace(self._request, since=since))
             try:
-                told = await call.expect(words.Subscribed)
-            except UnknownCursor:
+                told = await call.expect(control_messages.SubscribeAnswer)
+            except NoSuchCursor:
                 connection.close(call)
                 if is_new:
                     raise
@@ -300,7 +302,7 @@ class Messages:
 
     async def _make_durable(self, timeout: float | None) -> None:
         cursor = self._acknowledged
-        request = words.Acknowledge(self._request.topic, cursor, self._request.where)
-        with suppress(UnknownCursor):  # the subscription was begun anew: there is nothing of it any more
-            await self._daemon.ask(request, words.Acknowledged, timeout)
+        request = control_messages.AcknowledgeRequest(self._request.topic, cursor, self._request.where)
+        with suppress(NoSuchCursor):  # the subscription was begun anew: there is nothing of it any more
+            await self._daemon.ask(request, control_messages.AcknowledgeAnswer, timeout)
         self._durable = max(self._durable, cursor)

@@ -2,8 +2,8 @@
 
 import sys
 
-from hushcast_directory.run import run_directory
-from hushcast_directory.settings import DirectorySettings
-from hushcast_runtime.process import main
+from hushcast_directory.server.process import run_directory
+from hushcast_directory.server.settings import DirectorySettings
+from hushcast_runtime.processes.process import main
 
 main(sys.argv, DirectorySettings, run_directory)

@@ -2,8 +2,8 @@
 
 import sys
 
-from hushcast_gateway.run import run_gateway
+from hushcast_gateway.process import run_gateway
 from hushcast_gateway.settings import GatewaySettings
-from hushcast_runtime.process import main
+from hushcast_runtime.processes.process import main
 
 main(sys.argv, GatewaySettings, run_gateway)

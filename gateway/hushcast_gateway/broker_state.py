@@ -8,13 +8,13 @@ from functools import partial
 import trio
 
 from hushcast_gateway.purposes.rules import Purposes
-from hushcast_protocol.mqtt.archive import KINDS
-from hushcast_protocol.mqtt.broker import Broker, Settings
-from hushcast_protocol.mqtt.restoring import Restored
-from hushcast_protocol.mqtt.seams import Beyond, PermissionsOf
+from hushcast_protocol.mqtt.interfaces import OuterNetwork, PermissionsOf
+from hushcast_protocol.mqtt.mqtt_broker import MqttBroker, MqttSettings
+from hushcast_protocol.mqtt.restored_state import RestoredState
+from hushcast_protocol.mqtt.session_archive import KINDS
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.restoring import restore
-from hushcast_runtime.store import Change, Store
+from hushcast_runtime.storage.recovery import restore
+from hushcast_runtime.storage.store import Change, Store
 
 TICK = 1.0  # seconds between two looks at what is due
 _PAGE = 256  # records read at once
@@ -24,7 +24,7 @@ class BrokerState:
     """A broker whose promises are kept: nothing is acknowledged before it is on disk."""
 
     def __init__(
-        self, broker: Broker, store: Store, env: Environment, purposes: Purposes | None = None
+        self, broker: MqttBroker, store: Store, env: Environment, purposes: Purposes | None = None
     ) -> None:
         """`broker` has what `store` holds (`open_broker`)."""
         self._purposes = purposes
@@ -93,8 +93,8 @@ class BrokerState:
 async def open_broker(
     store: Store,
     env: Environment,
-    beyond: Beyond | None = None,
-    settings: Settings | None = None,
+    beyond: OuterNetwork | None = None,
+    settings: MqttSettings | None = None,
     purposes: Purposes | None = None,
     *,
     permissions_of: PermissionsOf,
@@ -107,8 +107,8 @@ async def open_broker(
     now = env.now()
     if purposes is not None:
         await purposes.load(store)
-    broker = Broker(env.randomness, now, beyond, settings, purposes)
-    records = Restored(permissions_of)
+    broker = MqttBroker(env.randomness, now, beyond, settings, purposes)
+    records = RestoredState(permissions_of)
     for kind in KINDS:
         await restore(store, kind, partial(records.feed, kind), at_once=_PAGE)
     for _ in broker.restore(records, now):

@@ -13,27 +13,27 @@ from pathlib import Path
 
 import trio
 
-from hushcast.words import Finding
-from hushcast_gateway.listening import ListenSection
-from hushcast_gateway.purposes.keyed import read_files
+from hushcast.control_messages import Finding
+from hushcast_gateway.listener_settings import ListenSection
+from hushcast_gateway.purposes.alias_keys import read_files
 from hushcast_gateway.purposes.settings import strangers, vocabulary_of
-from hushcast_gateway.purposes.standing import orphans
+from hushcast_gateway.purposes.standing_reservations import orphans
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_gateway.tls import days_left
 from hushcast_gateway.upgrade import VERSION
 from hushcast_protocol.base.errors import HushcastError, UsageError
 from hushcast_protocol.base.findings import bad, good, warning
 from hushcast_protocol.mqtt.limits import MAX_CONNECTIONS
-from hushcast_protocol.mqtt.topics import intersects
+from hushcast_protocol.mqtt.topic_filters import intersects
 from hushcast_protocol.mqtt.ways import OWN
-from hushcast_protocol.purposes.names import Purpose, ancestors, is_purpose
+from hushcast_protocol.purposes.purpose_names import Purpose, ancestors, is_purpose
 from hushcast_runtime.extras import how_to_get
 from hushcast_runtime.files import acting_as_owner
-from hushcast_runtime.layout import DATABASE, WAY_OUT_OF_NEWER, kept_version
-from hushcast_runtime.process import holder
-from hushcast_runtime.restoring import examine_records
-from hushcast_runtime.state_directory import check_access
-from hushcast_runtime.store import StoreError
+from hushcast_runtime.processes.process import holder
+from hushcast_runtime.storage.recovery import examine_records
+from hushcast_runtime.storage.state_directory import check_access
+from hushcast_runtime.storage.state_layout import DATABASE, WAY_OUT_OF_NEWER, kept_version
+from hushcast_runtime.storage.store import StoreError
 from hushcast_runtime.wording import counted
 
 SOON = 14  # days before its end in which a certificate should be replaced
@@ -41,7 +41,7 @@ REACHED_WITHIN = 5.0  # seconds; all that is asked is on this machine
 FILES_NEEDED = MAX_CONNECTIONS + 512  # open files beside the clients': strangers, the database, listeners
 
 
-class Doctor:
+class GatewayDoctor:
     """Examines a gateway from outside, by its configuration."""
 
     def __init__(self, settings: GatewaySettings, now: float) -> None:

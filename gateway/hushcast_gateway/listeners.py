@@ -12,15 +12,15 @@ from pathlib import Path
 
 import trio
 
-from hushcast_gateway.listening import ListenSection
-from hushcast_gateway.peer import Peer
+from hushcast_gateway.listener_settings import ListenSection
+from hushcast_gateway.peer import ClientPeer
 from hushcast_gateway.tls import common_name, server_context
 from hushcast_protocol.base.errors import PeerError, UsageError
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.extras import how_to_get
-from hushcast_runtime.local_sockets import listen_at
-from hushcast_runtime.rooms import Room
 from hushcast_runtime.transports.base import StreamHandler, TransportError
+from hushcast_runtime.transports.connection_slots import ConnectionSlots
+from hushcast_runtime.transports.local_sockets import listen_at
 from hushcast_runtime.transports.streams import serve_streams
 
 HANDSHAKE_WITHIN = 10.0  # seconds in which TLS and WebSockets are agreed upon
@@ -30,7 +30,7 @@ MAX_LINGER = 1 << 20  # bytes that are read meanwhile, and thrown away
 
 _UCRED = struct.Struct("3i")  # pid, uid, gid: unix(7)
 
-Serve = Callable[[trio.abc.Stream, Peer], Awaitable[None]]
+Serve = Callable[[trio.abc.Stream, ClientPeer], Awaitable[None]]
 """Speaks MQTT with a client until that is gone."""
 
 Accept = Callable[[trio.abc.Stream, frozenset[str], bool], Awaitable[trio.abc.Stream]]
@@ -48,7 +48,7 @@ class Listeners:
         self._group = group
         self._serve = serve
         self._counters = counters
-        self._shaking_hands = Room(MAX_HANDSHAKES, note=lambda: counters.add("handshakes_dropped"))
+        self._shaking_hands = ConnectionSlots(MAX_HANDSHAKES, note=lambda: counters.add("handshakes_dropped"))
         self._contexts: dict[int, ssl.SSLContext] = {}
         self._accept: Accept | None = None
 
@@ -92,7 +92,7 @@ class Listeners:
             try:
                 with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                     if place.kind in ("tcp", "unix"):
-                        await self._serve(socket, Peer(local=place.is_local, uid=_uid(socket, place)))
+                        await self._serve(socket, ClientPeer(local=place.is_local, uid=_uid(socket, place)))
                     else:
                         await self._after_handshake(socket, number)
             finally:
@@ -109,7 +109,7 @@ class Listeners:
             self._counters.add("handshakes_failed")
             return
         async with stream:
-            await self._serve(stream, Peer(local=place.is_local, certificate=name))
+            await self._serve(stream, ClientPeer(local=place.is_local, certificate=name))
 
     async def _shake_hands(
         self, socket: trio.SocketStream, number: int

@@ -13,41 +13,41 @@ from msgspec.structs import replace
 
 import hushcast
 from hushcast_gateway.broker_state import BrokerState
-from hushcast_gateway.daemon import DaemonLink
-from hushcast_gateway.inward import Inward, Source
-from hushcast_gateway.lately import Lately
-from hushcast_gateway.outward import Leaving, Made, Outward
+from hushcast_gateway.daemon_link import DaemonLink
+from hushcast_gateway.latest_ids import LatestIds
+from hushcast_gateway.network_publisher import NetworkPublisher, OutgoingMessage, TaggedPayload
+from hushcast_gateway.network_reader import NetworkReader, NetworkSubscription
 from hushcast_gateway.purposes.commands import opened_for
 from hushcast_gateway.purposes.rules import Purposes
-from hushcast_gateway.purposes.withdrawals import Unsent, digest_in, marked, unmarked
-from hushcast_gateway.refreshing import Refreshing
+from hushcast_gateway.purposes.withdrawals import UnsentWithdrawals, digest_in, marked, unmarked
+from hushcast_gateway.retained_refresh import RetainedRefresh
 from hushcast_gateway.settings import GatewaySettings
-from hushcast_gateway.withdrawing import Withdrawing
+from hushcast_gateway.withdrawal_sender import WithdrawalSender
 from hushcast_protocol.base.errors import PeerError, UsageError
 from hushcast_protocol.content.attributes import Label, parse_label
 from hushcast_protocol.content.messages import MAX_PAYLOAD
 from hushcast_protocol.content.predicates import Equals, Predicate, write_where
 from hushcast_protocol.content.topics import LINK_SCHEME
-from hushcast_protocol.mqtt.envelope import Enclosed, disclose, enclose, travelling
-from hushcast_protocol.mqtt.messages import Message, may_be_published
-from hushcast_protocol.mqtt.reasons import PacketError, Reason
-from hushcast_protocol.mqtt.seams import Done, Handed
-from hushcast_protocol.mqtt.topics import is_name
+from hushcast_protocol.mqtt.envelope import OpenedEnvelope, disclose, enclose, travelling
+from hushcast_protocol.mqtt.interfaces import DoneCallback, NetworkPublication
+from hushcast_protocol.mqtt.mqtt_messages import MqttMessage, may_be_published
+from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
+from hushcast_protocol.mqtt.topic_filters import is_name
 from hushcast_protocol.mqtt.ways import OWN, Way, Ways
-from hushcast_protocol.purposes.inside import Inside
-from hushcast_protocol.purposes.keyed import Keyed
-from hushcast_protocol.purposes.names import Purpose, ancestors
-from hushcast_protocol.purposes.problems import NotUsable
-from hushcast_protocol.purposes.sealed import is_sealed
+from hushcast_protocol.purposes.inner_content import InnerContent
+from hushcast_protocol.purposes.purpose_keyring import PurposeKeyring
+from hushcast_protocol.purposes.purpose_names import Purpose, ancestors
+from hushcast_protocol.purposes.purpose_problems import PurposeError
+from hushcast_protocol.purposes.sealed_messages import is_sealed
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.store import Store
+from hushcast_runtime.storage.store import Store
 
 MAX_SEEN = 10_000  # ids of messages that came by one of several ways of an alias; 1 MB
 MAX_GRANTED = 1  # QoS: deliveries are at least once, told apart by the message's id
 
 
-class Network:
+class GatewayNetwork:
     """Implements the broker's `Beyond` through a daemon."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Network:
         env: Environment,
         counters: Counters,
         purposes: Purposes | None = None,
-        keyed: Mapping[str, Keyed] = MappingProxyType({}),
+        keyed: Mapping[str, PurposeKeyring] = MappingProxyType({}),
     ) -> None:
         """`links` are the aliases' by name, `keyed` the keys of those that have some."""
         assert settings.daemon.socket is not None
@@ -73,21 +73,21 @@ class Network:
         maps = {one.from_: one.to for one in settings.gateway.map}
         self._ways = Ways(links, maps, self._labels, _is_label)
         self.names, self.names_of_filter = self._ways.names, self._ways.names_of_filter
-        self._seen = Lately(MAX_SEEN)
+        self._seen = LatestIds(MAX_SEEN)
         self._link = DaemonLink(Path(settings.daemon.socket))
-        self._out = Outward(self._link, settings.puback == "relay", counters)
+        self._out = NetworkPublisher(self._link, settings.puback == "relay", counters)
         if purposes is not None:
             purposes.go_by(self._ways)
             purposes.changes.append(self._out.look_again)
             purposes.granted = self._granted
             purposes.sealed_as = self._sealed_as
             purposes.asked.may_open = self._may_open
-        self._in = Inward(self._link, self._source_of, self._take, env, counters)
-        self._refreshing = Refreshing(settings.refresh_retained, self._send_again, env)
+        self._in = NetworkReader(self._link, self._source_of, self._take, env, counters)
+        self._refreshing = RetainedRefresh(settings.refresh_retained, self._send_again, env)
         self._state: BrokerState | None = None
 
     @property
-    def keyed(self) -> Mapping[str, Keyed]:
+    def keyed(self) -> Mapping[str, PurposeKeyring]:
         """The keys of aliases that have some."""
         return self._keyed
 
@@ -101,7 +101,7 @@ class Network:
         """Topics of the network that clients are subscribed to, or were lately."""
         return self._in.count
 
-    def replace_keys(self, keyed: Mapping[str, Keyed]) -> None:
+    def replace_keys(self, keyed: Mapping[str, PurposeKeyring]) -> None:
         """Seal and open by other keys, by alias.
 
         What was opened by a grant that is gone is not handed out any more.
@@ -127,7 +127,7 @@ class Network:
             nursery.start_soon(self._out.run)
             nursery.start_soon(self._in.run, store)
             if self._purposes is not None:
-                nursery.start_soon(Withdrawing(self._purposes, self._tell).run)
+                nursery.start_soon(WithdrawalSender(self._purposes, self._tell).run)
 
     def takes(self, topic: str) -> bool:
         """Tell whether a topic travels, or would if its alias were configured."""
@@ -142,7 +142,7 @@ class Network:
         found = self._ways.of_topic(topic)
         return () if found is None else self._ways.topics(*found)
 
-    def publish(self, handed: Handed, done: Done) -> None:
+    def publish(self, handed: NetworkPublication, done: DoneCallback) -> None:
         """Take over a message of a client."""
         topic, payload, retain = handed.topic, handed.payload, handed.retain
         is_kept = self.is_local_too(topic)
@@ -156,7 +156,7 @@ class Network:
 
         self._publish(handed, told, 0.0)
 
-    def will(self, handed: Handed) -> None:
+    def will(self, handed: NetworkPublication) -> None:
         """Take over a will; a random while later it travels, so that a client's end does not show."""
         delay = self._env.uniform(0.0, float(self._settings.will_jitter))
         self._publish(handed, lambda reason: None, delay, lapses=True)
@@ -187,9 +187,11 @@ class Network:
         found = frozenset() if isinstance(ways, Reason) else ways
         return frozenset(way for way in found if self._may_read(way))
 
-    def _publish(self, handed: Handed, done: Done, delay: float, lapses: bool = False) -> None:
+    def _publish(
+        self, handed: NetworkPublication, done: DoneCallback, delay: float, lapses: bool = False
+    ) -> None:
         topic = handed.topic
-        enclosed = Enclosed(handed.payload, "", handed.retain, handed.properties)
+        enclosed = OpenedEnvelope(handed.payload, "", handed.retain, handed.properties)
         found = self._way_out(topic)
         if found is None:
             done(Reason.TOPIC_NAME_INVALID)
@@ -197,7 +199,7 @@ class Network:
         way, path, source = found
         properties = travelling(unmarked(enclosed.properties), self._settings.properties)
         try:
-            content = enclose(Enclosed(enclosed.payload, path, enclosed.retain, properties))
+            content = enclose(OpenedEnvelope(enclosed.payload, path, enclosed.retain, properties))
         except PacketError as error:
             done(error.reason)
             return
@@ -210,18 +212,18 @@ class Network:
         told = self._and_changed(done)
         retained = self._ways.topics(way, path)[0] if enclosed.retain else ""
         attributes = self._attributes(way, path)
-        leaving = Leaving(source.topic, content, told, delay, attributes, make, retained, lapses)
+        leaving = OutgoingMessage(source.topic, content, told, delay, attributes, make, retained, lapses)
         if handed.token:
             leaving = replaced(leaving, token=handed.token)
         self._out.put(leaving, handed.user)
 
-    def _way_out(self, topic: str) -> tuple[Way, str, Source] | None:
+    def _way_out(self, topic: str) -> tuple[Way, str, NetworkSubscription] | None:
         """Return a topic's way, the path on it and its source, `None` where it does not travel any more."""
         found = self._ways.of_topic(topic)
         source = None if found is None else self._source_of(found[0])
         return None if found is None or source is None else (*found, source)
 
-    def _and_changed(self, done: Done) -> Done:
+    def _and_changed(self, done: DoneCallback) -> DoneCallback:
         """Return what tells the outcome, and that there is something to be kept."""
 
         def told(reason: int) -> None:
@@ -236,7 +238,7 @@ class Network:
         label = self._ways.label_of(way, path)
         return {self._labels[way.name]: label} if label else {}
 
-    def _tell(self, one: Unsent, done: Done) -> None:
+    def _tell(self, one: UnsentWithdrawals, done: DoneCallback) -> None:
         """Tell the other gateways what was withdrawn here."""
         found = self._way_out(one.topic)
         if found is None or self._keys_of(found[0]) is None:
@@ -244,19 +246,19 @@ class Network:
             return
         way, path, source = found
 
-        def make(_: bytes) -> Made | Reason:
+        def make(_: bytes) -> TaggedPayload | Reason:
             return self._sealed(lambda: self._keyed[way.name].withdraw(one.lock, self._env.now()))
 
         told = self._and_changed(done)
-        self._out.put(Leaving(source.topic, b"", told, 0.0, self._attributes(way, path), make), None)
+        self._out.put(OutgoingMessage(source.topic, b"", told, 0.0, self._attributes(way, path), make), None)
 
-    def _make(self, way: Way, topic: str, enclosed: Enclosed, content: bytes) -> Made | Reason:
+    def _make(self, way: Way, topic: str, enclosed: OpenedEnvelope, content: bytes) -> TaggedPayload | Reason:
         """Return what goes now: where the alias has keys, sealed for what the message may be used for."""
         keyed, purposes = self._keys_of(way), self._purposes
         if keyed is None:
             use = "" if way.is_open else self._uses.get(way.name, "")
             may_go = purposes is None or purposes.may_leave(topic, enclosed.properties, use)
-            return Made(content) if may_go else Reason.NOT_AUTHORIZED
+            return TaggedPayload(content) if may_go else Reason.NOT_AUTHORIZED
         assert purposes is not None, "a configuration with keys has purposes"
         clauses, strict = purposes.clauses(topic, enclosed.properties), purposes.strict
         if clauses is None or purposes.withdrawals.is_withdrawn(enclosed.properties):
@@ -267,9 +269,9 @@ class Network:
         digest = digest_in(enclosed.properties)
         return self._sealed(lambda: keyed.seal(content, clauses, strict, self._env.now(), digest))
 
-    def _sealed(self, seal: Callable[[], tuple[bytes, frozenset[str]]]) -> Made | Reason:
+    def _sealed(self, seal: Callable[[], tuple[bytes, frozenset[str]]]) -> TaggedPayload | Reason:
         try:
-            return Made(*seal())
+            return TaggedPayload(*seal())
         except PeerError:
             self._counters.add("network_not_sealed")
             return Reason.IMPLEMENTATION_SPECIFIC_ERROR
@@ -298,19 +300,19 @@ class Network:
         keyed = [self._keys_of(way) for way in ways]
         return all(one is None or not one.granted.isdisjoint(above) for one in keyed)
 
-    def _keys_of(self, way: Way) -> Keyed | None:
+    def _keys_of(self, way: Way) -> PurposeKeyring | None:
         return None if way.is_open else self._keyed.get(way.name)
 
-    def _send_again(self, message: Message) -> None:
+    def _send_again(self, message: MqttMessage) -> None:
         properties = message.properties_for((), self._env.now())
-        again = Handed(message.topic, message.payload, True, properties, None)
+        again = NetworkPublication(message.topic, message.payload, True, properties, None)
         self._publish(again, lambda reason: None, 0.0, lapses=True)
 
     async def _take(self, way: Way, message: hushcast.Message, stored: Callable[[], None]) -> None:
         """Give a message that came to the clients here; they have what was published here already."""
         await self._out.settled(message.payload)
         enclosed = self._opened(way, message.payload)
-        if isinstance(enclosed, Inside):
+        if isinstance(enclosed, InnerContent):
             self._withdraw(enclosed, stored)
             return
         if enclosed is None:
@@ -339,7 +341,7 @@ class Network:
         broker.ledger.once_stored(before, stored)
         self._state.changed()
 
-    def _withdraw(self, withdrawal: Inside, stored: Callable[[], None]) -> None:
+    def _withdraw(self, withdrawal: InnerContent, stored: Callable[[], None]) -> None:
         """Keep from everybody what its publisher withdrew, and delete it soon."""
         if self._purposes is None or self._state is None:
             stored()
@@ -350,7 +352,7 @@ class Network:
         self._state.broker.ledger.once_stored(before, stored)
         self._state.changed()
 
-    def _opened(self, way: Way, payload: bytes) -> Enclosed | Inside | None:
+    def _opened(self, way: Way, payload: bytes) -> OpenedEnvelope | InnerContent | None:
         """Return what is in a message, or that it withdraws others.
 
         `None` where it is sealed and does not open, or ought to be sealed.
@@ -360,7 +362,7 @@ class Network:
             return None if not way.is_open and is_sealed(payload) else disclose(payload)
         try:
             opened, inside = keyed.open(payload)
-        except NotUsable:
+        except PurposeError:
             return None
         if inside.lock:
             return inside
@@ -376,17 +378,19 @@ class Network:
         self._seen.add(message_id)
         return is_old
 
-    def _source_of(self, way: Way) -> Source | None:
+    def _source_of(self, way: Way) -> NetworkSubscription | None:
         """Return what a way is in the network; `None` where it is none, or is not configured any more."""
         if way.is_open:
             # A link is a secret and has no place in an MQTT topic.
-            return None if way.name.lstrip().startswith(LINK_SCHEME) else Source(way.name, "")
+            return None if way.name.lstrip().startswith(LINK_SCHEME) else NetworkSubscription(way.name, "")
         link, label = self._links.get(way.name), self._labels.get(way.name)
         if link is None or (way.first and label is None):
             return None
         condition = (Equals(Label(label), way.first),) if label is not None and way.first else ()
         keyed = self._keys_of(way)
-        return Source(link, write_where(Predicate(condition, frozenset() if keyed is None else keyed.tags)))
+        return NetworkSubscription(
+            link, write_where(Predicate(condition, frozenset() if keyed is None else keyed.tags))
+        )
 
 
 def _is_label(level: str) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.mqtt.seams import Done, Handed, Nothing
+from hushcast_protocol.mqtt.interfaces import DoneCallback, NetworkPublication, NoNetwork
+from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.ways import OWN
 
 
-class NoDaemon(Nothing):
+class DaemonlessNetwork(NoNetwork):
     """A gateway without a daemon: what would travel is refused, rather than kept here in silence."""
 
     def takes(self, topic: str) -> bool:
@@ -18,7 +18,7 @@ class NoDaemon(Nothing):
         """None is."""
         return False
 
-    def publish(self, handed: Handed, done: Done) -> None:
+    def publish(self, handed: NetworkPublication, done: DoneCallback) -> None:
         """Refuse."""
         done(Reason.TOPIC_NAME_INVALID)
 
@@ -26,7 +26,7 @@ class NoDaemon(Nothing):
         """It is nobody's here either."""
         return ()
 
-    def will(self, handed: Handed) -> None:
+    def will(self, handed: NetworkPublication) -> None:
         """Drop it."""
 
     def grants(self, user: str, wanted: str, qos: int) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Peer:
+class ClientPeer:
     """The other end of a connection. Its address is not kept: nothing is decided by it."""
 
     local: bool

@@ -10,18 +10,18 @@ from typing import Any
 import trio
 
 from hushcast_gateway.broker_state import BrokerState
-from hushcast_gateway.connection import Connection, relieve
-from hushcast_gateway.serving_turns import ServingTurns, Turn
+from hushcast_gateway.client_stream import ClientStream, relieve
+from hushcast_gateway.user_turns import ServingTurns, Turn
 from hushcast_protocol.mqtt.codec import Decoder
-from hushcast_protocol.mqtt.connecting import refusal, refuse
+from hushcast_protocol.mqtt.connections import MqttConnection
+from hushcast_protocol.mqtt.handshake import refusal, refuse
+from hushcast_protocol.mqtt.interfaces import FullPermissions, Permissions
 from hushcast_protocol.mqtt.limits import LARGEST_PACKET
-from hushcast_protocol.mqtt.links import Link
 from hushcast_protocol.mqtt.packets import V311, Connect, Packet
-from hushcast_protocol.mqtt.reasons import PacketError, Reason
-from hushcast_protocol.mqtt.seams import Everything, Permissions
+from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 from hushcast_runtime.logs import log
-from hushcast_runtime.rooms import Room
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.connection_slots import ConnectionSlots
 
 CONNECT_WITHIN = 10.0  # seconds from a stream to its CONNECT, and until that is authenticated
 MAX_STRANGERS = 256  # connections without an accepted CONNECT; one more takes the place of another
@@ -42,7 +42,7 @@ Authenticate = Callable[[Connect, Peer], Awaitable[Permissions | Reason]]
 async def everybody(packet: Connect, peer: Peer) -> Permissions | Reason:
     """Let everybody in, to do everything: for tests."""
     await trio.lowlevel.checkpoint()
-    return Everything()
+    return FullPermissions()
 
 
 class Server:
@@ -56,21 +56,21 @@ class Server:
         self._broker = state.broker
         self._authenticate = authenticate
         self._maximum_packet = LARGEST_PACKET if maximum_packet is None else maximum_packet
-        self._room = Room(MAX_STRANGERS, state.env.below)
-        self._crowded: set[Connection] = set()
-        self._leaving = Room(MAX_LEAVING, state.env.below)
+        self._room = ConnectionSlots(MAX_STRANGERS, state.env.below)
+        self._crowded: set[ClientStream] = set()
+        self._leaving = ConnectionSlots(MAX_LEAVING, state.env.below)
         self._turns = ServingTurns()
         self.internal_errors = 0
 
     async def serve(self, stream: trio.abc.Stream, peer: Peer = None) -> None:
         """Serve one client until its end, and close its stream. Never raises but when cancelled."""
-        connection = Connection(stream, self._crowded)
+        connection = ClientStream(stream, self._crowded)
         try:
             await self._serve(connection, peer)
         finally:
             await connection.finish()
 
-    async def _serve(self, connection: Connection, peer: Peer) -> None:
+    async def _serve(self, connection: ClientStream, peer: Peer) -> None:
         async with trio.open_nursery() as nursery:
             writing = trio.Event()
 
@@ -98,7 +98,7 @@ class Server:
                 await connection.linger()
             nursery.cancel_scope.cancel()
 
-    async def _converse(self, connection: Connection, peer: Peer) -> None:
+    async def _converse(self, connection: ClientStream, peer: Peer) -> None:
         decoder = Decoder(self._maximum_packet, max_connect=min(MAX_CONNECT, self._maximum_packet))
         first = await self._first(connection, decoder, peer)
         if first is None:
@@ -112,8 +112,8 @@ class Server:
             self._state.changed()
 
     async def _first(
-        self, connection: Connection, decoder: Decoder, peer: Peer
-    ) -> tuple[tuple[Link, int], list[Packet]] | None:
+        self, connection: ClientStream, decoder: Decoder, peer: Peer
+    ) -> tuple[tuple[MqttConnection, int], list[Packet]] | None:
         """Return the link, its keep alive and the packets behind CONNECT; `None` if there is no client."""
         with self._room.place(CONNECT_WITHIN):
             packets: list[Packet] = []
@@ -139,7 +139,12 @@ class Server:
         return None if accepted is None else (accepted, packets)
 
     async def _read(
-        self, connection: Connection, link: Link, decoder: Decoder, packets: list[Packet], patience: float
+        self,
+        connection: ClientStream,
+        link: MqttConnection,
+        decoder: Decoder,
+        packets: list[Packet],
+        patience: float,
     ) -> None:
         turn = self._turns.of(link.session.user)
         data = memoryview(b"")
@@ -172,7 +177,7 @@ class Server:
         if alive.cancelled_caught:
             link.close(Reason.KEEP_ALIVE_TIMEOUT)
 
-    async def _receive(self, link: Link, packets: list[Packet], turn: Turn) -> None:
+    async def _receive(self, link: MqttConnection, packets: list[Packet], turn: Turn) -> None:
         """Have the broker take packets, as many in each turn of the client's user as that has time for."""
         receive, taken = self._broker.receive, 0
         while taken < len(packets):
@@ -186,11 +191,11 @@ class Server:
                 turn.packets_left = most - taken
                 self._state.changed()
 
-    def _drained(self, link: Link) -> None:
+    def _drained(self, link: MqttConnection) -> None:
         self._broker.drained(link, self._state.env.now())
         self._state.changed()
 
-    async def _pause(self, connection: Connection, link: Link) -> None:
+    async def _pause(self, connection: ClientStream, link: MqttConnection) -> None:
         """Wait until a client has taken some of what it was sent, or what it sent is in safety."""
         while connection.is_full or link.owed > MAX_OWED:
             await connection.progress()

@@ -11,8 +11,8 @@ from msgspec import Meta, field
 from msgspec.structs import replace
 
 from hushcast_gateway import passwords
-from hushcast_gateway.listening import MAX_LISTENERS, ListenSection
-from hushcast_gateway.purposes.keyed import KeysSection
+from hushcast_gateway.listener_settings import MAX_LISTENERS, ListenSection
+from hushcast_gateway.purposes.alias_keys import KeysSection
 from hushcast_gateway.purposes.settings import (
     CONFIGURATION,
     PurposesOfUser,
@@ -23,8 +23,8 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt import access
 from hushcast_protocol.mqtt.access import CLIENT, USER, Access
 from hushcast_protocol.mqtt.limits import LARGEST_PACKET, MAX_PACKET
-from hushcast_protocol.mqtt.topics import intersects, is_filter, normal
-from hushcast_runtime.config import PathText, ProcessSettings, Section, below_state_home, check_path
+from hushcast_protocol.mqtt.topic_filters import intersects, is_filter, normal
+from hushcast_runtime.processes.config import PathText, ProcessSettings, Section, below_state_home, check_path
 
 MAX_USERS = 1_000
 MAX_FILTERS = 256  # of one list

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hushcast_runtime.layout import Migration
-from hushcast_runtime.store import Change, Store
+from hushcast_runtime.storage.state_layout import Migration
+from hushcast_runtime.storage.store import Change, Store
 
 
 async def _first(store: Store) -> Sequence[Change]:

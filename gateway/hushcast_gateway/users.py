@@ -5,22 +5,22 @@ from __future__ import annotations
 from weakref import WeakSet
 
 from hushcast_gateway.passwords import Passwords, TooBusy
-from hushcast_gateway.peer import Peer
+from hushcast_gateway.peer import ClientPeer
 from hushcast_gateway.settings import GatewaySettings
-from hushcast_protocol.mqtt.access import Access, Permissions
+from hushcast_protocol.mqtt.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.packets import Connect
-from hushcast_protocol.mqtt.reasons import Reason
+from hushcast_protocol.mqtt.reason_codes import Reason
 
 ANYBODY = ""
 """The name of clients that give none; no user has it."""
 
 
-class Users:
+class GatewayUsers:
     """The users of a configuration. Another configuration may replace them while clients are connected."""
 
     def __init__(self, settings: GatewaySettings, passwords: Passwords) -> None:
         self._passwords = passwords
-        self._given: WeakSet[Permissions] = WeakSet()
+        self._given: WeakSet[AccessPermissions] = WeakSet()
         self.replace(settings)
 
     def replace(self, settings: GatewaySettings) -> None:
@@ -39,7 +39,7 @@ class Users:
         for permissions in self._given:
             permissions.replace(self._access(permissions.user))
 
-    async def authenticate(self, connect: Connect, peer: Peer) -> Permissions | Reason:
+    async def authenticate(self, connect: Connect, peer: ClientPeer) -> AccessPermissions | Reason:
         """Return what a client may do, or the reason why it is not let in.
 
         A name comes with its password, or from the machine's user or the certificate that it belongs to.
@@ -67,16 +67,16 @@ class Users:
             return Reason.BAD_USER_NAME_OR_PASSWORD
         return self.permissions(name, connect.client_id)
 
-    def permissions(self, name: str, client_id: str) -> Permissions:
+    def permissions(self, name: str, client_id: str) -> AccessPermissions:
         """Return what a user's client may do from now on, by this configuration and those that replace it.
 
         A user whom a configuration does not know may do nothing.
         """
-        permissions = Permissions(self._access(name), name, client_id)
+        permissions = AccessPermissions(self._access(name), name, client_id)
         self._given.add(permissions)
         return permissions
 
-    def _proved(self, peer: Peer) -> str | None:
+    def _proved(self, peer: ClientPeer) -> str | None:
         if peer.uid is not None and (name := self._by_uid.get(peer.uid)) is not None:
             return name
         return self._by_certificate.get(peer.certificate) if peer.certificate is not None else None

@@ -5,40 +5,40 @@ from __future__ import annotations
 import msgspec
 import trio
 
-from hushcast.words import (
+from hushcast.control_messages import (
     MAX_REQUESTS,
     Answer,
-    End,
-    Ended,
-    Failed,
+    EndAnswer,
+    EndNotice,
+    FailureAnswer,
     FailureKind,
     Number,
     Request,
-    Shown,
-    Subscribe,
-    decode_said,
+    ShownNotice,
+    TopicSubscribeRequest,
+    decode_application_message,
     encode_line,
 )
-from hushcast_local.feeding import Feeding
+from hushcast_local.application_delivery import ApplicationDelivery
+from hushcast_local.application_requests import ApplicationRequests, DaemonNotUp
 from hushcast_local.inbox import UnknownCursor
-from hushcast_local.outbox import NotYetTaken
-from hushcast_local.requests import Requests, Starting
+from hushcast_local.outbox import NoReceiptYet
 from hushcast_protocol.base.errors import DecodeError, Refusal, UsageError
 from hushcast_runtime.counters import Counters
-from hushcast_runtime.lines import Lines
 from hushcast_runtime.logs import log
+from hushcast_runtime.transports.lines import Lines
 
 
 class Conversation:
     """Carries out what an application asks, each request in a task of its own."""
 
-    def __init__(self, lines: Lines, requests: Requests, counters: Counters) -> None:
+    def __init__(self, lines: Lines, requests: ApplicationRequests, counters: Counters) -> None:
         self._lines = lines
         self._requests = requests
         self._counters = counters
         self._telling, self._told = trio.open_memory_channel[tuple[bytes, trio.Event]](0)
         self._under_way: dict[int, trio.CancelScope] = {}
-        self._feeding: dict[int, Feeding] = {}
+        self._feeding: dict[int, ApplicationDelivery] = {}
         self._scope = trio.CancelScope()
 
     async def run(self) -> None:
@@ -70,22 +70,22 @@ class Conversation:
 
     async def _hear(self, line: bytes, nursery: trio.Nursery) -> None:
         try:
-            said = decode_said(line)
+            said = decode_application_message(line)
         except DecodeError as error:
-            await self.tell(Failed("usage", str(error), request=_number_in(line)))
+            await self.tell(FailureAnswer("usage", str(error), request=_number_in(line)))
             return
         number = said.request
-        if isinstance(said, Shown):
+        if isinstance(said, ShownNotice):
             if (feeding := self._feeding.get(number)) is not None:
                 feeding.shown(said)
-        elif isinstance(said, End):
+        elif isinstance(said, EndNotice):
             if (scope := self._under_way.get(number)) is not None:
                 scope.cancel()
         elif number in self._under_way:
-            await self.tell(Failed("usage", f"request {number} is under way already", request=number))
+            await self.tell(FailureAnswer("usage", f"request {number} is under way already", request=number))
         elif len(self._under_way) >= MAX_REQUESTS:
             busy = f"{MAX_REQUESTS} requests are under way on this connection: end one of them first"
-            await self.tell(Failed("refused", busy, request=number))
+            await self.tell(FailureAnswer("refused", busy, request=number))
         else:
             self._under_way[number] = trio.CancelScope()
             nursery.start_soon(self._carry_out, said)
@@ -97,15 +97,15 @@ class Conversation:
             with self._under_way[number] as scope:
                 await self._answer(request)
             if scope.cancelled_caught:
-                if isinstance(request, Subscribe):
+                if isinstance(request, TopicSubscribeRequest):
                     # The last words of a program: what it has shown is not shown to the next one again,
                     # though the daemon be killed at once.
                     await self._requests.service.durable()
-                last = Ended(request=number)
+                last = EndAnswer(request=number)
         except (DecodeError, UsageError) as error:
-            last = Failed("usage", str(error), request=number)
+            last = FailureAnswer("usage", str(error), request=number)
         except Refusal as refusal:
-            last = Failed(_kind(refusal), refusal.reason, request=number)
+            last = FailureAnswer(_kind(refusal), refusal.reason, request=number)
         except Exception:
             self._counters.add("internal_errors")
             log.exception("an application's request met an error of this program")
@@ -116,10 +116,10 @@ class Conversation:
             await self.tell(last)
 
     async def _answer(self, request: Request) -> None:
-        if not isinstance(request, Subscribe):
+        if not isinstance(request, TopicSubscribeRequest):
             await self.tell(await self._requests.answer(request))
             return
-        feeding = self._feeding[request.request] = Feeding(request, self.tell)
+        feeding = self._feeding[request.request] = ApplicationDelivery(request, self.tell)
         try:
             await feeding.run(self._requests.service)
         finally:
@@ -127,8 +127,8 @@ class Conversation:
 
 
 _KINDS: dict[type[Refusal], FailureKind] = {
-    NotYetTaken: "waiting",
-    Starting: "starting",
+    NoReceiptYet: "waiting",
+    DaemonNotUp: "starting",
     UnknownCursor: "cursor",
 }
 

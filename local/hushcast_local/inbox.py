@@ -17,8 +17,8 @@ from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.restoring import number, restore, sized
-from hushcast_runtime.store import Change, Store, record_reader
+from hushcast_runtime.storage.recovery import number, restore, sized
+from hushcast_runtime.storage.store import Change, Store, record_reader
 
 MAX_MESSAGES = 100_000  # kept for one subscription, whatever their size; each takes 120 bytes of memory
 MAX_GAPS_TOLD = 256  # gaps that wait for an application that does not read
@@ -30,7 +30,7 @@ _DAY = 8  # bytes of a day in the record of an id
 _PASSED_OVER = b"p"  # after the day of a message that was not wanted
 
 
-class Received(msgspec.Struct, frozen=True, array_like=True):
+class InboxMessage(msgspec.Struct, frozen=True, array_like=True):
     """A message as an application gets it."""
 
     id: bytes
@@ -46,7 +46,7 @@ class UnknownCursor(Refusal):
     """No message of the subscription had this cursor yet."""
 
 
-class Gap(NamedTuple):
+class ReportedGap(NamedTuple):
     """A message that another subscriber of the topic reports, and that did not come here."""
 
     id: bytes
@@ -65,7 +65,7 @@ class Progress(msgspec.Struct, array_like=True):
     """How many messages retention removed that nobody had acknowledged."""
 
 
-_decode = record_reader(Received, "message")
+_decode = record_reader(InboxMessage, "message")
 _decode_progress = record_reader(Progress, "progress")
 
 
@@ -142,7 +142,7 @@ class Inbox:
         if self._closed or self.knows(message_id):
             return False
         now = self._env.now()
-        record = encode(Received(message_id, content.payload, now, dict(content.values), content.author))
+        record = encode(InboxMessage(message_id, content.payload, now, dict(content.values), content.author))
         self._seen[message_id] = day
         self.last += 1
         self._hold(self.last, len(record), now)
@@ -173,7 +173,7 @@ class Inbox:
     def note_gap(self, message_id: bytes) -> None:
         """Tell those who listen now of a message that was missed."""
         for listener in self._listeners:
-            listener.gaps.append(Gap(message_id))
+            listener.gaps.append(ReportedGap(message_id))
         self._arrival.set()
         self._arrival = trio.Event()
 
@@ -318,16 +318,16 @@ class InboxListener:
 
     _inbox: Inbox
     position: int
-    gaps: deque[Gap] = field(default_factory=lambda: deque(maxlen=MAX_GAPS_TOLD), init=False)
+    gaps: deque[ReportedGap] = field(default_factory=lambda: deque(maxlen=MAX_GAPS_TOLD), init=False)
     _missed: int = field(default=0, init=False)
     _closed: bool = field(default=False, init=False)
 
-    async def next(self) -> tuple[int, Received] | Gap | None:
+    async def next(self) -> tuple[int, InboxMessage] | ReportedGap | None:
         """Return the next message and its cursor, or gap, waiting for one; `None` when it all ended."""
         taken = await self.take(1)
         return taken[0] if taken else None
 
-    async def take(self, most: int) -> list[tuple[int, Received] | Gap]:
+    async def take(self, most: int) -> list[tuple[int, InboxMessage] | ReportedGap]:
         """Return the next messages with their cursors, or a gap, waiting for one; nothing when it all ended.
 
         At most `most` of them, which are read at once, and never more than a few MB.
@@ -347,7 +347,7 @@ class InboxListener:
             await arrival.wait()
         return []
 
-    def _taken(self, key: bytes, value: bytes) -> tuple[int, Received]:
+    def _taken(self, key: bytes, value: bytes) -> tuple[int, InboxMessage]:
         number = int.from_bytes(key[len(self._inbox._subscription) :], "big")
         self._missed += number - self.position - 1
         self.position = number

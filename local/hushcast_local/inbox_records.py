@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from hushcast_runtime.restoring import set_aside, tell
-from hushcast_runtime.store import Change, Records, Store
+from hushcast_runtime.storage.recovery import set_aside, tell
+from hushcast_runtime.storage.store import Change, Records, Store
 
 NAME_SIZE = 16  # bytes of a subscription's name, with which its keys begin
 MESSAGE, SEEN, PROGRESS = KINDS = "inbox", "inbox-seen", "inbox-progress"

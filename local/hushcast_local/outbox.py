@@ -13,8 +13,8 @@ from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.restoring import restore, sized
-from hushcast_runtime.store import Change, Store, record_reader
+from hushcast_runtime.storage.recovery import restore, sized
+from hushcast_runtime.storage.store import Change, Store, record_reader
 
 MAX_PUBLICATIONS = 1_000  # waiting at once; each is a task that sleeps until its next attempt
 MAX_OUTBOX = 32 * 1024 * 1024  # bytes of bodies waiting, on disk and in memory; 120 of the largest
@@ -43,7 +43,7 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
 _decode_state = record_reader(_State, "publication")
 
 
-class NotYetTaken(Refusal):
+class NoReceiptYet(Refusal):
     """No relay has given a receipt so far; the publication stays in the outbox, which keeps retrying."""
 
     def __init__(self, reason: str) -> None:
@@ -54,7 +54,7 @@ class NotYetTaken(Refusal):
 
 
 @dataclass(eq=False)
-class Publication:
+class OutboxPublication:
     """A message being published: sealed once, so that every retry, also after a restart, has the same id."""
 
     message: Message = field(repr=False)
@@ -82,16 +82,16 @@ class Publication:
         return self.message.id
 
     async def taken(self) -> None:
-        """Return with the first receipt; raise `NotYetTaken`, or `Refusal` if somebody took it back."""
+        """Return with the first receipt; raise `NoReceiptYet`, or `Refusal` if somebody took it back."""
         await self.settled.wait()
         if self.scope.cancel_called:
             raise Refusal("the message was taken back from the outbox")
         if not self.origins:
-            raise NotYetTaken(self.reason or "no relay gave a receipt")
+            raise NoReceiptYet(self.reason or "no relay gave a receipt")
 
 
 @dataclass(frozen=True)
-class Taken:
+class ReceiptedPublication:
     """A publication that left the outbox with a receipt."""
 
     id: bytes
@@ -107,17 +107,17 @@ class Outbox:
     def __init__(self, env: Environment, store: Store) -> None:
         self._env = env
         self._store = store
-        self._waiting: dict[bytes, Publication] = {}
+        self._waiting: dict[bytes, OutboxPublication] = {}
         self._given_up: dict[bytes, _State] = {}
-        self._by_token: dict[bytes, Publication] = {}
-        self._taken: dict[bytes, Taken] = {}
+        self._by_token: dict[bytes, OutboxPublication] = {}
+        self._taken: dict[bytes, ReceiptedPublication] = {}
         self._size = 0
 
     def __len__(self) -> int:
         """How many publications wait."""
         return len(self._waiting)
 
-    async def load(self) -> list[Publication]:
+    async def load(self) -> list[OutboxPublication]:
         """Read back what a restart interrupted; return what waits, oldest first."""
         states: dict[bytes, _State] = {}
         messages: dict[bytes, Message] = {}
@@ -138,7 +138,7 @@ class Outbox:
         for key, state in oldest_first:
             if key in messages:
                 self._hold(
-                    Publication(
+                    OutboxPublication(
                         messages[key],
                         state.topic,
                         state.since,
@@ -151,7 +151,9 @@ class Outbox:
                 )
         return list(self._waiting.values())
 
-    def put(self, topic: str, message: Message, token: bytes | None = None, width: int = 0) -> Publication:
+    def put(
+        self, topic: str, message: Message, token: bytes | None = None, width: int = 0
+    ) -> OutboxPublication:
         """Take a publication; `durable` tells when it is on disk. Raises `Refusal` where there is no room."""
         full = len(self._waiting) >= MAX_PUBLICATIONS or self._size + len(message.body) > MAX_OUTBOX
         if full:
@@ -159,7 +161,7 @@ class Outbox:
                 f"the outbox is full: {len(self._waiting)} messages with {self._size} bytes wait for a "
                 "relay's receipt; `hushcast outbox` shows why, and --cancel takes one back"
             )
-        publication = Publication(message, topic, self._env.now(), width=width, token=token)
+        publication = OutboxPublication(message, topic, self._env.now(), width=width, token=token)
         self._hold(publication)
         self._store.write_soon(Change(_MESSAGE, message.id, encode(message)), _state_of(publication))
         return publication
@@ -168,29 +170,29 @@ class Outbox:
         """Return once all that was put is on disk."""
         await self._store.write()
 
-    def known(self, token: bytes) -> Publication | Taken | None:
+    def known(self, token: bytes) -> OutboxPublication | ReceiptedPublication | None:
         """Return the publication with an application's token, if it waits or had its receipt lately."""
         return self._by_token.get(token) or self._taken.get(token)
 
-    def holds(self, publication: Publication) -> bool:
+    def holds(self, publication: OutboxPublication) -> bool:
         """Tell whether it still waits: it neither left, nor was it cancelled or given up."""
         return publication.id in self._waiting
 
-    def note(self, publication: Publication) -> None:
+    def note(self, publication: OutboxPublication) -> None:
         """Write down receipts and attempts; a crash in the next moments only costs another drop."""
         if self.holds(publication):
             self._store.write_soon(_state_of(publication))
 
-    def leave(self, publication: Publication) -> None:
+    def leave(self, publication: OutboxPublication) -> None:
         """Forget a publication that relays have taken over."""
         self._release(publication)
         self._store.write_soon(*_deleted(publication.id))
         if publication.token is not None:
-            self._taken[publication.token] = Taken(publication.id, publication.topic)
+            self._taken[publication.token] = ReceiptedPublication(publication.id, publication.topic)
             if len(self._taken) > MAX_TAKEN:
                 del self._taken[next(iter(self._taken))]
 
-    def give_up(self, publication: Publication) -> None:
+    def give_up(self, publication: OutboxPublication) -> None:
         """Keep only the note that no relay took this publication in time."""
         self._release(publication)
         change = _state_of(publication, given_up=True)
@@ -228,20 +230,20 @@ class Outbox:
         ]
         return waiting + [_described(key, state, "given up") for key, state in self._given_up.items()]
 
-    def _hold(self, publication: Publication) -> None:
+    def _hold(self, publication: OutboxPublication) -> None:
         self._waiting[publication.id] = publication
         if publication.token is not None:
             self._by_token[publication.token] = publication
         self._size += len(publication.message.body)
 
-    def _release(self, publication: Publication) -> None:
+    def _release(self, publication: OutboxPublication) -> None:
         if self._waiting.pop(publication.id, None) is not None:
             self._size -= len(publication.message.body)
             if publication.token is not None:
                 self._by_token.pop(publication.token, None)
 
 
-def _described(message_id: bytes, what: Publication | _State, state: str) -> dict[str, Any]:
+def _described(message_id: bytes, what: OutboxPublication | _State, state: str) -> dict[str, Any]:
     return {
         "id": message_id.hex(),
         "topic": what.topic,
@@ -254,7 +256,7 @@ def _described(message_id: bytes, what: Publication | _State, state: str) -> dic
     }
 
 
-def _state_of(publication: Publication, given_up: bool = False) -> Change:
+def _state_of(publication: OutboxPublication, given_up: bool = False) -> Change:
     state = _State(
         publication.topic,
         publication.since,

@@ -6,16 +6,16 @@ from collections.abc import Iterable
 
 import trio
 
-from hushcast_local.outbox import Outbox, Publication, Taken
+from hushcast_local.outbox import Outbox, OutboxPublication, ReceiptedPublication
 from hushcast_local.topic_keys import TopicKeys
-from hushcast_protocol.base import told
+from hushcast_protocol.base import ground_truth
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.topics import Topic
-from hushcast_runtime.carrier import Carrier
+from hushcast_runtime.carriers.carrier import Carrier
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 
@@ -49,7 +49,7 @@ class Publisher:
             publication.next_attempt = self._env.now() + self._env.uniform(0.0, RESUME_WITHIN)
             self._spawn(self._keep, publication)
 
-    async def publish(self, topic: Topic, content: Content, author: Seed | None = None) -> Publication:
+    async def publish(self, topic: Topic, content: Content, author: Seed | None = None) -> OutboxPublication:
         """Publish, and return once a relay has given its receipt; the other drops go on meanwhile.
 
         Raises `NotYetTaken` when the first attempts have failed, and `Refusal` as `enqueue` does.
@@ -67,7 +67,7 @@ class Publisher:
         at_once: bool = False,
         token: bytes | None = None,
         tags: Iterable[str] = (),
-    ) -> Publication | Taken:
+    ) -> OutboxPublication | ReceiptedPublication:
         """Publish, and return once it is durable in the outbox, before the first drop.
 
         A publication whose `token` is known is not made again. Raises `Refusal` if the content is too large
@@ -84,7 +84,7 @@ class Publisher:
         await self._outbox.durable()
         return kept
 
-    def _known(self, token: bytes | None) -> Publication | Taken | None:
+    def _known(self, token: bytes | None) -> OutboxPublication | ReceiptedPublication | None:
         return None if token is None else self._outbox.known(token)
 
     async def _sealed(
@@ -95,13 +95,13 @@ class Publisher:
         body_key = await self._keys.of_bodies(topic, day)
         return compose(body_key, day, tokens, content, self._env.randomness, author)
 
-    def _put(self, topic: Topic, message: Message, token: bytes | None = None) -> Publication:
+    def _put(self, topic: Topic, message: Message, token: bytes | None = None) -> OutboxPublication:
         publication = self._outbox.put(topic.name, message, token, topic.width)
         # Before anything is waited for: the application may leave, and must not leave it half published.
         self._spawn(self._keep, publication)
         return publication
 
-    async def _keep(self, publication: Publication) -> None:
+    async def _keep(self, publication: OutboxPublication) -> None:
         """Drop it, with retries, until a relay has taken it or its day is over."""
         await self._outbox.durable()
         lapse = self._calendar.lapse(publication.message.day)
@@ -133,7 +133,7 @@ class Publisher:
                 publication.settled.set()
         if publication.attempts:
             self._tracer.tell(
-                told.Published(
+                ground_truth.Published(
                     publication.topic,
                     publication.id,
                     publication.origins,
@@ -141,7 +141,7 @@ class Publisher:
                 )
             )
 
-    async def _drop_all(self, publication: Publication) -> bool:
+    async def _drop_all(self, publication: OutboxPublication) -> bool:
         """Drop it; return whether nothing was left out."""
         try:
             handover = _Handover(publication, self._outbox)
@@ -156,7 +156,7 @@ class Publisher:
 class _Handover:
     """Notes at a publication how its drops go."""
 
-    def __init__(self, publication: Publication, outbox: Outbox) -> None:
+    def __init__(self, publication: OutboxPublication, outbox: Outbox) -> None:
         self._publication = publication
         self._outbox = outbox
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hushcast_local.inbox import Gap, InboxListener, Received
-from hushcast_local.outbox import Outbox, Publication, Taken
+from hushcast_local.inbox import InboxListener, InboxMessage, ReportedGap
+from hushcast_local.outbox import Outbox, OutboxPublication, ReceiptedPublication
 from hushcast_local.publisher import Publisher
 from hushcast_local.subscriber import Subscriber
-from hushcast_local.subscription import Subscription
+from hushcast_local.subscription import LocalSubscription
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content
@@ -34,7 +34,7 @@ class Service:
         """Return once all that applications have told is on disk."""
         await self.subscriber.durable()
 
-    async def publish(self, topic: Topic, content: Content, author: Seed | None = None) -> Publication:
+    async def publish(self, topic: Topic, content: Content, author: Seed | None = None) -> OutboxPublication:
         """Publish; return once somebody has given a receipt. The publication shows who gives more.
 
         `author` signs it inside the seal. Raises `NotYetTaken` if the first attempts failed, for the outbox
@@ -50,14 +50,14 @@ class Service:
         at_once: bool = False,
         token: bytes | None = None,
         tags: Iterable[str] = (),
-    ) -> Publication | Taken:
+    ) -> OutboxPublication | ReceiptedPublication:
         """Publish; return once the message is durable in the outbox, or was before.
 
         Raises `Refusal`, and `UsageError` for too many tags.
         """
         return await self._publisher.enqueue(topic, content, author, at_once, token, tags)
 
-    async def taken(self, token: bytes) -> Publication | Taken:
+    async def taken(self, token: bytes) -> OutboxPublication | ReceiptedPublication:
         """Return the publication with an application's token once it has a receipt.
 
         Raises `NotYetTaken` when the first attempts have failed, `Refusal` where none is known.
@@ -143,7 +143,7 @@ class Service:
         return {"subscriptions": len(self.subscriber.subscriptions), "outbox": len(self._outbox)}
 
 
-async def _losses(held: Subscription) -> dict[str, list[float]]:
+async def _losses(held: LocalSubscription) -> dict[str, list[float]]:
     counts = sorted((await held.route.losses()).items())
     return {relay.hex(): [round(lost, 3), round(passed, 3)] for relay, (lost, passed) in counts}
 
@@ -151,7 +151,7 @@ async def _losses(held: Subscription) -> dict[str, list[float]]:
 class InboxFeed:
     """One application's view of a subscription of this daemon."""
 
-    def __init__(self, subscription: Subscription, since: int | None = None) -> None:
+    def __init__(self, subscription: LocalSubscription, since: int | None = None) -> None:
         described = subscription.route.describe()
         self.nodes: int = described.get("nodes", 0)
         self.by: str = described.get("by", "relay")
@@ -162,11 +162,11 @@ class InboxFeed:
         """The cursor behind which this feed goes on."""
         return self._listener.position
 
-    async def next(self) -> tuple[int, Received] | Gap | None:
+    async def next(self) -> tuple[int, InboxMessage] | ReportedGap | None:
         """Return the next message and its cursor, or a gap; `None` when the subscription ended."""
         return await self._listener.next()
 
-    async def take(self, most: int) -> list[tuple[int, Received] | Gap]:
+    async def take(self, most: int) -> list[tuple[int, InboxMessage] | ReportedGap]:
         """Return at most so many next messages and their cursors, or a gap; nothing when it all ended."""
         return await self._listener.take(most)
 

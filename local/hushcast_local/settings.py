@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from hushcast_runtime.config import Section
+from hushcast_runtime.processes.config import Section
 
 MAX_INBOX_DAYS = 365  # days that a message may be kept: what is kept can be seized
 MAX_PROBES_AN_EPOCH = 3600  # for a subscription: one a second of an hour

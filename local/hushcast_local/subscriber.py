@@ -9,14 +9,14 @@ import trio
 
 from hushcast_local.inbox import Inbox
 from hushcast_local.inbox_records import NAME_SIZE, erase_others
-from hushcast_local.probing import Prober
+from hushcast_local.prober import Prober
 from hushcast_local.settings import InboxSection
-from hushcast_local.subscription import Subscription, forget, keep, kept
+from hushcast_local.subscription import LocalSubscription, forget, keep, kept
 from hushcast_local.topic_keys import TopicKeys
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.predicates import Predicate
 from hushcast_protocol.content.topics import Interest, Topic
-from hushcast_runtime.carrier import Carrier
+from hushcast_runtime.carriers.carrier import Carrier
 from hushcast_runtime.context import Context
 
 MAX_SUBSCRIPTIONS = 256  # of one daemon: each has a route, which on the overlay is a mailbox and a tree
@@ -37,14 +37,14 @@ class Subscriber:
         self._context = context
         self._env = context.env
         self._store = context.store
-        self._by_interest: dict[Interest, Subscription] = {}
+        self._by_interest: dict[Interest, LocalSubscription] = {}
 
     @property
-    def subscriptions(self) -> list[Subscription]:
+    def subscriptions(self) -> list[LocalSubscription]:
         """The subscriptions held, oldest first."""
         return list(self._by_interest.values())
 
-    def find(self, topic: Topic, predicate: Predicate | None) -> list[Subscription]:
+    def find(self, topic: Topic, predicate: Predicate | None) -> list[LocalSubscription]:
         """Return the subscription to a topic with a condition or, without one, all to the topic."""
         return [
             held
@@ -65,7 +65,7 @@ class Subscriber:
 
     async def subscribe(
         self, interest: Interest, terms: Mapping[str, Any] | None = None, since: int = 0
-    ) -> Subscription:
+    ) -> LocalSubscription:
         """Return the subscription for an interest, new or held; its route tells when messages reach it.
 
         `terms` are the carrier's business; without any, those of a subscription that is held will do. Raises
@@ -109,21 +109,21 @@ class Subscriber:
         """Return once all that was shown and acknowledged is on disk."""
         await self._store.write()
 
-    async def _drop_if_refused(self, subscription: Subscription) -> None:
+    async def _drop_if_refused(self, subscription: LocalSubscription) -> None:
         """Have nothing left of what the network did not take; whoever waits for it hears why."""
         await subscription.route.ready.wait()
         if subscription.refusal is None or self._by_interest.get(subscription.interest) is not subscription:
             return
         self._begin_end(subscription)
 
-    def _begin_end(self, subscription: Subscription) -> trio.Event:
+    def _begin_end(self, subscription: LocalSubscription) -> trio.Event:
         """End a subscription that is held; what is returned is set once it has ended."""
         del self._by_interest[subscription.interest]
         ended = trio.Event()
         self._context.spawn(self._end, subscription, ended)
         return ended
 
-    async def _end(self, subscription: Subscription, ended: trio.Event) -> None:
+    async def _end(self, subscription: LocalSubscription, ended: trio.Event) -> None:
         subscription.scope.cancel()
         subscription.inbox.close()
         await forget(self._store, subscription)
@@ -133,22 +133,22 @@ class Subscriber:
 
     def _made(
         self, name: bytes, interest: Interest, created: float, terms: Mapping[str, Any] | None
-    ) -> Subscription:
+    ) -> LocalSubscription:
         inbox = Inbox(name, self._env, self._store, self._context.counters, self._retention)
-        return Subscription(name, interest, created, terms, inbox, self._keys, self._context)
+        return LocalSubscription(name, interest, created, terms, inbox, self._keys, self._context)
 
-    def _start(self, subscription: Subscription) -> None:
+    def _start(self, subscription: LocalSubscription) -> None:
         self._by_interest[subscription.interest] = subscription
         self._context.spawn(self._live, subscription)
 
-    async def _live(self, subscription: Subscription) -> None:
+    async def _live(self, subscription: LocalSubscription) -> None:
         with subscription.scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._forget_days, subscription)
                 nursery.start_soon(self._prober.run, subscription)
                 nursery.start_soon(self._drop_if_refused, subscription)
 
-    async def _forget_days(self, subscription: Subscription) -> None:
+    async def _forget_days(self, subscription: LocalSubscription) -> None:
         """Forget in the inbox the ids of days gone by."""
         while True:
             await subscription.inbox.lapse(self._calendar.day(self._env.now() - self._calendar.grace))

@@ -10,9 +10,9 @@ import trio
 
 from hushcast_local.inbox import Inbox
 from hushcast_local.inbox_records import NAME_SIZE
-from hushcast_local.recent import Recent
+from hushcast_local.recent_messages import RecentMessages
 from hushcast_local.topic_keys import TopicKeys
-from hushcast_protocol.base import observed, told
+from hushcast_protocol.base import ground_truth, observations
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content, open_body
@@ -20,17 +20,17 @@ from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.predicates import parse_where, write_where
 from hushcast_protocol.content.reports import REPORTED_WITHIN, decode_report, missed
 from hushcast_protocol.content.topics import Interest, check_values, parse_topic, write_link
-from hushcast_runtime.carrier import Route, Tokens
+from hushcast_runtime.carriers.carrier import Route, Tokens
 from hushcast_runtime.context import Context
-from hushcast_runtime.restoring import restore, sized
-from hushcast_runtime.store import Change, Store, record_reader
+from hushcast_runtime.storage.recovery import restore, sized
+from hushcast_runtime.storage.store import Change, Store, record_reader
 
 WHOLE_AFTER = 30.0  # seconds from being ready until a message that others get is missed here
 
 _KIND = "interest"
 
 
-class Subscription:
+class LocalSubscription:
     """One daemon's state for one interest, shared by all its applications; implements `Wanted`."""
 
     def __init__(
@@ -51,7 +51,7 @@ class Subscription:
         self.refusal: str | None = None
         """Why the network does not take it, for people."""
         self.inbox = inbox
-        self.recent = Recent()
+        self.recent = RecentMessages()
         self.scope = trio.CancelScope()
         self._keys = keys
         self._env = context.env
@@ -98,7 +98,7 @@ class Subscription:
         except (AuthenticationError, DecodeError):
             self._counters.add("messages_not_ours")
             return
-        self._tracer.observe(observed.Delivered(message.id, message.tokens, len(message.body)))
+        self._tracer.observe(observations.Delivered(message.id, message.tokens, len(message.body)))
         if content.probe:
             if self.inbox.pass_over(message.id, message.day):
                 self._take_report(content)
@@ -110,7 +110,7 @@ class Subscription:
                 self._counters.add("messages_excess")
             return
         if self.inbox.put(message.id, message.day, content):
-            self._tracer.tell(told.Delivered(topic.name, message.id))
+            self._tracer.tell(ground_truth.Delivered(topic.name, message.id))
 
     def _take_report(self, content: Content) -> None:
         """Find messages that the sender of a probe received and this subscription did not."""
@@ -128,7 +128,7 @@ class Subscription:
         self._counters.add("gaps_found", len(found))
         for gap in found:
             self.inbox.note_gap(gap)
-            self._tracer.tell(told.Gap(self.interest.topic.name, gap))
+            self._tracer.tell(ground_truth.Gap(self.interest.topic.name, gap))
 
 
 class _Stored(msgspec.Struct, frozen=True, array_like=True):
@@ -143,7 +143,7 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True):
 _decode = record_reader(_Stored, "subscription")
 
 
-async def keep(store: Store, subscription: Subscription) -> None:
+async def keep(store: Store, subscription: LocalSubscription) -> None:
     """Write a subscription; durable on return."""
     held = subscription
     await store.write(interest_record(held.name, held.interest, held.created, held.terms))
@@ -158,7 +158,7 @@ def interest_record(
     return Change(_KIND, name, encode(stored))
 
 
-async def forget(store: Store, subscription: Subscription) -> None:
+async def forget(store: Store, subscription: LocalSubscription) -> None:
     """Delete a subscription; durable on return."""
     await store.write(Change(_KIND, subscription.name, None))
 

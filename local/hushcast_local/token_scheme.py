@@ -9,7 +9,7 @@ from hushcast_protocol.base.secrets import Randomness, TopicKey
 from hushcast_protocol.content.attributes import Values
 from hushcast_protocol.content.predicates import Condition, Predicate
 from hushcast_protocol.content.topics import Interest, Topic
-from hushcast_runtime.carrier import Tokens
+from hushcast_runtime.carriers.carrier import Tokens
 
 
 class TokenScheme(Protocol):

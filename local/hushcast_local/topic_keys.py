@@ -11,8 +11,8 @@ from hushcast_protocol.base.secrets import TopicKey
 from hushcast_protocol.content.attributes import Values
 from hushcast_protocol.content.tokens import topic_key
 from hushcast_protocol.content.topics import Interest, Topic
-from hushcast_runtime.carrier import Tokens
-from hushcast_runtime.daily_tokens import DailyTokens
+from hushcast_runtime.carriers.carrier import Tokens
+from hushcast_runtime.carriers.daily_tokens import DailyTokens
 from hushcast_runtime.environment import Environment
 
 MAX_KEYS = 1024  # three days of each subscription, and of publications; a miss costs tens of ms

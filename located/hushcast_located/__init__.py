@@ -15,19 +15,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hushcast_located.following.events import (
+    from hushcast_located.subscriber.events import (
         Event,
+        FeedMessage,
         Interval,
         Lapsed,
-        Message,
-        NewWeights,
         Unanswered,
         Uncovered,
+        WeightsChange,
     )
-    from hushcast_located.following.feed import Feed
-    from hushcast_located.following.subscribe import read_offer_given, subscribe, unsubscribe
-    from hushcast_protocol.spatial.following import Accepted, Trouble
-    from hushcast_protocol.spatial.problems import Problem
+    from hushcast_located.subscriber.feed import Feed
+    from hushcast_located.subscriber.feed_subscription import read_offer_given, subscribe, unsubscribe
+    from hushcast_protocol.spatial.answer_problems import AnswerProblem
+    from hushcast_protocol.spatial.feed_follower import FeedTrouble, RequestAccepted
 
 _HOME = {
     **dict.fromkeys(
@@ -35,26 +35,28 @@ _HOME = {
             *("Event", "Interval", "Lapsed", "Message"),
             *("NewWeights", "Unanswered", "Uncovered"),
         ),
-        "hushcast_located.following.events",
+        "hushcast_located.subscriber.events",
     ),
-    "Feed": "hushcast_located.following.feed",
-    **dict.fromkeys(("read_offer_given", "subscribe", "unsubscribe"), "hushcast_located.following.subscribe"),
-    **dict.fromkeys(("Accepted", "Trouble"), "hushcast_protocol.spatial.following"),
-    "Problem": "hushcast_protocol.spatial.problems",
+    "Feed": "hushcast_located.subscriber.feed",
+    **dict.fromkeys(
+        ("read_offer_given", "subscribe", "unsubscribe"), "hushcast_located.subscriber.feed_subscription"
+    ),
+    **dict.fromkeys(("Accepted", "Trouble"), "hushcast_protocol.spatial.feed_follower"),
+    "Problem": "hushcast_protocol.spatial.answer_problems",
 }
 
 __all__ = [
-    "Accepted",
+    "AnswerProblem",
     "Event",
     "Feed",
+    "FeedMessage",
+    "FeedTrouble",
     "Interval",
     "Lapsed",
-    "Message",
-    "NewWeights",
-    "Problem",
-    "Trouble",
+    "RequestAccepted",
     "Unanswered",
     "Uncovered",
+    "WeightsChange",
     "read_offer_given",
     "subscribe",
     "unsubscribe",

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hushcast_protocol.spatial.similarity import Asked
-from hushcast_protocol.spatial.subscription import Subscription
-from hushcast_protocol.spatial.table import Table
+from hushcast_protocol.spatial.located_subscription import LocatedSubscription
+from hushcast_protocol.spatial.similarity import WeightedSubscription
+from hushcast_protocol.spatial.weight_table import WeightTable
 
 Ints = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
@@ -59,21 +59,21 @@ class Crowd:
         found: Numbers = np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.starts))
         return found
 
-    def asked(self, number: int) -> Asked:
+    def asked(self, number: int) -> WeightedSubscription:
         """Return one of them by itself."""
         at = slice(self.starts[number], self.starts[number + 1])
         words = (self.names[word] for word in self.words[at])
         weights = dict(zip(words, self.weights[at].tolist(), strict=True))
         x, y, z = (int(one) for one in self.places[:, number])
         alpha, threshold = (int(one) for one in self.shares[:, number])
-        return Asked((x, y, z), weights, alpha, threshold, self.most)
+        return WeightedSubscription((x, y, z), weights, alpha, threshold, self.most)
 
 
 def arranged(
     names: Sequence[str],
     rows: tuple[Numbers, Numbers],
     said: tuple[npt.NDArray[np.integer[Any]], npt.NDArray[np.integer[Any]]],
-    table: Table,
+    table: WeightTable,
 ) -> Crowd:
     """Return subscriptions as arrays, whose words may be in any order, and be named twice.
 
@@ -94,7 +94,7 @@ def arranged(
     return Crowd(names, *rows, starts, distinct, weights[distinct], table.body.most)
 
 
-def crowd_by(table: Table, subscriptions: Sequence[Subscription]) -> Crowd:
+def crowd_by(table: WeightTable, subscriptions: Sequence[LocatedSubscription]) -> Crowd:
     """Return subscriptions, by this table of weights, as arrays."""
     known: dict[str, int] = {}
     said = (known.setdefault(word, len(known)) for one in subscriptions for word in one.words)
@@ -106,7 +106,7 @@ def crowd_by(table: Table, subscriptions: Sequence[Subscription]) -> Crowd:
     return arranged(list(known), (places, shares), (owners, words), table)
 
 
-def crowd_of(asked: Sequence[Asked]) -> Crowd:
+def crowd_of(asked: Sequence[WeightedSubscription]) -> Crowd:
     """Return subscriptions, all by the same table of weights, as arrays."""
     names = sorted({word for one in asked for word in one.weights})
     vocabulary = {word: at for at, word in enumerate(names)}

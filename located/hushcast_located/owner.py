@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from hushcast_located.folder import Folder
-from hushcast_located.lines import read_messages
+from hushcast_located.batch_folder import BatchFolder
+from hushcast_located.input_lines import read_messages
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.spatial.answer import Feed
-from hushcast_protocol.spatial.batch import Batch, Interval, check_batch, make_batch
-from hushcast_protocol.spatial.messages import LocatedMessage
+from hushcast_protocol.spatial.batch import Batch, BatchInterval, check_batch, make_batch
+from hushcast_protocol.spatial.located_answer import ProviderBatch
+from hushcast_protocol.spatial.located_messages import LocatedMessage
 from hushcast_protocol.spatial.places import chord
-from hushcast_protocol.spatial.table import Table, idf, sign_table
+from hushcast_protocol.spatial.weight_table import WeightTable, idf, sign_table
 
 FAN_OUT = 4  # of a tree; proofs of 2 are as long, and trees take twice as long to make
 DISTANCE = 100.0  # kilometres from which on a place counts nothing, unless the owner says otherwise
 
 
 @dataclass(frozen=True)
-class Wanted:
+class BatchOptions:
     """What the owner asks for: when the interval begins (`None`: as `_start` has it), and the weights."""
 
     seconds: int
@@ -31,12 +31,14 @@ class Wanted:
     new_weights: bool = False
 
 
-def add_batch(seed: Seed, folder: Folder, messages: Path, wanted: Wanted, now: int) -> tuple[Path, Batch]:
+def add_batch(
+    seed: Seed, folder: BatchFolder, messages: Path, wanted: BatchOptions, now: int
+) -> tuple[Path, Batch]:
     """Make the next batch of a folder; return its file and what was signed. Raises `UsageError`."""
     last = _last(seed, folder)
     previous = None if last is None else last.batch
     start = _start(wanted, previous, now) if wanted.start is None else wanted.start
-    interval = Interval(start, wanted.seconds, previous)
+    interval = BatchInterval(start, wanted.seconds, previous)
     said = read_messages(messages, interval.number)
     table = _table(seed, last, said, wanted)
     whole = make_batch(seed, interval, table, wanted.fan_out, said)
@@ -44,7 +46,7 @@ def add_batch(seed: Seed, folder: Folder, messages: Path, wanted: Wanted, now: i
     return file, check_batch(whole.signed, seed.public())
 
 
-def _last(seed: Seed, folder: Folder) -> Feed | None:
+def _last(seed: Seed, folder: BatchFolder) -> ProviderBatch | None:
     if (newest := folder.newest()) is None:
         return None
     owner, feed = folder.read(newest)
@@ -53,13 +55,15 @@ def _last(seed: Seed, folder: Folder) -> Feed | None:
     return feed
 
 
-def _start(wanted: Wanted, previous: Batch | None, now: int) -> int:
+def _start(wanted: BatchOptions, previous: Batch | None, now: int) -> int:
     """Return the beginning of the interval that it is now, or of the next that has no batch yet."""
     current = now - now % wanted.seconds
     return current if previous is None else max(current, previous.end)
 
 
-def _table(seed: Seed, last: Feed | None, said: list[LocatedMessage], wanted: Wanted) -> Table:
+def _table(
+    seed: Seed, last: ProviderBatch | None, said: list[LocatedMessage], wanted: BatchOptions
+) -> WeightTable:
     if last is not None and not wanted.new_weights:
         if wanted.max_distance is not None:
             raise UsageError("the greatest distance is signed with the weights: give --new-weights, too")

@@ -1,4 +1,4 @@
-"""Answers with proofs for many subscriptions at once, on arrays: byte for byte those of `Feed.answers`.
+"""Answers with proofs for many subscriptions at once, on arrays: byte for byte those of `ProviderBatch.answers`.
 
 What is shown of a part of the tree is one of five things, the same for everybody, and encoded once. Which of
 them each subscription gets is found for all subscriptions together, from the root down, a level at a time.
@@ -14,12 +14,12 @@ import msgspec
 import numpy as np
 
 from hushcast_located.crowd import Crowd, Ints, crowd_by
-from hushcast_located.reach import least_common, reached
+from hushcast_located.similarity_reach import least_common, reached
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.spatial.answer import Answer, Feed
-from hushcast_protocol.spatial.proof import Opened, closed, hidden, shown_whole
-from hushcast_protocol.spatial.subscription import Subscription
-from hushcast_protocol.spatial.tree import Node, Part
+from hushcast_protocol.spatial.located_answer import LocatedAnswer, ProviderBatch
+from hushcast_protocol.spatial.located_subscription import LocatedSubscription
+from hushcast_protocol.spatial.tmr_tree import TreeNode, TreePart
+from hushcast_protocol.spatial.verification_object import OpenedNode, closed, hidden, shown_whole
 
 _CELLS = 2**20  # of a message and a subscription, in 8 MB: larger arrays do not stay in the processor's cache
 _HIDDEN, _CLOSED, _WHOLE, _BOXED = range(4)  # ways to show a part; `_WHOLE` is opened, or wanted
@@ -43,7 +43,7 @@ class _Level:
 class Prover:
     """A batch, ready to be answered from."""
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: ProviderBatch) -> None:
         self._feed = feed
         self._levels, parts = _levels(feed.root)
         self._pieces = [piece for part in parts for piece in _pieces(part)]
@@ -52,7 +52,7 @@ class Prover:
         batch, table = feed.batch, feed.table.whole
         self._signed = msgspec.Raw(encode(batch.signed)), msgspec.Raw(encode(table.signed))
 
-    def answers(self, subscriptions: Sequence[Subscription]) -> Iterator[tuple[bytes, int]]:
+    def answers(self, subscriptions: Sequence[LocatedSubscription]) -> Iterator[tuple[bytes, int]]:
         """Yield each subscription's answer, encoded, and the number of messages in it."""
         at_once = max(_CELLS // max(self._feed.batch.body.count, 1), 16)
         for at in range(0, len(subscriptions), at_once):
@@ -60,10 +60,10 @@ class Prover:
             for one, (proof, wanted) in zip(some, self._proofs(some), strict=True):
                 yield self._answer(one, proof), wanted
 
-    def _answer(self, one: Subscription, proof: bytes) -> bytes:
+    def _answer(self, one: LocatedSubscription, proof: bytes) -> bytes:
         batch, table = self._signed
         whole = (
-            Answer.__struct_config__.tag,
+            LocatedAnswer.__struct_config__.tag,
             self._feed.batch.body.number,
             one.digest,
             batch,
@@ -74,7 +74,7 @@ class Prover:
         )
         return encode(whole)
 
-    def _proofs(self, subscriptions: Sequence[Subscription]) -> Iterator[tuple[bytes, int]]:
+    def _proofs(self, subscriptions: Sequence[LocatedSubscription]) -> Iterator[tuple[bytes, int]]:
         if self._feed.root is None:
             yield from ((encode(None), 0) for _ in subscriptions)
             return
@@ -145,17 +145,17 @@ def _squares(places: Ints, lows: Ints, highs: Ints) -> Ints:
     return squares
 
 
-def _levels(root: Node | None) -> tuple[list[_Level], list[Part]]:
+def _levels(root: TreeNode | None) -> tuple[list[_Level], list[TreePart]]:
     """Return the levels of a tree, and all of its parts, a node before what is below it."""
-    parts: list[Part] = []
-    levels: list[list[tuple[int, Part]]] = []
+    parts: list[TreePart] = []
+    levels: list[list[tuple[int, TreePart]]] = []
 
-    def add(part: Part, depth: int) -> None:
+    def add(part: TreePart, depth: int) -> None:
         if depth == len(levels):
             levels.append([])
         levels[depth].append((len(parts), part))
         parts.append(part)
-        for child in part.children if isinstance(part, Node) else ():
+        for child in part.children if isinstance(part, TreeNode) else ():
             add(child, depth + 1)
 
     if root is not None:
@@ -163,24 +163,24 @@ def _levels(root: Node | None) -> tuple[list[_Level], list[Part]]:
     return [_level(level) for level in levels], parts
 
 
-def _level(of: list[tuple[int, Part]]) -> _Level:
-    children = np.array([len(part.children) if isinstance(part, Node) else 0 for _, part in of])
+def _level(of: list[tuple[int, TreePart]]) -> _Level:
+    children = np.array([len(part.children) if isinstance(part, TreeNode) else 0 for _, part in of])
     lows, highs = (np.array([part.box[corner] for _, part in of]).T.copy() for corner in (0, 1))
     rank = np.array([rank for rank, _ in of])
     return _Level(np.cumsum(children) - children, children, lows, highs, rank)
 
 
-def _pieces(part: Part) -> Iterator[bytes]:
+def _pieces(part: TreePart) -> Iterator[bytes]:
     """Yield a part as it is shown hidden, closed, and whole; a node whole without and with its box.
 
     A node is whole with all that stands before its children: these come behind it.
     """
     yield encode(hidden(part))
     yield encode(closed(part))
-    if not isinstance(part, Node):
+    if not isinstance(part, TreeNode):
         yield encode(shown_whole(part))
         yield b""
         return
     for box in (None, part.box):
         behind = encode((None,) * len(part.children))[: -len(part.children)]
-        yield encode(Opened(box, ()))[: -len(encode(()))] + behind
+        yield encode(OpenedNode(box, ()))[: -len(encode(()))] + behind

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hushcast_located.crowd import Crowd, Ints, Numbers, arranged
-from hushcast_protocol.spatial.messages import LocatedMessage
+from hushcast_protocol.spatial.located_messages import LocatedMessage
 from hushcast_protocol.spatial.places import SCALE, chord, place_of
-from hushcast_protocol.spatial.table import Table
+from hushcast_protocol.spatial.weight_table import WeightTable
 
 WORDS = 100_000  # different words of all points
 SHIFT = 10  # ranks that are left out: the most frequent word is one of a hundred, and in a third of messages
@@ -51,7 +51,7 @@ class Workload:
             for at, place in enumerate(self._places(count).tolist())
         ]
 
-    def crowd(self, count: int, table: Table) -> Crowd:
+    def crowd(self, count: int, table: WeightTable) -> Crowd:
         """Draw subscriptions, each with an alpha of 0.5 and a threshold of 0.7."""
         lengths = self.random.integers(1, MOST_KEYWORDS + 1, count)
         owners = np.repeat(np.arange(count), lengths)

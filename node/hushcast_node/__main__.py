@@ -2,8 +2,8 @@
 
 import sys
 
-from hushcast_node.run import run_node
+from hushcast_node.process import run_node
 from hushcast_node.settings import NodeSettings
-from hushcast_runtime.process import main
+from hushcast_runtime.processes.process import main
 
 main(sys.argv, NodeSettings, run_node)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from hushcast_brokers.doctor import examine_aggregation
-from hushcast_node.brokers_side import BrokersSide
+from hushcast_brokers.broker.doctor import examine_aggregation
+from hushcast_node.brokers_adapter import BrokersAdapter
 from hushcast_protocol.base.findings import Finding, bad, good, warning
 from hushcast_protocol.brokers.privacy import read_privacy
-from hushcast_runtime.examining import examine_files
+from hushcast_runtime.processes.examinations import examine_files
 from hushcast_runtime.wording import counted
 
 FILES_NEEDED = 512  # open files: applications, publications, and one link to an edge broker
 
 
-async def examine_brokers(side: BrokersSide | None) -> list[Finding]:
+async def examine_brokers(side: BrokersAdapter | None) -> list[Finding]:
     """Return the findings, asking the root for a sign of life; no side: the daemon is not up yet."""
     is_reached = side is not None and await side.reach_root()
     around = [*_aggregation(side), *_community(side), *_edge(side)]
@@ -29,7 +29,7 @@ def _root(is_reached: bool) -> Finding:
     )
 
 
-def _tree(side: BrokersSide | None) -> Finding:
+def _tree(side: BrokersAdapter | None) -> Finding:
     tree = side.tree.newest if side is not None else None
     if tree is None:
         return bad(
@@ -41,11 +41,11 @@ def _tree(side: BrokersSide | None) -> Finding:
     return good("tree", f"{found}, {len(tree.edges)} of them for clients")
 
 
-def _aggregation(side: BrokersSide | None) -> list[Finding]:
+def _aggregation(side: BrokersAdapter | None) -> list[Finding]:
     return [] if side is None else examine_aggregation(read_privacy(side.profile_name))
 
 
-def _community(side: BrokersSide | None) -> list[Finding]:
+def _community(side: BrokersAdapter | None) -> list[Finding]:
     """Look whether this daemon is in its community: nothing in a network without."""
     membership = side.membership if side is not None else None
     if membership is None:
@@ -56,7 +56,7 @@ def _community(side: BrokersSide | None) -> list[Finding]:
     return [good("community", f"a member, epoch {epoch.number if epoch is not None else 0}")]
 
 
-def _edge(side: BrokersSide | None) -> list[Finding]:
+def _edge(side: BrokersAdapter | None) -> list[Finding]:
     """Look at the edge broker: nothing where nothing was ever subscribed."""
     edge = side.edge() if side is not None else None
     if side is None or edge is None:

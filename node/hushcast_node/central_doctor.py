@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from hushcast_node.central_side import CentralSide
+from hushcast_node.central_adapter import CentralAdapter
 from hushcast_protocol.base.findings import Finding, bad, good, warning
 from hushcast_protocol.central.frames import Pong
 from hushcast_protocol.central.network import PROXY_ROLES, ProxyRole
-from hushcast_runtime.examining import examine_files
+from hushcast_runtime.processes.examinations import examine_files
 
 FILES_NEEDED = 1024  # open files: two links for each of 256 subscriptions, applications, publications
 
 
-async def examine_central(side: CentralSide | None) -> list[Finding]:
+async def examine_central(side: CentralAdapter | None) -> list[Finding]:
     """Return the findings, asking all proxies for a sign of life; no side: the daemon is not up yet."""
     answers = await side.greet() if side is not None else []
     found = [_proxies(role, [pong for one, pong in answers if one == role]) for role in PROXY_ROLES]

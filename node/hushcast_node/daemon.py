@@ -8,36 +8,36 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from hushcast_local.outbox import Outbox
-from hushcast_local.probing import PROBES_AN_EPOCH, Prober
+from hushcast_local.prober import PROBES_AN_EPOCH, Prober
 from hushcast_local.publisher import Publisher
 from hushcast_local.service import Service
 from hushcast_local.settings import InboxSection
 from hushcast_local.subscriber import Subscriber
 from hushcast_local.topic_keys import Derive
-from hushcast_node.counted import COUNTED
-from hushcast_node.parts import BrokersParts, CarrierParts, CentralParts
-from hushcast_node.sides import Side, Surroundings
+from hushcast_node.carrier_adapter import AdapterContext, CarrierAdapter
+from hushcast_node.carrier_parts import BrokersParts, CarrierParts, CentralParts
+from hushcast_node.counters import COUNTED
 from hushcast_node.upgrade import MIGRATIONS
-from hushcast_protocol.base import told
+from hushcast_protocol.base import ground_truth
 from hushcast_protocol.content.tokens import topic_key
-from hushcast_runtime.carrier import Carrier
+from hushcast_runtime.carriers.carrier import Carrier
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.layout import migrate
-from hushcast_runtime.store import Store
+from hushcast_runtime.storage.state_layout import migrate
+from hushcast_runtime.storage.store import Store
 from hushcast_runtime.tracing import NoTracer, Tracer
 from hushcast_runtime.transports.base import Transport
 
 if TYPE_CHECKING:
-    from hushcast_node.brokers_side import BrokersSide
-    from hushcast_node.central_side import CentralSide
-    from hushcast_node.overlay_side import OverlaySide
+    from hushcast_node.brokers_adapter import BrokersAdapter
+    from hushcast_node.central_adapter import CentralAdapter
+    from hushcast_node.overlay_adapter import OverlayAdapter
 
 
 @dataclass(frozen=True)
-class Parts:
+class NodeParts:
     """What a daemon is made of; all that differs between a server, a testnet and a simulation."""
 
     carrier: CarrierParts
@@ -51,41 +51,41 @@ class Parts:
     probes_an_epoch: float = PROBES_AN_EPOCH
 
 
-class Daemon:
+class NodeDaemon:
     """One daemon. `run` makes it live; what applications ask is `service`."""
 
-    def __init__(self, parts: Parts, counters: Counters | None = None) -> None:
+    def __init__(self, parts: NodeParts, counters: Counters | None = None) -> None:
         """Wire the parts; `counters` may be shared with what is around the daemon."""
         self._parts = parts
         self.clock = DaemonClock(parts.env, parts.carrier.network.calendar)
         self._env = self.clock.environment()
         self.counters = counters if counters is not None else Counters(COUNTED[parts.carrier.NAME])
-        around = Surroundings(self._env, self.clock, parts.transport, parts.store, self.counters)
-        self.side: Side = _side(parts.carrier, around)
+        around = AdapterContext(self._env, self.clock, parts.transport, parts.store, self.counters)
+        self.side: CarrierAdapter = _side(parts.carrier, around)
         self._service: Service | None = None
 
     @property
-    def overlay(self) -> OverlaySide:
+    def overlay(self) -> OverlayAdapter:
         """Its side, for those who know that this daemon is in an overlay."""
-        from hushcast_node.overlay_side import OverlaySide
+        from hushcast_node.overlay_adapter import OverlayAdapter
 
-        assert isinstance(self.side, OverlaySide)
+        assert isinstance(self.side, OverlayAdapter)
         return self.side
 
     @property
-    def central(self) -> CentralSide:
+    def central(self) -> CentralAdapter:
         """Its side, for those who know that this daemon is in a central system."""
-        from hushcast_node.central_side import CentralSide
+        from hushcast_node.central_adapter import CentralAdapter
 
-        assert isinstance(self.side, CentralSide)
+        assert isinstance(self.side, CentralAdapter)
         return self.side
 
     @property
-    def brokers(self) -> BrokersSide:
+    def brokers(self) -> BrokersAdapter:
         """Its side, for those who know that this daemon is in a network of brokers."""
-        from hushcast_node.brokers_side import BrokersSide
+        from hushcast_node.brokers_adapter import BrokersAdapter
 
-        assert isinstance(self.side, BrokersSide)
+        assert isinstance(self.side, BrokersAdapter)
         return self.side
 
     @property
@@ -109,7 +109,7 @@ class Daemon:
             service = self._local(await self.side.start(context), context)
             await service.load()
             self._service = service
-            tracer.tell(told.Started(self.side.role, self.side.profile_name))
+            tracer.tell(ground_truth.Started(self.side.role, self.side.profile_name))
             task_status.started()
             await trio.sleep_forever()  # also where nothing is to be done until an application asks
 
@@ -150,16 +150,16 @@ class Daemon:
         }
 
 
-def _side(parts: CarrierParts, around: Surroundings) -> Side:
+def _side(parts: CarrierParts, around: AdapterContext) -> CarrierAdapter:
     """Make the side, of the one carrier that is loaded: the others would take a tenth of a start."""
     if isinstance(parts, CentralParts):
-        from hushcast_node.central_side import CentralSide
+        from hushcast_node.central_adapter import CentralAdapter
 
-        return CentralSide(parts, around)
+        return CentralAdapter(parts, around)
     if isinstance(parts, BrokersParts):
-        from hushcast_node.brokers_side import BrokersSide
+        from hushcast_node.brokers_adapter import BrokersAdapter
 
-        return BrokersSide(parts, around)
-    from hushcast_node.overlay_side import OverlaySide
+        return BrokersAdapter(parts, around)
+    from hushcast_node.overlay_adapter import OverlayAdapter
 
-    return OverlaySide(parts, around)
+    return OverlayAdapter(parts, around)

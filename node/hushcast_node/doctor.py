@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hushcast.words import Finding
-from hushcast_node.daemon import Daemon
-from hushcast_node.parts import BrokersParts, CentralParts
+from hushcast.control_messages import Finding
+from hushcast_node.carrier_parts import BrokersParts, CentralParts
+from hushcast_node.daemon import NodeDaemon
 from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.findings import good, warning
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.examining import examine_clock, examine_core_dumps, examine_disk, examine_tor
-from hushcast_runtime.layout import DATABASE
-from hushcast_runtime.restoring import examine_records
+from hushcast_runtime.processes.examinations import (
+    examine_clock,
+    examine_core_dumps,
+    examine_disk,
+    examine_tor,
+)
+from hushcast_runtime.storage.recovery import examine_records
+from hushcast_runtime.storage.state_layout import DATABASE
 from hushcast_runtime.tor.transport import TorTransport
 
 
-class Doctor:
+class NodeDoctor:
     """Examines the daemon that it lives in, before and after that has come up."""
 
     def __init__(self, settings: NodeSettings, env: Environment) -> None:
         self._settings = settings
         self._env = env
         self.tor: TorTransport | None = None
-        self.daemon: Daemon | None = None
+        self.daemon: NodeDaemon | None = None
 
     async def examine(self) -> list[Finding]:
         """Return a finding for each thing looked at; takes a minute at most, a few seconds mostly."""

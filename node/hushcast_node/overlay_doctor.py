@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from hushcast_node.overlay_side import OverlaySide
+from hushcast_node.overlay_adapter import OverlayAdapter
 from hushcast_node.seat_doctor import examine_seat, examine_seat_in_shard
 from hushcast_overlay.rosters import count, is_cut
 from hushcast_protocol.base.findings import Finding, bad, good, warning
 from hushcast_protocol.base.roster import Roster
 from hushcast_protocol.base.wire import RelayId
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.examining import examine_descriptor, examine_files, examine_reach
+from hushcast_runtime.processes.examinations import examine_descriptor, examine_files, examine_reach
 from hushcast_runtime.transports.base import Transport
 from hushcast_runtime.wording import counted
 
@@ -18,7 +18,7 @@ FILES_A_RELAY = 3  # a link in each direction, and one that replaces another
 
 
 async def examine_overlay(
-    side: OverlaySide | None, transport: Transport | None, is_relay: bool, env: Environment
+    side: OverlayAdapter | None, transport: Transport | None, is_relay: bool, env: Environment
 ) -> list[Finding]:
     """Return the findings; there is no side before the daemon is up."""
     newest = side.rosters.newest if side is not None else None
@@ -42,7 +42,7 @@ def _not_registered(problem: str) -> Finding:
     )
 
 
-def _neighbours(side: OverlaySide, env: Environment) -> set[RelayId]:
+def _neighbours(side: OverlayAdapter, env: Environment) -> set[RelayId]:
     """Return the relays that a relay may have links with now: those of today, and of tomorrow."""
     today = side.rosters.calendar.day(env.now())
     near = (side.shards.own(day) for day in (today, today + 1))
@@ -51,7 +51,7 @@ def _neighbours(side: OverlaySide, env: Environment) -> set[RelayId]:
     }
 
 
-def _seat(side: OverlaySide, newest: Roster, env: Environment) -> Finding | None:
+def _seat(side: OverlayAdapter, newest: Roster, env: Environment) -> Finding | None:
     if side.relay_id is None:
         return None
     if is_cut(newest):
@@ -62,7 +62,7 @@ def _seat(side: OverlaySide, newest: Roster, env: Environment) -> Finding | None
     return examine_seat(side.relay_id, newest, terms, side.search, side.rosters.calendar, env.now())
 
 
-def _roster(side: OverlaySide | None, env: Environment) -> Finding:
+def _roster(side: OverlayAdapter | None, env: Environment) -> Finding:
     newest = side.rosters.newest if side is not None else None
     if side is None or newest is None:
         return bad(
@@ -89,7 +89,7 @@ def _roster(side: OverlaySide | None, env: Environment) -> Finding:
     return good("roster", f"fresh, {relays}")
 
 
-def _directories(side: OverlaySide | None) -> list[Finding]:
+def _directories(side: OverlayAdapter | None) -> list[Finding]:
     """Tell of several directories how many answer; one alone shows in the roster."""
     if side is None or (reached := side.source.reached()).directories == 1:
         return []

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hushcast_directory.sources import Terms
-from hushcast_overlay.working import Search
-from hushcast_protocol.authorities.admission import Admission
+from hushcast_directory.client.roster_source import SeatTerms
+from hushcast_overlay.relay.name_work import NameWorkSearch
 from hushcast_protocol.authorities.listing import first_chance
+from hushcast_protocol.authorities.seat_admission import SeatAdmission
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.findings import Finding, good, warning
 from hushcast_protocol.base.roster import Roster
@@ -16,7 +16,12 @@ _SPANS = ((172_800, 86_400, "day"), (7_200, 3_600, "hour"), (120, 60, "minute"),
 
 
 def examine_seat(
-    relay: RelayId, roster: Roster, terms: Terms, search: Search | None, calendar: Calendar, now: float
+    relay: RelayId,
+    roster: Roster,
+    terms: SeatTerms,
+    search: NameWorkSearch | None,
+    calendar: Calendar,
+    now: float,
 ) -> Finding:
     """Return the finding; `roster` is the newest, whose head has these terms."""
     if relay in roster.relays:
@@ -42,7 +47,7 @@ def examine_seat(
     )
 
 
-def examine_seat_in_shard(relay: RelayId, shard: Roster | None, search: Search | None) -> Finding:
+def examine_seat_in_shard(relay: RelayId, shard: Roster | None, search: NameWorkSearch | None) -> Finding:
     """Return the finding of a day that is cut into shards; `shard` is what is held of the relay's own."""
     if shard is not None and relay in shard.relays:
         others = counted(len(shard.relays) - 1, "other relay")
@@ -62,7 +67,7 @@ def examine_seat_in_shard(relay: RelayId, shard: Roster | None, search: Search |
     )
 
 
-def _searching(search: Search) -> Finding:
+def _searching(search: NameWorkSearch) -> Finding:
     return warning(
         "seat",
         f"none: newcomers show work of {search.bits} bits, and it is being looked for;"
@@ -71,7 +76,7 @@ def _searching(search: Search) -> Finding:
     )
 
 
-def _rule(admission: Admission) -> str:
+def _rule(admission: SeatAdmission) -> str:
     cap = counted(admission.newcomers, "newcomer")
     if admission.growth:
         cap = f"{cap}, or {admission.growth / 10:g} % of the network,"

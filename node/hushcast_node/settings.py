@@ -11,15 +11,15 @@ import msgspec
 
 from hushcast_brokers.network_file import BrokersNetworkSection
 from hushcast_central.network_file import CentralNetworkSection
-from hushcast_directory.directories import Pinned
-from hushcast_directory.listed import check_set, members_of
+from hushcast_directory.authority_sections import check_set, members_of
+from hushcast_directory.client.pinned_directories import PinnedDirectories
 from hushcast_local.settings import CoverageSection, InboxSection
-from hushcast_node.parts import BrokersParts, CentralParts, OverlayParts
-from hushcast_protocol.authorities.members import MAX_AUTHORITIES
+from hushcast_node.carrier_parts import BrokersParts, CentralParts, OverlayParts
+from hushcast_protocol.authorities.authority_set import MAX_AUTHORITIES
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.overlay.profile import MAX_DEPTH, MAX_TREES, PROFILES, Profile
-from hushcast_runtime.config import (
+from hushcast_runtime.processes.config import (
     AuthoritySection,
     KeyText,
     NetworkSection,
@@ -28,7 +28,7 @@ from hushcast_runtime.config import (
     check_path,
     reachable,
 )
-from hushcast_runtime.testnet_section import TestnetDaemonSettings
+from hushcast_runtime.processes.testnet_section import TestnetDaemonSettings
 
 
 class JoinedNetworkSection(
@@ -60,16 +60,16 @@ class JoinedNetworkSection(
             raise UsageError("network.quorum: this is missing: how many of the directories agree, over half")
         check_set(self.authorities, self.quorum, "network.authorities", "network.quorum")
 
-    def pinned(self, transport: str) -> Pinned:
+    def pinned(self, transport: str) -> PinnedDirectories:
         """Return the directories, if the transport may reach them; raise `UsageError`."""
         self.check_named()
         if not self.authorities:
             assert self.directory is not None
             assert self.directory_key is not None
             address = reachable("network.directory", self.directory, transport)
-            return Pinned.alone(address, bytes.fromhex(self.directory_key))
+            return PinnedDirectories.alone(address, bytes.fromhex(self.directory_key))
         assert self.quorum is not None
-        return Pinned(members_of(self.authorities, "network.authorities", transport), self.quorum)
+        return PinnedDirectories(members_of(self.authorities, "network.authorities", transport), self.quorum)
 
 
 class NetworkFile(Section, frozen=True, kw_only=True):
@@ -181,7 +181,7 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
                 this = "is central" if is_central else "is one of brokers"
                 raise UsageError(f"{key}: it belongs to the overlay, and this network {this}: take it out")
 
-    def directories(self) -> Pinned:
+    def directories(self) -> PinnedDirectories:
         """Return an overlay's directories, if the transport may reach them; raise `UsageError`."""
         assert isinstance(self.network, JoinedNetworkSection)
         return self.network.pinned(self.transport)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from hushcast_local.subscription import interest_record
-from hushcast_overlay.route_records import mailbox_record
+from hushcast_overlay.routes.route_records import mailbox_record
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, parse_topic
-from hushcast_runtime.layout import Migration
-from hushcast_runtime.store import Change, Store, record_reader
+from hushcast_runtime.storage.state_layout import Migration
+from hushcast_runtime.storage.store import Change, Store, record_reader
 
 _SUBSCRIPTION = "subscription"
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import trio
 
-from hushcast_overlay.dropping import Dropper
-from hushcast_overlay.probing import Probes
-from hushcast_overlay.route import Route
-from hushcast_overlay.routes import Routes
-from hushcast_overlay.shards import Shards
+from hushcast_overlay.routes.dropper import Dropper
+from hushcast_overlay.routes.probes import Probes
+from hushcast_overlay.routes.route import OverlayRoute
+from hushcast_overlay.routes.routes import OverlayRoutes
+from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.messages import Message
-from hushcast_runtime.carrier import Handover, Wanted, check_no_terms
+from hushcast_runtime.carriers.carrier import Handover, RoutedInterest, check_no_terms
 from hushcast_runtime.environment import Environment
 
 
@@ -26,7 +26,7 @@ class OverlayCarrier:
         self,
         shards: Shards,
         dropper: Dropper,
-        routes: Routes,
+        routes: OverlayRoutes,
         probes: Probes,
         env: Environment,
         can_subscribe: bool,
@@ -57,11 +57,11 @@ class OverlayCarrier:
         """
         await self._dropper.drop(message, handover, taken, width)
 
-    async def resume(self, wanted: Collection[Wanted]) -> dict[bytes, KeptRoute]:
+    async def resume(self, wanted: Collection[RoutedInterest]) -> dict[bytes, OverlayRouteHandle]:
         """Take up, after a restart, the routes of what is still wanted; withdraw all others."""
         return {name: self._kept(route) for name, route in (await self._routes.resume(wanted)).items()}
 
-    def keep(self, wanted: Wanted) -> KeptRoute:
+    def keep(self, wanted: RoutedInterest) -> OverlayRouteHandle:
         """Begin to keep an interest routed; raise `Refusal` without a roster or a right, and for terms."""
         check_no_terms(wanted)
         self._shards.check_relays()
@@ -69,17 +69,19 @@ class OverlayCarrier:
             raise Refusal("under the profile paper only relays can subscribe: this daemon is a client")
         return self._kept(self._routes.keep(wanted))
 
-    def _kept(self, route: Route) -> KeptRoute:
-        return KeptRoute(route, self._routes, self._probes, self._today)
+    def _kept(self, route: OverlayRoute) -> OverlayRouteHandle:
+        return OverlayRouteHandle(route, self._routes, self._probes, self._today)
 
     def _today(self) -> int:
         return self.calendar.day(self._env.now())
 
 
-class KeptRoute:
+class OverlayRouteHandle:
     """A route, as whoever wanted it sees it."""
 
-    def __init__(self, route: Route, routes: Routes, probes: Probes, today: Callable[[], int]) -> None:
+    def __init__(
+        self, route: OverlayRoute, routes: OverlayRoutes, probes: Probes, today: Callable[[], int]
+    ) -> None:
         self._route = route
         self._routes = routes
         self._probes = probes

@@ -11,16 +11,16 @@ import trio
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.links import Established, Link
+from hushcast_protocol.base.links import HandshakeDone, Link
+from hushcast_protocol.base.proof_of_work import ProofOfWork, mint
 from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.stamps import Stamp, mint
 from hushcast_protocol.base.wire import PublicKey, RelayId, Wire
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Drop, ParcelFrame, handed_in
-from hushcast_runtime.channel import Channel, accept_channel, open_channel
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.transports.base import Transport, TransportError
+from hushcast_runtime.transports.channel import Channel, accept_channel, open_channel
 
 FrameT = TypeVar("FrameT")
 
@@ -28,7 +28,7 @@ FrameT = TypeVar("FrameT")
 class Connector:
     """Links of one daemon; every method raises `TransportError` or a `PeerError`.
 
-    `decode` says what the other end may say (`hushcast_protocol.overlay.speaking`).
+    `decode` says what the other end may say (`hushcast_protocol.overlay.frame_directions`).
 
     Only a relay under its own name shows its roster. Whoever stays anonymous compares and shows nothing: a
     directory that gave one daemon a roster of its own could else tell that daemon by it.
@@ -88,7 +88,7 @@ class Connector:
         finally:
             await channel.aclose()
 
-    async def _mint(self, relay: Relay, content: bytes) -> Stamp:
+    async def _mint(self, relay: Relay, content: bytes) -> ProofOfWork:
         epoch = self._rosters.calendar.epoch(self._env.now())
         async with self._minting:  # one after the other: they would only take the interpreter from each other
             return await self._env.compute(
@@ -122,7 +122,7 @@ class Connector:
 
     async def _checked(
         self,
-        handshake: Awaitable[tuple[Channel[FrameT], Established]],
+        handshake: Awaitable[tuple[Channel[FrameT], HandshakeDone]],
         compare: bool = True,
         is_listed: bool = False,
     ) -> Channel[FrameT]:
@@ -141,7 +141,7 @@ class Connector:
         self._counters.add("links_opened")
         return channel
 
-    def _compare(self, established: Established, is_listed: bool) -> None:
+    def _compare(self, established: HandshakeDone, is_listed: bool) -> None:
         """Compare a view if a listed relay stands for it: strangers could make any number of them up."""
         peer = established.peer
         if is_listed or (peer is not None and self._is_listed(peer)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Relay, Roster
-from hushcast_protocol.base.standing import UNSEAT_AFTER, Seating, Standing, follow, seating
+from hushcast_protocol.base.roster_standing import UNSEAT_AFTER, RosterStanding, Seating, follow, seating
 from hushcast_protocol.base.wire import RelayId
 from hushcast_runtime.environment import Environment
 
@@ -21,14 +21,14 @@ class Neighbourhood:
     def __init__(self, calendar: Calendar, env: Environment) -> None:
         self.calendar = calendar
         self._env = env
-        self.standings: list[Standing] = []
+        self.standings: list[RosterStanding] = []
         """Of the last epochs, ascending."""
 
-    def hold(self, standing: Standing) -> None:
+    def hold(self, standing: RosterStanding) -> None:
         """Take what is said of a later epoch than all before; forget what is too old to matter."""
         self.standings = staying(self.standings, standing)
 
-    def next_standing(self, roster: Roster) -> Standing:
+    def next_standing(self, roster: Roster) -> RosterStanding:
         """Return where this daemon stands with the roster of a later epoch, before it holds it."""
         return follow(self.standings[-1] if self.standings else None, roster)
 
@@ -91,7 +91,7 @@ class Neighbourhood:
         return [held.relays[relay].difficulty for held in known if relay in held.relays]
 
 
-def staying(standings: list[Standing], newest: Standing) -> list[Standing]:
+def staying(standings: list[RosterStanding], newest: RosterStanding) -> list[RosterStanding]:
     """Return the last `ROSTERS_HELD`, and whatever earlier one is acted on instead of one of them."""
     all_held = [*standings, newest]
     last = all_held[-ROSTERS_HELD:]

@@ -7,21 +7,21 @@ from collections.abc import Callable
 import msgspec
 import trio
 
-from hushcast_directory.sources import Source
+from hushcast_directory.client.roster_source import RosterSource
 from hushcast_overlay.neighbourhood import Neighbourhood, staying
-from hushcast_protocol.base.clocks import published
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
-from hushcast_protocol.base.roster import Network, Roster, View
+from hushcast_protocol.base.roster import Network, Roster, RosterView
+from hushcast_protocol.base.roster_standing import RosterStanding, follow, restored
 from hushcast_protocol.base.sharding import Sharding, sharding_for
-from hushcast_protocol.base.standing import Standing, follow, restored
+from hushcast_protocol.base.trusted_clock import published
 from hushcast_protocol.base.wire import encode
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
-from hushcast_runtime.restoring import restore
-from hushcast_runtime.store import Change, Store, record_reader
+from hushcast_runtime.storage.recovery import restore
+from hushcast_runtime.storage.store import Change, Store, record_reader
 from hushcast_runtime.transports.base import TransportError
 
 DIGESTS_HELD = 48  # epochs for which a peer's view can be compared: two days
@@ -45,7 +45,7 @@ class RosterKeeper:
     def __init__(
         self,
         network: Network,
-        source: Source,
+        source: RosterSource,
         env: Environment,
         store: Store,
         counters: Counters,
@@ -61,7 +61,7 @@ class RosterKeeper:
         self._clock = clock or DaemonClock(env, network.calendar)
         self.whole = Neighbourhood(network.calendar, env)
         """All relays, by the rosters of epochs in which the network was not cut into shards."""
-        self._standings: list[Standing] = []
+        self._standings: list[RosterStanding] = []
         self._digests: dict[int, bytes] = {}
         self._begin: int | None = None
         """Where to begin without a chain: after this epoch; `None`: with the newest."""
@@ -117,16 +117,16 @@ class RosterKeeper:
                 return standing.roster
         return self._standings[0].roster if self._standings else None
 
-    def view(self) -> View | None:
+    def view(self) -> RosterView | None:
         """Return what this daemon, as a relay, tells its peers to hold: the roster of an epoch that began.
 
         The coming one would show when this daemon fetched it.
         """
         epoch = self.calendar.epoch(self._env.now())
         begun = [standing.roster for standing in self._standings if standing.roster.epoch <= epoch]
-        return View(begun[-1].epoch, begun[-1].digest) if begun else None
+        return RosterView(begun[-1].epoch, begun[-1].digest) if begun else None
 
-    def compare(self, view: View | None) -> None:
+    def compare(self, view: RosterView | None) -> None:
         """Raise `AuthenticationError` if a peer holds another roster than we for an epoch that has begun."""
         if view is None or view.epoch > self.calendar.epoch(self._env.now()):
             return
@@ -217,12 +217,12 @@ class RosterKeeper:
         for _, begin in due:
             begin()
 
-    def _next_standing(self, roster: Roster) -> Standing:
+    def _next_standing(self, roster: Roster) -> RosterStanding:
         if is_cut(roster):
-            return Standing(roster, roster)  # it lists nobody: what is missing shows in shards
+            return RosterStanding(roster, roster)  # it lists nobody: what is missing shows in shards
         return follow(self._standings[-1] if self._standings else None, roster)
 
-    async def _keep(self, standing: Standing, record: bytes) -> None:
+    async def _keep(self, standing: RosterStanding, record: bytes) -> None:
         roster = standing.roster
         key, note = _key(roster.epoch), _StoredStanding(standing.acted.epoch, standing.held)
         wanted = {_key(epoch) for kept in staying(self._standings, standing) for epoch in _epochs_of(kept)}
@@ -234,17 +234,17 @@ class RosterKeeper:
             *self._source.following(roster),
         )
 
-    def _hold(self, standing: Standing) -> None:
+    def _hold(self, standing: RosterStanding) -> None:
         self._hold_all(staying(self._standings, standing))
         self._digests[standing.roster.epoch] = standing.roster.digest
         for epoch in [epoch for epoch in self._digests if epoch <= standing.roster.epoch - DIGESTS_HELD]:
             del self._digests[epoch]
 
-    def _hold_all(self, standings: list[Standing]) -> None:
+    def _hold_all(self, standings: list[RosterStanding]) -> None:
         self._standings = standings
         self.whole.standings = [standing for standing in standings if not is_cut(standing.roster)]
 
-    def _tell(self, standing: Standing) -> None:
+    def _tell(self, standing: RosterStanding) -> None:
         roster = standing.roster
         if standing.held:
             self._counters.add("rosters_held")
@@ -314,5 +314,5 @@ def _key(epoch: int) -> bytes:
     return epoch.to_bytes(8, "big")
 
 
-def _epochs_of(standing: Standing) -> set[int]:
+def _epochs_of(standing: RosterStanding) -> set[int]:
     return {standing.roster.epoch, standing.acted.epoch}

@@ -9,11 +9,11 @@ import trio
 
 from hushcast_protocol.base.buckets import TokenBucket
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.stamps import (
+from hushcast_protocol.base.proof_of_work import (
     LOAD_WINDOW,
     Load,
-    Stamp,
-    StampCheck,
+    ProofOfWork,
+    ProofOfWorkCheck,
     next_difficulty,
 )
 from hushcast_protocol.base.wire import PublicKey
@@ -34,7 +34,7 @@ class Admission:
         self._calendar = calendar
         self._env = env
         self._by_room = by_room
-        self._stamps = StampCheck(key)
+        self._stamps = ProofOfWorkCheck(key)
         self._load = Load(now)
         self._bucket = TokenBucket(HANDED_IN_A_SECOND, HANDED_IN_AT_ONCE, now)
         self._by_load = 0
@@ -42,7 +42,7 @@ class Admission:
         self.difficulty = 0
         """Bits of the stamps that are asked for; who heard the ones of a minute ago need not mint again."""
 
-    def refusal(self, stamp: Stamp | None, content: bytes) -> Literal["stamp", "quota"] | None:
+    def refusal(self, stamp: ProofOfWork | None, content: bytes) -> Literal["stamp", "quota"] | None:
         """Tell why what a digest names is not taken, `None` if it is."""
         now = self._env.elapsed()
         needed = min(self.difficulty, self._before)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from hushcast_protocol.base.clocks import AHEAD, Span, TrustedClock, published, roster_span
 from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.trusted_clock import AHEAD, Span, TrustedClock, published, roster_span
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
 

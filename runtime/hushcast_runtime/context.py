@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.store import Store
+from hushcast_runtime.storage.store import Store
 from hushcast_runtime.tracing import Tracer
 
 

@@ -6,8 +6,8 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Protocol
 
-from hushcast_protocol.base.observed import Observed
-from hushcast_protocol.base.told import Stopped, Told
+from hushcast_protocol.base.ground_truth import GroundTruth, Stopped
+from hushcast_protocol.base.observations import Observed
 from hushcast_protocol.base.trace import Observation, Truth, to_line
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.files import private_directory
@@ -22,7 +22,7 @@ class Tracer(Protocol):
     def observe(self, observed: Observed) -> None:
         """Write down what this daemon saw."""
 
-    def tell(self, told: Told) -> None:
+    def tell(self, told: GroundTruth) -> None:
         """Write down what only this daemon knows."""
 
     def close(self) -> None:
@@ -37,7 +37,7 @@ class NoTracer:
     def observe(self, observed: Observed) -> None:
         """Do nothing."""
 
-    def tell(self, told: Told) -> None:
+    def tell(self, told: GroundTruth) -> None:
         """Do nothing."""
 
     def close(self) -> None:
@@ -66,7 +66,7 @@ class FileTracer:
         record = Observation(self._node, *self._when(), kind_of(observed), **_hexed(observed._asdict()))
         self._observations.write(to_line(record) + "\n")
 
-    def tell(self, told: Told) -> None:
+    def tell(self, told: GroundTruth) -> None:
         """Append a truth."""
         record = Truth(self._node, *self._when(), kind_of(told), **_hexed(told._asdict()))
         self._truths.write(to_line(record) + "\n")
@@ -82,7 +82,7 @@ class FileTracer:
         return round(now - self._began, 6), int(now // self._epoch_seconds)
 
 
-def kind_of(record: Observed | Told) -> Any:
+def kind_of(record: Observed | GroundTruth) -> Any:
     """Return what a trace calls a kind of record."""
     return type(record).__name__.lower()
 

@@ -9,7 +9,7 @@ from typing import Literal
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from hushcast_analytics.keeping import kept
+from hushcast_analytics.checkpoints import kept
 
 Choice = Literal["random", "degree", "sybil"]
 
@@ -78,7 +78,7 @@ def colluders(adversary: Adversary, relays: DataFrame, observations: DataFrame) 
 
 
 @dataclass(frozen=True)
-class View:
+class AdversaryView:
     """All the data that an adversary uses for questions of one kind.
 
     | field | columns |

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
-from hushcast_analytics.adversaries import View
+from hushcast_analytics.adversaries import AdversaryView
 
 POSTERIOR = StructType(
     [
@@ -23,7 +23,7 @@ POSTERIOR = StructType(
 """Within a trial the probabilities add up to 1 at most."""
 
 
-def shared_by(votes: DataFrame, view: View) -> DataFrame:
+def shared_by(votes: DataFrame, view: AdversaryView) -> DataFrame:
     """Return the posterior in which candidates have their share of (run, trial, candidate, votes).
 
     Without a vote for any candidate a trial has no row.
@@ -35,7 +35,7 @@ def shared_by(votes: DataFrame, view: View) -> DataFrame:
     return _posterior(valid.withColumn("probability", F.col("votes") / whole))
 
 
-def weighed_by(evidence: DataFrame, view: View) -> DataFrame:
+def weighed_by(evidence: DataFrame, view: AdversaryView) -> DataFrame:
     """Return the posterior of log likelihood ratios (run, trial, candidate, ratio), by Bayes from an equal
     prior.
 

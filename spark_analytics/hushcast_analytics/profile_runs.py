@@ -12,13 +12,13 @@ from pyspark.sql import functions as F
 
 from hushcast_analytics.adversaries import Adversary
 from hushcast_analytics.attacks.catalogue import ATTACKS, Attack, Subject
-from hushcast_analytics.examine import Case, Examination, case_of
-from hushcast_analytics.keeping import kept
+from hushcast_analytics.checkpoints import kept
+from hushcast_analytics.examination import Case, Examination, case_of
 from hushcast_analytics.measures import KEYS
-from hushcast_analytics.reading import Traces
-from hushcast_analytics.report.findings import Findings, Row, SeenTree
-from hushcast_analytics.steps import Step
-from hushcast_analytics.summary import summarised
+from hushcast_analytics.report.analysis_findings import Findings, Row, SeenTree
+from hushcast_analytics.trace_files import Traces
+from hushcast_analytics.trial_summary import summarised
+from hushcast_analytics.work_steps import WorkStep
 
 MOMENTS = 8  # epochs at which knowledge over time is looked at; each costs as much as the attack
 OVER_TIME = ("predecessor", "presence")
@@ -27,7 +27,7 @@ _ATTACK_COST, _SUBJECT_COST, _TREE_COST = 1.5, 2.0, 1.0  # seconds, as in `analy
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AnalysisPlan:
     """What to analyse: shares of colluding relays, names of attacks, the seed of who colludes.
 
     `topics_known` is the share of the topics that they know, as `Adversary` has it.
@@ -69,7 +69,7 @@ def traces_of(traces: Traces, runs: Iterable[str]) -> Traces:
     return Traces(traces.observations.where(of), traces.truths.where(of), traces.rejected)
 
 
-def profiles_of(traces: Traces, profiles: dict[str, str], wanted: Wanted) -> list[ProfileRuns]:
+def profiles_of(traces: Traces, profiles: dict[str, str], wanted: AnalysisPlan) -> list[ProfileRuns]:
     """Return the profiles of the overlay's runs, in the order of their first runs."""
     found: dict[str, list[str]] = {}
     for run, profile in profiles.items():
@@ -88,7 +88,7 @@ class ProfileRuns:
     measures by subject, once measured.
     """
 
-    def __init__(self, name: str, case: Case, wanted: Wanted) -> None:
+    def __init__(self, name: str, case: Case, wanted: AnalysisPlan) -> None:
         self.name, self.case = name, case
         self.shares = tuple(share for share in wanted.colluding if int(share * case.everybody) >= 1)
         self.unwatched = tuple(share for share in wanted.colluding if share not in self.shares)
@@ -101,7 +101,7 @@ class ProfileRuns:
         self._over_time: dict[str, list[Row]] = {}
         self._trees: list[SeenTree] = []
 
-    def lanes(self) -> list[list[Step]]:
+    def lanes(self) -> list[list[WorkStep]]:
         """Return the steps, after `look`, in lanes that do not depend on each other."""
         chosen = [ATTACKS[name] for name in self._wanted.attacks]
         moments = self._moments() if any(attack.name in OVER_TIME for attack in chosen) else []
@@ -110,14 +110,14 @@ class ProfileRuns:
             attacks = [attack for attack in chosen if attack.subject == subject]
             text = f"{self.name}: {', '.join(attack.name for attack in attacks)}"
             cost = _SUBJECT_COST + _ATTACK_COST * len(attacks)
-            lane = [Step(text, cost, partial(self._measure, subject, attacks))]
+            lane = [WorkStep(text, cost, partial(self._measure, subject, attacks))]
             for attack in attacks:
                 if attack.name in OVER_TIME and len(moments) > 1:
                     cost = (_SUBJECT_COST + _ATTACK_COST) * (len(moments) - 1)
                     text = f"{self.name}: {attack.name} over time"
-                    lane.append(Step(text, cost, partial(self._follow, attack, moments)))
+                    lane.append(WorkStep(text, cost, partial(self._follow, attack, moments)))
             lanes.append(lane)
-        return [*lanes, [Step(f"{self.name}: a tree", _TREE_COST, self._draw)]]
+        return [*lanes, [WorkStep(f"{self.name}: a tree", _TREE_COST, self._draw)]]
 
     def tables(self) -> list[DataFrame]:
         """Return `trials`, in the order of the attacks asked for."""

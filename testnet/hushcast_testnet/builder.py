@@ -12,9 +12,9 @@ import msgspec
 import trio
 
 from hushcast_protocol.base.errors import UsageError
-from hushcast_runtime.doctors_socket import DOCTORS_SOCKET
 from hushcast_runtime.files import private_directory, write_private
-from hushcast_runtime.local_sockets import MAX_PATH
+from hushcast_runtime.processes.doctors_socket import DOCTORS_SOCKET
+from hushcast_runtime.transports.local_sockets import MAX_PATH
 from hushcast_runtime.wording import counted
 from hushcast_testnet import gateways
 from hushcast_testnet.inventory import FILE, CarrierName, Member, Testnet, Transport, deadline, describe

@@ -14,8 +14,8 @@ from hushcast_runtime.files import private_directory, write_private
 from hushcast_runtime.transports.streams import LOOPBACK
 from hushcast_testnet import processes
 from hushcast_testnet.inventory import GatewayMember, Member, Testnet, deadline, running_of
-from hushcast_testnet.processes import Process
-from hushcast_testnet.tor_network import held_ports
+from hushcast_testnet.processes import ProcessRecord
+from hushcast_testnet.tor.tor_network import held_ports
 
 ALIAS = "home"
 """The alias of the private topic; `home/#` travels by it, whatever gateway a client is at."""
@@ -81,7 +81,7 @@ async def start(gateways: Sequence[GatewayMember]) -> None:
                 await trio.sleep(LOOK_EVERY)
 
 
-def running(testnet: Testnet) -> list[Process]:
+def running(testnet: Testnet) -> list[ProcessRecord]:
     """Return the processes of a testnet's gateways, those that were started by hand included."""
     return running_of(testnet.gateways, _arguments)
 

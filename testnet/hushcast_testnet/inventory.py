@@ -14,13 +14,13 @@ import trio
 
 import hushcast
 from hushcast_protocol.base.errors import UsageError
-from hushcast_runtime.process import holder
+from hushcast_runtime.processes.process import holder
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import processes
 from hushcast_testnet.containers.compose import Containers
-from hushcast_testnet.path import PathProcess
-from hushcast_testnet.private_tor import TorNetwork
-from hushcast_testnet.processes import Process
+from hushcast_testnet.path_proxy import PathProcess
+from hushcast_testnet.processes import ProcessRecord
+from hushcast_testnet.tor.private_tor import TorNetwork
 
 Transport = Literal["tor", "tcp"]
 CarrierName = Literal["overlay", "central", "brokers"]
@@ -120,13 +120,13 @@ def load(directory: Path) -> Testnet:
         raise UsageError(f"{directory / FILE} is not a testnet of this version: {error}") from None
 
 
-async def start(member: Member) -> Process:
+async def start(member: Member) -> ProcessRecord:
     """Start a daemon of a testnet with its configuration."""
     command = [sys.executable, *_arguments(member)]
     return await processes.launch(member.name, command, member.home / "log")
 
 
-def running(testnet: Testnet) -> list[Process]:
+def running(testnet: Testnet) -> list[ProcessRecord]:
     """Return the processes of a testnet's daemons: those that `start` made and those that hold its state.
 
     The one that was started a moment ago holds nothing yet; one that was started by hand has another command.
@@ -134,7 +134,9 @@ def running(testnet: Testnet) -> list[Process]:
     return running_of(testnet.members, _arguments)
 
 
-def running_of(members: Sequence[MemberT], arguments: Callable[[MemberT], tuple[str, ...]]) -> list[Process]:
+def running_of(
+    members: Sequence[MemberT], arguments: Callable[[MemberT], tuple[str, ...]]
+) -> list[ProcessRecord]:
     """Return the processes of some members, which have these `arguments`, as `running` does."""
     found = set(processes.find_by_command({arguments(member): member.name for member in members}))
     for member in members:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import trio
 
-from hushcast_brokers.community import keeping
-from hushcast_brokers.community.sending import send_charter
+from hushcast_brokers.community import keeper_directory
+from hushcast_brokers.community.charter_sender import send_charter
 from hushcast_brokers.keys import COMMUNITY_KEY
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.files import load_seed, private_directory
@@ -26,7 +26,7 @@ class Keeper:
     def __init__(self, directory: Path, network: str) -> None:
         """`network` is what the root wrote for others to join it."""
         self._randomness = system_environment().randomness
-        self._kept = keeping.found(directory, network.encode(), str(directory), self._randomness)
+        self._kept = keeper_directory.found(directory, network.encode(), str(directory), self._randomness)
 
     @property
     def root(self) -> str:
@@ -52,7 +52,7 @@ class Keeper:
         for node in nodes:
             own = load_seed(private_directory(Path(node.state)) / COMMUNITY_KEY, self._randomness)
             members[own.public()] = node.name
-        charter = keeping.sign_next(self._kept, members, int(time.time()), self._randomness)
+        charter = keeper_directory.sign_next(self._kept, members, int(time.time()), self._randomness)
         with deadline(TAKEN_WITHIN, "the root took no charter of the community in time"):
             while True:
                 try:

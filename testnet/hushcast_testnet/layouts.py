@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from hushcast_brokers.listing import BROKER_FILE
+from hushcast_brokers.broker_sections import BROKER_FILE
 from hushcast_brokers.network_file import privacy_lines
 from hushcast_brokers.tomography.section import SERVICE_FILE
-from hushcast_central.run import PROXY_FILE
-from hushcast_directory.run import NETWORK_FILE
+from hushcast_central.process import PROXY_FILE
+from hushcast_directory.server.process import NETWORK_FILE
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.brokers.broker_tree import MAX_CHILDREN, BrokerRole
 from hushcast_protocol.brokers.privacy import DEFAULT_AGGREGATION, DEFAULT_LAYERS, Privacy
-from hushcast_protocol.brokers.tree import MAX_CHILDREN, BrokerRole
 from hushcast_protocol.central.network import MAX_PROXIES, PROXY_ROLES, ProxyRole
-from hushcast_runtime.network_file import toml_text
+from hushcast_runtime.processes.network_file import toml_text
 from hushcast_runtime.wording import counted
 from hushcast_testnet.builder import Builder, Layout
 from hushcast_testnet.inventory import CONTROL_SOCKET, CarrierName, Member, Role

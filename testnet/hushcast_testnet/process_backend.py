@@ -13,7 +13,7 @@ import trio
 from hushcast_runtime.files import private_directory
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.streams import LOOPBACK
-from hushcast_testnet import path, private_tor, processes
+from hushcast_testnet import path_proxy, processes
 from hushcast_testnet.builder import (
     LOOK_EVERY,
     READY_WITHIN,
@@ -23,9 +23,10 @@ from hushcast_testnet.builder import (
     quoted,
 )
 from hushcast_testnet.inventory import CONTROL_SOCKET, Member, Transport, deadline, start
-from hushcast_testnet.path import PathProcess
-from hushcast_testnet.private_tor import TorNetwork
-from hushcast_testnet.processes import Process
+from hushcast_testnet.path_proxy import PathProcess
+from hushcast_testnet.processes import ProcessRecord
+from hushcast_testnet.tor import private_tor
+from hushcast_testnet.tor.private_tor import TorNetwork
 
 TOR_WITHIN = 180.0  # seconds for the private Tor network; measured 14 to 52
 
@@ -39,7 +40,7 @@ class ProcessBackend:
         self._directory = directory
         self._breakable = breakable
         self._placed = 0
-        self._started: dict[str, Process] = {}
+        self._started: dict[str, ProcessRecord] = {}
         self._tor: TorNetwork | None = None
         self._path: PathProcess | None = None
 
@@ -63,10 +64,10 @@ class ProcessBackend:
     async def _start_path(self, keep: Keep) -> PathProcess:
         home = private_directory(self._directory / "path")
         process = await processes.launch(
-            "path", [sys.executable, "-m", path.__name__, str(home)], home / "log"
+            "path", [sys.executable, "-m", path_proxy.__name__, str(home)], home / "log"
         )
-        file = home / path.PORT_FILE
-        relay = PathProcess(process, "", str(home / path.CONTROL))
+        file = home / path_proxy.PORT_FILE
+        relay = PathProcess(process, "", str(home / path_proxy.CONTROL))
         keep(path=relay)
         with deadline(READY_WITHIN, f"the proxy on the path is not ready: see {home / 'log'}"):
             while not file.exists():

@@ -22,7 +22,7 @@ _DETACH = 'log=$1; shift; "$@" >>"$log" 2>&1 </dev/null & echo $!'
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class ProcessRecord:
     """One process: its pid, and its start in clock ticks since boot, which no later one of that pid has."""
 
     name: str
@@ -30,7 +30,7 @@ class Process:
     started: int
 
 
-async def launch(name: str, command: Sequence[str], log: Path) -> Process:
+async def launch(name: str, command: Sequence[str], log: Path) -> ProcessRecord:
     """Start a process with none of our streams; raise `TransportError` if it ends at once."""
     with trio.CancelScope(shield=True):  # between its start and our reading of the pid nobody could stop it
         done = await trio.run_process(
@@ -45,16 +45,16 @@ async def launch(name: str, command: Sequence[str], log: Path) -> Process:
     return process
 
 
-def find(name: str, pid: int) -> Process | None:
+def find(name: str, pid: int) -> ProcessRecord | None:
     """Return the process that has a pid now, `None` when there is none that still runs."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return None if fields[0] in "ZX" else Process(name, pid, int(fields[19]))
+    return None if fields[0] in "ZX" else ProcessRecord(name, pid, int(fields[19]))
 
 
-def find_by_command(endings: Mapping[tuple[str, ...], str]) -> list[Process]:
+def find_by_command(endings: Mapping[tuple[str, ...], str]) -> list[ProcessRecord]:
     """Return the processes whose command ends like this, with the names given for it."""
     found = []
     for entry in Path("/proc").iterdir():
@@ -70,12 +70,12 @@ def find_by_command(endings: Mapping[tuple[str, ...], str]) -> list[Process]:
     return found
 
 
-def is_running(process: Process) -> bool:
+def is_running(process: ProcessRecord) -> bool:
     """Tell whether this very process still runs."""
     return find(process.name, process.pid) == process
 
 
-def send(processes: Iterable[Process], number: signal.Signals) -> None:
+def send(processes: Iterable[ProcessRecord], number: signal.Signals) -> None:
     """Signal processes that must all be running; raise `TransportError` at one that has ended."""
     for process in processes:
         if (descriptor := _open(process)) is None:
@@ -86,17 +86,17 @@ def send(processes: Iterable[Process], number: signal.Signals) -> None:
             os.close(descriptor)
 
 
-async def stop(processes: Iterable[Process]) -> None:
+async def stop(processes: Iterable[ProcessRecord]) -> None:
     """Stop these processes and return when they have ended; whoever has their pids by now is spared."""
     await _end(processes, ((signal.SIGTERM, STOP_WITHIN), (signal.SIGKILL, math.inf)))
 
 
-async def kill(processes: Iterable[Process]) -> None:
+async def kill(processes: Iterable[ProcessRecord]) -> None:
     """End these processes without warning and return when they have ended."""
     await _end(processes, ((signal.SIGKILL, math.inf),))
 
 
-async def _end(processes: Iterable[Process], steps: Iterable[tuple[signal.Signals, float]]) -> None:
+async def _end(processes: Iterable[ProcessRecord], steps: Iterable[tuple[signal.Signals, float]]) -> None:
     descriptors = [descriptor for process in processes if (descriptor := _open(process)) is not None]
     try:
         for number, within in steps:
@@ -113,7 +113,7 @@ async def _end(processes: Iterable[Process], steps: Iterable[tuple[signal.Signal
             os.close(descriptor)
 
 
-def _open(process: Process) -> int | None:
+def _open(process: ProcessRecord) -> int | None:
     """Return a descriptor that stands for this very process, `None` when it has ended."""
     try:
         descriptor = os.pidfd_open(process.pid)

@@ -9,13 +9,13 @@ from typing import Any, Literal
 
 import trio
 
-from hushcast_brokers.listing import BROKER_FILE
+from hushcast_brokers.broker_sections import BROKER_FILE
 from hushcast_brokers.tomography.section import SERVICE_FILE
-from hushcast_central.run import PROXY_FILE
-from hushcast_directory.run import NETWORK_FILE
+from hushcast_central.process import PROXY_FILE
+from hushcast_directory.server.process import NETWORK_FILE
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.files import private_directory
-from hushcast_runtime.process import holder
+from hushcast_runtime.processes.process import holder
 from hushcast_runtime.wording import counted
 from hushcast_testnet import gateways, processes
 from hushcast_testnet.builder import Backend, Builder, Progress
@@ -85,7 +85,7 @@ def up(
     )
     chosen: Backend
     if backend == "containers":
-        from hushcast_testnet.containers.backend import ContainerBackend
+        from hushcast_testnet.containers.container_backend import ContainerBackend
 
         if with_gateways:
             raise UsageError("gateways run as processes: leave --backend away")

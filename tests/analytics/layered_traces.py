@@ -11,13 +11,12 @@ from typing import Any
 from hushcast_protocol.base.secrets import AgreementKey
 from hushcast_protocol.base.trace import Observation, Truth, to_line
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.brokers.full.holder import Holder
-from hushcast_protocol.brokers.full.items import Layered
-from hushcast_protocol.brokers.full.keys import Keyring, LayerKeys
-from hushcast_protocol.brokers.full.layers import Path as Layers
-from hushcast_protocol.brokers.full.layers import own_layers
+from hushcast_protocol.brokers.full.aggregation import Factors, asking, unblinded, with_share
+from hushcast_protocol.brokers.full.layer_keys import Keyring, LayerKeys
+from hushcast_protocol.brokers.full.layered_word import LayeredWord
+from hushcast_protocol.brokers.full.layers import LayerPath, own_layers
 from hushcast_protocol.brokers.full.rows import Rows
-from hushcast_protocol.brokers.full.secrets import Factors, asking, unblinded, with_share
+from hushcast_protocol.brokers.full.word_holder import WordHolder
 from hushcast_protocol.brokers.privacy import Privacy
 
 DAY = 10_000
@@ -52,7 +51,7 @@ class Tree:
     def want(self, client: str, topic: str, word: bytes) -> None:
         """Ask for a word, of a topic."""
         ring, edge = self._ring(client), self._above[client][0]
-        item = Holder(ring, self._publics(client), self.privacy.layers, DAY).item(word)
+        item = WordHolder(ring, self._publics(client), self.privacy.layers, DAY).item(word)
         element = self.privacy.action.element(word).hex()
         name = f"{topic} of {client}".encode().hex()
         self._items[client, topic] = item.name.hex()
@@ -107,7 +106,7 @@ class Tree:
         if self.privacy.aggregates:
             self._compared(name, broker, path)
 
-    def _compared(self, name: str, broker: str, path: Layers) -> LayerKeys:
+    def _compared(self, name: str, broker: str, path: LayerPath) -> LayerKeys:
         """Have a broker be given the factors of a path, and somebody write them down."""
         ask = asking(self.privacy.action, self._ring(broker).public, 1, DAY, path)
         for target in self._above[broker][: self.privacy.layers - 1]:
@@ -129,7 +128,7 @@ class Tree:
         self._tell(name, "started", role=role, profile=self.privacy.text)
         return name
 
-    def _put(self, broker: str, child: bytes, item: Layered) -> None:
+    def _put(self, broker: str, child: bytes, item: LayeredWord) -> None:
         if broker not in self._rows:
             self._rows[broker] = Rows(
                 self._ring(broker),
@@ -141,7 +140,7 @@ class Tree:
         rows.put(child, rows.read(item))
         self._agreed(broker, item)
 
-    def _agreed(self, name: str, item: Layered) -> None:
+    def _agreed(self, name: str, item: LayeredWord) -> None:
         """Write down the keys that somebody used on an item."""
         ring = self._ring(name)
         for layer in item.layers:

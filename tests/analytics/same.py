@@ -10,15 +10,15 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from hushcast_analytics.generator.asked import Asked
-from hushcast_analytics.generator.generate import generate
-from hushcast_analytics.network import summary
-from hushcast_analytics.session import open_session
+from hushcast_analytics.delivery_figures import summary
+from hushcast_analytics.generator.generator_jobs import generate
+from hushcast_analytics.generator.scenario import GeneratorScenario
+from hushcast_analytics.spark_session import open_session
 
 sys.path.append(str(Path(__file__).parents[1] / "located"))
 from spark_same import by_spark
 
-ASKED = Asked(20, 2, publications=10, epochs=2, clients=0, up=5, down=2)
+ASKED = GeneratorScenario(20, 2, publications=10, epochs=2, clients=0, up=5, down=2)
 
 
 def made(spark: SparkSession, out: str) -> list[str]:

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+from hushcast_protocol.brokers.anonymity_levels import Levels
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.levels import Levels
-from hushcast_protocol.brokers.subscriptions import Topics, read_subscription
+from hushcast_protocol.brokers.subscription_lines import KnownTopics, read_subscription
 from hushcast_protocol.content.predicates import write_where
 
 
 def compare(file: Path, out: Path) -> int:
     """Return how many filters differ; topics are told apart by their names alone."""
     began = time.process_time()
-    levels, topics = Levels(), Topics()
+    levels, topics = Levels(), KnownTopics()
     found: dict[Filter, None] = {}
     with file.open("rb") as lines:
         for line in lines:
@@ -30,12 +30,12 @@ def compare(file: Path, out: Path) -> int:
             found[one] = None
     own = {
         (one.topic.name, write_where(one.predicate)): [
-            levels.level(one, condition) for condition in Condition
+            levels.level(one, condition) for condition in AnonymityCondition
         ]
         for one in found
     }
     took = time.process_time() - began
-    names = [condition.value.replace("-", "_") for condition in Condition]
+    names = [condition.value.replace("-", "_") for condition in AnonymityCondition]
     told = {
         (row["topic"], row["where"]): [row[name] for name in names]
         for row in pq.read_table(out / "levels").to_pylist()

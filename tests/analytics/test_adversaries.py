@@ -9,10 +9,10 @@ from pyspark.sql import functions as F
 
 from hushcast_analytics.adversaries import Adversary, Choice, colluders
 from hushcast_analytics.attacks.catalogue import ATTACKS
-from hushcast_analytics.examine import Case, Examination, case_of
-from hushcast_analytics.keeping import kept
+from hushcast_analytics.checkpoints import kept
+from hushcast_analytics.examination import Case, Examination, case_of
 from hushcast_analytics.lab.networks import SCANNER, Lab
-from hushcast_analytics.profile_runs import ProfileRuns, Wanted
+from hushcast_analytics.profile_runs import AnalysisPlan, ProfileRuns
 
 pytestmark = pytest.mark.spark
 
@@ -148,5 +148,5 @@ def test_of_a_network_of_shards_all_relays_are_told(spark):
     observations = spark.createDataFrame([], "run string, kind string, mark string")
     case = case_of(observations, truths)
     assert (case.relays, case.shards, case.everybody) == (2, 4, 9)
-    runs = ProfileRuns("hardened", case, Wanted((0.12, 0.1), ()))
+    runs = ProfileRuns("hardened", case, AnalysisPlan((0.12, 0.1), ()))
     assert (runs.shares, runs.unwatched) == ((0.12,), (0.1,))

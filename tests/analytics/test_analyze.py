@@ -9,12 +9,12 @@ from central_traces import Central
 from pyspark.sql import SparkSession
 
 from hushcast_analytics.adversaries import Adversary
-from hushcast_analytics.analyze import SUMMARY_KEYS, Wanted, analyze, chosen
+from hushcast_analytics.analysis import SUMMARY_KEYS, AnalysisPlan, analyze, chosen
 from hushcast_analytics.attacks.catalogue import ATTACKS
-from hushcast_analytics.examine import Examination, case_of
-from hushcast_analytics.reading import open_traces
+from hushcast_analytics.examination import Examination, case_of
+from hushcast_analytics.trace_files import open_traces
 from hushcast_protocol.overlay.leases import lease_mark
-from hushcast_testnet.simulation import Scenario, simulate
+from hushcast_testnet.simulations.overlay_simulation import Scenario, simulate
 
 pytestmark = pytest.mark.spark
 
@@ -42,7 +42,7 @@ def lines(directory: Path, kind: str) -> list[dict[str, Any]]:
 
 def test_summary_and_report(spark: SparkSession, simulated: Path, tmp_path: Path) -> None:
     heard: list[str] = []
-    wanted = Wanted((0.25,), chosen(["parent-of-interior", "first-spy"]))
+    wanted = AnalysisPlan((0.25,), chosen(["parent-of-interior", "first-spy"]))
     summary = analyze(spark, str(simulated), tmp_path / "out", wanted, progress=heard.append)
     assert summary == json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["network"]["completeness"] == 1

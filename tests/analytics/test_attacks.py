@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from hushcast_analytics.adversaries import View
+from hushcast_analytics.adversaries import AdversaryView
 from hushcast_analytics.attacks.catalogue import ATTACKS
-from hushcast_analytics.attacks.traffic import levels
-from hushcast_analytics.attacks.trained import Learning, learn, sightings, trained
-from hushcast_analytics.tables import OBSERVATIONS
+from hushcast_analytics.attacks.traffic_attacks import levels
+from hushcast_analytics.attacks.trained_attack import TrainingFeatures, learn, sightings, trained
+from hushcast_analytics.trace_schemas import OBSERVATIONS
 from hushcast_protocol.overlay.leases import lease_mark
 
 pytestmark = pytest.mark.spark
@@ -47,13 +47,13 @@ def local(spark: SparkSession, rows: list[tuple[Any, ...]], schema: str | Struct
 
 def view(
     spark: SparkSession, rows: list[dict[str, Any]], candidates: str, depth: int = 3, **tables: Any
-) -> View:
+) -> AdversaryView:
     """The view of an adversary who runs `c1`, `c2` and `c3` and is asked about topics `T` and `U`."""
     blank = dict.fromkeys(OBSERVATIONS.names) | {"run": "r", "time": 0.0, "epoch": 0}
     members = ["c1", "c2", "c3"]
     rosters = tables.get("rosters", [("r", 0, name) for name in [*members, *candidates.split()]])
     own = tables.get("own", [])
-    return View(
+    return AdversaryView(
         local(spark, [tuple((blank | row).values()) for row in rows], OBSERVATIONS),
         local(spark, [("r", name) for name in members], "run string, node string"),
         local(spark, rosters, "run string, epoch long, relay string"),
@@ -69,7 +69,7 @@ def view(
     )
 
 
-def believed(name: str, seen: View) -> Posterior:
+def believed(name: str, seen: AdversaryView) -> Posterior:
     rule = ATTACKS[name].rule
     assert rule is not None
     return collected(rule(seen).collect())
@@ -289,7 +289,7 @@ def test_training_finds_the_sign_of_a_root(spark: SparkSession) -> None:
         [("r", name, f"n{index}") for index, name in enumerate(trials)],
         "run string, trial string, target string",
     )
-    model = learn(seen, targets, Learning())
+    model = learn(seen, targets, TrainingFeatures())
     ratios = {row["sign"]: row["ratio"] for row in model.collect()}
     (good,) = (ratio for sign, ratio in ratios.items() if "children=4" in sign)
     (bad,) = (ratio for sign, ratio in ratios.items() if "children=1" in sign)
@@ -297,7 +297,7 @@ def test_training_finds_the_sign_of_a_root(spark: SparkSession) -> None:
     assert good == pytest.approx(math.log(56.5 / 0.5))
     assert bad == pytest.approx(math.log(0.5 / 8.5 / (8.5 / 56.5)))
     attacked = view(spark, [seat("c1", "n5", 4), seat("c2", "n6", 1)], names)
-    found = collected(trained(attacked, model, Learning()).collect())["T"]
+    found = collected(trained(attacked, model, TrainingFeatures()).collect())["T"]
     whole = math.exp(good) + math.exp(bad) + 6
     assert found == pytest.approx({"n5": math.exp(good) / whole, "n6": math.exp(bad) / whole})
 
@@ -311,7 +311,7 @@ def test_a_relay_below_that_has_colluders_below_it_is_a_sign(spark: SparkSession
         {"kind": "passed", "node": "c3", "next": "n4", "lease": "l"},
     ]
     seen = view(spark, rows, "n1 n2 n3 n4")
-    for learning in (Learning(), Learning(chains=False)):
+    for learning in (TrainingFeatures(), TrainingFeatures(chains=False)):
         signs = {(row["candidate"], row["sign"]) for row in sightings(seen, learning).collect()}
         (above,) = (sign for candidate, sign in signs if candidate == "n1")
         (other,) = (sign for candidate, sign in signs if candidate == "n3")

@@ -12,14 +12,14 @@ import pytest
 from layered_traces import Tree
 from pyspark.sql import SparkSession
 
-from hushcast_analytics.analyze import SUMMARY_KEYS, Wanted, analyze
-from hushcast_analytics.brokers.drawn import DRAWS
+from hushcast_analytics.analysis import SUMMARY_KEYS, AnalysisPlan, analyze
+from hushcast_analytics.brokers.colluder_draws import DRAWS
 from hushcast_analytics.brokers.observers import OBSERVERS
-from hushcast_analytics.report.brokers import ATTACKS, attacks_on
-from hushcast_cli.analyze import told_in_full
+from hushcast_analytics.report.brokers_section import ATTACKS, attacks_on
+from hushcast_cli.analysis.analyze import told_in_full
 from hushcast_protocol.brokers.privacy import Privacy
-from hushcast_testnet.scenario import Scenario
-from hushcast_testnet.simulation import simulate
+from hushcast_testnet.simulations.overlay_simulation import simulate
+from hushcast_testnet.simulations.scenario import Scenario
 
 pytestmark = pytest.mark.spark
 
@@ -56,7 +56,7 @@ def out(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     simulate(
         Scenario(8, 4, 6, 2, carrier="brokers", fan_out=4, privacy=of, traces=directory / "traces" / of.text)
     )
-    analyze(spark, str(directory / "traces"), directory / "out", Wanted((0.3,), ("first-spy",), seed=3))
+    analyze(spark, str(directory / "traces"), directory / "out", AnalysisPlan((0.3,), ("first-spy",), seed=3))
     return directory / "out"
 
 

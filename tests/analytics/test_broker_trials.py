@@ -7,16 +7,16 @@ import pytest
 
 from hushcast_analytics.brokers.baseline_trials import played_baselines
 from hushcast_analytics.brokers.baselines import hashed, read_hashes, read_sealed, sealed
-from hushcast_analytics.brokers.guessing import Dictionary, named, readings
-from hushcast_analytics.brokers.held import taken_off
-from hushcast_analytics.brokers.neighbourhood import CLIENT, DAY, Neighbourhood, Node
-from hushcast_analytics.brokers.opening import broker_and_child, by_either, compared, consecutive
-from hushcast_analytics.brokers.trials import Cell, played
-from hushcast_analytics.brokers.watching import by_shares, known_topic
+from hushcast_analytics.brokers.broker_neighbourhood import CLIENT, DAY, BrokerNeighbourhood, NeighbourNode
+from hushcast_analytics.brokers.colluder_holdings import taken_off
+from hushcast_analytics.brokers.collusion_trials import Cell, played
+from hushcast_analytics.brokers.dictionary_attack import Dictionary, named, readings
+from hushcast_analytics.brokers.downward_traffic import by_shares, known_topic
+from hushcast_analytics.brokers.layer_removal import broker_and_child, by_either, compared, consecutive
 from hushcast_protocol.base.secrets import AgreementKey
-from hushcast_protocol.brokers.full.actions import PADS
+from hushcast_protocol.brokers.full.aggregation import asking, check_asked
+from hushcast_protocol.brokers.full.group_action import PADS
 from hushcast_protocol.brokers.full.layers import own_layers
-from hushcast_protocol.brokers.full.secrets import asking, check_asked
 from hushcast_protocol.brokers.privacy import Privacy
 
 WORD = b"what the client asks for"
@@ -30,7 +30,7 @@ def neighbourhood(privacy, fan_out=4):
     def words_of(node):
         return [WORD] if node == CLIENT else [b"another word %d" % node.beside]
 
-    return Neighbourhood(privacy, fan_out, words_of, 1)
+    return BrokerNeighbourhood(privacy, fan_out, words_of, 1)
 
 
 def opened(place, colluders, attack=by_either):
@@ -84,11 +84,11 @@ def test_it_takes_all_of_the_nearest_ancestors(profile, layers):
 @pytest.mark.parametrize("layers", [2, 3, 4])
 def test_a_broker_and_any_child_have_the_others_whatever_m_is(profile, layers):
     place = neighbourhood(privacy_of(layers, profile))
-    broker, child = place.way[0], Node(0, 2)
+    broker, child = place.way[0], NeighbourNode(0, 2)
     assert opened(place, {broker, child}, broker_and_child)
     assert not opened(place, {broker})
     assert not opened(place, {child, *place.way[1:layers]})
-    made_up = Node(0, place.fan_out)
+    made_up = NeighbourNode(0, place.fan_out)
     assert opened(place, {broker, made_up}, broker_and_child)
 
 
@@ -125,7 +125,7 @@ def test_those_above_cannot_tell_a_child_that_a_broker_made_up():
 def test_brokers_further_up_know_the_client_by_a_key_and_read_it_alike():
     place = neighbourhood(privacy_of(3))
     above = place.way[1]
-    held = place.held({above, Node(1, 1)}, 3)
+    held = place.held({above, NeighbourNode(1, 1)}, 3)
     (table,) = held.tables
     assert place.way[0] not in {above}  # the client's own broker is honest
     assert broker_and_child(held, table, table.items[0]) == PADS.element(WORD)

@@ -10,10 +10,10 @@ import pytest
 from central_traces import Central
 from pyspark.sql import SparkSession
 
-from hushcast_analytics.analyze import Wanted, analyze
-from hushcast_analytics.central.learnt import DEFINITIONS, SHARES
+from hushcast_analytics.analysis import AnalysisPlan, analyze
 from hushcast_analytics.central.parties import Party, parties
-from hushcast_cli.analyze import told_in_full
+from hushcast_analytics.central.party_results import DEFINITIONS, SHARES
+from hushcast_cli.analysis.analyze import told_in_full
 
 Row = dict[str, Any]
 TOPICS = [f"topic-{n}" for n in range(5)]
@@ -42,7 +42,7 @@ def out(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     conditional.subscribe(conditional.users[1], TOPICS[0])
     conditional.publish(conditional.users[0], TOPICS[0])
     conditional.write()
-    analyze(spark, str(directory / "traces"), directory / "out", Wanted((0.05, 0.2), ("first-spy",)))
+    analyze(spark, str(directory / "traces"), directory / "out", AnalysisPlan((0.05, 0.2), ("first-spy",)))
     return directory / "out"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hushcast_testnet.simulation import Scenario, simulate
+from hushcast_testnet.simulations.overlay_simulation import Scenario, simulate
 
 Line = dict[str, Any]
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from hushcast_analytics.filters.boxes import OPEN, Boxes
-from hushcast_analytics.filters.colluding import Rules, colluders, counted
+from hushcast_analytics.filters.edge_colluders import VoucherRules, colluders, counted
 from hushcast_analytics.filters.topic_levels import Sources, codes_of, size_of
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 
 Box = tuple[tuple[int, int], ...]
 
@@ -64,8 +64,8 @@ def test_those_who_collude_claim_what_the_rules_let_them() -> None:
     behind = [np.array(each, "<i4").tobytes() for each in counts]
     (bad,) = colluders(4, 0.25, seed=1)
     assert {bad} < set(colluders(4, 0.5, seed=1))
-    asked = ([Condition.SOURCE], [4])
-    rules = [Rules(None, None), Rules(1, None), Rules(1, 3)]
+    asked = ([AnonymityCondition.SOURCE], [4])
+    rules = [VoucherRules(None, None), VoucherRules(1, None), VoucherRules(1, 3)]
     none, capped, spread = counted(behind, 4, asked, [0.0], rules, seed=1)
     assert (none["claimed"], none["true"], none["wrongly"]) == (0.5, 0.5, 0.0)
     assert (capped["claimed_level"], capped["true_level"]) == (2.5, 3.5)

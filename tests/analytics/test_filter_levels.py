@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+from hushcast_protocol.brokers.anonymity_levels import Levels
+from hushcast_protocol.brokers.clear_words import ShownFilter, outside
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.frames import Terms, decode_filter
-from hushcast_protocol.brokers.generalise import generalise
-from hushcast_protocol.brokers.levels import Levels
-from hushcast_protocol.brokers.subscriptions import read_subscription
-from hushcast_protocol.brokers.words import ShownFilter, outside
+from hushcast_protocol.brokers.frames import AnonymityTerms, decode_filter
+from hushcast_protocol.brokers.generalisation import generalise
+from hushcast_protocol.brokers.subscription_lines import read_subscription
 from hushcast_protocol.content.attributes import write_attribute
 from hushcast_protocol.content.predicates import write_where
-from hushcast_testnet.scenario import Scenario
-from hushcast_testnet.simulation import simulate
+from hushcast_testnet.simulations.overlay_simulation import simulate
+from hushcast_testnet.simulations.scenario import Scenario
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,26 +66,28 @@ def pure(file: Path) -> tuple[Levels, dict[tuple[str, str], Filter], dict[str, l
 def test_levels_and_costs_are_those_of_the_brokers_own_code(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hushcast_analytics.filters import held
-    from hushcast_analytics.filters.analyze import SEARCHED, Wanted, learn
+    from hushcast_analytics.filters import distinct_filters
+    from hushcast_analytics.filters.analysis import SEARCHED, LevelsPlan, learn
 
-    monkeypatch.setattr(held, "PIECE", 15)  # so topics are in several pieces
+    monkeypatch.setattr(distinct_filters, "PIECE", 15)  # so topics are in several pieces
     file = written(tmp_path / "f", lines(Random(7), 120))
-    wanted = Wanted((4,), (Condition.SUCCESSOR, Condition.SOURCE), (0.5,), brokers=4)
+    wanted = LevelsPlan((4,), (AnonymityCondition.SUCCESSOR, AnonymityCondition.SOURCE), (0.5,), brokers=4)
     summary = learn(spark, file, tmp_path / "out", wanted)
     own, filters, sources = pure(file)
     counts = [summary[name] for name in ("filters", "subscriptions", "sources", "topics")]
     assert counts == [len(filters), 120, len(sources), 4]
     assert 60 < len(filters) <= SEARCHED
     rows = {
-        (row["topic"], row["where"]): [row[each.value.replace("-", "_")] for each in Condition]
+        (row["topic"], row["where"]): [row[each.value.replace("-", "_")] for each in AnonymityCondition]
         for row in spark.read.parquet(str(tmp_path / "out" / "levels")).collect()
     }
-    assert rows == {name: [own.level(one, each) for each in Condition] for name, one in filters.items()}
+    assert rows == {
+        name: [own.level(one, each) for each in AnonymityCondition] for name, one in filters.items()
+    }
     for reached, cost in zip(
         summary["reached"], sorted(summary["cost"], key=lambda row: row["condition"] == "source"), strict=True
     ):
-        condition = Condition(reached["condition"])
+        condition = AnonymityCondition(reached["condition"])
         assert cost["condition"] == condition
         having = {one for one in filters.values() if own.level(one, condition) >= 4}
         assert reached["filters"] == pytest.approx(len(having) / len(filters))
@@ -119,22 +121,22 @@ def test_traces_of_brokers_tell_what_a_file_of_the_same_subscriptions_does(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     from hushcast_analytics.errors import TracesError
-    from hushcast_analytics.filters.analyze import Wanted, learn, learn_from_traces
+    from hushcast_analytics.filters.analysis import LevelsPlan, learn, learn_from_traces
 
-    terms = Terms(2, Condition.SOURCE, "generalise")
+    terms = AnonymityTerms(2, AnonymityCondition.SOURCE, "generalise")
     scenario = Scenario(12, 9, 3, topics=2, carrier="brokers", traces=tmp_path / "traces", terms=terms)
     simulate(scenario)
     given = _as_lines(tmp_path / "traces")
     assert len(given) == 18
     file = written(tmp_path / "f", given)
-    asked = (2,), (Condition.SUCCESSOR,), (0.1, 0.4)
-    told = learn(spark, file, tmp_path / "of-file", Wanted(*asked, brokers=4))
+    asked = (2,), (AnonymityCondition.SUCCESSOR,), (0.1, 0.4)
+    told = learn(spark, file, tmp_path / "of-file", LevelsPlan(*asked, brokers=4))
     found = learn_from_traces(
-        spark, str(tmp_path / "traces"), tmp_path / "of-traces", Wanted(*asked, brokers=None)
+        spark, str(tmp_path / "traces"), tmp_path / "of-traces", LevelsPlan(*asked, brokers=None)
     )
     own = ("wanted", "colluding", "brokers")
     assert {**found, **dict.fromkeys(own)} == {**told, **dict.fromkeys(own)}
-    names = ("topic", "where", "sources", *(each.value.replace("-", "_") for each in Condition))
+    names = ("topic", "where", "sources", *(each.value.replace("-", "_") for each in AnonymityCondition))
     both = [
         sorted(tuple(row) for row in spark.read.parquet(str(out / "levels")).select(*names).collect())
         for out in (tmp_path / "of-file", tmp_path / "of-traces")
@@ -144,14 +146,17 @@ def test_traces_of_brokers_tell_what_a_file_of_the_same_subscriptions_does(
     assert {row["colluding"] for row in found["colluding"]} == {0.0, 0.4}  # a tenth of three is nobody
     with pytest.raises(TracesError, match="--spread 4 is more than the 3 edge brokers"):
         learn_from_traces(
-            spark, str(tmp_path / "of-traces" / "tables"), tmp_path, Wanted(*asked, brokers=None, spread=4)
+            spark,
+            str(tmp_path / "of-traces" / "tables"),
+            tmp_path,
+            LevelsPlan(*asked, brokers=None, spread=4),
         )
 
 
 def test_those_subscriptions_of_traces_count_that_stood_when_there_were_most(spark: SparkSession) -> None:
     from hushcast_analytics.errors import TracesError
-    from hushcast_analytics.filters.traced import standing
-    from hushcast_analytics.tables import OBSERVATIONS
+    from hushcast_analytics.filters.traced_subscriptions import standing
+    from hushcast_analytics.trace_schemas import OBSERVATIONS
 
     def filter_of(low: int) -> str:
         return encode(ShownFilter(bytes(16), (9,), ((low, 9),))).hex()
@@ -189,15 +194,15 @@ def test_those_subscriptions_of_traces_count_that_stood_when_there_were_most(spa
 
 def test_a_bad_line_is_named_with_its_number(spark: SparkSession, tmp_path: Path) -> None:
     from hushcast_analytics.errors import TracesError
-    from hushcast_analytics.filters import reading
-    from hushcast_analytics.filters.analyze import Wanted, learn
+    from hushcast_analytics.filters import subscription_rows
+    from hushcast_analytics.filters.analysis import LevelsPlan, learn
 
     file = written(tmp_path / "f", [{"source": "a", "topic": "t"}, {"source": "b"}, 3])
     file.write_text("\n" + file.read_text())
     with pytest.raises(TracesError, match=r"line 3: 'topic' is missing"):
-        reading.read_file(spark, file)
+        subscription_rows.read_file(spark, file)
     with pytest.raises(TracesError, match="there are no subscriptions in it"):
-        reading.read_file(spark, written(tmp_path / "empty", []))
+        subscription_rows.read_file(spark, written(tmp_path / "empty", []))
     file = written(tmp_path / "few", [{"source": "a", "topic": "t"}])
     with pytest.raises(TracesError, match="--k 5 is more than the 1 subscriber"):
-        learn(spark, file, tmp_path / "out", Wanted((5,), (Condition.SOURCE,), (0.5,)))
+        learn(spark, file, tmp_path / "out", LevelsPlan((5,), (AnonymityCondition.SOURCE,), (0.5,)))

@@ -8,24 +8,26 @@ import pytest
 
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.generator import draws
-from hushcast_analytics.generator.asked import EPOCH_SECONDS, Asked
 from hushcast_analytics.generator.edges import find_edges
-from hushcast_analytics.generator.generate import generate, observations, truths
-from hushcast_analytics.generator.keeping import MENDING, UNSEAT_AFTER, forest, kept, tellings
-from hushcast_analytics.generator.mending import NONE, levels
+from hushcast_analytics.generator.generator_jobs import generate, observations, truths
+from hushcast_analytics.generator.message_routes import DUPLICATE, FORWARDED, route
 from hushcast_analytics.generator.presence import LISTED_FOR, listed, presence, returns
 from hushcast_analytics.generator.publications import numbers, publish
-from hushcast_analytics.generator.routes import DUPLICATE, FORWARDED, route
-from hushcast_analytics.generator.seats import drawn, root_of, shape, subscribers
-from hushcast_analytics.tables import EPOCHS_A_DAY, OBSERVATIONS, TRUTHS
-from hushcast_overlay import registration
-from hushcast_protocol.base import epochs, standing
+from hushcast_analytics.generator.scenario import EPOCH_SECONDS, GeneratorScenario
+from hushcast_analytics.generator.tree_epochs import MENDING, UNSEAT_AFTER, forest, kept, tellings
+from hushcast_analytics.generator.tree_repair import NONE, levels
+from hushcast_analytics.generator.tree_seats import drawn, root_of, shape, subscribers
+from hushcast_analytics.trace_schemas import EPOCHS_A_DAY, OBSERVATIONS, TRUTHS
+from hushcast_overlay.relay import registration
+from hushcast_protocol.base import epochs, roster_standing
 from hushcast_protocol.overlay import tree
 from hushcast_protocol.overlay.trail import ERROR_RATE, MAX_BITS_SET, MAX_HOPS, Trail
 
-SMALL = Asked(nodes=40, subscribers=3, topics=2, publications=60, epochs=3)
-CHURNING = Asked(nodes=40, subscribers=3, topics=2, publications=60, epochs=30, up=6, down=3, clients=0)
-PAPER = Asked(nodes=40, subscribers=3, topics=2, publications=60, epochs=3, profile="paper")
+SMALL = GeneratorScenario(nodes=40, subscribers=3, topics=2, publications=60, epochs=3)
+CHURNING = GeneratorScenario(
+    nodes=40, subscribers=3, topics=2, publications=60, epochs=30, up=6, down=3, clients=0
+)
+PAPER = GeneratorScenario(nodes=40, subscribers=3, topics=2, publications=60, epochs=3, profile="paper")
 EACH = pytest.mark.parametrize("asked", [SMALL, CHURNING, PAPER], ids=["small", "churning", "paper"])
 
 
@@ -48,7 +50,7 @@ def test_trees_are_those_of_the_planner_for_the_same_order(relays, depth):
 def test_orders_are_uniform():
     tops = Counter()
     for topic in range(600):
-        hops = drawn(Asked(6, 1, topics=600, depth=1 + topic % 2), topic, 0, 0, np.arange(6))
+        hops = drawn(GeneratorScenario(6, 1, topics=600, depth=1 + topic % 2), topic, 0, 0, np.arange(6))
         tops.update(np.flatnonzero(hops == 6).tolist())
     assert max(tops.values()) < 1.15 * min(tops.values())
 
@@ -72,7 +74,7 @@ def test_rosters_list_who_was_there_before():
 
 
 def test_trees_are_kept_and_mended_by_the_roster():
-    assert (MENDING, UNSEAT_AFTER) == (epochs.MENDING, standing.UNSEAT_AFTER)
+    assert (MENDING, UNSEAT_AFTER) == (epochs.MENDING, roster_standing.UNSEAT_AFTER)
     for subscriber in range(CHURNING.subscribers):
         before = None
         for epoch, hops in enumerate(kept(CHURNING, 1, subscriber)):
@@ -135,7 +137,7 @@ def walked(hops, by_edge, relay):
 @pytest.mark.parametrize("profile", ["hardened", "paper"])
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
 def test_edges_are_those_that_routers_take(profile, depth):
-    asked = Asked(nodes=30, subscribers=12, profile=profile, depth=depth)
+    asked = GeneratorScenario(nodes=30, subscribers=12, profile=profile, depth=depth)
     hops, by_edge = forest(asked, 0, 0), asked.behaviour.edge_elements
     chance = random.Random(depth)
     relays = np.array([chance.randrange(30) for _ in range(50)])
@@ -205,7 +207,7 @@ def test_nobody_acts_while_away():
 
 def test_numbers_of_messages_are_dealt_out_once():
     for publications in (0, 1, 7, 60, 61):
-        asked = Asked(5, 1, topics=4, publications=publications, epochs=3)
+        asked = GeneratorScenario(5, 1, topics=4, publications=publications, epochs=3)
         dealt = [n for epoch in range(3) for topic in range(4) for n in numbers(asked, topic, epoch)]
         assert sorted(dealt) == list(range(publications))
 
@@ -226,7 +228,7 @@ def test_draws_are_even_and_differ_by_purpose_and_seed():
 
 
 def test_trails_are_as_large_as_the_daemons():
-    from hushcast_analytics.generator.routes import SLICE_BITS, SLICES
+    from hushcast_analytics.generator.message_routes import SLICE_BITS, SLICES
 
     assert (MAX_HOPS, MAX_BITS_SET / MAX_HOPS, ERROR_RATE) == (32, SLICES, 1e-4)
     assert 8 * len(Trail().to_bytes()) == SLICES * SLICE_BITS
@@ -246,13 +248,13 @@ def test_trails_are_as_large_as_the_daemons():
 )
 def test_what_makes_no_network_is_refused(wrong, told):
     with pytest.raises(TracesError, match=told):
-        Asked(**wrong)
+        GeneratorScenario(**wrong)
 
 
 @pytest.mark.spark
 @EACH
 def test_rows_do_not_depend_on_partitions(spark, asked, monkeypatch):
-    from hushcast_analytics.generator import generate as jobs
+    from hushcast_analytics.generator import generator_jobs as jobs
 
     for make, schema in ((observations, OBSERVATIONS), (truths, TRUTHS)):
         made = make(spark, asked)
@@ -270,7 +272,7 @@ def test_rows_do_not_depend_on_partitions(spark, asked, monkeypatch):
 def test_runs_lie_beside_each_other_and_are_not_made_twice(spark, tmp_path):
     out = str(tmp_path / "out")
     first = generate(spark, SMALL, out)
-    second = generate(spark, Asked(**{**vars(SMALL), "seed": 2, "run": "two"}), out)
+    second = generate(spark, GeneratorScenario(**{**vars(SMALL), "seed": 2, "run": "two"}), out)
     assert first.observations.select("message").distinct().count() == 61
     shared = first.observations.select("message").dropna().intersect(second.observations.select("message"))
     assert shared.count() == 0

@@ -13,20 +13,20 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from hushcast_analytics.generator.asked import Asked
 from hushcast_analytics.generator.publications import numbers
-from hushcast_analytics.generator.rows import Rows
-from hushcast_testnet.simulation import Scenario, simulate
+from hushcast_analytics.generator.scenario import GeneratorScenario
+from hushcast_analytics.generator.trace_rows import TraceRows
+from hushcast_testnet.simulations.overlay_simulation import Scenario, simulate
 
 pytestmark = pytest.mark.slow
 
 GENERATED = 12
 CASES = {
-    "hardened": Asked(120, 8, publications=120),
-    "paper": Asked(80, 4, publications=60, profile="paper"),
+    "hardened": GeneratorScenario(120, 8, publications=120),
+    "paper": GeneratorScenario(80, 4, publications=60, profile="paper"),
     # Into a second day: trees stay, or as published are new.
-    "hardened-days": Asked(12, 2, publications=40, epochs=25),
-    "paper-days": Asked(12, 2, publications=40, epochs=25, profile="paper"),
+    "hardened-days": GeneratorScenario(12, 2, publications=40, epochs=25),
+    "paper-days": GeneratorScenario(12, 2, publications=40, epochs=25, profile="paper"),
 }
 FIRST_HOURS = 2.5  # of the day, over when a simulation begins
 
@@ -49,7 +49,7 @@ def simulated(directory, asked, seed):
 
 
 def generated(asked):
-    rows = Rows(asked)
+    rows = TraceRows(asked)
     seen, told = [], []
     for epoch in range(asked.epochs):
         message = np.array(numbers(asked, 0, epoch))

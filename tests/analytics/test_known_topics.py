@@ -13,14 +13,14 @@ from pyspark.sql import functions as F
 
 from hushcast_analytics.adversaries import Adversary
 from hushcast_analytics.attacks.catalogue import ATTACKS, Attack, Subject
+from hushcast_analytics.checkpoints import kept
 from hushcast_analytics.errors import TracesError
-from hushcast_analytics.examine import Case, Examination, case_of
-from hushcast_analytics.generator.asked import Asked
-from hushcast_analytics.generator.generate import observations, truths
-from hushcast_analytics.keeping import kept
+from hushcast_analytics.examination import Case, Examination, case_of
+from hushcast_analytics.generator.generator_jobs import observations, truths
+from hushcast_analytics.generator.scenario import GeneratorScenario
 from hushcast_analytics.lab.networks import Lab
 from hushcast_analytics.marks import lease_mark, marks
-from hushcast_analytics.summary import summarised
+from hushcast_analytics.trial_summary import summarised
 from hushcast_protocol.overlay import leases
 from overlay import exposed
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.spark
 
 SHARE = 0.1
 TOPICS, NODES = 100, 120
-LARGE = Asked(nodes=NODES, subscribers=1, topics=TOPICS, profile="paper", depth=3, authors=1)
+LARGE = GeneratorScenario(nodes=NODES, subscribers=1, topics=TOPICS, profile="paper", depth=3, authors=1)
 
 
 def figures(case: Case, adversary: Adversary, names: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -41,7 +41,7 @@ def figures(case: Case, adversary: Adversary, names: Iterable[str]) -> dict[str,
     return {row["attack"]: row for table in tables for row in summarised(table)}
 
 
-def generated(spark: SparkSession, runs: Sequence[Asked]) -> Case:
+def generated(spark: SparkSession, runs: Sequence[GeneratorScenario]) -> Case:
     """Several runs at once: Spark takes as long to plan for one as for all."""
     seen = reduce(DataFrame.unionByName, [observations(spark, asked) for asked in runs])
     told = reduce(DataFrame.unionByName, [truths(spark, asked) for asked in runs])
@@ -61,7 +61,7 @@ def test_marks_are_the_daemons(spark: SparkSession) -> None:
 
 
 def test_generated_leases_have_the_marks_of_their_topics(spark: SparkSession) -> None:
-    asked = Asked(nodes=12, subscribers=2, topics=3, epochs=25)
+    asked = GeneratorScenario(nodes=12, subscribers=2, topics=3, epochs=25)
     told = truths(spark, asked).where("kind = 'installed'").collect()
     trunks = {(row["topic"], row["day"]): bytes.fromhex(row["tokens"][0]) for row in told}
     assert len(trunks) == 3 * 2

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from hushcast_analytics.adversaries import Adversary, colluders
 from hushcast_analytics.attacks.catalogue import ATTACKS
-from hushcast_analytics.examine import Examination
+from hushcast_analytics.examination import Examination
 from hushcast_analytics.lab.networks import Lab, numbers_of
-from hushcast_analytics.summary import pooled
+from hushcast_analytics.trial_summary import pooled
 
 pytestmark = pytest.mark.spark
 

@@ -12,7 +12,7 @@ from sklearn.metrics import label_ranking_average_precision_score, ndcg_score
 
 from hushcast_analytics.measures import measured
 from hushcast_analytics.posteriors import POSTERIOR
-from hushcast_analytics.summary import summarised
+from hushcast_analytics.trial_summary import summarised
 from hushcast_protocol.base.intervals import wilson
 
 pytestmark = pytest.mark.spark

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from hushcast_analytics.generator.mending import NONE, levels, loads, mended
+from hushcast_analytics.generator.tree_repair import NONE, levels, loads, mended
 from hushcast_protocol.overlay import tree
 
 

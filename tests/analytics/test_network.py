@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from recount import recount
 
-from hushcast_analytics import network
-from hushcast_analytics.reading import Traces, keep, load, read_lines
+from hushcast_analytics import delivery_figures
+from hushcast_analytics.trace_files import Traces, keep, load, read_lines
 from hushcast_protocol.base.trace import Observation, Truth, to_line
-from hushcast_testnet.simulation import Scenario, simulate
+from hushcast_testnet.simulations.overlay_simulation import Scenario, simulate
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -24,15 +24,15 @@ SCENARIOS = [
 
 def agrees(traces: Traces, directory: Path) -> None:
     expected = recount(directory)
-    (row,) = network.summary(traces).collect()
+    (row,) = delivery_figures.summary(traces).collect()
     found = row.asDict()
     found.pop("run")
     assert found.pop("to_ideal") == pytest.approx(expected["transmissions"] / expected["ideal"], rel=1e-12)
     for name, value in found.items():
         assert value == pytest.approx(expected[name], rel=1e-12), name
-    lengths = {row.length: row["count"] for row in network.path_lengths(traces).collect()}
+    lengths = {row.length: row["count"] for row in delivery_figures.path_lengths(traces).collect()}
     assert lengths == expected["lengths"]
-    latencies = {row.quantile: row.seconds for row in network.latencies(traces).collect()}
+    latencies = {row.quantile: row.seconds for row in delivery_figures.latencies(traces).collect()}
     assert latencies == pytest.approx(expected["latencies"], rel=1e-12)
 
 
@@ -50,7 +50,7 @@ def test_figures_of_a_simulation_agree_with_a_recount_and_with_the_simulation(sp
     traces = load(spark, str(tmp_path / "tables"))
     assert traces.rejected.count() == 0
     agrees(traces, directory)
-    (row,) = network.summary(traces).collect()
+    (row,) = delivery_figures.summary(traces).collect()
     assert (row.pairs, row.delivered) == (result.pairs, result.delivered)
     assert (row.transmissions, row.ideal) == (result.transmissions, result.ideal)
     assert row.relays == result.nodes
@@ -61,11 +61,11 @@ def test_figures_of_a_simulation_agree_with_a_recount_and_with_the_simulation(sp
 def test_declared_columns(spark, simulated):
     traces = read_lines(spark, str(simulated[0]))
     for job, schema in (
-        (network.pairs, network.PAIRS),
-        (network.path_lengths, network.LENGTHS),
-        (network.latencies, network.LATENCIES),
-        (network.loads, network.LOADS),
-        (network.summary, network.SUMMARY),
+        (delivery_figures.pairs, delivery_figures.PAIRS),
+        (delivery_figures.path_lengths, delivery_figures.LENGTHS),
+        (delivery_figures.latencies, delivery_figures.LATENCIES),
+        (delivery_figures.loads, delivery_figures.LOADS),
+        (delivery_figures.summary, delivery_figures.SUMMARY),
     ):
         made = job(traces).schema
         assert [(field.name, field.dataType) for field in made.fields] == [
@@ -88,9 +88,9 @@ def test_subscriptions_with_conditions_are_counted_and_make_no_pairs(spark, tmp_
     written += [Truth(node, 3.5, 0, "delivered", topic="t", message="m") for node in "bc"]
     (tmp_path / "all.truth.jsonl").write_text("".join(to_line(one) + "\n" for one in written))
     traces = read_lines(spark, str(tmp_path))
-    found = {(row.message, row.node): row.seconds for row in network.pairs(traces).collect()}
+    found = {(row.message, row.node): row.seconds for row in delivery_figures.pairs(traces).collect()}
     assert found == {("m", "b"): 1.5, ("n", "b"): None, ("m", "d"): None, ("n", "d"): None}
-    (row,) = network.summary(traces).collect()
+    (row,) = delivery_figures.summary(traces).collect()
     assert (row.subscriptions, row.conditional, row.pairs, row.completeness) == (3, 1, 4, 0.25)
 
 
@@ -108,7 +108,9 @@ def test_a_subscription_goes_on_where_another_one_under_its_name_ends(spark, tmp
         for topic in "st"
     ]
     write(tmp_path, told, [])
-    found = [(row.message, row.node) for row in network.pairs(read_lines(spark, str(tmp_path))).collect()]
+    found = [
+        (row.message, row.node) for row in delivery_figures.pairs(read_lines(spark, str(tmp_path))).collect()
+    ]
     assert found == [("on t", "b")]
 
 
@@ -121,7 +123,7 @@ def test_probes_are_no_messages_in_excess(spark, tmp_path):
     arrived = ("m", "n", "unheard of", "probe", "another probe")
     seen = [Observation("b", 3.5, 0, "delivered", message=name, tokens=("t",), size=1) for name in arrived]
     write(tmp_path, told, seen)
-    (row,) = network.summary(read_lines(spark, str(tmp_path))).collect()
+    (row,) = delivery_figures.summary(read_lines(spark, str(tmp_path))).collect()
     assert (row.arrivals, row.excess) == (3, pytest.approx(1 / 3))
 
 
@@ -134,7 +136,7 @@ def test_a_lease_that_was_withdrawn_twice_was_held_once(spark, tmp_path):
     ]
     seen += [Observation("r", at, 2, "withdrawn", lease="one") for at in (7200.0, 7300.0)]
     write(tmp_path, told, seen)
-    (row,) = network.loads(read_lines(spark, str(tmp_path))).collect()
+    (row,) = delivery_figures.loads(read_lines(spark, str(tmp_path))).collect()
     assert (row.leases, row.elements) == (1, 3)
 
 
@@ -175,5 +177,5 @@ def test_figures_of_real_daemons_agree_with_a_recount(spark, tmp_path):
         "schema version 2 instead of 4",
     ]
     agrees(kept, traces)
-    (row,) = network.summary(kept).collect()
+    (row,) = delivery_figures.summary(kept).collect()
     assert (row.publications, row.delivered, row.relays) == (6, 6, 5)

@@ -7,9 +7,9 @@ import pytest
 from chispa import assert_df_equality
 
 from hushcast_analytics.errors import TracesError
-from hushcast_analytics.reading import SHOWN, keep, load, open_traces, read_lines
-from hushcast_analytics.reasons import MOST
-from hushcast_analytics.tables import OBSERVATIONS, REJECTED, TRUTHS
+from hushcast_analytics.rejection_reasons import MOST
+from hushcast_analytics.trace_files import SHOWN, keep, load, open_traces, read_lines
+from hushcast_analytics.trace_schemas import OBSERVATIONS, REJECTED, TRUTHS
 from hushcast_protocol.base.trace import SCHEMA, Observation, Truth, to_line
 
 pytestmark = pytest.mark.spark

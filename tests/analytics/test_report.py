@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from hushcast_analytics.report import brokers, filters
-from hushcast_analytics.report.findings import Findings, SeenTree
-from hushcast_analytics.report.page import page, verdict
-from hushcast_analytics.report.words import ATTACKS
+from hushcast_analytics.report import brokers_section, filters_page
+from hushcast_analytics.report.analysis_findings import Findings, SeenTree
+from hushcast_analytics.report.phrases import ATTACKS
+from hushcast_analytics.report.report_page import page, verdict
 
 
 def row(attack: str, accuracy: float, low: float, high: float, **more: Any) -> dict[str, Any]:
@@ -193,19 +193,19 @@ def test_the_page_of_filters_says_what_is_reached_and_what_it_costs() -> None:
         "cost": [{**condition, **cost, "added_median": 0.05, "times_median": 2.0}],
         "colluding": [{**condition, **judged, "claimed_level": 9.0, "true_level": 2.0}],
     }
-    shown = filters.page(summary)
+    shown = filters_page.page(summary)
     assert "4 filters of 1 subscriber on 2 topics" in shown
     assert "all filters of 25&nbsp;% of the subscribers; where not, a wider one adds 5&nbsp;%" in shown
     assert "for 20&nbsp;% none was found" in shown
     assert shown.count("<svg") == 4
     summary["cost"] = []
-    assert "wider one" not in filters.page(summary)
+    assert "wider one" not in filters_page.page(summary)
 
 
 def test_of_communities_it_is_said_what_is_not_tried():
     row = {"attack": "known-topic", "profile": "community", "model": "community", "colluding": 0.1}
     row |= {"accuracy": 0.03, "accuracy_low": 0.02, "accuracy_high": 0.04}
-    (line,) = brokers.said([row])
+    (line,) = brokers_section.said([row])
     assert "model 2" in line
     assert "not tried" in line
     assert "3 %" in line

@@ -8,18 +8,18 @@ from math import comb
 import pytest
 
 from hushcast_analytics.errors import TracesError
-from hushcast_analytics.generator.asked import Asked as Traced
 from hushcast_analytics.generator.presence import presence
-from hushcast_analytics.shards import drawing
-from hushcast_analytics.shards.drawing import Asked, shard_days
-from hushcast_analytics.shards.figures import figures
-from hushcast_analytics.shards.naming import ComingAndGoing, named
+from hushcast_analytics.generator.scenario import GeneratorScenario
+from hushcast_analytics.shards import shard_draws
+from hushcast_analytics.shards.presence_suspects import ChurnModel, named
+from hushcast_analytics.shards.shard_draws import ShardScenario, shard_days
+from hushcast_analytics.shards.shard_figures import figures
 from hushcast_protocol.shards.assignment import shard_of_relay
 
-SMALL = Asked(relays=2_000, shards=4, days=3, colluding=0.1, seed=7)
+SMALL = ShardScenario(relays=2_000, shards=4, days=3, colluding=0.1, seed=7)
 
 
-def recounted(asked: Asked) -> Counter[tuple[int, int, bool]]:
+def recounted(asked: ShardScenario) -> Counter[tuple[int, int, bool]]:
     return Counter(
         (day, shard_of_relay(asked.beacon(day), asked.relay(number), asked.bits), number < asked.colluders)
         for day in range(asked.days)
@@ -30,8 +30,8 @@ def recounted(asked: Asked) -> Counter[tuple[int, int, bool]]:
 @pytest.mark.spark
 def test_shards_are_the_protocols_in_any_number_of_pieces(spark, monkeypatch):
     expected = recounted(SMALL)
-    for piece in (drawing.RELAYS_A_PIECE, 77):
-        monkeypatch.setattr(drawing, "RELAYS_A_PIECE", piece)
+    for piece in (shard_draws.RELAYS_A_PIECE, 77):
+        monkeypatch.setattr(shard_draws, "RELAYS_A_PIECE", piece)
         rows = shard_days(spark, SMALL).collect()
         assert len(rows) == 12
         for row in rows:
@@ -52,14 +52,14 @@ def test_figures_are_of_all_shard_days(spark):
 
 @pytest.mark.spark
 def test_a_shard_may_have_no_relay(spark):
-    made = figures(shard_days(spark, Asked(relays=3, shards=16)), 1000, 300)
+    made = figures(shard_days(spark, ShardScenario(relays=3, shards=16)), 1000, 300)
     assert (made.shard_days, made.smallest) == (16, 0)
 
 
 @pytest.mark.slow
 def test_colluders_come_together_as_seldom_as_draws_say():
     # Of 50 relays in one of 8 shards 5 of 40 colluders are expected: against the hypergeometric tail.
-    asked = Asked(relays=400, shards=8, days=400, colluding=0.1)
+    asked = ShardScenario(relays=400, shards=8, days=400, colluding=0.1)
     shards = recounted(asked)
     many = sum(shards[day, shard, True] >= 10 for day in range(asked.days) for shard in range(8))
     chance = sum(comb(40, hits) * (1 / 8) ** hits * (7 / 8) ** (40 - hits) for hits in range(10, 41))
@@ -70,12 +70,12 @@ def test_colluders_come_together_as_seldom_as_draws_say():
 @pytest.mark.parametrize("shards", [3, 0, 8192])
 def test_impossible_numbers_of_shards_are_refused(shards):
     with pytest.raises(TracesError, match="power of two"):
-        Asked(relays=10, shards=shards)
+        ShardScenario(relays=10, shards=shards)
 
 
-def by_hand(asked: Asked, moving: ComingAndGoing) -> list[list[bool]]:
+def by_hand(asked: ShardScenario, moving: ChurnModel) -> list[list[bool]]:
     """Return whether each relay is there, epoch by epoch: the generator's presence of as many relays."""
-    wanted = Traced(
+    wanted = GeneratorScenario(
         nodes=asked.relays,
         subscribers=1,
         publications=0,
@@ -90,8 +90,8 @@ def by_hand(asked: Asked, moving: ComingAndGoing) -> list[list[bool]]:
 
 @pytest.mark.spark
 def test_who_is_there_like_nobody_else_is_named(spark, monkeypatch):
-    asked, moving = Asked(relays=300, shards=1, days=3, seed=5), ComingAndGoing(up=20, down=8)
-    monkeypatch.setattr(drawing, "RELAYS_A_PIECE", 77)
+    asked, moving = ShardScenario(relays=300, shards=1, days=3, seed=5), ChurnModel(up=20, down=8)
+    monkeypatch.setattr(shard_draws, "RELAYS_A_PIECE", 77)
     there = by_hand(asked, moving)
     days = [[tuple(row[24 * day : 24 * day + 24]) for row in there] for day in range(asked.days)]
     counts = [Counter(patterns) for patterns in days]
@@ -108,4 +108,4 @@ def test_who_is_there_like_nobody_else_is_named(spark, monkeypatch):
 @pytest.mark.parametrize(("up", "down"), [(0.5, 2), (2, 0.5)])
 def test_nobody_comes_and_goes_within_an_epoch(up, down):
     with pytest.raises(TracesError, match="1 at least"):
-        ComingAndGoing(up, down)
+        ChurnModel(up, down)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hushcast_analytics.errors import TracesError
-from hushcast_analytics.sources import check_name, look, make_room
+from hushcast_analytics.trace_sources import check_name, look, make_room
 
 
 def test_no_directory(tmp_path: Path) -> None:

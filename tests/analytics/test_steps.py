@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from hushcast_analytics.steps import Step, Steps, each_second, go_through, told
+from hushcast_analytics.work_steps import WorkStep, WorkSteps, each_second, go_through, told
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_words(share: float, seconds: float | None, expected: str) -> None:
 
 def test_what_is_left_is_judged_by_what_was() -> None:
     now, heard = 100.0, []
-    steps = Steps(heard.append, 10.0, lambda: now)
+    steps = WorkSteps(heard.append, 10.0, lambda: now)
     steps.begin("a")
     now += 20
     steps.end(2.0)
@@ -49,7 +49,9 @@ def test_what_is_left_is_judged_by_what_was() -> None:
 def test_the_steps_of_a_lane_are_done_in_order_and_told() -> None:
     done: list[str] = []
     heard: list[str] = []
-    lanes = [[Step(name, 1.0, lambda name=name: done.append(name)) for name in lane] for lane in ("ab", "cd")]
+    lanes = [
+        [WorkStep(name, 1.0, lambda name=name: done.append(name)) for name in lane] for lane in ("ab", "cd")
+    ]
     go_through(lanes, heard.append)
     assert done == ["a", "b", "c", "d"]
     assert [text[0] for text in heard] == done
@@ -59,7 +61,7 @@ def test_the_steps_of_a_lane_are_done_in_order_and_told() -> None:
 
 def test_lanes_go_on_side_by_side() -> None:
     met = threading.Barrier(2)
-    lanes = [[Step(name, 1.0, lambda: met.wait(30))] for name in "ab"]
+    lanes = [[WorkStep(name, 1.0, lambda: met.wait(30))] for name in "ab"]
     go_through(lanes, lambda text: None, at_once=2)
     assert met.n_waiting == 0
 
@@ -71,7 +73,9 @@ def test_the_first_error_ends_all() -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        go_through([[Step("a", 1.0, fail), Step("b", 1.0, lambda: done.append("b"))]], lambda text: None)
+        go_through(
+            [[WorkStep("a", 1.0, fail), WorkStep("b", 1.0, lambda: done.append("b"))]], lambda text: None
+        )
     assert done == []
 
 
@@ -81,7 +85,7 @@ def test_an_interrupt_ends_what_is_under_way() -> None:
     def interrupted() -> None:
         raise KeyboardInterrupt
 
-    lanes = [[Step("a", 1.0, lambda: over.wait(30))], [Step("b", 1.0, interrupted)]]
+    lanes = [[WorkStep("a", 1.0, lambda: over.wait(30))], [WorkStep("b", 1.0, interrupted)]]
     with pytest.raises(KeyboardInterrupt):
         go_through(lanes, lambda text: None, at_once=2, interrupt=over.set)
     assert over.is_set()

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from hushcast_analytics.tables import OBSERVATIONS, TRUTHS
+from hushcast_analytics.trace_schemas import OBSERVATIONS, TRUTHS
 from hushcast_protocol.base.trace import Observation, Truth
 
 

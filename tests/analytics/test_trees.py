@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from steps import one_step
 
-from hushcast_analytics.trees import _walk
+from hushcast_analytics.root_paths import _walk
 
 
 def lengths(*trees: dict[str, str | None]) -> list[tuple[str, int]]:

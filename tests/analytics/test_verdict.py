@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from hushcast_analytics.report.phrases import counted, percent
 from hushcast_analytics.report.verdict import (
     NOBODY,
-    Need,
-    Standing,
+    AttackStanding,
+    TrialNeed,
     commands,
     limit,
     need_of,
@@ -19,7 +20,6 @@ from hushcast_analytics.report.verdict import (
     trials_needed,
     verdicts,
 )
-from hushcast_analytics.report.words import counted, percent
 from hushcast_cli.main import cli
 from hushcast_protocol.base.intervals import wilson
 
@@ -41,34 +41,34 @@ def row(hits: float, trials: int, chance: float, **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("hits", "trials", "chance", "expected"),
     [
-        (1, 1, 1.0, Standing.CANNOT_FAIL),
-        (0, 1, 0.02, Standing.OPEN),
-        (1, 1, 0.5, Standing.OPEN),
-        (0.2174, 1, 0.0196, Standing.OPEN),
-        (57, 100, 0.01, Standing.LEAKS),
-        (1, 1, 0.01, Standing.LEAKS),  # once in a hundred: by itself, that is much
-        (1, 1, 0.03, Standing.OPEN),
-        (10, 1000, 0.01, Standing.HOLDS),
-        (0, 1000, 0.01, Standing.HOLDS),
-        (0, 100, 0.01, Standing.OPEN),
-        (9, 10, 0.9, Standing.OPEN),
-        (900, 1000, 0.9, Standing.HOLDS),
+        (1, 1, 1.0, AttackStanding.CANNOT_FAIL),
+        (0, 1, 0.02, AttackStanding.OPEN),
+        (1, 1, 0.5, AttackStanding.OPEN),
+        (0.2174, 1, 0.0196, AttackStanding.OPEN),
+        (57, 100, 0.01, AttackStanding.LEAKS),
+        (1, 1, 0.01, AttackStanding.LEAKS),  # once in a hundred: by itself, that is much
+        (1, 1, 0.03, AttackStanding.OPEN),
+        (10, 1000, 0.01, AttackStanding.HOLDS),
+        (0, 1000, 0.01, AttackStanding.HOLDS),
+        (0, 100, 0.01, AttackStanding.OPEN),
+        (9, 10, 0.9, AttackStanding.OPEN),
+        (900, 1000, 0.9, AttackStanding.HOLDS),
     ],
 )
-def test_what_trials_exclude(hits: float, trials: int, chance: float, expected: Standing) -> None:
+def test_what_trials_exclude(hits: float, trials: int, chance: float, expected: AttackStanding) -> None:
     assert standing(row(hits, trials, chance)) is expected
 
 
 def test_many_comparisons_have_to_show_more() -> None:
     lucky = row(8, 100, 0.015)
-    assert standing(lucky) is Standing.LEAKS
-    assert standing(lucky, 45) is not Standing.LEAKS
-    assert standing(row(57, 100, 0.01), 45) is Standing.LEAKS
+    assert standing(lucky) is AttackStanding.LEAKS
+    assert standing(lucky, 45) is not AttackStanding.LEAKS
+    assert standing(row(57, 100, 0.01), 45) is AttackStanding.LEAKS
 
 
 def test_runs_that_differ_count_for_less() -> None:
-    assert standing(row(4, 60, 0.01)) is Standing.LEAKS
-    assert standing(row(4, 60, 0.01, effective=1.0)) is not Standing.LEAKS
+    assert standing(row(4, 60, 0.01)) is AttackStanding.LEAKS
+    assert standing(row(4, 60, 0.01, effective=1.0)) is not AttackStanding.LEAKS
 
 
 @pytest.mark.parametrize("chance", [0.001, 0.01, 0.1, 0.5, 0.9, 0.999])
@@ -80,7 +80,7 @@ def test_so_many_trials_decide_and_one_less_does_not(chance: float) -> None:
 def test_one_trial_decides_nothing_and_says_how_many_would() -> None:
     (found,) = verdicts([row(0.2174, 1, 0.0196)])
     more = trials_needed(0.0196, 0.0196) - 1
-    assert found.standing is Standing.OPEN
+    assert found.standing is AttackStanding.OPEN
     assert "1 trial of trained" in found.text
     assert "1 trials" not in str(found)
     assert f"About {more:,} more trials" in found.text
@@ -92,7 +92,7 @@ def test_one_trial_decides_nothing_and_says_how_many_would() -> None:
 def test_after_enough_trials_of_chance_those_of_what_was_measured_are_asked_for() -> None:
     between = row(33, 2200, 0.01)
     (found,) = verdicts([between])
-    assert found.standing is Standing.OPEN
+    assert found.standing is AttackStanding.OPEN
     assert trials_needed(0.01, 0.01) < 2200 < trials_needed(0.015, 0.01)
     assert f"About {trials_needed(0.015, 0.01) - 2200:,} more" in found.text
 
@@ -100,9 +100,9 @@ def test_after_enough_trials_of_chance_those_of_what_was_measured_are_asked_for(
 def test_what_cannot_fail_never_takes_the_headline() -> None:
     sure = row(10, 10, 1.0, attack="install-depth")
     (found,) = verdicts([sure, row(0, 2000, 0.01)])
-    assert found.standing is Standing.HOLDS
+    assert found.standing is AttackStanding.HOLDS
     (alone,) = verdicts([sure])
-    assert alone.standing is Standing.CANNOT_FAIL
+    assert alone.standing is AttackStanding.CANNOT_FAIL
     assert "100 %" not in str(alone)
     assert alone.need is not None
     assert alone.need.topics > 1
@@ -111,7 +111,7 @@ def test_what_cannot_fail_never_takes_the_headline() -> None:
 def test_the_strongest_leak_is_the_headline_and_chance_stands_beside() -> None:
     rows = [row(30, 100, 0.01), row(57, 100, 0.01, attack="install-depth"), row(0, 2000, 0.01)]
     (found,) = verdicts(rows)
-    assert found.standing is Standing.LEAKS
+    assert found.standing is AttackStanding.LEAKS
     assert "2 of 20 relays (10 %) collude, install-depth is right in 57 % of 100 trials" in found.text
     assert "Chance is 1 %: 57 times as often." in found.text
 
@@ -158,7 +158,7 @@ def test_one_command_a_profile_decides_all_and_can_be_typed() -> None:
         made = command.make_context("generate", options).params
         assert made["profile"] == made["run"] == profile
         assert made["nodes"] == 500
-        needs = [each.need or Need() for each in found if each.profile == profile]
+        needs = [each.need or TrialNeed() for each in found if each.profile == profile]
         assert made["topics"] == max(need.topics for need in needs)
         assert made["publications"] == max(need.publications for need in needs)
     assert commands(verdicts([row(57, 100, 0.01)]), 500) == []

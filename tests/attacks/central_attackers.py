@@ -10,15 +10,15 @@ import pytest
 from daemons import Node
 from small_central import ProxyMember
 
-from hushcast_central.passing import Passing
-from hushcast_central.pseudonym import PseudonymRecords
-from hushcast_central.publications import Publications
+from hushcast_central.proxy.transformation import ProxyTransformation
+from hushcast_central.server.publications import ServerPublications
+from hushcast_central.user.pseudonym import PseudonymRecords
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.secrets import TopicKey
 from hushcast_protocol.base.wire import decoder
 from hushcast_protocol.central.frames import Publish
-from hushcast_protocol.central.rerouting import MAX_INSIDE, Wrapped, encrypted, unwrap
+from hushcast_protocol.central.rerouting import MAX_INSIDE, WrappedMessage, encrypted, unwrap
 from hushcast_protocol.content.bodies import open_body
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.tokens import token
@@ -34,12 +34,16 @@ class Kept:
     """As publications reach the server: under its key."""
     passed: list[Publish] = field(default_factory=list)
     """As publications leave the proxy that takes them: the same."""
-    delivered: list[Wrapped] = field(default_factory=list)
+    delivered: list[WrappedMessage] = field(default_factory=list)
     """As deliveries reach the proxy that passes them on: under the server's key."""
 
     def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Keep all from now on."""
-        take, turned, deliver = Publications.take, Passing._turned, Passing.delivery
+        take, turned, deliver = (
+            ServerPublications.take,
+            ProxyTransformation._turned,
+            ProxyTransformation.delivery,
+        )
 
         def keep_taken(publications: Any, proxy: Any, request: Publish) -> Any:
             self.taken.append(request)
@@ -51,16 +55,16 @@ class Kept:
                 self.passed.append(after)
             return after
 
-        def keep_delivered(passing: Any, pseudonym: bytes, wrapped: Wrapped) -> Any:
+        def keep_delivered(passing: Any, pseudonym: bytes, wrapped: WrappedMessage) -> Any:
             self.delivered.append(wrapped)
             return deliver(passing, pseudonym, wrapped)
 
-        monkeypatch.setattr(Publications, "take", keep_taken)
-        monkeypatch.setattr(Passing, "_turned", keep_passed)
-        monkeypatch.setattr(Passing, "delivery", keep_delivered)
+        monkeypatch.setattr(ServerPublications, "take", keep_taken)
+        monkeypatch.setattr(ProxyTransformation, "_turned", keep_passed)
+        monkeypatch.setattr(ProxyTransformation, "delivery", keep_delivered)
 
 
-def inside(key: Scalar, wrapped: Wrapped) -> Message:
+def inside(key: Scalar, wrapped: WrappedMessage) -> Message:
     """Open the outer layer with the server's key, whoever has it."""
     message: Message = _decode(unwrap(key, wrapped))
     return message

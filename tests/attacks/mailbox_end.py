@@ -11,7 +11,7 @@ from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, OverlayFrame, decode_overlay
-from hushcast_runtime.channel import Channel, accept_channel
+from hushcast_runtime.transports.channel import Channel, accept_channel
 
 Links = trio.MemoryReceiveChannel[Channel[OverlayFrame]]
 

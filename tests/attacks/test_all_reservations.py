@@ -9,9 +9,9 @@ from __future__ import annotations
 import pytest
 from purposes_house import USERS, House, house, settings
 
-from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.purposes import stores
-from hushcast_runtime.store import MemoryStore
+from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.purposes import reservations
+from hushcast_runtime.storage.store import MemoryStore
 
 WHOLE = 50  # of which one user has 40, and another one 8 of the other 10
 CLOSED = "\n[[purposes.reservation]]\nfilter = 'safe/#'\naip = []"
@@ -32,7 +32,7 @@ async def take_all(place: House, user: str, below: str) -> int:
 async def test_others_find_room_and_the_configuration_always_does(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stores, "MAX_RESERVATIONS", WHOLE)
+    monkeypatch.setattr(reservations, "MAX_RESERVATIONS", WHOLE)
     store, section = MemoryStore(), f'store = "{kind}"'
     async with house(section, store=store) as place:
         assert await take_all(place, "car", "cars/car") == 40

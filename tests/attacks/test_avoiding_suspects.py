@@ -9,7 +9,7 @@ import pytest
 from small_network import ONE, TWO, small_network
 
 from hushcast_protocol.content.bodies import Content
-from hushcast_protocol.overlay.coverage import Probe
+from hushcast_protocol.overlay.coverage import ProbeCopy
 
 PUBLICATIONS = 60
 
@@ -20,9 +20,9 @@ async def test_publications_enter_at_suspects_as_at_all_others() -> None:
         client, suspect = net.clients[0], net.relays[0]
         await client.listen(ONE)
         coverage = client.route().coverage
-        coverage._outcomes += [Probe((suspect.id,), False, net.now)] * 8
+        coverage._outcomes += [ProbeCopy((suspect.id,), False, net.now)] * 8
         coverage._outcomes += [
-            Probe((relay.id,), True, net.now) for relay in net.relays[1:] for _ in range(8)
+            ProbeCopy((relay.id,), True, net.now) for relay in net.relays[1:] for _ in range(8)
         ]
         coverage._concluded += 1
         await coverage.judge()

@@ -6,15 +6,15 @@ from msgspec.structs import replace
 from spatial_world import OWNER, SECONDS, START
 from steps import one_step
 
-from hushcast_located.service.shelf import MAX_TOLD_MISSING, Shelf
-from hushcast_protocol.base.signatures import Purpose, sign
+from hushcast_located.service.provider_store import MAX_TOLD_MISSING, ProviderStore
+from hushcast_protocol.base.signatures import SignaturePurpose, sign
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.spatial.batch import Batch, Interval, check_batch, make_batch, read_batch
+from hushcast_protocol.spatial.batch import Batch, BatchInterval, check_batch, make_batch, read_batch
 from hushcast_protocol.spatial.places import chord
-from hushcast_protocol.spatial.register import Register
-from hushcast_protocol.spatial.table import sign_table
+from hushcast_protocol.spatial.subscription_register import SubscriptionRegister
+from hushcast_protocol.spatial.weight_table import sign_table
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 
 FAR = 2**48 - 1
 TABLE = sign_table(OWNER, 1, {}, 1, chord(100))
@@ -23,14 +23,14 @@ TABLE = sign_table(OWNER, 1, {}, 1, chord(100))
 def batch(number: int, previous: Batch | None = None) -> tuple[Batch, bytes]:
     """Make an empty batch of any number, as its owner can."""
     start = START if previous is None else previous.end
-    whole = make_batch(OWNER, Interval(start, SECONDS, previous), TABLE, 2, ())
+    whole = make_batch(OWNER, BatchInterval(start, SECONDS, previous), TABLE, 2, ())
     body = replace(check_batch(whole.signed, OWNER.public()).body, number=number)
-    data = encode(replace(whole, signed=sign(OWNER, Purpose.LOCATED_BATCH, body)))
+    data = encode(replace(whole, signed=sign(OWNER, SignaturePurpose.LOCATED_BATCH, body)))
     return read_batch(data)[1], data
 
 
-async def opened(store: MemoryStore) -> Shelf:
-    shelf = Shelf(store, simulated_environment(1), OWNER.public(), Register(10))
+async def opened(store: MemoryStore) -> ProviderStore:
+    shelf = ProviderStore(store, simulated_environment(1), OWNER.public(), SubscriptionRegister(10))
     await shelf.load(900.0)
     return shelf
 

@@ -8,13 +8,13 @@ import pytest
 import trio
 from small_network import ONE, TWO, Node, SmallNetwork, small_network
 
-from hushcast_overlay import mailbox
+from hushcast_overlay.routes import mailbox
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Ack, Forward, Ping, decode_overlay
-from hushcast_runtime.channel import open_channel
+from hushcast_runtime.transports.channel import open_channel
 
 
 def top_of(net: SmallNetwork, client: Node) -> Node:

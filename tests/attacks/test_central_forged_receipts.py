@@ -10,28 +10,30 @@ import trio
 from daemons import daemons
 from small_network import ONE, TWO, until
 
-from hushcast_central.passing import Passing
-from hushcast_local.outbox import NotYetTaken
-from hushcast_protocol.central.frames import Done, Introduce
+from hushcast_central.proxy.transformation import ProxyTransformation
+from hushcast_local.outbox import NoReceiptYet
+from hushcast_protocol.central.frames import Introduce, UserAnswer
 from hushcast_protocol.content.bodies import Content
 
 FORGED = {
-    "no proof": lambda request, heard: Done("accepted", None),
-    "its own": lambda request, heard: Done("accepted", bytes(16)),
-    "the request's": lambda request, heard: Done("accepted", request.proof),
-    "another answer's": lambda request, heard: Done("accepted", heard[0].proof),
+    "no proof": lambda request, heard: UserAnswer("accepted", None),
+    "its own": lambda request, heard: UserAnswer("accepted", bytes(16)),
+    "the request's": lambda request, heard: UserAnswer("accepted", request.proof),
+    "another answer's": lambda request, heard: UserAnswer("accepted", heard[0].proof),
 }
 
 
 class Liar:
     """Passes on introductions, and answers the rest itself, once it is told to."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, forged: Callable[[Any, list[Done]], Done]) -> None:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, forged: Callable[[Any, list[UserAnswer]], UserAnswer]
+    ) -> None:
         self.lies = False
         self.told = 0
-        answer, heard = Passing.answer, []
+        answer, heard = ProxyTransformation.answer, []
 
-        async def lie(passing: Passing, what: Any) -> Done:
+        async def lie(passing: ProxyTransformation, what: Any) -> UserAnswer:
             if self.lies and not isinstance(what, Introduce):
                 self.told += 1
                 return forged(what, heard)
@@ -40,7 +42,7 @@ class Liar:
                 heard.append(true)
             return true
 
-        monkeypatch.setattr(Passing, "answer", lie)
+        monkeypatch.setattr(ProxyTransformation, "answer", lie)
 
 
 each_lie = pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED)
@@ -48,7 +50,7 @@ each_lie = pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED)
 
 @each_lie
 async def test_a_forged_receipt_is_none(
-    forged: Callable[[Any, list[Done]], Done], monkeypatch: pytest.MonkeyPatch
+    forged: Callable[[Any, list[UserAnswer]], UserAnswer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proxy = Liar(monkeypatch, forged)
     async with daemons() as network:
@@ -56,7 +58,7 @@ async def test_a_forged_receipt_is_none(
         ear = await reader.listen(ONE)
         await writer.daemon.service.publish(ONE, Content(b"first"))
         proxy.lies = True
-        with pytest.raises(NotYetTaken):
+        with pytest.raises(NoReceiptYet):
             await writer.daemon.service.publish(ONE, Content(b"second"))
         assert len(writer.daemon.service.outbox()) == 1
         assert network.count("answers_forged") == proxy.told > 0
@@ -66,7 +68,7 @@ async def test_a_forged_receipt_is_none(
 
 @each_lie
 async def test_a_subscription_that_only_a_proxy_took_is_none(
-    forged: Callable[[Any, list[Done]], Done], monkeypatch: pytest.MonkeyPatch
+    forged: Callable[[Any, list[UserAnswer]], UserAnswer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proxy = Liar(monkeypatch, forged)
     async with daemons(1) as network:

@@ -6,8 +6,8 @@ import pytest
 from small_central import OTHER, small_central
 from small_network import until
 
-from hushcast_central import publications
-from hushcast_runtime import spool
+from hushcast_central.server import publications
+from hushcast_runtime.storage import spool
 
 MOST = 8  # pseudonyms, in place of thousands
 

@@ -19,7 +19,7 @@ from hushcast_runtime.tor.control import open_control
 from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Listener
-from hushcast_testnet.private_tor import TorNetwork
+from hushcast_testnet.tor.private_tor import TorNetwork
 
 pytestmark = pytest.mark.tor
 

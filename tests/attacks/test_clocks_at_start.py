@@ -20,9 +20,9 @@ from small_network import (
     until,
 )
 
-from hushcast_overlay.forwarding import FULL_PAUSE
-from hushcast_overlay.route import Route
-from hushcast_overlay.upkeep import ASK_WITHIN, RESUME_WITHIN
+from hushcast_overlay.relay.forwarding import FULL_PAUSE
+from hushcast_overlay.routes.route import OverlayRoute
+from hushcast_overlay.routes.upkeep import ASK_WITHIN, RESUME_WITHIN
 from hushcast_protocol.content.bodies import Content
 
 WRONG = 2.0 * DAY_SECONDS
@@ -111,7 +111,7 @@ async def test_subscriptions_that_waited_for_a_roster_do_not_go_on_together() ->
         upkeep = client.daemon.overlay.routes._upkeep
         complete = upkeep._complete
 
-        async def note(route: Route, *others: Any) -> None:
+        async def note(route: OverlayRoute, *others: Any) -> None:
             moments.setdefault(route.wanted.name, trio.current_time())
             await complete(route, *others)
 

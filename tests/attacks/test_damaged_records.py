@@ -16,18 +16,18 @@ from damage import FOREIGN, WAYS, damage, set_aside
 from small_central import TOPIC, small_central
 from small_network import ONE, DirectoryProcess, Node, SmallNetwork, small_network, until
 
-from hushcast_directory.restored import last_restored
-from hushcast_directory.resuming import resume
-from hushcast_directory.roll import Roll
-from hushcast_protocol.authorities.members import Authorities, Member
+from hushcast_directory.server.restoration import last_restored
+from hushcast_directory.server.resumption import resume
+from hushcast_directory.server.roll import Roll
+from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.brokers.tree import BrokerRole
+from hushcast_protocol.brokers.broker_tree import BrokerRole
 from hushcast_protocol.content.bodies import Content
-from hushcast_runtime.restoring import DAMAGED
-from hushcast_runtime.store import Change, MemoryStore, StoreError
+from hushcast_runtime.storage.recovery import DAMAGED
+from hushcast_runtime.storage.store import Change, MemoryStore, StoreError
 
 LONG = 4 * 3600  # seconds of an epoch, so that none ends meanwhile
 
@@ -214,7 +214,7 @@ async def what_was_signed(store: MemoryStore) -> None:
     roll = Roll(Network("small", "hardened", 60), seed, store)
     await roll.load()
     await last_restored(store)
-    await resume(roll, Authorities.of([Member(seed.public(), memory_address(seed.public()))], 1))
+    await resume(roll, Authorities.of([AuthorityContact(seed.public(), memory_address(seed.public()))], 1))
 
 
 @pytest.mark.parametrize("kind", sorted(VOTES))

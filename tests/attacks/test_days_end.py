@@ -10,12 +10,12 @@ import time
 
 from steps import Moves
 
-from hushcast_overlay.forwarding import COPIES_AT_ONCE
-from hushcast_protocol.content.hops import Send
+from hushcast_overlay.relay.forwarding import COPIES_AT_ONCE
+from hushcast_protocol.content.hops import HopMessage
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message
 from hushcast_protocol.overlay.hops import mailbox_hop
-from hushcast_runtime.spool import Spool
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.spool import Spool
+from hushcast_runtime.storage.store import MemoryStore
 
 MESSAGES = 40
 HOPS = [mailbox_hop(number.to_bytes(32, "big")) for number in range(COPIES_AT_ONCE)]
@@ -26,8 +26,8 @@ def test_what_waits_from_a_day_gone_by_is_forgotten_in_steps() -> None:
     spool = Spool(MemoryStore())
     for number in range(MESSAGES):
         message = Message(number.to_bytes(32, "big"), 7, (b"t" * 16,), bytes(TRAIL_SIZE), bytes(1167))
-        spool.put([Send(hop, message) for hop in HOPS])
-    spool.put([Send(HOPS[0], Message(b"l" * 32, 8, (b"t" * 16,), bytes(TRAIL_SIZE), bytes(1167)))])
+        spool.put([HopMessage(hop, message) for hop in HOPS])
+    spool.put([HopMessage(HOPS[0], Message(b"l" * 32, 8, (b"t" * 16,), bytes(TRAIL_SIZE), bytes(1167)))])
     moves, began = Moves(), time.thread_time()
     for _ in spool.expire(lambda day: day == 8):
         moves.next()

@@ -11,8 +11,8 @@ import pytest
 import trio
 from small_network import ONE, Node, SmallNetwork, small_network, until
 
-from hushcast_overlay import dials
-from hushcast_overlay.dials import Dials
+from hushcast_overlay.relay import dials
+from hushcast_overlay.relay.dials import Dials
 from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
@@ -23,7 +23,7 @@ from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.frames import Drop, Receipt
 from hushcast_protocol.overlay.hops import is_mailbox, relay_hop
 from hushcast_protocol.overlay.leases import Install, ToMailbox, give_consent
-from hushcast_runtime.channel import Channel
+from hushcast_runtime.transports.channel import Channel
 
 DEAD = 200
 ATTEMPT = 20.0  # seconds that tor takes to say that an onion service is not there
@@ -182,7 +182,7 @@ async def test_memory_of_who_answered_is_bounded(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.slow
 async def test_links_that_are_there_are_kept_whatever_was_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hushcast_overlay.kept_links.MAX_KEPT", 4)
+    monkeypatch.setattr("hushcast_overlay.relay.kept_links.MAX_KEPT", 4)
     monkeypatch.setattr(dials, "MAX_DIALS", 2)
     async with small_network(relays=3, clients=1, epoch=7200, origins=1) as net:
         await net.clients[0].listen()

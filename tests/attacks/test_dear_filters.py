@@ -12,10 +12,10 @@ import tracemalloc
 import pytest
 from steps import one_step
 
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.exposure import OPEN, Exposure
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.frames import Terms
+from hushcast_protocol.brokers.frames import AnonymityTerms
 from hushcast_protocol.content.topics import make_topic
 
 LINE = make_topic("line", ["a:0..65535"])
@@ -49,9 +49,11 @@ async def test_wide_ranges_over_narrow_ones_cost_by_their_number_and_not_by_thei
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("condition", Condition)
-async def test_who_asks_for_levels_among_them_is_answered_in_short_steps(condition: Condition) -> None:
-    exposure, terms = Exposure(), Terms(40, condition, "generalise")
+@pytest.mark.parametrize("condition", AnonymityCondition)
+async def test_who_asks_for_levels_among_them_is_answered_in_short_steps(
+    condition: AnonymityCondition,
+) -> None:
+    exposure, terms = Exposure(), AnonymityTerms(40, condition, "generalise")
     for at in range(CHOSEN):
         sides = ((at, 40_000 + at), (20_000 + at, 20_500 + at))
         for number, side in enumerate(sides):
@@ -78,7 +80,7 @@ async def test_who_asks_for_levels_among_them_is_answered_in_short_steps(conditi
 
 @pytest.mark.slow
 async def test_who_goes_leaves_no_search_for_all_that_it_hid_in_one_step() -> None:
-    exposure, terms = Exposure(), Terms(3, Condition.SUCCESSOR, "generalise")
+    exposure, terms = Exposure(), AnonymityTerms(3, AnonymityCondition.SUCCESSOR, "generalise")
     hidden = [Filter(PLANE, ((30_000 + at, 30_010 + at), (30_000, 30_010))) for at in range(3)]
     for at, one in enumerate(hidden):
         exposure.subscribe(f"hidden {at}", bytes(16), one, OPEN)
@@ -99,7 +101,7 @@ async def test_who_goes_leaves_no_search_for_all_that_it_hid_in_one_step() -> No
 
 
 async def test_a_search_that_began_before_somebody_left_shows_nothing_that_has_too_few_by_then() -> None:
-    exposure, terms = Exposure(), Terms(4, Condition.SOURCE, "generalise")
+    exposure, terms = Exposure(), AnonymityTerms(4, AnonymityCondition.SOURCE, "generalise")
     here = Filter(PLANE, ((10, 20), (10, 20)))
     exposure.subscribe("asks", bytes(16), here, terms)
     for at in range(300):

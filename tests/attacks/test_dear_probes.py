@@ -10,7 +10,7 @@ import pytest
 import trio
 from small_network import ONE, small_network
 
-from hushcast_local.recent import MAX_RECENT
+from hushcast_local.recent_messages import MAX_RECENT
 from hushcast_protocol.base.secrets import TopicKey
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.likeness import OTHERS

@@ -11,11 +11,11 @@ from daemons import daemons
 from small_network import until
 from steps import BUDGET, Steps
 
-from hushcast_central.attached import AttachedUser
+from hushcast_central.proxy.attached_users import AttachedUser
 from hushcast_protocol.central.frames import Delivery
-from hushcast_protocol.central.inside import inside_of
-from hushcast_protocol.central.rerouting import Wrapped, wrap
-from hushcast_runtime.channel import FRAMES_AT_ONCE
+from hushcast_protocol.central.inner_message import inside_of
+from hushcast_protocol.central.rerouting import WrappedMessage, wrap
+from hushcast_runtime.transports.channel import FRAMES_AT_ONCE
 
 
 async def test_deliveries_of_one_read_are_opened_in_short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,7 +33,7 @@ async def test_deliveries_of_one_read_are_opened_in_short_steps(monkeypatch: pyt
         await until(lambda: bool(writers))
         (pseudonym,) = node.routes[0].receiver.pseudonyms.values()
         good = wrap(pseudonym.credentials.key, inside_of(network.message()), network.env.randomness)
-        bad = Wrapped(good.mask, good.masked, bytes(16))
+        bad = WrappedMessage(good.mask, good.masked, bytes(16))
         several = [*[Delivery(good)] * 190, *[Delivery(bad)] * (FRAMES_AT_ONCE - 190)]
         steps = Steps()
         trio.lowlevel.add_instrument(steps)

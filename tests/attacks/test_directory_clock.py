@@ -8,8 +8,8 @@ import pytest
 import trio
 from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, network_with_clocks_set, until
 
-from hushcast_protocol.authorities.actions import Kept
-from hushcast_protocol.base.clocks import FOLLOWED_AFTER
+from hushcast_protocol.authorities.actions import AuthorityState
+from hushcast_protocol.base.trusted_clock import FOLLOWED_AFTER
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay.leases import Lease
 
@@ -81,7 +81,7 @@ async def test_daemons_live_on_while_only_rosters_for_a_time_to_come_are_there()
     async with network_with_clocks_set(relays=6) as net:
         ear = await net.clients[0].listen()
 
-        async def nothing(kept: Kept, now: float) -> None:
+        async def nothing(kept: AuthorityState, now: float) -> None:
             return None
 
         net.directory.agreeing._ahead.take_back = nothing  # type: ignore[method-assign]

@@ -27,7 +27,7 @@ from hushcast_protocol.overlay.frames import (
     Ping,
     decode_overlay,
 )
-from hushcast_runtime.channel import FRAMES_AT_ONCE, Channel, accept_channel
+from hushcast_runtime.transports.channel import FRAMES_AT_ONCE, Channel, accept_channel
 
 NETWORK = bytes(32)
 DAEMON = Seed(bytes([1]) * 32)

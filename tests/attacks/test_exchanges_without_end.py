@@ -8,10 +8,10 @@ import pytest
 from broker_world import Client, World
 from steps import one_step
 
-from hushcast_protocol.mqtt import session as session_module
+from hushcast_protocol.mqtt import mqtt_session as session_module
 from hushcast_protocol.mqtt.limits import MAX_WINDOW
+from hushcast_protocol.mqtt.mqtt_session import DeliveryState, PendingMessage
 from hushcast_protocol.mqtt.packets import Connect, Publish, PubRec, PubRel
-from hushcast_protocol.mqtt.session import Entry, State
 
 TOPIC = "m/x"
 
@@ -57,8 +57,8 @@ def test_a_session_of_before_that_has_all_identifiers_stops_nobody(monkeypatch: 
     come(world).subscribe(TOPIC)
     session = world.broker._sessions._sessions["", "mallory"]
     for number in range(1, most + 1):
-        entry = Entry(None, 2, False, (), "", number)
-        entry.packet_id, entry.state = number, State.RELEASED
+        entry = PendingMessage(None, 2, False, (), "", number)
+        entry.packet_id, entry.state = number, DeliveryState.RELEASED
         world.broker._archive.queued(session, entry, False)
     world.commit()
     world.kill()

@@ -11,11 +11,11 @@ from contextlib import asynccontextmanager
 import trio
 
 from hushcast_local.inbox import Inbox
-from hushcast_node.counted import COUNTERS
+from hushcast_node.counters import COUNTERS
 from hushcast_protocol.content.bodies import Content
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 
 FLOOD = 3000  # three steps, and a part of one
 

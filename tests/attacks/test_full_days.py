@@ -9,15 +9,15 @@ from steps import one_step
 
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.central import register
-from hushcast_protocol.central.register import Kept, Register
-from hushcast_protocol.content.hops import Hop, Send
+from hushcast_protocol.central import pseudonym_register
+from hushcast_protocol.central.pseudonym_register import PseudonymRecord, PseudonymRegister
+from hushcast_protocol.content.hops import Hop, HopMessage
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message
-from hushcast_runtime import daily_ids
-from hushcast_runtime import spool as spools
-from hushcast_runtime.aside import in_steps
-from hushcast_runtime.spool import Spool
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage import daily_ids
+from hushcast_runtime.storage import spool as spools
+from hushcast_runtime.storage.spool import Spool
+from hushcast_runtime.storage.store import MemoryStore
+from hushcast_runtime.time_slices import in_steps
 
 CALENDAR = Calendar(60)
 TODAY = 1000
@@ -29,12 +29,12 @@ def name(number: int) -> bytes:
     return digest(Domain.PROOF, number.to_bytes(8, "big"))
 
 
-def full() -> Register:
-    made = Register(CALENDAR, bytes(16))
-    each = register.MAX_TOKENS_EACH
+def full() -> PseudonymRegister:
+    made = PseudonymRegister(CALENDAR, bytes(16))
+    each = pseudonym_register.MAX_TOKENS_EACH
     for number in range(MANY):
         tokens = tuple(name(number * each + one) for one in range(each))
-        made.load(name(number), Kept(bytes(32), TODAY, bytes(32), 1, bytes(16), False, tokens))
+        made.load(name(number), PseudonymRecord(bytes(32), TODAY, bytes(32), 1, bytes(16), False, tokens))
     return made
 
 
@@ -54,10 +54,10 @@ def test_pseudonyms_of_a_day_are_forgotten_in_short_steps() -> None:
 
 
 def test_who_gave_way_between_two_steps_is_not_forgotten_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(register, "_STEP", 1)
-    kept = Register(CALENDAR, bytes(16))
+    monkeypatch.setattr(pseudonym_register, "_STEP", 1)
+    kept = PseudonymRegister(CALENDAR, bytes(16))
     for number in range(3):
-        kept.load(name(number), Kept(bytes(32), TODAY, bytes(32), 1, bytes(16), True, ()))
+        kept.load(name(number), PseudonymRecord(bytes(32), TODAY, bytes(32), 1, bytes(16), True, ()))
     going = kept.expire(OVER)
     assert next(going) == [name(0)]
     kept._forget(name(1))
@@ -70,7 +70,7 @@ async def test_a_full_spool_is_emptied_in_short_steps() -> None:
     hops = [Hop(b"p" + name(number)) for number in range(1024)]
     for number in range(120):
         message = Message(name(number), TODAY, (bytes(16),), bytes(TRAIL_SIZE), bytes(100))
-        spool.put([Send(hop, message) for hop in hops])
+        spool.put([HopMessage(hop, message) for hop in hops])
     async with trio.open_nursery() as nursery:  # a task of the program's, each of whose steps is measured
         nursery.start_soon(in_steps, spool.expire(lambda day: day != TODAY))
     assert (len(spool), spool.size) == (0, 0)
@@ -82,7 +82,7 @@ async def test_what_is_acknowledged_meanwhile_is_not_forgotten_again(
     monkeypatch.setattr(spools, "_EXPIRED_AT_ONCE", 1)
     spool = Spool(MemoryStore())
     message = Message(name(1), TODAY, (bytes(16),), bytes(TRAIL_SIZE), bytes(100))
-    placed = spool.put([Send(Hop(b"p" + name(number)), message) for number in range(3)])
+    placed = spool.put([HopMessage(Hop(b"p" + name(number)), message) for number in range(3)])
     async with trio.open_nursery() as nursery:
 
         async def expire() -> None:
@@ -94,7 +94,7 @@ async def test_what_is_acknowledged_meanwhile_is_not_forgotten_again(
 
 
 async def test_a_days_end_leaves_nothing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, step in ((register, "_STEP"), (daily_ids, "_STEP"), (spools, "_EXPIRED_AT_ONCE")):
+    for module, step in ((pseudonym_register, "_STEP"), (daily_ids, "_STEP"), (spools, "_EXPIRED_AT_ONCE")):
         monkeypatch.setattr(module, step, 1)
     async with small_central() as network:
         for _ in range(3):

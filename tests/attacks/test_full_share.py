@@ -8,7 +8,7 @@ import pytest
 import trio
 from small_network import ONE, Ear, Node, SmallNetwork, small_network, until
 
-from hushcast_overlay.detours import MAX_DETOURS
+from hushcast_overlay.relay.detours import MAX_DETOURS
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 from hushcast_protocol.overlay.elements import ORIGIN, element
@@ -16,7 +16,7 @@ from hushcast_protocol.overlay.frames import Drop, ParcelFrame, Receipt
 from hushcast_protocol.overlay.leases import Install, ToRelay
 from hushcast_protocol.overlay.parcels import Parcel, seal_parcel
 from hushcast_protocol.overlay.tree import Tree
-from hushcast_runtime import spool as spools
+from hushcast_runtime.storage import spool as spools
 from hushcast_runtime.tracing import NoTracer, kind_of
 
 LONG = 4 * 3600  # seconds of an epoch, so long that no tree is mended during a test

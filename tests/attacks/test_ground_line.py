@@ -12,26 +12,26 @@ from random import Random
 
 import pytest
 
-from hushcast_directory import roll
-from hushcast_directory.roll import Roll
-from hushcast_protocol.authorities import counting, listing
-from hushcast_protocol.authorities.admission import Admission
+from hushcast_directory.server import roll
+from hushcast_directory.server.roll import Roll
+from hushcast_protocol.authorities import listing, tally
+from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
 from hushcast_protocol.authorities.ballots import Ballot
-from hushcast_protocol.authorities.counting import listed_by, share_of_line
 from hushcast_protocol.authorities.listing import Listing, place_in_line, settle
-from hushcast_protocol.authorities.members import Authorities, Member
+from hushcast_protocol.authorities.seat_admission import SeatAdmission
+from hushcast_protocol.authorities.tally import listed_by, share_of_line
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Descriptor, Network, sign_descriptor
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 
 pytestmark = pytest.mark.slow
 
 NETWORK = Network("a line", "hardened", 3600)
 FIRST = 20_000 * 24
-RULES = Admission(newcomers=2, age=True)
+RULES = SeatAdmission(newcomers=2, age=True)
 ROOM = 20  # that may wait, in place of `MAX_WAITING`
 HONEST = 6
 DAYS = 12
@@ -39,7 +39,7 @@ DAYS = 12
 
 def authorities(count: int, quorum: int) -> Authorities:
     keys = [Seed(bytes([200 + number]) * 32).public() for number in range(count)]
-    return Authorities.of([Member(key, memory_address(key)) for key in keys], quorum, RULES)
+    return Authorities.of([AuthorityContact(key, memory_address(key)) for key in keys], quorum, RULES)
 
 
 def describe(seed: Seed, now: int) -> Signed:
@@ -116,7 +116,7 @@ class Line:
         for one in self.rolls.values():
             one.follow(self.last, self.authorities)
 
-    def ballot(self, epoch: int, key: bytes, listed: tuple[listing.Listed, ...]) -> Ballot:
+    def ballot(self, epoch: int, key: bytes, listed: tuple[listing.ListedRelay, ...]) -> Ballot:
         return Ballot(NETWORK.id, epoch, key, None, listed, None, None, None)
 
     def honest_seats(self) -> int:
@@ -130,7 +130,7 @@ async def test_who_looks_for_names_is_drawn_as_everybody_is(
     monkeypatch: pytest.MonkeyPatch, count: int, quorum: int, least: int
 ) -> None:
     """Two seats a day, and twenty names of the stranger's to six honest newcomers."""
-    for module in (roll, listing, counting):
+    for module in (roll, listing, tally):
         monkeypatch.setattr(module, "MAX_WAITING", ROOM)
     line = Line(count, quorum)
     for day in range(FIRST // 24, FIRST // 24 + DAYS):

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from hushcast_protocol.authorities.admission import OPEN
 from hushcast_protocol.authorities.beacon import DRAWN, REVEALING
-from hushcast_protocol.authorities.drawing import drawn_by, most_seated, shardings_of
 from hushcast_protocol.authorities.heads import Beacon
 from hushcast_protocol.authorities.listing import MAX_SEATED, Listing, settle
+from hushcast_protocol.authorities.seat_admission import OPEN
+from hushcast_protocol.authorities.shard_draw import drawn_by, most_seated, shardings_of
 from hushcast_protocol.base.shard_count import SHARD_SIZE, bits_for
 from hushcast_protocol.shards.assignment import shard_of_relay
 from hushcast_protocol.shards.slices import MAX_SEATS

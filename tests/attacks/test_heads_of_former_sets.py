@@ -18,11 +18,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "protocol"))
 from authority_world import FIRST, NETWORK, RELAYS, SEEDS, Member, World, members
 
 from hushcast_protocol.authorities.ballots import Ballot, Cast, ballot_digest
-from hushcast_protocol.authorities.counting import begins, in_charge_after, newest_shown
 from hushcast_protocol.authorities.frames import Echo, Heads
-from hushcast_protocol.authorities.heads import Certified, Mark, decode_head
+from hushcast_protocol.authorities.heads import CertifiedHead, IndexedSignature, decode_head
+from hushcast_protocol.authorities.tally import begins, in_charge_after, newest_shown
 from hushcast_protocol.base.addresses import onion_address
-from hushcast_protocol.base.signatures import Purpose, signature
+from hushcast_protocol.base.signatures import SignaturePurpose, signature
 from hushcast_protocol.base.wire import encode
 
 pytestmark = pytest.mark.slow
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 THREE, FIVE = members(3, 2), members(5, 4)
 
 
-def five_after_three() -> tuple[World, int, Certified]:
+def five_after_three() -> tuple[World, int, CertifiedHead]:
     """Return five after three, of whom one began late, the next epoch, and the last head of the three."""
     world, epoch, last = World(THREE, joining=1), FIRST, None
     while world.authorities != FIVE:
@@ -56,7 +56,9 @@ async def test_a_ballot_that_goes_on_from_a_former_set_stops_nobody() -> None:
     for each in range(epoch, epoch + 3):
         ballot = Ballot(NETWORK.id, each, liar, last, RELAYS, b"\1" * 32, None, None)
         cast = Cast(NETWORK.id, each, liar, ballot_digest(encode(ballot)))
-        mark = Mark(FIVE.keys.index(liar), signature(SEEDS[0], Purpose.BALLOT, encode(cast)))
+        mark = IndexedSignature(
+            FIVE.keys.index(liar), signature(SEEDS[0], SignaturePurpose.BALLOT, encode(cast))
+        )
         echo = Echo(each, liar, cast.ballot, (mark,), encode(ballot))
 
         def lie(echo: Echo = echo) -> None:
@@ -80,7 +82,7 @@ async def test_which_head_counts_follows_from_the_ballots_alone() -> None:
     newest = world.honest[SEEDS[1].public()].disk.chain.newest
     assert newest is not None
 
-    def ballots(*shown: Certified | None) -> list[Ballot]:
+    def ballots(*shown: CertifiedHead | None) -> list[Ballot]:
         return [
             Ballot(NETWORK.id, epoch, key, one, RELAYS, None, None, None)
             for key, one in zip(FIVE.keys, shown, strict=False)

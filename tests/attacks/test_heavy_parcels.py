@@ -14,35 +14,35 @@ import trio
 import trio.testing
 from small_network import Node, SmallNetwork, small_network, until
 
-from hushcast_overlay import passing
-from hushcast_overlay.passing import (
+from hushcast_overlay.relay import parcel_forwarding
+from hushcast_overlay.relay.parcel_forwarding import (
     MAX_UNDER_WAY_BYTES,
     ONE_HOPS_BYTES,
     RELAYS_BYTES,
     STRANGERS_BYTES,
-    PassingOn,
+    ParcelForwarding,
 )
-from hushcast_overlay.session import Session
+from hushcast_overlay.relay.session import Session
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.overlay.elements import ORIGIN
+from hushcast_protocol.overlay.frame_directions import decode_from_relay
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, ParcelAnswer, ParcelFrame
 from hushcast_protocol.overlay.leases import Withdraw
-from hushcast_protocol.overlay.parcels import MAX_PARCEL, Onward, Parcel, seal_parcel
-from hushcast_protocol.overlay.speaking import decode_from_relay
-from hushcast_runtime.channel import Channel, accept_channel
+from hushcast_protocol.overlay.parcels import MAX_PARCEL, OnwardParcel, Parcel, seal_parcel
+from hushcast_runtime.transports.channel import Channel, accept_channel
 
 HEAVY = 500_000  # bytes
 
 
 def parcel_for(net: SmallNetwork, relay: Node, below: Node, size: int = HEAVY) -> Parcel:
     """One that holds so many bytes for one relay below."""
-    epoch, onward = net.calendar.epoch(net.now), (Onward(below.id, bytes(size)),)
+    epoch, onward = net.calendar.epoch(net.now), (OnwardParcel(below.id, bytes(size)),)
     return Parcel(net.net.id, relay.id, epoch, Withdraw(os.urandom(16)), 100, onward)
 
 
-def passing_at(relay: Node) -> PassingOn:
+def passing_at(relay: Node) -> ParcelForwarding:
     assert relay.daemon.overlay.relay is not None
     return relay.daemon.overlay.relay.parcels._passing
 
@@ -63,8 +63,8 @@ async def hand_in(net: SmallNetwork, relay: Node, below: Node, us: Node | None =
 
 @pytest.mark.parametrize("by_a_relay", [False, True])
 async def test_parcels_under_way_are_weighed(monkeypatch: pytest.MonkeyPatch, by_a_relay: bool) -> None:
-    monkeypatch.setattr(passing, "STRANGERS_BYTES", 3 * HEAVY)
-    monkeypatch.setattr(passing, "RELAYS_BYTES", 3 * HEAVY)
+    monkeypatch.setattr(parcel_forwarding, "STRANGERS_BYTES", 3 * HEAVY)
+    monkeypatch.setattr(parcel_forwarding, "RELAYS_BYTES", 3 * HEAVY)
     async with small_network(relays=3, clients=0, epoch=36000) as net:
         relay, silent, other = net.relays
         us = other if by_a_relay else None
@@ -85,7 +85,7 @@ async def test_shares_of_bytes_leave_room_for_all_others() -> None:
         relay, one, other = net.relays
         room = passing_at(relay)
         parcel = parcel_for(net, relay, one, MAX_PARCEL)
-        unlisted = msgspec.structs.replace(parcel, onward=(Onward(os.urandom(32), bytes(MAX_PARCEL)),))
+        unlisted = msgspec.structs.replace(parcel, onward=(OnwardParcel(os.urandom(32), bytes(MAX_PARCEL)),))
         for previous, share in ((ORIGIN, STRANGERS_BYTES), (one.id, RELAYS_BYTES), (other.id, RELAYS_BYTES)):
             for _ in range(ONE_HOPS_BYTES // MAX_PARCEL):
                 room.reserve(parcel, previous)

@@ -11,11 +11,11 @@ from itertools import product
 
 import pytest
 
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+from hushcast_protocol.brokers.anonymity_levels import MAX_NEIGHBOURS
 from hushcast_protocol.brokers.exposure import OPEN, Exposure
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.frames import Terms
-from hushcast_protocol.brokers.levels import MAX_NEIGHBOURS
+from hushcast_protocol.brokers.frames import AnonymityTerms
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, make_topic
 
@@ -41,9 +41,13 @@ class EdgeBroker:
         self.exposure.subscribe("reader", bytes(16), ages(100, 119), OPEN)
         self.number = 0
         if is_there:
-            self.exposure.subscribe("victim", bytes(16), VICTIM, Terms(K, Condition.SOURCE, "wait"))
+            self.exposure.subscribe(
+                "victim", bytes(16), VICTIM, AnonymityTerms(K, AnonymityCondition.SOURCE, "wait")
+            )
 
-    def heard(self, strangers: int, asked: Filter, terms: Terms, decoy: tuple[Filter, Terms]) -> object:
+    def heard(
+        self, strangers: int, asked: Filter, terms: AnonymityTerms, decoy: tuple[Filter, AnonymityTerms]
+    ) -> object:
         """Return all that a stranger hears, whose other clients subscribe to a decoy first."""
         told: dict[object, list[str]] = {}
         mine = [(f"stranger {at}", *decoy) for at in range(strangers - 1)] + [("stranger", asked, terms)]
@@ -61,19 +65,23 @@ class EdgeBroker:
         return told, is_kept, costs
 
 
-def questions(condition: Condition) -> Iterator[tuple[Filter, Terms, tuple[Filter, Terms]]]:
+def questions(
+    condition: AnonymityCondition,
+) -> Iterator[tuple[Filter, AnonymityTerms, tuple[Filter, AnonymityTerms]]]:
     """Yield what is asked, and what other clients of the same stranger subscribe to beside it."""
     for box, k, way in product(BOXES, ASKED_K, WAYS):
-        asked = Terms(k, condition, way)  # type: ignore[arg-type]
+        asked = AnonymityTerms(k, condition, way)  # type: ignore[arg-type]
         for decoy in (ages(*box), ages(0, 120), ages(box[1], box[1])):
             yield ages(*box), asked, (decoy, OPEN)
-            yield ages(*box), asked, (decoy, Terms(K, Condition.SOURCE, "wait"))
+            yield ages(*box), asked, (decoy, AnonymityTerms(K, AnonymityCondition.SOURCE, "wait"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strangers", [1, 2, K - 2])
-@pytest.mark.parametrize("condition", Condition)
-def test_nothing_that_is_heard_tells_whether_it_is_there(condition: Condition, strangers: int) -> None:
+@pytest.mark.parametrize("condition", AnonymityCondition)
+def test_nothing_that_is_heard_tells_whether_it_is_there(
+    condition: AnonymityCondition, strangers: int
+) -> None:
     """So long as whoever asks has fewer clients than the victim wants to hide among, itself included."""
     there, gone = EdgeBroker(is_there=True), EdgeBroker(is_there=False)
     for question in questions(condition):
@@ -94,12 +102,16 @@ def test_nor_does_it_displace_a_filter_where_only_so_many_are_looked_at() -> Non
     for is_there in (True, False):
         exposure = Exposure()
         if is_there:
-            exposure.subscribe("victim", bytes(16), lines(0, 900), Terms(K, Condition.SOURCE, "wait"))
+            exposure.subscribe(
+                "victim", bytes(16), lines(0, 900), AnonymityTerms(K, AnonymityCondition.SOURCE, "wait")
+            )
         for at in range(MAX_NEIGHBOURS + 1):
             exposure.subscribe("one", at.to_bytes(16, "big"), lines(200 * at, 200 * at + 190 - at), OPEN)
         exposure.subscribe("two", bytes(16), lines(60_000, 60_010), OPEN)
         asked = lines(0, 65_000)
-        exposure.subscribe("asks", bytes(16), asked, Terms(2, Condition.IMMEDIATE_SUCCESSOR, "wait"))
+        exposure.subscribe(
+            "asks", bytes(16), asked, AnonymityTerms(2, AnonymityCondition.IMMEDIATE_SUCCESSOR, "wait")
+        )
         while exposure.is_waiting:
             exposure.advance()
         heard.append(exposure.is_shown("asks", bytes(16)))
@@ -109,7 +121,7 @@ def test_nor_does_it_displace_a_filter_where_only_so_many_are_looked_at() -> Non
 def test_who_is_all_but_one_of_a_crowd_learns_of_the_one() -> None:
     """The price of an answer, which `docs/threat-model.md` tells: no count of people can do without."""
     there, gone = EdgeBroker(is_there=True), EdgeBroker(is_there=False)
-    waits = Terms(K, Condition.SOURCE, "wait")
+    waits = AnonymityTerms(K, AnonymityCondition.SOURCE, "wait")
     asked = VICTIM, waits, (VICTIM, waits)
     assert there.heard(K - 2, *asked) == gone.heard(K - 2, *asked)
     assert there.heard(K - 1, *asked) != gone.heard(K - 1, *asked)

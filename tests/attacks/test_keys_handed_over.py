@@ -14,22 +14,22 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "protocol"))
 import pytest
 from authority_world import FIRST, NETWORK, SEEDS, members, start_of
 
-from hushcast_protocol.authorities.actions import Kept
-from hushcast_protocol.authorities.chain import Chain, Followed, handed_over
+from hushcast_protocol.authorities.actions import AuthorityState
+from hushcast_protocol.authorities.chain import Chain, ChainState, handed_over
 from hushcast_protocol.authorities.frames import Heads
 from hushcast_protocol.authorities.heads import (
-    Accord,
-    Certified,
-    Draw,
+    AssentBody,
+    BeaconState,
+    CertifiedHead,
     Head,
-    Mark,
+    IndexedSignature,
     assent_to,
     decode_head,
     head_digest,
 )
 from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.authorities.machine import Authority
-from hushcast_protocol.base.handovers import Handover
+from hushcast_protocol.base.key_handovers import KeyHandover
 from hushcast_protocol.base.wire import encode
 
 OLD, NEW = members(1, 1), members(1, 1, 1)
@@ -37,19 +37,19 @@ NOBODY = Listing(FIRST, (), ())
 GAP = 3  # epochs for which nobody signs: those that a restored backup may have signed
 
 
-def signed_by_old(epoch: int, previous: bytes) -> Certified:
-    draw = Draw(None, None, (), (), ())
+def signed_by_old(epoch: int, previous: bytes) -> CertifiedHead:
+    draw = BeaconState(None, None, (), (), ())
     head = encode(Head(NETWORK.id, epoch, previous, OLD, NOBODY.root, 0, draw, (), None))
-    assent = assent_to(SEEDS[0], Accord(NETWORK.id, epoch, head_digest(head)))
-    return Certified(head, (Mark(0, assent),))
+    assent = assent_to(SEEDS[0], AssentBody(NETWORK.id, epoch, head_digest(head)))
+    return CertifiedHead(head, (IndexedSignature(0, assent),))
 
 
 def rotated() -> Authority:
     """A directory that has taken another key, with the last head of its old one."""
-    chain = Chain(NETWORK.id, Followed(OLD))
+    chain = Chain(NETWORK.id, ChainState(OLD))
     chain.take(signed_by_old(FIRST, bytes(32)))
-    handover = Handover(NETWORK.id, OLD.keys[0], NEW.keys[0], FIRST + 1 + GAP)
-    kept = Kept(handed_over(chain.state, handover), voted=FIRST + GAP, assented=FIRST + GAP)
+    handover = KeyHandover(NETWORK.id, OLD.keys[0], NEW.keys[0], FIRST + 1 + GAP)
+    kept = AuthorityState(handed_over(chain.state, handover), voted=FIRST + GAP, assented=FIRST + GAP)
     machine = Authority(NETWORK, SEEDS[1], kept, start_of(FIRST + 1))
     machine.know(NOBODY)
     return machine

@@ -17,20 +17,20 @@ from directory_bench import BEGIN, CALENDAR, EPOCH, NETWORK
 from several_bench import FIRST, SeveralBench
 from steps import one_step
 
-from hushcast_directory.archive import Archive
-from hushcast_directory.exchange import Exchange
-from hushcast_directory.roll import Roll
-from hushcast_directory.sitting import Sitting
+from hushcast_directory.server.archive import Archive
+from hushcast_directory.server.configured_set import ConfiguredSet
+from hushcast_directory.server.exchange import Exchange
+from hushcast_directory.server.roll import Roll
 from hushcast_protocol.authorities.beacon import day_of
-from hushcast_protocol.authorities.frames import MAX_PEER_FRAME
-from hushcast_protocol.authorities.gathering import (
+from hushcast_protocol.authorities.descriptor_exchange import (
     MAX_BATCH,
     AskDescriptors,
-    Descriptors,
-    Have,
+    DescriptorBatch,
+    HaveDescriptors,
     decode_peer_frame,
 )
-from hushcast_protocol.authorities.listing import MAX_WAITING, Drawn, Listing
+from hushcast_protocol.authorities.frames import MAX_PEER_FRAME
+from hushcast_protocol.authorities.listing import MAX_WAITING, ListedCut, Listing
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.links import Link
@@ -44,9 +44,9 @@ from hushcast_protocol.base.roster import (
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import Wire, encode
-from hushcast_runtime.channel import accept_channel, open_channel
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
+from hushcast_runtime.transports.channel import accept_channel, open_channel
 
 MOST = MAX_SEATED + MAX_WAITING
 DAY = day_of(FIRST)
@@ -72,7 +72,7 @@ def full_roll(count: int = MOST, issued: float = BEGIN) -> Roll:
 async def test_two_directories_agree_on_ten_thousand_relays() -> None:
     count = 10_000
     async with trio.open_nursery() as nursery:
-        made = AuthorityBench(nursery, Sitting(sets(2, 2), None, count), seed=1, faulty=0)
+        made = AuthorityBench(nursery, ConfiguredSet(sets(2, 2), None, count), seed=1, faulty=0)
         for directory in made.directories:
             await directory.start()
         await trio.testing.wait_all_tasks_blocked()
@@ -137,7 +137,7 @@ async def in_its_steps(work: Callable[..., object], *args: object) -> None:
 async def test_descriptors_of_one_read_that_are_refused_keep_nobody_waiting() -> None:
     """A directory gives relays' descriptors that have expired, of which three frames come in one read."""
     async with trio.open_nursery() as nursery:
-        made = AuthorityBench(nursery, Sitting(sets(2, 2), None, 1), seed=1, faulty=1)
+        made = AuthorityBench(nursery, ConfiguredSet(sets(2, 2), None, 1), seed=1, faulty=1)
         (directory,), (attacker,) = made.directories, made.liars
         await directory.start()
         await trio.testing.wait_all_tasks_blocked()
@@ -156,10 +156,12 @@ async def test_descriptors_of_one_read_that_are_refused_keep_nobody_waiting() ->
         home, key = memory_address(directory.seed.public()), directory.seed.public()
         link = Link.initiate(NETWORK.id, key, made.env.randomness, MAX_PEER_FRAME, identity=attacker)
         channel, _ = await open_channel(transport, home, "", link, decode_peer_frame)
-        await channel.send(Have(tuple((names[known], known, int(made.now)) for known in given)))
+        await channel.send(HaveDescriptors(tuple((names[known], known, int(made.now)) for known in given)))
         await trio.sleep(5)
         assert sum(len(frame.digests) for frame in asked) == 3 * MAX_BATCH
-        await channel.send(*(Descriptors(tuple(given[known] for known in frame.digests)) for frame in asked))
+        await channel.send(
+            *(DescriptorBatch(tuple(given[known] for known in frame.digests)) for frame in asked)
+        )
         await trio.sleep(5)
         assert not any(directory.agreeing._exchange._queues.values())
         assert directory.agreeing._roll.count(0) == 0
@@ -192,16 +194,16 @@ async def test_eight_others_are_asked_for_all_of_two_days_one_after_the_other() 
     assert len(told) == len(others) * -(-MOST // MAX_BATCH)
 
 
-def drawn(day: int) -> Drawn:
+def drawn(day: int) -> ListedCut:
     random = Random(day)
     seats = sorted((random.randbytes(32), random.randbytes(16), 0) for _ in range(MAX_SEATED))
-    return Drawn(day, bytes(32), 7, tuple(seats))
+    return ListedCut(day, bytes(32), 7, tuple(seats))
 
 
 @pytest.mark.slow
 async def test_all_that_could_not_renew_in_a_flood_are_checked_some_at_a_time() -> None:
     async with trio.open_nursery() as nursery:
-        made = AuthorityBench(nursery, Sitting(sets(1, 1), None, 1), seed=1, faulty=0)
+        made = AuthorityBench(nursery, ConfiguredSet(sets(1, 1), None, 1), seed=1, faulty=0)
         (directory,) = made.directories
         await directory.start()
         await trio.testing.wait_all_tasks_blocked()

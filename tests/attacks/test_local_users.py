@@ -22,12 +22,12 @@ from hushcast_protocol.base.errors import HushcastError
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
-from hushcast_runtime.channel import accept_channel
-from hushcast_runtime.tor.endpoints import Endpoint, open_endpoint
 from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Listener, TransportError
-from hushcast_testnet.private_tor import TorNetwork
+from hushcast_runtime.transports.channel import accept_channel
+from hushcast_runtime.transports.endpoints import Endpoint, open_endpoint
+from hushcast_testnet.tor.private_tor import TorNetwork
 
 pytestmark = pytest.mark.processes
 

@@ -10,8 +10,9 @@ from broker_world import Client, World
 from memory_gateway import running
 from steps import one_step
 
-from hushcast_gateway.connection import READ
+from hushcast_gateway.client_stream import READ
 from hushcast_protocol.mqtt.codec import Decoder, encode
+from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.limits import MAX_ASKED, MAX_FILTERS, MAX_QUEUE, MAX_SHARED
 from hushcast_protocol.mqtt.packets import (
     V5,
@@ -22,12 +23,11 @@ from hushcast_protocol.mqtt.packets import (
     PingReq,
     PingResp,
     Publish,
+    RequestedSubscription,
     Subscribe,
-    Subscription,
     Unsubscribe,
 )
-from hushcast_protocol.mqtt.reasons import PacketError, Reason
-from hushcast_protocol.mqtt.seams import Everything
+from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 
 pytestmark = pytest.mark.slow
 
@@ -57,11 +57,11 @@ def subscribed(
 ) -> tuple[World, Client]:
     """Return a broker with subscribers, and a client that publishes."""
     world = World()
-    mallory = Everything("mallory")
+    mallory = FullPermissions("mallory")
     for number in range(clients):
         client = world.connect(f"c{number}", permissions=mallory, expiry=100)
         for wanted in all_of:
-            client.send(Subscribe(1, [Subscription(share(number) + wanted, qos)]))
+            client.send(Subscribe(1, [RequestedSubscription(share(number) + wanted, qos)]))
         if number % 2:
             client.lose()
     return world, world.connect("sender", permissions=mallory)
@@ -93,7 +93,7 @@ def test_subscribing_and_unsubscribing_in_large_packets() -> None:
     world = World()
     client = world.connect()
     many = [f"m/{number}/" + "+/" * 28 + "x" for number in range(MAX_ASKED)]
-    measured(world, client, Subscribe(1, [Subscription(one) for one in many]))
+    measured(world, client, Subscribe(1, [RequestedSubscription(one) for one in many]))
     assert world.broker.subscriptions == MAX_FILTERS
     measured(world, client, Unsubscribe(2, many))
     assert world.broker.subscriptions == 0
@@ -101,7 +101,7 @@ def test_subscribing_and_unsubscribing_in_large_packets() -> None:
 
 @pytest.mark.parametrize("more", [0, 1])
 def test_filters_of_a_packet_are_bounded(more: int) -> None:
-    asked = [Subscription("t") for _ in range(MAX_ASKED + more)]
+    asked = [RequestedSubscription("t") for _ in range(MAX_ASKED + more)]
     for packet in (Subscribe(1, asked), Unsubscribe(1, ["t"] * (MAX_ASKED + more))):
         decoder = Decoder(2**28)
         decoder.feed(encode(Connect(V5, ""), V5))
@@ -128,7 +128,9 @@ def test_a_client_whose_session_is_full_comes_back(is_anew: bool) -> None:
     with_a_full_session(world)
     client = Client(world, V5)
     with one_step():
-        accepted = world.broker.connect(client.outlet, Connect(V5, "c", is_anew), Everything(""), world.now)
+        accepted = world.broker.connect(
+            client.outlet, Connect(V5, "c", is_anew), FullPermissions(""), world.now
+        )
     assert accepted is not None
     while world.broker.has_more:
         with one_step():

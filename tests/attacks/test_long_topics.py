@@ -16,11 +16,11 @@ from broker_world import World
 from naming import joined
 
 from hushcast_gateway.purposes.settings import PurposesSection
-from hushcast_protocol.mqtt import names
-from hushcast_protocol.mqtt.access import Access, Permissions
+from hushcast_protocol.mqtt import topic_names
+from hushcast_protocol.mqtt.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.limits import MAX_TOPIC
 from hushcast_protocol.mqtt.packets import ConnAck, Publish, Will
-from hushcast_protocol.mqtt.reasons import Reason
+from hushcast_protocol.mqtt.reason_codes import Reason
 
 TOPICS = 100
 NOTHING = Access()
@@ -29,7 +29,7 @@ NOTHING = Access()
 @contextmanager
 def little_kept() -> Iterator[None]:
     """Hold what the block keeps to less than 5 of its topics."""
-    names.alone.cache_clear()
+    topic_names.alone.cache_clear()
     tracemalloc.start()
     try:
         yield
@@ -51,7 +51,7 @@ def world(has_network: bool) -> World:
 @pytest.mark.parametrize("kind", ["short way", "retained", "acknowledged", "registered"])
 def test_what_may_not_be_published_is_not_remembered(kind: str, has_network: bool) -> None:
     here = world(has_network)
-    mallory = here.connect("m", permissions=Permissions(NOTHING, "alice", "m"))
+    mallory = here.connect("m", permissions=AccessPermissions(NOTHING, "alice", "m"))
     assert mallory.link is not None
     if kind == "registered":
         given = {"user_property": [("DAP-MP", "operations:#")]}
@@ -72,7 +72,7 @@ def test_nor_is_a_will(has_network: bool) -> None:
         for number in range(TOPICS):
             client = here.arrive(
                 "m",
-                permissions=Permissions(NOTHING, "alice", "m"),
+                permissions=AccessPermissions(NOTHING, "alice", "m"),
                 will=Will(long_topic(number), b""),
             )
             (answer,) = client.got()

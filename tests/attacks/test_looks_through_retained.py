@@ -9,10 +9,10 @@ from broker_world import World
 from memory_gateway import Gateway, running
 from steps import one_step
 
+from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.limits import PIECE, TURN_STEPS
-from hushcast_protocol.mqtt.packets import PingReq, PingResp, SubAck, Subscribe, Subscription
-from hushcast_protocol.mqtt.seams import Everything
-from hushcast_protocol.mqtt.topics import MAX_LEVELS
+from hushcast_protocol.mqtt.packets import PingReq, PingResp, RequestedSubscription, SubAck, Subscribe
+from hushcast_protocol.mqtt.topic_filters import MAX_LEVELS
 
 MESSAGES = 300
 FILTERS = 40
@@ -25,7 +25,9 @@ def retain(world: World) -> None:
 
 
 def looks() -> Subscribe:
-    return Subscribe(1, [Subscription("m/" + "+/" * (MAX_LEVELS - 2) + f"n{n}") for n in range(FILTERS)])
+    return Subscribe(
+        1, [RequestedSubscription("m/" + "+/" * (MAX_LEVELS - 2) + f"n{n}") for n in range(FILTERS)]
+    )
 
 
 @pytest.mark.slow
@@ -53,13 +55,13 @@ def test_users_who_look_have_turns_one_after_the_other() -> None:
     world = World()
     retain(world)
     mallory = [world.connect(f"mallory-{number}").link for number in range(20)]
-    alice = world.connect("alice", permissions=Everything("alice"))
+    alice = world.connect("alice", permissions=FullPermissions("alice"))
     alice.got()
     for link in mallory:
         assert link is not None
         world.broker.receive(link, looks(), world.now)
     assert alice.link is not None
-    world.broker.receive(alice.link, Subscribe(1, [Subscription("#")]), world.now)
+    world.broker.receive(alice.link, Subscribe(1, [RequestedSubscription("#")]), world.now)
     steps = MESSAGES + MESSAGES * MAX_LEVELS // PIECE
     for _ in range(2 * (steps // TURN_STEPS + 1)):  # every second turn is hers
         world.broker.go_on(world.now)

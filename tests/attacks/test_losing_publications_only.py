@@ -13,17 +13,17 @@ import pytest
 import trio
 from small_network import ONE, SmallNetwork, small_network, until
 
-from hushcast_overlay.route import Planned
+from hushcast_overlay.routes.route import TreeInstallation
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import Message
-from hushcast_testnet.colluders import Colluders, Selecting
+from hushcast_testnet.simulations.colluders import Colluders, SelectiveColluder
 
 pytestmark = pytest.mark.slow
 
 EPOCH = 1200
 
 
-def under(planned: Planned) -> Mapping[bytes | None, Sequence[bytes]]:
+def under(planned: TreeInstallation) -> Mapping[bytes | None, Sequence[bytes]]:
     """Return who stands under whom now."""
     return planned.installation.tree.children
 
@@ -67,7 +67,7 @@ async def test_colluders_that_lose_only_what_they_hold_twice_are_found() -> None
         for name in bad:
             relay = net.relay(name).daemon.overlay.relay
             assert relay is not None
-            relay.forwarding._router = Selecting(relay, together)
+            relay.forwarding._router = SelectiveColluder(relay, together)
         with trio.fail_after(2 * EPOCH):
             while set(subscription.coverage.suspects()) != bad:
                 await trio.sleep(5)

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from hushcast_protocol.base.clocks import Span, TrustedClock, roster_span
 from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.trusted_clock import Span, TrustedClock, roster_span
 
 HOUR = 3600.0
 CALENDAR = Calendar(int(HOUR))

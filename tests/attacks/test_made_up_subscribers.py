@@ -9,10 +9,10 @@ import trio
 from small_network import until
 from small_tree import Client, small_tree
 
-from hushcast_protocol.brokers.conditions import Condition
-from hushcast_protocol.brokers.frames import Exposed, Terms
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+from hushcast_protocol.brokers.frames import AnonymityTerms, ExposureReport
 
-FOUR = Terms(4, Condition.IMMEDIATE_PREDECESSOR, "wait")
+FOUR = AnonymityTerms(4, AnonymityCondition.IMMEDIATE_PREDECESSOR, "wait")
 
 
 async def test_who_was_there_once_counts_no_longer_than_a_day() -> None:
@@ -24,7 +24,7 @@ async def test_who_was_there_once_counts_no_longer_than_a_day() -> None:
             assert await made_up[-1].subscribe(where, terms=FOUR) == "accepted"
         victim = await network.client(edge)
         assert await victim.subscribe("lat in [10, 11]", terms=FOUR) == "accepted"
-        await until(lambda: victim.exposed[-1:] == [Exposed(bytes(16), True)])
+        await until(lambda: victim.exposed[-1:] == [ExposureReport(bytes(16), True)])
         for client in made_up:
             await client.leave()
         for _ in range(3):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import trio
 from small_network import small_network, until
 
-from hushcast_protocol.base.roster import View
+from hushcast_protocol.base.roster import RosterView
 from hushcast_protocol.base.secrets import Seed
 
 
@@ -16,7 +16,7 @@ async def test_strangers_views_prove_nothing() -> None:
         assert view is not None
         unlisted = Seed.draw(net.env.randomness)
         for us in (None, unlisted, None, unlisted):
-            channel = await net.knock(relay, us, View(view.epoch, bytes(32)))
+            channel = await net.knock(relay, us, RosterView(view.epoch, bytes(32)))
             await trio.sleep(1)
             await channel.aclose()
         assert relay.count("roster_mismatches") == 0
@@ -29,6 +29,6 @@ async def test_a_listed_relays_view_still_does() -> None:
         view = relay.daemon.overlay.rosters.view()
         assert view is not None
         assert other.identity is not None
-        channel = await net.knock(relay, other.identity.seed, View(view.epoch, bytes(32)))
+        channel = await net.knock(relay, other.identity.seed, RosterView(view.epoch, bytes(32)))
         await until(lambda: relay.count("roster_mismatches") == 1, 5)
         await channel.aclose()

@@ -27,15 +27,15 @@ from hushcast_protocol.overlay.frames import (
     Receipt,
 )
 from hushcast_protocol.overlay.leases import Install, ToMailbox, Withdraw, give_consent
-from hushcast_protocol.overlay.parcels import Onward, Parcel, seal_parcel
-from hushcast_protocol.shards.requests import AskSlice
-from hushcast_runtime.channel import Channel
+from hushcast_protocol.overlay.parcels import OnwardParcel, Parcel, seal_parcel
+from hushcast_protocol.shards.shard_requests import AskSlice
+from hushcast_runtime.transports.channel import Channel
 
 CONTENT = os.urandom(1167)
 
 
 def parcel_for(
-    net: SmallNetwork, relay: Node, instruction: Install | Withdraw, *onward: Onward
+    net: SmallNetwork, relay: Node, instruction: Install | Withdraw, *onward: OnwardParcel
 ) -> ParcelFrame:
     assert relay.identity is not None
     epoch = net.calendar.epoch(net.now)
@@ -64,7 +64,7 @@ def forward(net: SmallNetwork, relay: Node) -> Wire:
 
 
 def parcel(net: SmallNetwork, relay: Node) -> Wire:
-    return parcel_for(net, relay, Withdraw(os.urandom(16)), Onward(net.relays[1].id, b"x"))
+    return parcel_for(net, relay, Withdraw(os.urandom(16)), OnwardParcel(net.relays[1].id, b"x"))
 
 
 SAID = {

@@ -8,21 +8,21 @@ import pytest
 import trio
 from memory_gateway import Client, running
 
-from hushcast_gateway.peer import Peer
-from hushcast_gateway.serving_turns import TURN_PACKETS, ServingTurns
+from hushcast_gateway.peer import ClientPeer
+from hushcast_gateway.user_turns import TURN_PACKETS, ServingTurns
 from hushcast_protocol.mqtt.codec import encode
+from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.packets import V5, Connect, PingReq, PingResp, Publish
-from hushcast_protocol.mqtt.seams import Everything
 
 CLIENTS = 12
 TURNS = 6  # of the other user, until a client has been read from, answered, and heard
 AT_ONCE = 2_000  # packets of one write
 
 
-async def whose(packet: Connect, peer: Peer) -> Everything:
+async def whose(packet: Connect, peer: ClientPeer) -> FullPermissions:
     """Name the user by the client."""
     await trio.lowlevel.checkpoint()
-    return Everything(packet.client_id.rstrip("0123456789"))
+    return FullPermissions(packet.client_id.rstrip("0123456789"))
 
 
 async def flood(client: Client) -> None:

@@ -9,21 +9,21 @@ import time
 
 import pytest
 
-from hushcast_node.counted import COUNTERS
-from hushcast_overlay.placing import Placing
+from hushcast_node.counters import COUNTERS
+from hushcast_overlay.relay.placement import SpoolPlacement
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.content.hops import Send
+from hushcast_protocol.content.hops import HopMessage
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.forwarding import RecentIds, Router
 from hushcast_protocol.overlay.hops import mailbox_hop
 from hushcast_protocol.overlay.leases import LeaseBook
 from hushcast_protocol.overlay.profile import HARDENED
-from hushcast_runtime import spool as spools
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.spool import Spool
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage import spool as spools
+from hushcast_runtime.storage.spool import Spool
+from hushcast_runtime.storage.store import MemoryStore
 
 ID, TRUNK, BODY = b"i" * 32, b"t" * 16, b"x" * 1167
 
@@ -31,7 +31,7 @@ ID, TRUNK, BODY = b"i" * 32, b"t" * 16, b"x" * 1167
 def seconds(next_hops: int) -> float:
     """The least CPU that it takes to hold all but one copy of a message."""
     sends = tuple(
-        Send(mailbox_hop(number.to_bytes(32, "big")), Message(ID, 1, (TRUNK,), bytes(TRAIL_SIZE), BODY))
+        HopMessage(mailbox_hop(number.to_bytes(32, "big")), Message(ID, 1, (TRUNK,), bytes(TRAIL_SIZE), BODY))
         for number in range(next_hops)
     )
     least = 99.0
@@ -41,7 +41,9 @@ def seconds(next_hops: int) -> float:
         router = Router(
             b"r" * 32, HARDENED, LeaseBook(b"r" * 32, Calendar(3600), b"k" * 32), memory, b"l" * 16
         )
-        placing = Placing(Spool(MemoryStore()), None, router, simulated_environment(1), Counters(COUNTERS))
+        placing = SpoolPlacement(
+            Spool(MemoryStore()), None, router, simulated_environment(1), Counters(COUNTERS)
+        )
         began = time.process_time()
         ways, is_held = placing.place(sends, (), 0)
         least = min(least, time.process_time() - began)

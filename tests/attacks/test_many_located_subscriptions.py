@@ -10,41 +10,45 @@ import trio
 from spatial_world import OWNER, SECONDS, START
 from steps import one_step
 
-from hushcast_located.service.shelf import Shelf
+from hushcast_located.service.provider_store import ProviderStore
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.spatial.batch import Interval, make_batch, read_batch
+from hushcast_protocol.spatial.batch import BatchInterval, make_batch, read_batch
+from hushcast_protocol.spatial.located_subscription import LocatedSubscription
 from hushcast_protocol.spatial.places import chord
-from hushcast_protocol.spatial.register import Gone, Kept, Register
-from hushcast_protocol.spatial.subscription import Subscription
-from hushcast_protocol.spatial.table import sign_table
+from hushcast_protocol.spatial.subscription_register import (
+    RegisteredSubscription,
+    SubscriptionRegister,
+    WithdrawnSubscription,
+)
+from hushcast_protocol.spatial.weight_table import sign_table
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 
 MANY = 20_000  # of a million that a configuration allows
-WANTED = Subscription((0, 0, 2**30), ("ba",), 0, 0)
+WANTED = LocatedSubscription((0, 0, 2**30), ("ba",), 0, 0)
 
 
 def name(number: int) -> bytes:
     return digest(Domain.PROOF, number.to_bytes(8, "big"))
 
 
-def full(until: int) -> Register:
-    register = Register(MANY)
+def full(until: int) -> SubscriptionRegister:
+    register = SubscriptionRegister(MANY)
     for number in range(MANY):
-        register.restore(name(number), Kept(1, until, "link", WANTED, 0))
-        register.restore(name(MANY + number), Gone(1, until + number % 2))
+        register.restore(name(number), RegisteredSubscription(1, until, "link", WANTED, 0))
+        register.restore(name(MANY + number), WithdrawnSubscription(1, until + number % 2))
     return register
 
 
 @pytest.mark.slow
 async def test_batches_and_days_are_done_in_short_steps() -> None:
     store, env = MemoryStore(), simulated_environment(1)
-    shelf = Shelf(store, env, OWNER.public(), Register(MANY))
+    shelf = ProviderStore(store, env, OWNER.public(), SubscriptionRegister(MANY))
     await shelf.load(900.0)
     shelf.register = full(shelf.today - 1)
     table = sign_table(OWNER, 1, {}, 1, chord(100))
-    data = encode(make_batch(OWNER, Interval(START, SECONDS, None), table, 2, ()))
+    data = encode(make_batch(OWNER, BatchInterval(START, SECONDS, None), table, 2, ()))
     _, batch, _ = read_batch(data)
     await shelf.put_batch(batch, data)
     await shelf.begin(batch)
@@ -64,7 +68,7 @@ def test_a_withdrawn_name_is_spared_without_a_look_at_all_others() -> None:
     register = full(20)
     with one_step():
         for number in range(20):
-            register.restore(name(2 * MANY + number), Gone(1, 50))
+            register.restore(name(2 * MANY + number), WithdrawnSubscription(1, 50))
             spared = register.spare()
             assert spared is not None
             assert register.get(spared) is None

@@ -10,8 +10,8 @@ import random
 import pytest
 import trio
 
-from hushcast_overlay.coverage import Coverage
-from hushcast_protocol.overlay.coverage import Form, Way
+from hushcast_overlay.routes.coverage import OverlayCoverage
+from hushcast_protocol.overlay.coverage import MessageForm, ProbePath
 
 pytestmark = pytest.mark.slow
 
@@ -21,14 +21,14 @@ RELAYS, PROBES = 600, 1200
 async def test_a_judgement_keeps_nobody_waiting() -> None:
     rng = random.Random(1)
     names = [rng.randbytes(32) for _ in range(RELAYS)]
-    coverage = Coverage()
+    coverage = OverlayCoverage()
     for number in range(PROBES):
         origin, top = rng.sample(names, 2)
         message = number.to_bytes(32, "big")
-        probe = coverage.begin(message, 0.0, Form(1167, 8))
+        probe = coverage.begin(message, 0.0, MessageForm(1167, 8))
         probe.note_try(origin)
         probe.note_receipt(origin)
-        coverage.settle(message, {origin: Way((origin, top), frozenset([top]))})
+        coverage.settle(message, {origin: ProbePath((origin, top), frozenset([top]))})
         if rng.random() < 0.5:
             coverage.arrived(message, top)
     coverage.give_up(1.0)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from broker_world import World
 
 import hushcast
-from hushcast_gateway.counted import GatewayCounters
-from hushcast_gateway.inward import MAX_WAYS
-from hushcast_gateway.network import Network
+from hushcast_gateway.counters import GatewayCounters
+from hushcast_gateway.network import GatewayNetwork
+from hushcast_gateway.network_reader import MAX_WAYS
 from hushcast_gateway.settings import AliasSection, DaemonSection, GatewaySettings, NetworkTopicsSection
-from hushcast_protocol.mqtt.packets import Subscribe, Subscription
-from hushcast_protocol.mqtt.seams import Everything
+from hushcast_protocol.mqtt.interfaces import FullPermissions
+from hushcast_protocol.mqtt.packets import RequestedSubscription, Subscribe
 from hushcast_runtime.environment import simulated_environment
 
 CLIENTS = 6
@@ -22,21 +22,21 @@ FILTERS = 100  # of each: with 600 rooms there are more than twice as many topic
 LINK = hushcast.new_link("the house", ["room"], private=True)
 
 
-def network(label: str | None) -> tuple[Network, GatewayCounters]:
+def network(label: str | None) -> tuple[GatewayNetwork, GatewayCounters]:
     alias = AliasSection(name="home", link_file="/unused", label=label)
     settings = GatewaySettings(
         daemon=DaemonSection(socket="/unused"), gateway=NetworkTopicsSection(alias=(alias,))
     )
     counters = GatewayCounters()
-    return Network(settings, {"home": LINK}, simulated_environment(1), counters), counters
+    return GatewayNetwork(settings, {"home": LINK}, simulated_environment(1), counters), counters
 
 
 async def test_a_gateway_starts_however_many_topics_its_sessions_want_now() -> None:
     world = World(network(None)[0])
     for number in range(CLIENTS):
-        client = world.connect(f"c{number}", permissions=Everything("mallory"), expiry=100)
+        client = world.connect(f"c{number}", permissions=FullPermissions("mallory"), expiry=100)
         rooms = range(number * FILTERS, (number + 1) * FILTERS)
-        client.send(Subscribe(1, [Subscription(f"hush/home/room{one}/#", 1) for one in rooms]))
+        client.send(Subscribe(1, [RequestedSubscription(f"hush/home/room{one}/#", 1) for one in rooms]))
         client.lose()
     assert world.broker.subscriptions == CLIENTS * FILTERS
     world._beyond, counters = network("room")
@@ -44,5 +44,5 @@ async def test_a_gateway_starts_however_many_topics_its_sessions_want_now() -> N
     assert world.broker.subscriptions == CLIENTS * FILTERS
     assert world._beyond.topics_read == MAX_WAYS
     assert counters.as_dict()["network_subscriptions_refused"] == CLIENTS * FILTERS - MAX_WAYS
-    again = world.connect("c0", permissions=Everything("mallory"), expiry=100)  # anew: they are given up
+    again = world.connect("c0", permissions=FullPermissions("mallory"), expiry=100)  # anew: they are given up
     assert again.link is not None

@@ -8,12 +8,12 @@ from __future__ import annotations
 import pytest
 from broker_world import Client, World
 
-from hushcast_protocol.mqtt import archive
-from hushcast_protocol.mqtt.seams import Everything
+from hushcast_protocol.mqtt import session_archive
+from hushcast_protocol.mqtt.interfaces import FullPermissions
 
 
 def joined(world: World, user: str, **more: object) -> Client:
-    return world.connect(user, permissions=Everything(user), expiry=100, **more)  # type: ignore[arg-type]
+    return world.connect(user, permissions=FullPermissions(user), expiry=100, **more)  # type: ignore[arg-type]
 
 
 def lost(world: World, kind: str) -> None:
@@ -34,7 +34,7 @@ def alices(retain: bool = False) -> World:
 
 
 @pytest.mark.parametrize("starts", [1, 2, 3])
-@pytest.mark.parametrize("kind", [archive.SESSION, archive.MESSAGE])
+@pytest.mark.parametrize("kind", [session_archive.SESSION, session_archive.MESSAGE])
 def test_nobody_inherits_what_a_damaged_record_leaves(kind: str, starts: int) -> None:
     world = alices()
     lost(world, kind)
@@ -48,25 +48,25 @@ def test_nobody_inherits_what_a_damaged_record_leaves(kind: str, starts: int) ->
         world.connect("sender").publish("alice/2", b"later", 1)
     for number in range(3):
         assert joined(world, f"mallory{number}", clean=False).payloads() == []
-    if kind == archive.MESSAGE:
+    if kind == session_archive.MESSAGE:
         assert set(joined(world, "alice", clean=False).answer()) == {b"later"}
 
 
-@pytest.mark.parametrize("kind", [archive.SESSION, archive.MESSAGE])
+@pytest.mark.parametrize("kind", [session_archive.SESSION, session_archive.MESSAGE])
 def test_what_leads_nowhere_is_gone_from_the_disk(kind: str) -> None:
     world = alices()
     lost(world, kind)
     world.kill()
     left = {
-        archive.SESSION: {"mqtt-session": 1},
-        archive.MESSAGE: {"mqtt-session": 2, "mqtt-subscription": 2},
+        session_archive.SESSION: {"mqtt-session": 1},
+        session_archive.MESSAGE: {"mqtt-session": 2, "mqtt-subscription": 2},
     }
     assert world.kinds() == left[kind]
 
 
 def test_a_retained_message_whose_body_is_gone_is_no_more() -> None:
     world = alices(retain=True)
-    lost(world, archive.MESSAGE)
+    lost(world, session_archive.MESSAGE)
     world.kill()
     assert world.kinds() == {"mqtt-session": 1}
     world.connect("sender").publish("bob/1", b"his", 1, retain=True)

@@ -12,7 +12,7 @@ from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message
 from hushcast_protocol.overlay import forwarding
 from hushcast_protocol.overlay.elements import ORIGIN, element
-from hushcast_protocol.overlay.forwarding import CIRCULATION, Outcome, RecentIds, Router
+from hushcast_protocol.overlay.forwarding import CIRCULATION, ForwardingOutcome, RecentIds, Router
 from hushcast_protocol.overlay.hops import mailbox_hop
 from hushcast_protocol.overlay.leases import Lease, LeaseBook
 from hushcast_protocol.overlay.profile import HARDENED
@@ -51,7 +51,7 @@ def seconds(router: Router, drops: int) -> float:
         decision = router.route(message(os.urandom(16), ENTRY), ORIGIN, NOW)
         if number >= drops - 20:
             least = min(least, time.process_time() - began)
-        assert decision.outcome is Outcome.FORWARDED
+        assert decision.outcome is ForwardingOutcome.FORWARDED
     return least
 
 
@@ -68,7 +68,7 @@ async def test_the_true_message_is_sent_once_whatever_trunks_came_before() -> No
     assert [send.hop for send in sends] == [hop(3)]
     for _ in range(300):
         router.route(message(os.urandom(16), ENTRY), ORIGIN, NOW)
-    assert router.route(message(TRUE), PREVIOUS, NOW).outcome is Outcome.DUPLICATE
+    assert router.route(message(TRUE), PREVIOUS, NOW).outcome is ForwardingOutcome.DUPLICATE
 
 
 @pytest.mark.parametrize("bound", ["MAX_SENDS", "capacity"])
@@ -79,7 +79,7 @@ async def test_a_flood_of_trunks_or_of_next_hops_pushes_out_nothing_that_another
     if bound == "MAX_SENDS":
         monkeypatch.setattr(forwarding, "MAX_SENDS", 5000)
     router = router_with(memory, 100)
-    assert router.route(message(TRUE), PREVIOUS, NOW).outcome is Outcome.FORWARDED
+    assert router.route(message(TRUE), PREVIOUS, NOW).outcome is ForwardingOutcome.FORWARDED
     for number in range(400):
         router.route(message(os.urandom(16), ENTRY), ORIGIN, NOW)
         assert memory.knows(ID, TRUE)
@@ -99,4 +99,4 @@ async def test_what_was_pushed_out_still_ends_a_loop() -> None:
     (send,) = router.route(message(TRUE, ENTRY), ORIGIN, NOW).sends
     for _ in range(5):
         router.route(message(os.urandom(16), ENTRY), ORIGIN, NOW)
-    assert router.route(send.message, PREVIOUS, NOW).outcome is Outcome.LOOP
+    assert router.route(send.message, PREVIOUS, NOW).outcome is ForwardingOutcome.LOOP

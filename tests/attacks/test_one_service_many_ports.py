@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from hushcast_directory.roll import Roll
+from hushcast_directory.server.roll import Roll
 from hushcast_protocol.base.addresses import ONION_PORT, onion_address, parse_address, service_of
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.roster import Descriptor, Network, sign_descriptor
 from hushcast_protocol.base.secrets import Seed
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 
 NETWORK = Network("ports", "hardened", 3600)
 NOW = 2_000_000_000

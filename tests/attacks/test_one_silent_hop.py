@@ -14,13 +14,13 @@ import pytest
 import trio
 import trio.testing
 
-from hushcast_overlay.passing import MAX_UNDER_WAY, MAX_UNDER_WAY_BYTES, PassingOn
+from hushcast_overlay.relay.parcel_forwarding import MAX_UNDER_WAY, MAX_UNDER_WAY_BYTES, ParcelForwarding
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.frames import ParcelAnswer
 from hushcast_protocol.overlay.hops import relay_hop
-from hushcast_protocol.overlay.parcels import MAX_PARCEL, MAX_PATIENCE, Onward
+from hushcast_protocol.overlay.parcels import MAX_PARCEL, MAX_PATIENCE, OnwardParcel
 
 SILENT, OTHER = (bytes([number]) * 32 for number in (1, 2))
 
@@ -37,7 +37,7 @@ class Others:
 
 
 def parcel_for(relay: bytes, size: int) -> Any:
-    return SimpleNamespace(onward=(Onward(relay, bytes(size)),), patience=MAX_PATIENCE)
+    return SimpleNamespace(onward=(OnwardParcel(relay, bytes(size)),), patience=MAX_PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -52,11 +52,11 @@ async def test_what_waits_for_one_relay_is_in_the_way_of_no_other(
     by: bytes,
     size: int,
     most: int,
-    of: Callable[[PassingOn], int],
+    of: Callable[[ParcelForwarding], int],
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     shards: Any = SimpleNamespace(relay=lambda relay: relay)
-    passing = PassingOn(shards, Others())
+    passing = ParcelForwarding(shards, Others())
     refused = 0
 
     async def hand_in() -> None:

@@ -12,16 +12,16 @@ from broker_world import Client, World
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hushcast_gateway import inward, outward
-from hushcast_gateway.counted import GatewayCounters
-from hushcast_gateway.daemon import DaemonLink
-from hushcast_gateway.inward import Inward
-from hushcast_gateway.outward import Leaving, Outward
+from hushcast_gateway import network_publisher, network_reader
+from hushcast_gateway.counters import GatewayCounters
+from hushcast_gateway.daemon_link import DaemonLink
+from hushcast_gateway.network_publisher import NetworkPublisher, OutgoingMessage
+from hushcast_gateway.network_reader import NetworkReader
 from hushcast_protocol.base.shares import TIMES_FREE, Shares
-from hushcast_protocol.mqtt import broker, queues, retained, sessions, subscribing
+from hushcast_protocol.mqtt import mqtt_broker, mqtt_sessions, queues, retained_messages, subscription_changes
+from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.packets import V311, PubAck
-from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.mqtt.seams import Everything
+from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.ways import Way
 from hushcast_runtime.environment import simulated_environment
 
@@ -69,12 +69,12 @@ def take_all(take_one: Take, user: str) -> int:
 
 
 def connections(world: World) -> Take:
-    return lambda user, n: world.arrive(f"{user}{n}", permissions=Everything(user)).link is not None
+    return lambda user, n: world.arrive(f"{user}{n}", permissions=FullPermissions(user)).link is not None
 
 
 def sessions_that_stay(world: World) -> Take:
     def take_one(user: str, n: int) -> bool:
-        client = world.arrive(f"{user}{n}", permissions=Everything(user), expiry=100)
+        client = world.arrive(f"{user}{n}", permissions=FullPermissions(user), expiry=100)
         client.lose()
         return client.link is not None
 
@@ -86,7 +86,7 @@ def senders(world: World) -> Callable[[str], Client]:
 
     def sender(user: str) -> Client:
         if user not in found:
-            found[user] = world.connect("sender", permissions=Everything(user))
+            found[user] = world.connect("sender", permissions=FullPermissions(user))
         return found[user]
 
     return sender
@@ -107,7 +107,7 @@ def messages_that_wait(world: World) -> Take:
     sender = senders(world)
 
     def take_one(user: str, n: int) -> bool:
-        reader = world.connect(f"{user}{n}", permissions=Everything(user), expiry=100)
+        reader = world.connect(f"{user}{n}", permissions=FullPermissions(user), expiry=100)
         reader.subscribe(f"{user}/{n}")
         reader.lose()
         before = world.broker.held_bytes
@@ -123,11 +123,11 @@ def shared_subscriptions(world: World) -> Take:
 
 
 def messages_for_the_daemon(world: World) -> Take:
-    out = Outward(DaemonLink(Path("none")), False, GatewayCounters())
+    out = NetworkPublisher(DaemonLink(Path("none")), False, GatewayCounters())
 
     def take_one(user: str, n: int) -> bool:
         refused: list[int] = []
-        out.put(Leaving("t", b"x" * MESSAGE, refused.append), user)
+        out.put(OutgoingMessage("t", b"x" * MESSAGE, refused.append), user)
         return not refused
 
     return take_one
@@ -135,7 +135,7 @@ def messages_for_the_daemon(world: World) -> Take:
 
 def topics_of_the_network(world: World) -> Take:
     env = simulated_environment("gateway")
-    read = Inward(DaemonLink(Path("none")), lambda way: None, None, env, GatewayCounters())  # type: ignore[arg-type]
+    read = NetworkReader(DaemonLink(Path("none")), lambda way: None, None, env, GatewayCounters())  # type: ignore[arg-type]
 
     def take_one(user: str, n: int) -> bool:
         way = Way(f"{user}{n}", True)
@@ -151,15 +151,15 @@ COUNTED = WHOLE
 WEIGHED = WHOLE * (MESSAGE + 250)
 
 SHARED = {
-    "connections": (broker, "MAX_CONNECTIONS", COUNTED, connections),
-    "sessions": (sessions, "MAX_SESSIONS", COUNTED, sessions_that_stay),
-    "retained messages": (retained, "MAX_RETAINED", COUNTED, messages_retained),
-    "bytes of retained messages": (retained, "MAX_RETAINED_BYTES", WEIGHED, messages_retained),
+    "connections": (mqtt_broker, "MAX_CONNECTIONS", COUNTED, connections),
+    "sessions": (mqtt_sessions, "MAX_SESSIONS", COUNTED, sessions_that_stay),
+    "retained messages": (retained_messages, "MAX_RETAINED", COUNTED, messages_retained),
+    "bytes of retained messages": (retained_messages, "MAX_RETAINED_BYTES", WEIGHED, messages_retained),
     "bytes that wait": (queues, "MAX_HELD_BYTES", WEIGHED, messages_that_wait),
-    "shared subscriptions": (subscribing, "MAX_SHARED", COUNTED, shared_subscriptions),
-    "messages for the daemon": (outward, "MAX_WAITING", COUNTED, messages_for_the_daemon),
-    "bytes for the daemon": (outward, "MAX_WAITING_SIZE", WEIGHED, messages_for_the_daemon),
-    "topics of the network": (inward, "MAX_WAYS", COUNTED, topics_of_the_network),
+    "shared subscriptions": (subscription_changes, "MAX_SHARED", COUNTED, shared_subscriptions),
+    "messages for the daemon": (network_publisher, "MAX_WAITING", COUNTED, messages_for_the_daemon),
+    "bytes for the daemon": (network_publisher, "MAX_WAITING_SIZE", WEIGHED, messages_for_the_daemon),
+    "topics of the network": (network_reader, "MAX_WAYS", COUNTED, topics_of_the_network),
 }
 
 
@@ -177,7 +177,10 @@ async def test_one_user_takes_all_it_gets_and_another_is_served(
 
 @pytest.mark.parametrize("kind", [sessions_that_stay, messages_retained, messages_that_wait])
 def test_a_restart_gives_nobody_more(kind: Callable[[World], Take], monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, name, whole in ((sessions, "MAX_SESSIONS", WHOLE), (retained, "MAX_RETAINED", WHOLE)):
+    for module, name, whole in (
+        (mqtt_sessions, "MAX_SESSIONS", WHOLE),
+        (retained_messages, "MAX_RETAINED", WHOLE),
+    ):
         monkeypatch.setattr(module, name, whole)
     if kind is messages_that_wait:
         monkeypatch.setattr(queues, "MAX_HELD_BYTES", WHOLE // 2 * MESSAGE)
@@ -190,9 +193,9 @@ def test_a_restart_gives_nobody_more(kind: Callable[[World], Take], monkeypatch:
 
 
 def test_3_1_1_hears_of_nothing_that_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retained, "MAX_RETAINED", WHOLE)
+    monkeypatch.setattr(retained_messages, "MAX_RETAINED", WHOLE)
     world = World()
-    old = world.connect("old", V311, permissions=Everything("mallory"))
+    old = world.connect("old", V311, permissions=FullPermissions("mallory"))
     answers = 0
     for number in range(WHOLE):
         if old.outlet.is_closed:
@@ -205,7 +208,7 @@ def test_3_1_1_hears_of_nothing_that_is_not_kept(monkeypatch: pytest.MonkeyPatch
 
 def test_who_may_retain_no_more_may_change_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     """A house whose share shrank when others came does not stop telling how its devices are."""
-    monkeypatch.setattr(retained, "MAX_RETAINED", WHOLE)
+    monkeypatch.setattr(retained_messages, "MAX_RETAINED", WHOLE)
     world = World()
     take_one = messages_retained(world)
     take_all(take_one, "mallory")
@@ -223,10 +226,10 @@ def test_who_has_more_than_its_share_since_others_came_loses_no_more_than_it_get
     for user in ("mallory", "alice", "bob"):
         take_all(take_one, user)
     before = world.broker.held_bytes
-    house = world.connect("house", permissions=Everything("mallory"), expiry=100)
+    house = world.connect("house", permissions=FullPermissions("mallory"), expiry=100)
     house.subscribe("mallory/#")
     house.lose()
-    sender = world.connect("sender", permissions=Everything("mallory"))
+    sender = world.connect("sender", permissions=FullPermissions("mallory"))
     for _ in range(5):
         sender.publish("mallory/0", b"x" * MESSAGE, 1)
     assert before - 2 * MESSAGE <= world.broker.held_bytes <= before

@@ -11,21 +11,21 @@ import pytest
 import trio
 from small_network import ONE, Node, SmallNetwork, small_network, until
 
-from hushcast_overlay import passing
-from hushcast_overlay.passing import MAX_UNDER_WAY, STRANGERS_SHARE
+from hushcast_overlay.relay import parcel_forwarding
+from hushcast_overlay.relay.parcel_forwarding import MAX_UNDER_WAY, STRANGERS_SHARE
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.frames import ParcelAnswer, ParcelFrame
 from hushcast_protocol.overlay.leases import Withdraw
-from hushcast_protocol.overlay.parcels import MAX_FANOUT, MAX_PATIENCE, Onward, Parcel, seal_parcel
+from hushcast_protocol.overlay.parcels import MAX_FANOUT, MAX_PATIENCE, OnwardParcel, Parcel, seal_parcel
 
 
 def a_parcel(net: SmallNetwork, relay: Node, below: list[bytes]) -> bytes:
     """A withdrawal of nothing that holds something that does not open for each of others."""
     assert relay.identity is not None
     draw = net.env.randomness
-    onward = tuple(Onward(one, draw(200)) for one in below)
+    onward = tuple(OnwardParcel(one, draw(200)) for one in below)
     parcel = Parcel(
         net.net.id, relay.id, net.calendar.epoch(net.now), Withdraw(draw(16)), MAX_PATIENCE, onward
     )
@@ -117,7 +117,7 @@ async def test_what_a_relay_started_ends_with_its_link() -> None:
 async def test_over_the_cap_parcels_are_refused_before_their_instruction(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(passing, "STRANGERS_SHARE", 4)
+    monkeypatch.setattr(parcel_forwarding, "STRANGERS_SHARE", 4)
     async with small_network(relays=4, clients=1) as net:
         relay, *others = net.relays
         below = [other.id for other in others]
@@ -141,15 +141,15 @@ async def test_over_the_cap_parcels_are_refused_before_their_instruction(
 
 
 async def test_shares_leave_room_for_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passing, "ONE_HOPS_SHARE", MAX_UNDER_WAY)  # `test_one_silent_hop.py`
+    monkeypatch.setattr(parcel_forwarding, "ONE_HOPS_SHARE", MAX_UNDER_WAY)  # `test_one_silent_hop.py`
     async with small_network(relays=3, clients=0) as net:
         relay, one, other = net.relays
         assert relay.daemon.overlay.relay is not None
         rooms = relay.daemon.overlay.relay.parcels._passing
         epoch = net.calendar.epoch(net.now)
-        onward = (Onward(one.id, b""), Onward(other.id, b""))
+        onward = (OnwardParcel(one.id, b""), OnwardParcel(other.id, b""))
         parcel = Parcel(net.net.id, relay.id, epoch, Withdraw(bytes(16)), 0, onward)
-        for previous, share in ((ORIGIN, STRANGERS_SHARE), (one.id, passing.RELAYS_SHARE)):
+        for previous, share in ((ORIGIN, STRANGERS_SHARE), (one.id, parcel_forwarding.RELAYS_SHARE)):
             for _ in range(share // 2):
                 rooms.reserve(parcel, previous)
             with pytest.raises(Refusal, match="quota"):
@@ -181,7 +181,7 @@ async def test_honest_trees_are_installed_while_strangers_do_all_that() -> None:
 
 async def test_parcels_that_wait_keep_no_message_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each waits for a relay that never answers, for longer than anybody waits for a receipt."""
-    monkeypatch.setattr("hushcast_overlay.strangers.MAX_ANSWERING", 8)
+    monkeypatch.setattr("hushcast_overlay.relay.strangers.MAX_ANSWERING", 8)
     async with small_network(relays=3, clients=1, origins=1) as net:
         ear = await net.clients[0].listen()
         relay, other, _ = net.relays

@@ -13,9 +13,9 @@ from broker_world import Client, World
 from naming import answered, joined
 
 from hushcast_gateway.purposes.settings import PurposesSection
-from hushcast_protocol.mqtt.access import Access, Permissions
+from hushcast_protocol.mqtt.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.packets import Publish, Will
-from hushcast_protocol.mqtt.reasons import Reason
+from hushcast_protocol.mqtt.reason_codes import Reason
 
 BY_MAP, BY_ALIAS = "zigbee2mqtt/lock/set", "hush/home/zigbee2mqtt/lock/set"
 GUEST = Access(("hush/home/#",), ("hush/home/#",), ("zigbee2mqtt/#",), ("zigbee2mqtt/#",))
@@ -30,7 +30,7 @@ def house(mode: str = "publish") -> World:
 
 
 def connected(world: World, user: str, access: Access, **fields: object) -> Client:
-    return world.connect(user, permissions=Permissions(access, user, user), **fields)  # type: ignore[arg-type]
+    return world.connect(user, permissions=AccessPermissions(access, user, user), **fields)  # type: ignore[arg-type]
 
 
 def reserved(world: World, wanted: str) -> None:
@@ -56,7 +56,7 @@ async def test_what_is_denied_by_one_name_is_published_by_none(topic: str, retai
 async def test_a_will_is_published_by_none_either() -> None:
     world = house()
     guest = world.arrive(
-        "guest", permissions=Permissions(GUEST, "guest", "guest"), will=Will(BY_ALIAS, b"UNLOCK")
+        "guest", permissions=AccessPermissions(GUEST, "guest", "guest"), will=Will(BY_ALIAS, b"UNLOCK")
     )
     assert guest.link is None
 
@@ -112,7 +112,7 @@ async def test_a_reservation_holds_for_all_names(mode: str, wanted: str) -> None
     member = connected(world, "member", MEMBER)
     assert answered(member, Publish(BY_MAP, b"1", 1, True, packet_id=1)) != Reason.SUCCESS
     mortal = world.connect(
-        "mortal", permissions=Permissions(MEMBER, "m", "m"), will=Will(BY_MAP, b"2", 1, True)
+        "mortal", permissions=AccessPermissions(MEMBER, "m", "m"), will=Will(BY_MAP, b"2", 1, True)
     )
     mortal.lose()
     for name in (BY_MAP, BY_ALIAS):

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 import trio
 import trio.testing
 
-from hushcast_overlay.session import MAX_REQUESTS, Session
+from hushcast_overlay.relay.session import MAX_REQUESTS, Session
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message
@@ -25,9 +25,9 @@ from hushcast_protocol.overlay.frames import (
     ParcelFrame,
     decode_overlay,
 )
-from hushcast_runtime.channel import Channel, accept_channel, open_channel
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.spool import Spooled
+from hushcast_runtime.storage.spool import SpooledMessage
+from hushcast_runtime.transports.channel import Channel, accept_channel, open_channel
 from hushcast_runtime.transports.memory import MemoryNetwork
 
 draw = simulated_environment("busy link").randomness
@@ -70,7 +70,7 @@ async def session() -> AsyncIterator[tuple[Session, Channel[OverlayFrame]]]:
 
 async def test_messages_that_wait_to_be_written_are_no_unread_answers() -> None:
     async with session() as (busy, other):
-        busy.forward(Spooled(b"", message(number)) for number in range(BUSY))
+        busy.forward(SpooledMessage(b"", message(number)) for number in range(BUSY))
         await trio.testing.wait_all_tasks_blocked()
         busy.post(ParcelAnswer(1, None, ()))
         assert not busy.scope.cancel_called
@@ -86,7 +86,7 @@ async def test_messages_that_wait_to_be_written_are_no_unread_answers() -> None:
 
 async def test_who_reads_no_answers_is_given_up_all_the_same() -> None:
     async with session() as (unread, _):
-        unread.forward(Spooled(b"", message(number)) for number in range(BUSY))
+        unread.forward(SpooledMessage(b"", message(number)) for number in range(BUSY))
         await trio.testing.wait_all_tasks_blocked()
         for number in range(MAX_REQUESTS):
             unread.post(ParcelAnswer(number, None, ()))
@@ -100,7 +100,7 @@ async def test_parcels_and_messages_that_wait_take_turns() -> None:
         for _ in range(64):
             nursery.start_soon(shared.request, bytes(LARGE))
         await trio.testing.wait_all_tasks_blocked()  # what the stream takes is on its way
-        shared.forward(Spooled(b"", message(number)) for number in range(200))
+        shared.forward(SpooledMessage(b"", message(number)) for number in range(200))
         frames: list[OverlayFrame] = []
         while sum(isinstance(frame, Forward) for frame in frames) < 200:
             frames += await other.receive()

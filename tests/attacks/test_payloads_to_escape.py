@@ -11,11 +11,11 @@ import trio.testing
 from daemons import daemons
 from small_network import ONE
 
-from hushcast.words import MAX_ANSWER, Subscribe, encode_line
+from hushcast.control_messages import MAX_ANSWER, TopicSubscribeRequest, encode_line
+from hushcast_local.application_requests import ApplicationRequests
 from hushcast_local.conversation import Conversation
-from hushcast_local.requests import Requests
 from hushcast_protocol.content.bodies import Content
-from hushcast_runtime.lines import Lines
+from hushcast_runtime.transports.lines import Lines
 
 LARGEST = 262_144
 MESSAGES = 15  # as many as are read at once
@@ -32,12 +32,12 @@ async def test_what_takes_long_to_write_is_told_in_short_steps() -> None:
             content = Content(b"\x01" * LARGEST, {})
             assert subscription.inbox.put(number.to_bytes(32, "big"), network.today, content)
         await service.durable()
-        requests = Requests(dict, list)  # type: ignore[arg-type]
+        requests = ApplicationRequests(dict, list)  # type: ignore[arg-type]
         requests.open(service)
         ours, theirs = trio.testing.memory_stream_pair()
         nursery.start_soon(Conversation(Lines(theirs, MAX_ANSWER), requests, node.counters[-1]).run)
         lines = Lines(ours, MAX_ANSWER)
-        await lines.write(encode_line(Subscribe(ONE.name, since=0, window=MESSAGES, request=1)))
+        await lines.write(encode_line(TopicSubscribeRequest(ONE.name, since=0, window=MESSAGES, request=1)))
         heard = []
         while len(heard) < MESSAGES:
             line = await lines.read()

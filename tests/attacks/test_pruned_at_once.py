@@ -11,7 +11,7 @@ import os
 import pytest
 from small_network import Node, SmallNetwork, small_network, until
 
-from hushcast_overlay.detours import PRUNE_AFTER
+from hushcast_overlay.relay.detours import PRUNE_AFTER
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.frames import Drop, Receipt

@@ -16,9 +16,9 @@ from naming import joined
 from steps import one_step
 
 from hushcast_gateway.purposes.settings import PurposesSection
-from hushcast_protocol.mqtt.access import Access, Permissions
+from hushcast_protocol.mqtt.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.limits import MAX_FILTERS
-from hushcast_protocol.mqtt.packets import Publish, Subscribe, Subscription
+from hushcast_protocol.mqtt.packets import Publish, RequestedSubscription, Subscribe
 
 pytestmark = pytest.mark.slow
 
@@ -34,8 +34,8 @@ def house(mode: Literal["publish", "subscribe", "hybrid"], store: Literal["tree"
     choices = [(level, "+") for level in TOPIC.split("/")[1:]]
     filters = (f"m/{'/'.join(one)}" for one in product(*choices))
     for number in range(CLIENTS):
-        client = world.connect(f"c{number}", permissions=Permissions(ALL, "alice", f"c{number}"))
-        some = [Subscription(one) for one in islice(filters, MAX_FILTERS)]
+        client = world.connect(f"c{number}", permissions=AccessPermissions(ALL, "alice", f"c{number}"))
+        some = [RequestedSubscription(one) for one in islice(filters, MAX_FILTERS)]
         client.send(Subscribe(1, some, OPERATIONS))  # type: ignore[arg-type]
     return world
 
@@ -47,7 +47,7 @@ def test_a_message_is_decided_once_for_each_purpose(
     mode: Literal["publish", "subscribe", "hybrid"], store: Literal["tree", "cached"]
 ) -> None:
     world = house(mode, store)
-    sender = world.connect("sender", permissions=Permissions(ALL, "alice", "sender"))
+    sender = world.connect("sender", permissions=AccessPermissions(ALL, "alice", "sender"))
     assert sender.link is not None
     for levels in range(CLAUSES):
         sender.publish(f"!RESERVE/m/{'PLUS/' * levels}HASH{{operations}}", qos=1)
@@ -56,8 +56,8 @@ def test_a_message_is_decided_once_for_each_purpose(
         with one_step():
             world.broker.receive(sender.link, packet, world.now)
         world.settle()
-    first = world.connect("first", permissions=Permissions(ALL, "alice", "first"))
-    first.send(Subscribe(1, [Subscription(TOPIC)], OPERATIONS))  # type: ignore[arg-type]
+    first = world.connect("first", permissions=AccessPermissions(ALL, "alice", "first"))
+    first.send(Subscribe(1, [RequestedSubscription(TOPIC)], OPERATIONS))  # type: ignore[arg-type]
     for wanted, reached in (("{operations}", 1), ("{}", 0), ("{operations}", 1)):
         sender.publish(f"!RESERVE/{TOPIC}{wanted}", qos=1)
         sender.publish(TOPIC, b"x")

@@ -11,9 +11,9 @@ import pytest
 from naming import answered, joined
 
 from hushcast_gateway.purposes.settings import PurposesSection
-from hushcast_protocol.mqtt.access import Access, Permissions
+from hushcast_protocol.mqtt.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.packets import Publish
-from hushcast_protocol.mqtt.reasons import Reason
+from hushcast_protocol.mqtt.reason_codes import Reason
 
 PURPOSES = ("", "operations", "marketing", "marketing/individualized", "research", "unheard-of")
 
@@ -24,11 +24,11 @@ PURPOSES = ("", "operations", "marketing", "marketing/individualized", "research
 async def test_who_may_not_read_a_topic_hears_one_answer(mode: str, strict: bool, group: str) -> None:
     section = PurposesSection(mode=mode, strict=strict)  # type: ignore[arg-type]  # one of those that there are
     world, _ = joined({"home": ""}, {"cars/#": "home"}, section, Random(1))
-    owner = world.connect("alice", permissions=Permissions(Access(("#",)), "alice", "alice"))
+    owner = world.connect("alice", permissions=AccessPermissions(Access(("#",)), "alice", "alice"))
     command = "!RESERVE/cars/7/HASH{operations,marketing|marketing/individualized}"
     assert answered(owner, Publish(command, b"", 1, packet_id=1)) == Reason.SUCCESS
     lists = Access((), ("eve/#", "hush/#"), (), ("cars/#",))
-    eve = world.connect("eve", permissions=Permissions(lists, "eve", "eve"))
+    eve = world.connect("eve", permissions=AccessPermissions(lists, "eve", "eve"))
     reasons = set()
     for topic in (
         "cars/7/position",
@@ -49,7 +49,7 @@ async def test_who_may_not_read_a_topic_hears_one_answer(mode: str, strict: bool
 async def test_who_may_not_read_all_of_it_is_told_nothing_of_what_it_is_for(asked: str) -> None:
     world, rules = joined({"home": ""}, {"cars/#": "home"}, PurposesSection(), Random(1))
     lists = Access((), ("#", "hush/#"), (), ("cars/7/#",))
-    mallory = world.connect("mallory", permissions=Permissions(lists, "mallory", "mallory"))
+    mallory = world.connect("mallory", permissions=AccessPermissions(lists, "mallory", "mallory"))
     mallory.subscribe("#")
     mallory.publish(f"!PBAC/ARES/{asked}")
     assert mallory.payloads() == []

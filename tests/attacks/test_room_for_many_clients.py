@@ -9,9 +9,9 @@ from broker_world import Client, World
 from steps import one_step
 
 from hushcast_protocol.mqtt import queues
+from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.limits import MAX_QUEUE
 from hushcast_protocol.mqtt.packets import Publish
-from hushcast_protocol.mqtt.seams import Everything
 
 pytestmark = pytest.mark.slow
 
@@ -22,7 +22,7 @@ SMALL = 200 + len("m/small") + 300  # bytes that a small message counts
 
 def away(world: World, wanted: str, count: int) -> None:
     for number in range(count):
-        client = world.connect(f"{wanted}{number}", permissions=Everything("mallory"), expiry=100)
+        client = world.connect(f"{wanted}{number}", permissions=FullPermissions("mallory"), expiry=100)
         client.subscribe(wanted, qos=1)
         client.lose()
 
@@ -39,7 +39,7 @@ def test_nobody_gets_room_where_all_hold_as_much(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(queues, "MAX_HELD_BYTES", 2_000 * CLIENTS)
     world = World()
     away(world, "m/#", CLIENTS)
-    sender = world.connect("sender", permissions=Everything("mallory"))
+    sender = world.connect("sender", permissions=FullPermissions("mallory"))
     for _ in range(4):
         publish(world, sender, "m/x", 500)
     assert world.broker.counts["dropped_all_full"] > CLIENTS // 2
@@ -51,7 +51,7 @@ def test_room_is_made_of_many_small_messages(monkeypatch: pytest.MonkeyPatch) ->
     world = World()
     away(world, "m/small", HOLDERS)
     away(world, "m/large", HOLDERS)
-    sender = world.connect("sender", permissions=Everything("mallory"))
+    sender = world.connect("sender", permissions=FullPermissions("mallory"))
     for _ in range(MAX_QUEUE):
         sender.publish("m/small", b"x" * 300, 1)
     held = world.broker.held_bytes

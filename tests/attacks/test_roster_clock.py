@@ -15,10 +15,10 @@ import pytest
 import trio
 from small_network import Node, SmallNetwork, small_network
 
-from hushcast_directory.archive import Shown, epoch_of
-from hushcast_protocol.authorities.listing import Listed
+from hushcast_directory.server.archive import ArchivedHead, epoch_of
+from hushcast_protocol.authorities.listing import ListedRelay
 from hushcast_protocol.base.epochs import MENDING
-from hushcast_protocol.base.standing import UNSEAT_AFTER
+from hushcast_protocol.base.roster_standing import UNSEAT_AFTER
 from hushcast_protocol.content.topics import parse_topic
 from hushcast_protocol.overlay.leases import lease_id, lease_word
 
@@ -39,11 +39,11 @@ def bribed(net: SmallNetwork, relay: Node) -> Iterator[None]:
     archive = agreeing._archive
     honest_list, honest_after = agreeing._ballot, archive.after
 
-    async def listed(epoch: int, agreed: float) -> tuple[Listed, ...]:
+    async def listed(epoch: int, agreed: float) -> tuple[ListedRelay, ...]:
         everybody = await honest_list(epoch, agreed)
         return everybody if epoch % PERIOD == 0 else tuple(one for one in everybody if one[0] != relay.id)
 
-    def after(epoch: int | None, latest: float = math.inf) -> tuple[Shown | None, bool]:
+    def after(epoch: int | None, latest: float = math.inf) -> tuple[ArchivedHead | None, bool]:
         shown, more = honest_after(epoch, latest)
         if shown is None:
             return shown, more

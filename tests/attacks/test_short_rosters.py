@@ -9,8 +9,8 @@ import pytest
 import trio
 from small_network import EPOCH_SECONDS, Node, SmallNetwork, small_network, until
 
-from hushcast_protocol.authorities.listing import Listed
-from hushcast_protocol.base.standing import MAX_HELD, UNSEAT_AFTER
+from hushcast_protocol.authorities.listing import ListedRelay
+from hushcast_protocol.base.roster_standing import MAX_HELD, UNSEAT_AFTER
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import parse_topic
 from hushcast_protocol.overlay.hops import is_mailbox
@@ -38,7 +38,7 @@ class Directory:
         agreeing = net.directory.agreeing
         honest = agreeing._ballot
 
-        async def listed(epoch: int, agreed: float) -> tuple[Listed, ...]:
+        async def listed(epoch: int, agreed: float) -> tuple[ListedRelay, ...]:
             everybody = await honest(epoch, agreed)
             self.short -= 1
             return tuple(one for one in everybody if one[0] == mole.id) if self.short >= 0 else everybody

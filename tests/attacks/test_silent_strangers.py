@@ -13,9 +13,9 @@ import pytest
 import trio
 from small_network import ONE, SmallNetwork, small_network
 
-from hushcast_directory import server
-from hushcast_node import overlay_side
-from hushcast_overlay import mailbox
+from hushcast_directory.server import directory_server
+from hushcast_node import overlay_adapter
+from hushcast_overlay.routes import mailbox
 from hushcast_protocol.authorities.heads import head_digest
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.hop import MAX_LINKS_A_PEER
@@ -23,9 +23,9 @@ from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
-from hushcast_runtime import connection_guard
-from hushcast_runtime.channel import Channel, open_channel
+from hushcast_runtime.transports import connection_guard
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.channel import Channel, open_channel
 
 PLACES = 8
 STRANGERS = 18  # at once, as many to a place as in the attack that worked
@@ -52,7 +52,7 @@ async def besiege(net: SmallNetwork, address: Address) -> None:
 
 @pytest.mark.slow
 async def test_honest_relays_stay_in_the_roster(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "MAX_CONNECTIONS", PLACES)
+    monkeypatch.setattr(directory_server, "MAX_CONNECTIONS", PLACES)
     async with small_network(relays=4, clients=1) as net:
         await besiege(net, net.directory.address)
         directory = net.directory
@@ -76,7 +76,7 @@ async def test_honest_relays_stay_in_the_roster(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.slow
 async def test_relays_that_a_flood_shuts_out_are_reached_and_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody honest comes through at all; a relay that is gone falls out as ever."""
-    monkeypatch.setattr(server, "MAX_CONNECTIONS", 1)
+    monkeypatch.setattr(directory_server, "MAX_CONNECTIONS", 1)
     async with small_network(relays=4, clients=1) as net:
         begun = net.directory.epoch
         await besiege(net, net.directory.address)
@@ -88,7 +88,7 @@ async def test_relays_that_a_flood_shuts_out_are_reached_and_stay(monkeypatch: p
 
 async def test_a_relay_still_lets_others_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_guard, "MAX_STRANGERS", PLACES)
-    monkeypatch.setattr(overlay_side, "MAX_CONNECTIONS", PLACES)
+    monkeypatch.setattr(overlay_adapter, "MAX_CONNECTIONS", PLACES)
     async with small_network(relays=3, clients=2) as net:
         ear = await net.clients[0].listen()
         for node in net.relays:

@@ -9,20 +9,20 @@ import pytest
 import trio
 from small_network import Node, SmallNetwork, small_network
 
-from hushcast_overlay.lease_store import _StoredLease
+from hushcast_overlay.relay.lease_store import _StoredLease
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.content.hops import Send
+from hushcast_protocol.content.hops import HopMessage
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.frames import Drop, Receipt
 from hushcast_protocol.overlay.hops import mailbox_hop
 from hushcast_protocol.overlay.leases import Lease
-from hushcast_runtime import spool as spools
-from hushcast_runtime import store as stores
-from hushcast_runtime.spool import Spool
-from hushcast_runtime.store import Change, SqliteStore
+from hushcast_runtime.storage import spool as spools
+from hushcast_runtime.storage import store as stores
+from hushcast_runtime.storage.spool import Spool
+from hushcast_runtime.storage.store import Change, SqliteStore
 
 LARGEST = 262_287  # bytes of the largest body
 SMALLEST = 1_167
@@ -113,7 +113,7 @@ async def test_a_disk_takes_one_body_and_gives_it_back(tmp_path: Path) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(store.run)
         spool = Spool(store)
-        placed = spool.put([Send(mailbox_hop(os.urandom(32)), message) for _ in range(2000)])
+        placed = spool.put([HopMessage(mailbox_hop(os.urandom(32)), message) for _ in range(2000)])
         await spool.durable()
         assert on_disk() < 2 * spool.size + stores.MAX_WRITE_AHEAD
         spool.done(item for _, item in placed)

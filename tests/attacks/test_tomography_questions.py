@@ -13,9 +13,9 @@ from small_tree import SmallTree
 from test_tomography import ServiceMember, observed_tree, settled
 
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.brokers.conditions import Condition
-from hushcast_protocol.brokers.frames import Terms
-from hushcast_protocol.brokers.tomography.answers import Answer
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+from hushcast_protocol.brokers.frames import AnonymityTerms
+from hushcast_protocol.brokers.tomography.questions import TomographyAnswer
 
 AROUND, EXACT = "lat in [0, 90]", "lat in [50, 57]"
 WAYS = (("edge 1", "root"), ("edge 1", "inner 1"), ("inner 1", "root"))
@@ -24,7 +24,7 @@ WAYS = (("edge 1", "root"), ("edge 1", "inner 1"), ("inner 1", "root"))
 async def heard(service: ServiceMember, *given: Any, **fields: Any) -> bool | None:
     """Return what is answered, if anything is."""
     try:
-        answer: Answer = await service.ask(*given, **fields)
+        answer: TomographyAnswer = await service.ask(*given, **fields)
     except Refusal:
         return None
     return answer.is_anonymous
@@ -41,7 +41,7 @@ async def test_no_answer_tells_of_a_filter_that_four_want() -> None:
             await network.client("edge 1", EXACT)
         await settled()
         told = []
-        for where, way, k, condition in product((EXACT, AROUND), WAYS, (4, 5), Condition):
+        for where, way, k, condition in product((EXACT, AROUND), WAYS, (4, 5), AnonymityCondition):
             told.append(await heard(service, where, k, *way, condition=condition))
             if len(told) % 8 == 0:
                 await rested(network)
@@ -53,7 +53,10 @@ async def test_of_a_crowd_they_are_told_and_neither_who_is_made_up_nor_what_else
     async with observed_tree() as (network, service):
         await network.client("edge 2", EXACT)
         bogus = await network.client("edge 1")
-        assert await bogus.subscribe(EXACT, terms=Terms(5, Condition.SOURCE, "bogus")) == "accepted"
+        assert (
+            await bogus.subscribe(EXACT, terms=AnonymityTerms(5, AnonymityCondition.SOURCE, "bogus"))
+            == "accepted"
+        )
         await settled()
         assert await heard(service, EXACT, 5, "edge 1") is True
         assert await heard(service, EXACT, 5, "edge 1", is_real=True) is None

@@ -12,12 +12,12 @@ import pytest
 from small_network import ONE, Node, SmallNetwork, small_network, until
 
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.stamps import MAX_INSIDE, Stamp, mint
+from hushcast_protocol.base.proof_of_work import MAX_INSIDE, ProofOfWork, mint
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay import leases, parcels
 from hushcast_protocol.overlay.frames import ParcelAnswer
 from hushcast_protocol.overlay.leases import MAX_ELEMENTS, Install, LeaseBook, ToRelay
-from hushcast_protocol.overlay.parcels import Onward, Parcel, instructed, price, seal_parcel
+from hushcast_protocol.overlay.parcels import OnwardParcel, Parcel, instructed, price, seal_parcel
 
 ROOM = 40
 BITS = MAX_INSIDE  # asked for where half of the room is taken
@@ -32,8 +32,8 @@ def sealed_to(
     net: SmallNetwork,
     relay: Node,
     install: Install,
-    stamp: Stamp | None = None,
-    below: tuple[Onward, ...] = (),
+    stamp: ProofOfWork | None = None,
+    below: tuple[OnwardParcel, ...] = (),
 ) -> bytes:
     assert relay.identity is not None
     parcel = Parcel(net.net.id, relay.id, net.calendar.epoch(net.now), install, 20, below, stamp)
@@ -69,7 +69,7 @@ def asked(net: SmallNetwork, relay: Node) -> int:
 async def test_one_parcel_brings_one_install_to_a_relay() -> None:
     async with small_network(relays=3, clients=0) as net:
         relay, through, hop = net.relays
-        below = tuple(Onward(relay.id, sealed_to(net, relay, an_install(net, hop))) for _ in range(256))
+        below = tuple(OnwardParcel(relay.id, sealed_to(net, relay, an_install(net, hop))) for _ in range(256))
         answer = await passed_on(through, sealed_to(net, through, an_install(net, hop), None, below), hop)
         assert answer.refused == "form"
         assert held(relay) == held(through) == 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from broker_world import Client, World
 
-from hushcast_protocol.mqtt.access import Access, Permissions
+from hushcast_protocol.mqtt.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.packets import Publish
 
 
@@ -27,6 +27,8 @@ def test_an_answer_is_the_same_whoever_is_subscribed(wanted: str, qos: int, reta
         world = World()
         if is_there:
             world.connect("alice").subscribe(wanted)
-        mallory = world.connect("mallory", permissions=Permissions(Access(("#",)), "mallory", "mallory"))
+        mallory = world.connect(
+            "mallory", permissions=AccessPermissions(Access(("#",)), "mallory", "mallory")
+        )
         found.append(answers(world, mallory, "house/alarm", qos, retain))
     assert found[0] == found[1] != b""

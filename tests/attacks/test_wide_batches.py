@@ -12,7 +12,7 @@ import trio
 from small_network import Node, SmallNetwork, small_network
 from steps import Steps
 
-from hushcast_overlay import dials, forwarding
+from hushcast_overlay.relay import dials, forwarding
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id

@@ -10,11 +10,11 @@ from small_central import OTHER, TOPIC, hears, small_central
 from small_network import until
 from steps import one_step
 
-from hushcast_central import publications
+from hushcast_central.server import publications
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.central.register import Kept, Register
-from hushcast_runtime.spool import Spool
+from hushcast_protocol.central.pseudonym_register import PseudonymRecord, PseudonymRegister
+from hushcast_runtime.storage.spool import Spool
 
 PSEUDONYMS, TOKENS = 4096, 16
 TODAY = 1000
@@ -26,10 +26,10 @@ def name(number: int) -> bytes:
 
 @pytest.mark.slow
 def test_a_publication_that_thousands_want_is_matched_in_short_steps() -> None:
-    register = Register(Calendar(60), bytes(16))
+    register = PseudonymRegister(Calendar(60), bytes(16))
     tokens = tuple(name(number) for number in range(TOKENS))
     for number in range(PSEUDONYMS):
-        register.load(name(number), Kept(bytes(32), TODAY, bytes(32), 1, bytes(16), False, tokens))
+        register.load(name(number), PseudonymRecord(bytes(32), TODAY, bytes(32), 1, bytes(16), False, tokens))
     with one_step():
         found = register.match(tokens)
     assert len(found) == PSEUDONYMS

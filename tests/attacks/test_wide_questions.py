@@ -14,14 +14,14 @@ from broker_world import Client, World
 from naming import answered, joined
 from steps import one_step
 
-from hushcast_gateway.purposes.doing import MAX_CLEARED
+from hushcast_gateway.purposes.command_execution import MAX_CLEARED
 from hushcast_gateway.purposes.settings import PurposesSection
-from hushcast_protocol.mqtt.access import Access, Permissions
+from hushcast_protocol.mqtt.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.limits import MAX_ASKED
-from hushcast_protocol.mqtt.packets import Properties, Publish, SubAck, Subscribe, Subscription
-from hushcast_protocol.mqtt.reasons import Reason
+from hushcast_protocol.mqtt.packets import Properties, Publish, RequestedSubscription, SubAck, Subscribe
+from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.purposes.clauses import Clause
-from hushcast_protocol.purposes.names import Purpose
+from hushcast_protocol.purposes.purpose_names import Purpose
 
 OWN = Access(("m/#",), ("m/#", "!PBAC/#"))
 FOR_MARKETING: Properties = {"user_property": [("ap", "marketing")]}
@@ -32,7 +32,7 @@ PLUS = ["PLUS"] * LEVELS
 def house(mode: str) -> tuple[World, Client]:
     """Return a gateway and a client whose reservations overlap in many ways."""
     world, _ = joined({}, {}, PurposesSection(mode=mode), Random(1))  # type: ignore[arg-type]
-    eve = world.connect("eve", permissions=Permissions(OWN, "eve", "eve"))
+    eve = world.connect("eve", permissions=AccessPermissions(OWN, "eve", "eve"))
     overlap(eve)
     return world, eve
 
@@ -61,7 +61,7 @@ async def test_a_question_has_one_budget_and_is_answered_openly(question: str) -
 @pytest.mark.parametrize("mode", ["subscribe", "hybrid"])
 async def test_a_packet_has_one_budget_for_all_of_its_filters(mode: str) -> None:
     _, eve = house(mode)
-    filters = [Subscription("m/" + "+/" * n + "#") for n in range(LEVELS)]
+    filters = [RequestedSubscription("m/" + "+/" * n + "#") for n in range(LEVELS)]
     with one_step():
         eve.send(Subscribe(1, filters, FOR_MARKETING))
     (answer,) = [one for one in eve.got() if isinstance(one, SubAck)]
@@ -73,10 +73,10 @@ async def test_a_packet_has_one_budget_for_all_of_its_filters(mode: str) -> None
 
 async def test_after_a_change_a_little_is_decided_at_once_and_nothing_wrong_is_handed_out() -> None:
     world, rules = joined({}, {}, PurposesSection(mode="subscribe"), Random(1))
-    many = [world.connect(f"r{n}", permissions=Permissions(OWN, "bob", f"r{n}")) for n in range(LEVELS)]
+    many = [world.connect(f"r{n}", permissions=AccessPermissions(OWN, "bob", f"r{n}")) for n in range(LEVELS)]
     for n, reader in enumerate(many):
         assert reader.subscribe("m/" + "+/" * n + "#", properties=FOR_MARKETING, qos=0) == [0]
-    eve = world.connect("eve", permissions=Permissions(OWN, "eve", "eve"))
+    eve = world.connect("eve", permissions=AccessPermissions(OWN, "eve", "eve"))
     overlap(eve)
     said(eve, "!RESERVE/m/secret{research}")
     with one_step():
@@ -95,16 +95,16 @@ async def test_after_a_change_a_little_is_decided_at_once_and_nothing_wrong_is_h
 
 async def test_filters_that_a_client_may_not_have_cost_nothing() -> None:
     world, _ = house("subscribe")
-    bob = world.connect("bob", permissions=Permissions(Access((), ("b/#",)), "bob", "bob"))
+    bob = world.connect("bob", permissions=AccessPermissions(Access((), ("b/#",)), "bob", "bob"))
     with one_step():
-        bob.send(Subscribe(1, [Subscription("m/#")] * MAX_ASKED, FOR_MARKETING))
+        bob.send(Subscribe(1, [RequestedSubscription("m/#")] * MAX_ASKED, FOR_MARKETING))
     (answer,) = [one for one in bob.got() if isinstance(one, SubAck)]
     assert set(answer.reasons) == {0x80}
 
 
 async def test_all_is_not_taken_away_in_one_step() -> None:
     world, rules = joined({}, {}, PurposesSection(), Random(1))
-    eve = world.connect("eve", permissions=Permissions(OWN, "eve", "eve"))
+    eve = world.connect("eve", permissions=AccessPermissions(OWN, "eve", "eve"))
     for n in range(MAX_CLEARED + 1):
         rules.kept.reserve(Clause("eve", f"m/{n}" + "/x" * 29, frozenset([Purpose("research")]), frozenset()))
     world.settle()

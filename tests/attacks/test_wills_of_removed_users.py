@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from broker_world import World
 
-from hushcast_protocol.mqtt.access import Access, Permissions
+from hushcast_protocol.mqtt.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.limits import MAX_SESSION_SECONDS
 from hushcast_protocol.mqtt.packets import Will
 
@@ -25,7 +25,7 @@ def left_behind(delay: int) -> World:
     world = World()
     properties = {"will_delay_interval": delay} if delay else {}
     will = Will("door/lock/set", b"OPEN", 1, True, properties)  # type: ignore[arg-type]
-    mallory = Permissions(DOORS, "mallory", "m")
+    mallory = AccessPermissions(DOORS, "mallory", "m")
     client = world.connect("m", permissions=mallory, expiry=MAX_SESSION_SECONDS, will=will)
     assert client.subscribe("door/#", "$share/g/door/#", qos=1) == [1, 1]
     if delay:
@@ -37,7 +37,7 @@ def left_behind(delay: int) -> World:
 @pytest.mark.parametrize("how", LISTS_LATER)
 def test_a_will_is_published_if_its_user_may_when_it_is_due(how: str, delay: int) -> None:
     world = left_behind(delay)
-    world.permissions_of = lambda user, client_id: Permissions(LISTS_LATER[how], user, client_id)
+    world.permissions_of = lambda user, client_id: AccessPermissions(LISTS_LATER[how], user, client_id)
     world.kill()
     reader = world.connect("reader")
     reader.subscribe("door/#")
@@ -49,7 +49,7 @@ def test_a_will_is_published_if_its_user_may_when_it_is_due(how: str, delay: int
 
 def test_a_will_of_a_user_who_still_may_is_published() -> None:
     world = left_behind(8)
-    world.permissions_of = lambda user, client_id: Permissions(DOORS, user, client_id)
+    world.permissions_of = lambda user, client_id: AccessPermissions(DOORS, user, client_id)
     world.kill()
     reader = world.connect("reader")
     reader.subscribe("door/#")
@@ -59,7 +59,7 @@ def test_a_will_of_a_user_who_still_may_is_published() -> None:
 
 def test_nothing_waits_for_who_may_not_have_it_and_groups_pass_it_over() -> None:
     world = left_behind(8)
-    world.permissions_of = lambda user, client_id: Permissions(Access(), user, client_id)
+    world.permissions_of = lambda user, client_id: AccessPermissions(Access(), user, client_id)
     world.kill()
     honest = world.connect("honest", expiry=100)
     honest.subscribe("$share/g/door/#", qos=1)

@@ -10,17 +10,17 @@ import trio
 from small_network import ONE, READY_WITHIN, Ear, Process, derive, until
 from small_tree import SIX, SmallTree, shape
 
-from hushcast_brokers.routes import Route
-from hushcast_node.counted import BROKERS_NODE
-from hushcast_node.daemon import Daemon, Parts
-from hushcast_node.parts import BrokersParts
+from hushcast_brokers.client.routes import BrokersRoute
+from hushcast_node.carrier_parts import BrokersParts
+from hushcast_node.counters import BROKERS_NODE
+from hushcast_node.daemon import NodeDaemon, NodeParts
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.brokers.tree import BrokerRole, Seat
+from hushcast_protocol.brokers.broker_tree import BrokerPosition, BrokerRole
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.transports.base import Transport
 from hushcast_runtime.transports.memory import MemoryNetwork
 
@@ -29,7 +29,7 @@ class Node(Process):
     """A daemon; its store outlives it."""
 
     network: TreeOfDaemons  # type: ignore[assignment]
-    daemon: Daemon
+    daemon: NodeDaemon
 
     def __init__(self, network: TreeOfDaemons, name: str) -> None:
         super().__init__(network, name)  # type: ignore[arg-type]
@@ -49,7 +49,7 @@ class Node(Process):
         network = self.network
         self.counters.append(Counters(BROKERS_NODE))
         carrier = BrokersParts(network.net, network.root.address, self.edge, self.member, self.community)
-        parts = Parts(
+        parts = NodeParts(
             carrier,
             env,
             transport,
@@ -63,9 +63,9 @@ class Node(Process):
         self.daemon.clock.witness((env.now() - 3600, env.now() + 3600))
         await self.daemon.run(task_status=task_status)
 
-    def wired(self, parts: Parts) -> Daemon:
+    def wired(self, parts: NodeParts) -> NodeDaemon:
         """Return the daemon of the life that begins."""
-        return Daemon(parts, self.counters[-1])
+        return NodeDaemon(parts, self.counters[-1])
 
     async def start(self) -> None:
         await super().start()
@@ -73,7 +73,7 @@ class Node(Process):
             await until(lambda: self.daemon.ready, READY_WITHIN, f"{self.name} is ready")
 
     @property
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[BrokersRoute]:
         return self.daemon.brokers.routes.held
 
     async def listen(self, topic: Any = ONE, where: str = "", terms: Any = None) -> Ear:
@@ -94,7 +94,7 @@ class TreeOfDaemons(SmallTree):
         self.nodes: list[Node] = []
 
     @property
-    def seats(self) -> tuple[Seat, ...]:
+    def seats(self) -> tuple[BrokerPosition, ...]:
         """Those of brokers whose address is known: over sockets only after their first start."""
         members = [member for member in self.members if member.parent is not None]
         is_memory = isinstance(self.wires, MemoryNetwork)

@@ -10,12 +10,12 @@ from broker_daemons import Node, TreeOfDaemons
 from small_network import until
 from small_tree import Member, shape
 
-from hushcast_protocol.base.agreement import agreement_public
+from hushcast_protocol.base.key_agreement import agreement_public
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.brokers.broker_tree import BrokerRole
 from hushcast_protocol.brokers.community.charter import sign_charter
 from hushcast_protocol.brokers.frames import NewCharter
-from hushcast_protocol.brokers.tree import BrokerRole
 
 Anybody = Member | Node
 

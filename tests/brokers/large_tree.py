@@ -27,13 +27,13 @@ if __name__ == "__main__":
 from small_network import until  # noqa: E402
 from small_tree import TOPIC, Client, Member, SmallTree, small_tree  # noqa: E402
 
-import hushcast_protocol.brokers.outside  # noqa: E402
-import hushcast_protocol.brokers.routes  # noqa: E402
+import hushcast_protocol.brokers.filter_routes  # noqa: E402
+import hushcast_protocol.brokers.shown_filters  # noqa: E402
 from hushcast_protocol.base.hop_link import IDLE  # noqa: E402
-from hushcast_protocol.base.observed import Advertised  # noqa: E402
+from hushcast_protocol.base.observations import Advertised  # noqa: E402
+from hushcast_protocol.brokers.filter_index import Meter  # noqa: E402
 from hushcast_protocol.brokers.filters import Filter  # noqa: E402
 from hushcast_protocol.brokers.frames import Ping  # noqa: E402
-from hushcast_protocol.brokers.index import Meter  # noqa: E402
 from hushcast_protocol.brokers.poset import Poset  # noqa: E402
 from hushcast_protocol.brokers.roots import RootChanges, Roots  # noqa: E402
 from hushcast_protocol.content.messages import Message  # noqa: E402
@@ -263,8 +263,8 @@ async def both(
     """Play with covering, and subscribe without."""
     told = await play(brokers, clients, messages, workload)
     with (
-        mock.patch.object(hushcast_protocol.brokers.routes, "Poset", Uncovered),
-        mock.patch.object(hushcast_protocol.brokers.outside, "Poset", Uncovered),
+        mock.patch.object(hushcast_protocol.brokers.filter_routes, "Poset", Uncovered),
+        mock.patch.object(hushcast_protocol.brokers.shown_filters, "Poset", Uncovered),
     ):
         return told, await play(brokers, clients, messages, workload, covers=False)
 

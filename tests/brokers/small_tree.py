@@ -13,48 +13,48 @@ from gated_transport import Wires
 from small_network import BEGIN, EPOCH_SECONDS, LONGEST_WAY, SHORTEST_WAY, Process, until
 from talk import Talk
 
-from hushcast_brokers.broker import Broker, BrokerParts
-from hushcast_brokers.counted import BROKER_COUNTERS
+from hushcast_brokers.broker.daemon import Broker, BrokerParts
+from hushcast_brokers.counters import BROKER_COUNTERS
 from hushcast_brokers.held_tree import NO_TREE
-from hushcast_brokers.tomography.telling import ServiceAt
+from hushcast_brokers.tomography.broker_statements import TomographyAddress
 from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.roster import View
+from hushcast_protocol.base.roster import RosterView
 from hushcast_protocol.base.secrets import Seed, TopicKey
+from hushcast_protocol.brokers.broker_tree import BrokerPosition, BrokerRole
+from hushcast_protocol.brokers.clear_words import shown, words
 from hushcast_protocol.brokers.exposure import OPEN
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import (
     MAX_BROKER_FRAME,
     Ack,
-    Done,
-    Exposed,
+    AnonymityTerms,
+    ExposureReport,
     Forward,
     Join,
     NewTree,
+    ParentHello,
     Pong,
     Publish,
     Receipt,
-    Standing,
+    RequestAnswer,
     Subscribe,
-    Terms,
     Unsubscribe,
     decode_from_above,
 )
 from hushcast_protocol.brokers.network import BrokersNetwork
-from hushcast_protocol.brokers.tree import BrokerRole, Seat
-from hushcast_protocol.brokers.words import shown, words
 from hushcast_protocol.content.attributes import Label, Number
 from hushcast_protocol.content.messages import HEADER, PADDED_SIZES, SEAL, TRAIL_SIZE, Message, message_id
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, Topic
-from hushcast_runtime.channel import open_channel
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.tracing import NoTracer, Tracer
 from hushcast_runtime.transports.base import Transport, TransportError
+from hushcast_runtime.transports.channel import open_channel
 from hushcast_runtime.transports.memory import MemoryNetwork
-from hushcast_testnet.clock_calls import call_at
+from hushcast_testnet.simulations.clock_calls import call_at
 
 KEY = TopicKey(bytes(range(32)))
 OTHER_KEY = TopicKey(bytes(range(1, 33)))
@@ -76,7 +76,7 @@ class Member(Process):
         self.counters: list[Counters] = []
         self.clients: frozenset[bytes] | None = None
         self.anonymity = OPEN
-        self.tomography: ServiceAt | None = None
+        self.tomography: TomographyAddress | None = None
         self.daemon: Any = None
 
     @property
@@ -90,9 +90,9 @@ class Member(Process):
         return self.daemon.address if listens else memory_address(self.service.public())
 
     @property
-    def seat(self) -> Seat:
+    def seat(self) -> BrokerPosition:
         assert self.parent is not None
-        return Seat(self.key, self.address, self.role, self.parent.key)
+        return BrokerPosition(self.key, self.address, self.role, self.parent.key)
 
     def count(self, name: str) -> int:
         """What a counter says over all lives."""
@@ -138,13 +138,13 @@ class Client:
         self.edge = edge
         self.seed = seed or Seed.draw(network.env.randomness)
         self.heard: list[Message] = []
-        self.exposed: list[Exposed] = []
+        self.exposed: list[ExposureReport] = []
         self.trees: list[NewTree] = []
-        self.standing: Standing | None = None
+        self.standing: ParentHello | None = None
         self.acknowledges = True
         self.is_attached = False
         self.talk: Talk
-        self._done: dict[int, Done] = {}
+        self._done: dict[int, RequestAnswer] = {}
         self._serial = 0
         self._received = 0
         self._scope = trio.CancelScope()
@@ -153,7 +153,7 @@ class Client:
     def key(self) -> bytes:
         return self.seed.public()
 
-    async def attach(self, view: View | None = None) -> None:
+    async def attach(self, view: RosterView | None = None) -> None:
         """Connect, and hear how it stands."""
         self.talk = await self.network.connect(
             self.edge, self.seed, self.network.view if view is None else view
@@ -169,7 +169,7 @@ class Client:
         return await self.ask(lambda serial: Join(serial, stamp))
 
     async def subscribe(
-        self, where: str = "", name: bytes = bytes(16), key: TopicKey = KEY, terms: Terms = OPEN
+        self, where: str = "", name: bytes = bytes(16), key: TopicKey = KEY, terms: AnonymityTerms = OPEN
     ) -> str:
         filter_ = shown(key, filter_of(where))
         return await self.ask(lambda serial: Subscribe(serial, name, filter_, terms))
@@ -203,11 +203,11 @@ class Client:
     async def _listen(self) -> None:
         with self._scope, suppress(TransportError):
             while (frame := await self.talk.hear(within=1e9)) is not None:
-                if isinstance(frame, Standing):
+                if isinstance(frame, ParentHello):
                     self.standing = frame
-                elif isinstance(frame, Done):
+                elif isinstance(frame, RequestAnswer):
                     self._done[frame.serial] = frame
-                elif isinstance(frame, Exposed):
+                elif isinstance(frame, ExposureReport):
                     self.exposed.append(frame)
                 elif isinstance(frame, NewTree):
                     self.trees.append(frame)
@@ -249,14 +249,14 @@ class SmallTree:
         return next(member for member in self.members if member.name == name)
 
     @property
-    def seats(self) -> tuple[Seat, ...]:
+    def seats(self) -> tuple[BrokerPosition, ...]:
         return tuple(member.seat for member in self.members if member.parent is not None)
 
     @property
-    def view(self) -> View:
+    def view(self) -> RosterView:
         """The tree that the root holds: who says it is not told it again."""
         tree = self.root.daemon.tree
-        return View(tree.version, tree.digest) if tree is not None else NO_TREE
+        return RosterView(tree.version, tree.digest) if tree is not None else NO_TREE
 
     @property
     def edges(self) -> list[Member]:
@@ -303,7 +303,11 @@ class SmallTree:
         return sum(member.count(name) for member in self.members)
 
     async def connect(
-        self, to: Member, us: Seed | None = None, view: View | None = None, decode: Any = decode_from_above
+        self,
+        to: Member,
+        us: Seed | None = None,
+        view: RosterView | None = None,
+        decode: Any = decode_from_above,
     ) -> Talk:
         """Connect to a broker, under a name or none."""
         link = Link.initiate(self.net.id, to.key, self.env.randomness, MAX_BROKER_FRAME, us, view)

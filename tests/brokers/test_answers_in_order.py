@@ -9,16 +9,16 @@ from hanging_disk import Disk
 from small_network import until
 from small_tree import KEY, filter_of, small_tree
 
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+from hushcast_protocol.brokers.clear_words import shown
 from hushcast_protocol.brokers.exposure import OPEN
-from hushcast_protocol.brokers.frames import Subscribe, Terms
-from hushcast_protocol.brokers.words import shown
+from hushcast_protocol.brokers.frames import AnonymityTerms, Subscribe
 
 ROWS = (("a", "inner", "root"), ("one", "edge", "a"), ("two", "edge", "a"))
-CROWD = Terms(2, Condition.SOURCE, "wait")
+CROWD = AnonymityTerms(2, AnonymityCondition.SOURCE, "wait")
 
 
-def asking(where: str, terms: Terms = OPEN, name: int = 0) -> Callable[[int], Subscribe]:
+def asking(where: str, terms: AnonymityTerms = OPEN, name: int = 0) -> Callable[[int], Subscribe]:
     return lambda serial: Subscribe(serial, bytes([name] * 16), shown(KEY, filter_of(where)), terms)
 
 

@@ -10,7 +10,7 @@ from broker_daemons import Node, TreeOfDaemons, tree_of_daemons
 from small_network import ONE, TWO, until
 from small_tree import Member
 
-from hushcast_brokers.attachments import ATTACH_WITHIN, EDGE_PATIENCE
+from hushcast_brokers.client.attachments import ATTACH_WITHIN, EDGE_PATIENCE
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import make_topic

@@ -8,24 +8,28 @@ import trio
 from small_network import BEGIN, until
 from small_tree import KEY, filter_of
 
-from hushcast_brokers.asking import Peer
-from hushcast_brokers.attachment import ClientParts
-from hushcast_brokers.attachment_records import Asked, AttachmentRecords, Kept
-from hushcast_brokers.attachments import Attachments
-from hushcast_brokers.clear_reading import ClearReading
+from hushcast_brokers.client.attachment import ClientParts
+from hushcast_brokers.client.attachment_records import (
+    AttachedSubscription,
+    AttachmentRecord,
+    AttachmentRecords,
+)
+from hushcast_brokers.client.attachments import Attachments
+from hushcast_brokers.client.clear_client_model import ClearClientModel
 from hushcast_brokers.held_tree import HeldTree
-from hushcast_node.counted import BROKERS_NODE
+from hushcast_brokers.tree_request import BrokerContact
+from hushcast_node.counters import BROKERS_NODE
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.brokers.broker_tree import BrokerPosition, sign_tree
+from hushcast_protocol.brokers.clear_words import shown
 from hushcast_protocol.brokers.exposure import OPEN
 from hushcast_protocol.brokers.network import BrokersNetwork
-from hushcast_protocol.brokers.tree import Seat, sign_tree
-from hushcast_protocol.brokers.words import shown
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.store import Change, MemoryStore
+from hushcast_runtime.storage.store import Change, MemoryStore
 from hushcast_runtime.tracing import NoTracer
 from hushcast_runtime.transports.memory import MemoryNetwork
 
@@ -43,17 +47,17 @@ class SlowStore(MemoryStore):
 
 def tree(version: int, edges: list[Seed]) -> Signed:
     root, *others = [(seed.public(), memory_address(seed.public())) for seed in (ROOT, *edges)]
-    below = [Seat(key, address, "edge", root[0]) for key, address in others]
-    return sign_tree(ROOT, NETWORK, version, [Seat(*root, "root", None), *below])
+    below = [BrokerPosition(key, address, "edge", root[0]) for key, address in others]
+    return sign_tree(ROOT, NETWORK, version, [BrokerPosition(*root, "root", None), *below])
 
 
 def client_parts(nursery: trio.Nursery, held: HeldTree, store: MemoryStore) -> ClientParts:
     """A daemon's parts, where nobody is reached."""
     env = simulated_environment("races", BEGIN)
     context = Context(env, store, Counters(BROKERS_NODE), NoTracer(), nursery.start_soon)
-    root = Peer(ROOT.public(), memory_address(ROOT.public()))
+    root = BrokerContact(ROOT.public(), memory_address(ROOT.public()))
     transport = MemoryNetwork().transport()
-    records, reading = AttachmentRecords(store), ClearReading(lambda: 0)
+    records, reading = AttachmentRecords(store), ClearClientModel(lambda: 0)
     return ClientParts(NETWORK, root, held, transport, records, context, reading)
 
 
@@ -61,10 +65,10 @@ async def test_all_that_were_left_are_told_of_an_end_though_one_of_them_goes_mea
     store = SlowStore()
     held = HeldTree(NETWORK, store, Counters(BROKERS_NODE))
     await held.take(tree(1, EDGES))
-    kept = [Kept(edge.public(), Seed(bytes([n]) * 32), BEGIN) for n, edge in enumerate(EDGES)]
+    kept = [AttachmentRecord(edge.public(), Seed(bytes([n]) * 32), BEGIN) for n, edge in enumerate(EDGES)]
     kept[-1].left_at = None
     for one in kept:
-        one.asked[bytes(16)] = Asked(bytes(16), bytes(16), shown(KEY, filter_of("")), OPEN)
+        one.asked[bytes(16)] = AttachedSubscription(bytes(16), bytes(16), shown(KEY, filter_of("")), OPEN)
     async with trio.open_nursery() as nursery:
         parts = client_parts(nursery, held, store)
         await parts.records.keep(*kept)

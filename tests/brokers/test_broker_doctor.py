@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from msgspec import json
 
-from hushcast_brokers.doctor import examine_aggregation, examine_below, examine_parent
-from hushcast_brokers.tree_told import MAX_TOLD, TreeTold, tree_told
+from hushcast_brokers.broker.doctor import examine_aggregation, examine_below, examine_parent
+from hushcast_brokers.broker.tree_report import MAX_TOLD, TreeReport, tree_told
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.brokers.broker_tree import (
+    MAX_BROKERS,
+    BrokerPosition,
+    BrokerTree,
+    check_tree,
+    sign_tree,
+)
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.privacy import read_privacy
-from hushcast_protocol.brokers.tree import MAX_BROKERS, BrokerTree, Seat, check_tree, sign_tree
 
 SEED = Seed(b"\1" * 32)
 NETWORK = BrokersNetwork("n", "clear", 3600, SEED.public())
@@ -18,7 +24,7 @@ ROOT, INNER, EDGE, OTHER = (Seed(bytes([number]) * 32).public() for number in (1
 
 
 def tree(*seats: tuple[bytes, str, bytes | None]) -> BrokerTree:
-    rows = [Seat(key, onion_address(key), role, parent) for key, role, parent in seats]  # type: ignore[arg-type]
+    rows = [BrokerPosition(key, onion_address(key), role, parent) for key, role, parent in seats]  # type: ignore[arg-type]
     return check_tree(sign_tree(SEED, NETWORK, 7, rows), NETWORK)
 
 
@@ -50,7 +56,7 @@ def test_a_broker_sees_its_own_links() -> None:
 
 def test_a_full_tree_can_be_told() -> None:
     told = tree_told("n" * 64, WHOLE, ROOT, {OTHER}, False)
-    full = TreeTold(told.network, 2**63 - 1, [told.brokers[1]] * MAX_BROKERS)
+    full = TreeReport(told.network, 2**63 - 1, [told.brokers[1]] * MAX_BROKERS)
     assert len(json.encode(full)) < MAX_TOLD
 
 

@@ -24,36 +24,37 @@ from small_tree import (
 )
 from talk import Talk
 
-from hushcast_brokers import children, clear_matching, clients, comparing, strangers, upstream
+from hushcast_brokers import tree_comparison, upstream
+from hushcast_brokers.broker import children, clear_matching, clients, strangers
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.roster import View
+from hushcast_protocol.base.roster import RosterView
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.brokers import advertised
+from hushcast_protocol.brokers import child_advertisements
+from hushcast_protocol.brokers.broker_tree import BrokerPosition, sign_tree
+from hushcast_protocol.brokers.clear_words import ShownFilter, shown
 from hushcast_protocol.brokers.exposure import OPEN
+from hushcast_protocol.brokers.filter_routes import NOTHING
 from hushcast_protocol.brokers.frames import (
     MAX_BROKER_FRAME,
     Ack,
     Advertise,
-    Done,
     Forward,
     Join,
     NewTree,
+    ParentHello,
     Ping,
     Pong,
     Publish,
     Receipt,
-    Standing,
+    RequestAnswer,
     Subscribe,
     Unsubscribe,
     decode_from_below,
 )
-from hushcast_protocol.brokers.routes import NOTHING
-from hushcast_protocol.brokers.tree import Seat, sign_tree
-from hushcast_protocol.brokers.words import ShownFilter, shown
-from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.channel import accept_channel
 
 WHOLE = shown(KEY, filter_of(""))
 NARROW = shown(KEY, filter_of("lat in [0, 10]"))
@@ -67,7 +68,7 @@ async def as_child(network: SmallTree, member: Member) -> Talk:
     await member.stop()
     assert member.parent is not None
     talk = await network.connect(member.parent, member.seed, network.view)
-    assert isinstance(await talk.hear(), Standing)
+    assert isinstance(await talk.hear(), ParentHello)
     return talk
 
 
@@ -106,7 +107,7 @@ async def is_still_well(network: SmallTree, edge: str = "edge 3") -> None:
 async def test_filters_that_are_none(bad: ShownFilter) -> None:
     async with small_tree() as network:
         talk = await as_child(network, network["edge 1"])
-        assert await talk.ask(Advertise(1, (NARROW, bad), (), "no")) == Done(1, "form")
+        assert await talk.ask(Advertise(1, (NARROW, bad), (), "no")) == RequestAnswer(1, "form")
         client = await network.client("edge 2")
         assert await client.ask(lambda serial: Subscribe(serial, bytes(16), bad, OPEN)) == "form"
         assert network["inner 1"].status("filters") == network["edge 2"].status("filters") == 0
@@ -118,13 +119,17 @@ async def test_a_child_that_names_what_it_never_showed() -> None:
     async with small_tree() as network:
         other = await network.client("edge 2", "lat in [0, 10]")
         talk = await as_child(network, network["edge 1"])
-        assert await talk.ask(Advertise(1, (), (NARROW.name,), "no")) == Done(1, "form"), "another one did"
-        assert await talk.ask(Advertise(2, (WHOLE,), (), "no")) == Done(2, "accepted")
-        assert await talk.ask(Advertise(3, (NARROW,), (NARROW.name,), "no")) == Done(3, "form")
-        assert await talk.ask(Advertise(4, (NARROW,), (WHOLE.name,), "end")) == Done(4, "form")
-        assert await talk.ask(Advertise(5, (NARROW,), (), "part")) == Done(5, "accepted")
-        assert await talk.ask(Advertise(6, (), (WHOLE.name,), "no")) == Done(6, "form"), "a whole is coming"
-        assert await talk.ask(Advertise(7, (), (), "end")) == Done(7, "accepted")
+        assert await talk.ask(Advertise(1, (), (NARROW.name,), "no")) == RequestAnswer(1, "form"), (
+            "another one did"
+        )
+        assert await talk.ask(Advertise(2, (WHOLE,), (), "no")) == RequestAnswer(2, "accepted")
+        assert await talk.ask(Advertise(3, (NARROW,), (NARROW.name,), "no")) == RequestAnswer(3, "form")
+        assert await talk.ask(Advertise(4, (NARROW,), (WHOLE.name,), "end")) == RequestAnswer(4, "form")
+        assert await talk.ask(Advertise(5, (NARROW,), (), "part")) == RequestAnswer(5, "accepted")
+        assert await talk.ask(Advertise(6, (), (WHOLE.name,), "no")) == RequestAnswer(6, "form"), (
+            "a whole is coming"
+        )
+        assert await talk.ask(Advertise(7, (), (), "end")) == RequestAnswer(7, "accepted")
         assert network["inner 1"].status("filters") == 2
         message = await network.published(lat=5)
         await until(hears(other, message))
@@ -133,8 +138,8 @@ async def test_a_child_that_names_what_it_never_showed() -> None:
 async def test_requests_of_the_wrong_kind_and_serials_that_do_not_grow() -> None:
     async with small_tree() as network:
         talk = await as_child(network, network["edge 1"])
-        assert await talk.ask(Join(1, None)) == Done(1, "form")
-        assert await talk.ask(Subscribe(2, bytes(16), NARROW, OPEN)) == Done(2, "form")
+        assert await talk.ask(Join(1, None)) == RequestAnswer(1, "form")
+        assert await talk.ask(Subscribe(2, bytes(16), NARROW, OPEN)) == RequestAnswer(2, "form")
         assert await talk.ask(Advertise(2, (), (), "no")) is None
         client = await network.client("edge 2")
         assert await client.ask(lambda serial: Advertise(serial, (NARROW,), (), "no")) == "form"
@@ -202,7 +207,7 @@ async def test_children_of_others_and_strangers_with_names() -> None:
 
 async def test_strangers_are_told_the_tree_if_they_want_one_and_leave_in_time() -> None:
     async with small_tree() as network:
-        talk = await network.connect(network["edge 1"], None, View(0, bytes(32)))
+        talk = await network.connect(network["edge 1"], None, RosterView(0, bytes(32)))
         await talk.say(Ping())
         assert isinstance(await talk.hear(), NewTree)
         assert await talk.hear() == Pong()
@@ -216,7 +221,7 @@ async def test_seats_that_are_no_tree_change_nothing() -> None:
     async with small_tree() as network:
         version = network.root.daemon.tree.version
         edge, one, two = network["edge 1"], network["inner 1"], network["inner 2"]
-        second = Seat(edge.key, edge.address, "edge", two.key)
+        second = BrokerPosition(edge.key, edge.address, "edge", two.key)
         with pytest.raises(DecodeError, match="second parent"):
             await network.root.daemon.replace_seats((*network.seats, second))
         loop = [
@@ -251,20 +256,20 @@ async def test_trees_that_are_stale_forged_or_of_another_root() -> None:
             talk = await as_child(network, network["edge 2"])
             await talk.say(NewTree(bad))
             assert await talk.hear() is None
-        claims = View(version + 5, bytes(32))
+        claims = RosterView(version + 5, bytes(32))
         talk = await network.connect(network["inner 1"], stranger, claims)
         await talk.say(NewTree(forged))
         assert await talk.hear() is None
         talk = await network.connect(network["inner 1"], stranger, claims)
-        assert await talk.hear(comparing.TREE_WITHIN + 10) is None, "it said that it had a newer one"
+        assert await talk.hear(tree_comparison.TREE_WITHIN + 10) is None, "it said that it had a newer one"
         talk = await network.connect(network["inner 1"], stranger, claims)
         assert await talk.ask(Ping()) is None
         assert all(member.daemon.tree.version == version for member in network.members if member.is_up)
         await is_still_well(network)
 
 
-def _root(network: SmallTree) -> Seat:
-    return Seat(network.root.key, network.root.address, "root", None)
+def _root(network: SmallTree) -> BrokerPosition:
+    return BrokerPosition(network.root.key, network.root.address, "root", None)
 
 
 async def test_a_seat_that_goes_is_let_go_at_once() -> None:
@@ -284,8 +289,8 @@ async def test_a_seat_that_goes_is_let_go_at_once() -> None:
     "frames",
     [
         [Pong()],
-        [Standing(bytes(16), 0, 1), Standing(bytes(16), 0, 1)],
-        [Standing(bytes(16), 0, 1), Done(77, "accepted")],
+        [ParentHello(bytes(16), 0, 1), ParentHello(bytes(16), 0, 1)],
+        [ParentHello(bytes(16), 0, 1), RequestAnswer(77, "accepted")],
     ],
     ids=["no standing", "two standings", "nobody asked"],
 )
@@ -319,7 +324,7 @@ async def test_a_parent_that_forwards_what_is_no_message() -> None:
         acks: list[Any] = []
 
         async def script(talk: Talk) -> None:
-            await talk.say(Standing(bytes(16), 0, 1))
+            await talk.say(ParentHello(bytes(16), 0, 1))
             await talk.say(*map(Forward, (forged, no_words, yesterday, off_grid, good)))
             while (frame := await talk.hear(1e6)) is not None:
                 if isinstance(frame, Ack):
@@ -338,7 +343,7 @@ async def test_a_parent_that_sends_more_than_may_be_under_way(monkeypatch: pytes
     async with small_tree() as network:
 
         async def script(talk: Talk) -> None:
-            await talk.say(Standing(bytes(16), 0, 1))
+            await talk.say(ParentHello(bytes(16), 0, 1))
             await talk.say(*(Forward(network.message()) for _ in range(10)))
             await trio.sleep(5)
 
@@ -442,7 +447,7 @@ async def test_who_is_listed_no_more_is_forgotten_and_sent_nothing(is_running: b
 async def test_a_parent_without_room_and_what_becomes_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async with small_tree() as network:
         one = await network.client("edge 1", "lat in [0, 1]")
-        monkeypatch.setattr(advertised, "MAX_FILTERS", 1)
+        monkeypatch.setattr(child_advertisements, "MAX_FILTERS", 1)
         two = await network.client("edge 2")
         assert await two.subscribe("lat in [5, 6]") == "quota"
         assert network["edge 2"].count("advertisements_refused") == 1

@@ -7,7 +7,7 @@ import trio
 from small_network import until
 from small_tree import SIX, hears, nothing_waits, shape, small_tree
 
-from hushcast_brokers.former_children import REMATCH_AFTER, SETTLED_AFTER
+from hushcast_brokers.broker.former_children import REMATCH_AFTER, SETTLED_AFTER
 
 
 async def test_each_broker_may_be_away_for_a_while() -> None:

@@ -6,11 +6,11 @@ import trio
 from small_network import until
 from small_tree import KEY, Client, Member, SmallTree, filter_of, hears, small_tree
 
-from hushcast_protocol.brokers.conditions import Condition
-from hushcast_protocol.brokers.frames import Exposed, Subscribe, Terms
-from hushcast_protocol.brokers.words import shown
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+from hushcast_protocol.brokers.clear_words import shown
+from hushcast_protocol.brokers.frames import AnonymityTerms, ExposureReport, Subscribe
 
-THREE = Terms(3, Condition.SOURCE, "wait")
+THREE = AnonymityTerms(3, AnonymityCondition.SOURCE, "wait")
 
 
 def at(number: int) -> bytes:
@@ -18,7 +18,7 @@ def at(number: int) -> bytes:
 
 
 async def wants(
-    network: SmallTree, edge: Member | str, where: str, terms: Terms, verdict: str = "accepted"
+    network: SmallTree, edge: Member | str, where: str, terms: AnonymityTerms, verdict: str = "accepted"
 ) -> Client:
     client = await network.client(edge)
     assert await client.subscribe(where, terms=terms) == verdict
@@ -40,7 +40,7 @@ async def test_three_stand_behind_it_then_one_leaves_and_comes_back() -> None:
         assert [one.is_shown for one in clients[0].exposed] == [False, True], "and no more of the second"
         assert await clients[2].unsubscribe() == "accepted"
         assert edge.status("filters_shown") == network.root.status("filters") == 0
-        await until(lambda: clients[0].exposed[-1] == Exposed(bytes(16), False))
+        await until(lambda: clients[0].exposed[-1] == ExposureReport(bytes(16), False))
         await network.published(lat=5)
         clients.append(await wants(network, edge, "lat in [0, 10]", THREE))
         clients.append(await wants(network, edge, "lat in [0, 10]", THREE))
@@ -52,19 +52,19 @@ async def test_three_stand_behind_it_then_one_leaves_and_comes_back() -> None:
 
 async def test_what_is_refused_is_not_kept() -> None:
     async with small_tree() as network:
-        refuse = Terms(2, Condition.SOURCE, "refuse")
+        refuse = AnonymityTerms(2, AnonymityCondition.SOURCE, "refuse")
         client = await wants(network, "edge 1", "lat in [0, 10]", refuse, "level")
         assert network["edge 1"].status("filters") == 0
         assert "subscription" not in {
             kind for kind, records in network["edge 1"].store._records.items() if records
         }
-        await wants(network, "edge 1", "lat in [0, 10]", Terms(2, Condition.SOURCE, "wait"))
+        await wants(network, "edge 1", "lat in [0, 10]", AnonymityTerms(2, AnonymityCondition.SOURCE, "wait"))
         assert await client.subscribe("lat in [0, 10]", terms=refuse) == "accepted"
 
 
 async def test_a_wider_filter_brings_more_than_clients_get() -> None:
     async with small_tree() as network:
-        wider = Terms(3, Condition.SOURCE, "generalise")
+        wider = AnonymityTerms(3, AnonymityCondition.SOURCE, "generalise")
         clients = [
             await wants(network, "edge 1", where, wider)
             for where in ("lat in [0, 10]", "lat in [5, 20]", "lat in [8, 30]")
@@ -84,7 +84,7 @@ async def test_the_brokers_own_minimum_holds_for_all() -> None:
     async with small_tree() as network:
         edge = network["edge 1"]
         await edge.stop()
-        edge.anonymity = Terms(2, Condition.SOURCE, "wait")
+        edge.anonymity = AnonymityTerms(2, AnonymityCondition.SOURCE, "wait")
         await edge.start()
         await network.linked()
         one = await network.client(edge, "lat in [0, 10]")

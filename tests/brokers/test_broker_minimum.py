@@ -8,9 +8,9 @@ import trio
 from broker_daemons import tree_of_daemons
 from small_network import until
 
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.exposure import OPEN
-from hushcast_protocol.brokers.frames import Terms
+from hushcast_protocol.brokers.frames import AnonymityTerms
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import make_topic, parse_values
 
@@ -22,12 +22,12 @@ async def test_who_asks_for_nothing_is_ready_only_once_the_broker_shows_it() -> 
     async with tree_of_daemons(0, probes_an_epoch=24.0) as network:
         edge = network["edge 1"]
 
-        async def ask(minimum: Terms) -> None:
+        async def ask(minimum: AnonymityTerms) -> None:
             await edge.stop()
             edge.anonymity = minimum
             await edge.start()
 
-        await ask(Terms(2, Condition.SOURCE, "wait"))
+        await ask(AnonymityTerms(2, AnonymityCondition.SOURCE, "wait"))
         for name in ("one", "other"):
             network.node(name).edge = edge.key
         one, other = network.nodes

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import trio
 
-from hushcast_brokers.listing import BrokerSection
-from hushcast_brokers.tree_told import ask_tree
-from hushcast_cli.reloading import tell_daemon
-from hushcast_cli.seats import admit_broker, read_broker, replace_broker
+from hushcast_brokers.broker.tree_report import ask_tree
+from hushcast_brokers.broker_sections import BrokerSection
+from hushcast_cli.configuration.broker_positions import admit_broker, read_broker, replace_broker
+from hushcast_cli.configuration.reload import tell_daemon
 
 pytestmark = pytest.mark.processes
 

@@ -6,23 +6,29 @@ from pathlib import Path
 
 import pytest
 
-from hushcast_brokers.listing import BrokerFile, broker_lines, seats_of
-from hushcast_brokers.network_file import brokers_section
-from hushcast_brokers.settings import (
+from hushcast_brokers.broker.settings import (
     MAX_ROOT_CONFIG,
     BrokerSettings,
     RootSettings,
     load_broker,
     parse_broker,
 )
-from hushcast_brokers.summary import broker_summary
+from hushcast_brokers.broker.summary import broker_summary
+from hushcast_brokers.broker_sections import BrokerFile, broker_lines, seats_of
+from hushcast_brokers.network_file import brokers_section
 from hushcast_protocol.base.addresses import Address, onion_address
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.brokers.conditions import Condition
-from hushcast_protocol.brokers.frames import Terms
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+from hushcast_protocol.brokers.broker_tree import (
+    MAX_BROKERS,
+    MAX_CHILDREN,
+    MAX_LEVELS,
+    BrokerPosition,
+    check_seats,
+)
+from hushcast_protocol.brokers.frames import AnonymityTerms
 from hushcast_protocol.brokers.network import BrokersNetwork
-from hushcast_protocol.brokers.tree import MAX_BROKERS, MAX_CHILDREN, MAX_LEVELS, Seat, check_seats
-from hushcast_runtime.config import parse_toml
+from hushcast_runtime.processes.config import parse_toml
 
 ROOT_KEY = b"\xff" * 32
 NETWORK = BrokersNetwork("n", "clear", 3600, ROOT_KEY)
@@ -76,8 +82,8 @@ def test_the_root_lists_the_tree() -> None:
     root = parse_broker((ROOT + lines(1) + lines(2, "edge", 1)).encode(), "f")
     assert isinstance(root, RootSettings)
     assert root.seats(ROOT_KEY) == (
-        Seat(key(1), onion_address(key(1)), "inner", ROOT_KEY),
-        Seat(key(2), onion_address(key(2)), "edge", key(1)),
+        BrokerPosition(key(1), onion_address(key(1)), "inner", ROOT_KEY),
+        BrokerPosition(key(2), onion_address(key(2)), "edge", key(1)),
     )
     assert RootSettings.live == {"log", "listed", "communities"}, "what a reload applies"
     summary = broker_summary(root)
@@ -99,7 +105,7 @@ def test_a_full_tree_fits_into_a_file(tmp_path: Path) -> None:
     assert isinstance(root, RootSettings)
     assert len(root.listed) == MAX_BROKERS - 1
     assert len(
-        check_seats([Seat(ROOT_KEY, "127.0.0.1:1", "root", None), *root.seats(ROOT_KEY)], ROOT_KEY)
+        check_seats([BrokerPosition(ROOT_KEY, "127.0.0.1:1", "root", None), *root.seats(ROOT_KEY)], ROOT_KEY)
     ) == (MAX_BROKERS)
     file.write_text("#" * (MAX_ROOT_CONFIG + 1))
     with pytest.raises(UsageError, match="at most"):
@@ -177,7 +183,7 @@ def test_what_an_edge_asks_and_whom_it_serves() -> None:
     )
     edge = parse_broker(text.replace("state", f'parent = "{key(7).hex()}"\nstate', 1).encode(), "f")
     assert isinstance(edge, BrokerSettings)
-    assert edge.minimum() == Terms(5, Condition.SUCCESSOR, "wait")
+    assert edge.minimum() == AnonymityTerms(5, AnonymityCondition.SUCCESSOR, "wait")
     assert (edge.clients(), edge.wish()) == (frozenset({bytes.fromhex(one)}), key(7).hex())
     summary = broker_summary(edge)
     assert summary["clients"] == ["1 listed, nobody else"]
@@ -196,5 +202,5 @@ def test_who_names_the_root_as_parent_asks_for_no_other() -> None:
 def test_what_a_broker_gives_out_is_read(parent: int | None) -> None:
     read = parse_toml(lines(1, "edge", parent).encode(), "broker.toml", BrokerFile).brokers
     assert seats_of(read, ROOT_KEY) == (
-        Seat(key(1), onion_address(key(1)), "edge", ROOT_KEY if parent is None else key(parent)),
+        BrokerPosition(key(1), onion_address(key(1)), "edge", ROOT_KEY if parent is None else key(parent)),
     )

@@ -7,12 +7,12 @@ import trio
 from small_network import until
 from small_tree import OTHER_KEY, Client, hears, nothing_waits, small_tree
 
-from hushcast_brokers import clients, forwarding
-from hushcast_protocol.base import observed
-from hushcast_protocol.base.observed import Observed
-from hushcast_protocol.base.stamps import mint
+from hushcast_brokers.broker import clients, forwarding
+from hushcast_protocol.base import observations
+from hushcast_protocol.base.observations import Observed
+from hushcast_protocol.base.proof_of_work import mint
 from hushcast_protocol.brokers.frames import Ping
-from hushcast_runtime import spool
+from hushcast_runtime.storage import spool
 from hushcast_runtime.tracing import NoTracer
 
 
@@ -121,8 +121,8 @@ async def test_after_its_day_a_message_waits_no_more_and_later_a_client_is_forgo
         for member in network.members:
             kept = {kind for kind, records in member.store._records.items() if records}
             assert kept == {"address", "tree"}
-        (asked,) = [one for one in seen.all if isinstance(one, observed.Asked)]
-        assert observed.Ended(asked.client, asked.name) in seen.all
+        (asked,) = [one for one in seen.all if isinstance(one, observations.Asked)]
+        assert observations.Ended(asked.client, asked.name) in seen.all
 
 
 @pytest.mark.slow

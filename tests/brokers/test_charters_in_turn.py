@@ -9,7 +9,7 @@ from hanging_disk import Disk
 from small_network import ONE, until
 
 from hushcast_protocol.content.bodies import Content
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 
 ROWS = (("edge 1", "edge", "root"), ("edge 2", "edge", "root"))
 

@@ -13,16 +13,16 @@ from msgspec import structs
 from small_network import ONE, TWO, until
 from small_tree import KEY, filter_of
 
-from hushcast_brokers.community.membership import FRESH
-from hushcast_local.outbox import NotYetTaken
+from hushcast_brokers.client.community.membership import FRESH
+from hushcast_local.outbox import NoReceiptYet
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.secrets import EpochKey
-from hushcast_protocol.brokers.community.epochs import Epoch
-from hushcast_protocol.brokers.community.sealing import Sealed, seal_words
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+from hushcast_protocol.brokers.clear_words import shown
+from hushcast_protocol.brokers.community.community_epochs import MemberEpoch
+from hushcast_protocol.brokers.community.sealed_filter import SealedFilter, seal_words
 from hushcast_protocol.brokers.exposure import OPEN
-from hushcast_protocol.brokers.frames import NewCharter, Subscribe, Terms
-from hushcast_protocol.brokers.words import shown
+from hushcast_protocol.brokers.frames import AnonymityTerms, NewCharter, Subscribe
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.topics import make_topic
@@ -183,7 +183,7 @@ async def test_members_that_restart_go_on_where_they_were() -> None:
         await reader.stop()
         await keeper.expel(lead=60.0)
         await trio.sleep(120.0)
-        with pytest.raises(NotYetTaken, match="knows nobody"):
+        with pytest.raises(NoReceiptYet, match="knows nobody"):
             await sent(author, b"of the next epoch")
         await reader.start()
         [route] = reader.routes
@@ -242,7 +242,7 @@ async def test_a_root_outside_refuses_where_nobody_subscribes() -> None:
         author, reader = await network.daemon("a", keeper), await network.daemon("r", keeper, "edge 1")
         await keeper.admit(author, reader)
         await network.heard(keeper)
-        with pytest.raises(NotYetTaken, match="nobody subscribes there now"):
+        with pytest.raises(NoReceiptYet, match="nobody subscribes there now"):
             await sent(author, b"early")
         assert network.root.count("refused_community") > 0
         assert author.daemon.service.status()["outbox"] == 1
@@ -350,12 +350,12 @@ async def test_hostile_children_are_refused_and_cost_nobody_anything() -> None:
         ear = await reader.listen()
         held = network["edge 1"].daemon._charters.epochs.open[0]
         client = await network.client("edge 1")
-        forged = Sealed(held.label, bytes(216))
+        forged = SealedFilter(held.label, bytes(216))
         clear = shown(KEY, filter_of(""))
         assert await client.ask(lambda n: Subscribe(n, bytes(16), forged, OPEN)) == "form"
         assert await client.ask(lambda n: Subscribe(n, bytes(16), clear, OPEN)) == "form"
-        closed = Sealed(bytes(16), bytes(216))
-        crowd = Terms(2, Condition.SOURCE, "wait")
+        closed = SealedFilter(bytes(16), bytes(216))
+        crowd = AnonymityTerms(2, AnonymityCondition.SOURCE, "wait")
         assert await client.ask(lambda n: Subscribe(n, bytes(16), closed, crowd)) == "community"
         assert await client.ask(lambda n: Subscribe(n, bytes(16), closed, OPEN)) == "accepted"
         assert network.root.status("filters") == 2, "what nobody here can open is passed on as it is"
@@ -364,7 +364,7 @@ async def test_hostile_children_are_refused_and_cost_nobody_anything() -> None:
         await until(lambda: not client.is_attached, 60.0, "children do not say charters")
         assert network["edge 1"].count("charters_taken") == before
         message = network.message()
-        stale = sealed_as(message, Epoch(keeper.key, 9, 0, EpochKey(bytes(32))))
+        stale = sealed_as(message, MemberEpoch(keeper.key, 9, 0, EpochKey(bytes(32))))
         for wrong in (message, stale):
             assert await network.publish(wrong) == "community"
         true = sealed_as(message, held)
@@ -382,6 +382,6 @@ async def test_hostile_children_are_refused_and_cost_nobody_anything() -> None:
         assert network["edge 1"].count("refused_community") == 1
 
 
-def sealed_as(message: Message, epoch: Epoch) -> Message:
+def sealed_as(message: Message, epoch: MemberEpoch) -> Message:
     tokens = seal_words(epoch, message.id, message.tokens, Random(1).randbytes)
     return structs.replace(message, tokens=tokens)

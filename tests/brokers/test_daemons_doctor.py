@@ -7,10 +7,10 @@ from pathlib import Path
 from broker_daemons import TreeOfDaemons, tree_of_daemons
 from small_network import ONE, TWO, until
 
-from hushcast.words import Finding
+from hushcast.control_messages import Finding
 from hushcast_brokers.network_file import BrokersNetworkSection
-from hushcast_cli.summary import summary
-from hushcast_node.doctor import Doctor
+from hushcast_cli.operate.status_summary import summary
+from hushcast_node.doctor import NodeDoctor
 from hushcast_node.settings import NodeSettings
 
 ROWS = (("edge", "edge", "root"),)
@@ -23,7 +23,7 @@ def settings(network: TreeOfDaemons, state: Path) -> NodeSettings:
     return NodeSettings(state=str(state), role="client", transport="tcp", network=section)
 
 
-async def found(doctor: Doctor) -> dict[str, Finding]:
+async def found(doctor: NodeDoctor) -> dict[str, Finding]:
     findings = {finding.check: finding for finding in await doctor.examine()}
     assert all(finding.advice or finding.verdict == "good" for finding in findings.values())
     for other in ("core dumps", "disk", "open files", "subscriptions"):
@@ -34,7 +34,7 @@ async def found(doctor: Doctor) -> dict[str, Finding]:
 async def test_the_doctor_asks_the_root_and_looks_at_tree_and_edge_broker(tmp_path: Path) -> None:
     async with tree_of_daemons(1, ROWS) as network:
         node, edge = network.nodes[0], network["edge"]
-        doctor = Doctor(settings(network, tmp_path), network.env)
+        doctor = NodeDoctor(settings(network, tmp_path), network.env)
         before = await found(doctor)
         assert {name: one.verdict for name, one in before.items()} == {"root": "bad", "tree": "bad"}
         doctor.daemon = node.daemon

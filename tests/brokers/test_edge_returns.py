@@ -7,7 +7,7 @@ from broker_daemons import tree_of_daemons
 from small_network import ONE, until
 from test_attached_daemons import ROWS, edge_of, edge_of_is_other, other_than, sent
 
-from hushcast_brokers.attachments import EDGE_PATIENCE, LOOK_EVERY
+from hushcast_brokers.client.attachments import EDGE_PATIENCE, LOOK_EVERY
 
 
 async def test_who_is_back_while_the_root_is_slow_to_answer_is_not_left() -> None:

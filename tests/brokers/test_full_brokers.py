@@ -7,7 +7,7 @@ import trio
 from broker_daemons import Node, TreeOfDaemons, tree_of_daemons
 from small_network import ONE, TWO, until
 
-from hushcast_brokers.attachments import ATTACH_WITHIN
+from hushcast_brokers.client.attachments import ATTACH_WITHIN
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import make_topic

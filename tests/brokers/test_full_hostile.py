@@ -10,22 +10,30 @@ from small_network import ONE, until
 from small_tree import Client, Member, SmallTree, small_tree
 from test_broker_hostile import as_child, posing
 
-from hushcast_brokers import children
-from hushcast_brokers.full import factors, interests
-from hushcast_protocol.base.agreement import agreement_key
+from hushcast_brokers.broker import children
+from hushcast_brokers.broker.full import factors, interests
+from hushcast_protocol.base.key_agreement import agreement_key
 from hushcast_protocol.base.secrets import AgreementKey
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+from hushcast_protocol.brokers.clear_words import ShownFilter
 from hushcast_protocol.brokers.exposure import OPEN
-from hushcast_protocol.brokers.frames import Advertise, Done, Forward, HandUp, Standing, Subscribe, Terms
-from hushcast_protocol.brokers.full import handing_up
-from hushcast_protocol.brokers.full.actions import GROUP
-from hushcast_protocol.brokers.full.holder import Holder
-from hushcast_protocol.brokers.full.items import Layered
-from hushcast_protocol.brokers.full.keys import Keyring
+from hushcast_protocol.brokers.frames import (
+    Advertise,
+    AnonymityTerms,
+    Forward,
+    HandUp,
+    ParentHello,
+    RequestAnswer,
+    Subscribe,
+)
+from hushcast_protocol.brokers.full import hand_up
+from hushcast_protocol.brokers.full.aggregation import AskFactors, Factors, asking, unblinded
+from hushcast_protocol.brokers.full.group_action import GROUP
+from hushcast_protocol.brokers.full.layer_keys import Keyring
+from hushcast_protocol.brokers.full.layer_positions import LayerPositions
+from hushcast_protocol.brokers.full.layered_word import LayeredWord
 from hushcast_protocol.brokers.full.layers import Layer, in_order
-from hushcast_protocol.brokers.full.places import Places
-from hushcast_protocol.brokers.full.secrets import AskFactors, Factors, asking, unblinded
-from hushcast_protocol.brokers.words import ShownFilter
+from hushcast_protocol.brokers.full.word_holder import WordHolder
 from hushcast_protocol.content.messages import HEADER, PADDED_SIZES, SEAL, TRAIL_SIZE, Message, message_id
 
 M = 3
@@ -48,22 +56,22 @@ def keys_of(network: SmallTree, member: Member) -> Keyring:
 
 
 def above(network: SmallTree, member: Member) -> tuple[bytes, ...]:
-    return Places(network.root.daemon.tree).above(member.key)
+    return LayerPositions(network.root.daemon.tree).above(member.key)
 
 
-def item_of(network: SmallTree, member: Member, word: bytes = b"word", day: int | None = None) -> Layered:
+def item_of(network: SmallTree, member: Member, word: bytes = b"word", day: int | None = None) -> LayeredWord:
     """What a broker asks for itself."""
     day = network.today if day is None else day
-    return Holder(keys_of(network, member), above(network, member), M, day).item(word)
+    return WordHolder(keys_of(network, member), above(network, member), M, day).item(word)
 
 
-def clients_item(network: SmallTree, edge: Member, word: bytes = b"word") -> tuple[Keyring, Layered]:
+def clients_item(network: SmallTree, edge: Member, word: bytes = b"word") -> tuple[Keyring, LayeredWord]:
     own = Keyring(GROUP, AgreementKey(network.env.randomness(32)), network.net.id)
-    ancestors = Places(network.root.daemon.tree).above_client(edge.key)
-    return own, Holder(own, ancestors, M, network.today).item(word)
+    ancestors = LayerPositions(network.root.daemon.tree).above_client(edge.key)
+    return own, WordHolder(own, ancestors, M, network.today).item(word)
 
 
-def forged(network: SmallTree, member: Member) -> dict[str, tuple[Layered | ShownFilter, str]]:
+def forged(network: SmallTree, member: Member) -> dict[str, tuple[LayeredWord | ShownFilter, str]]:
     good, replace = item_of(network, member), msgspec.structs.replace
     stranger = AgreementKey(bytes(range(32))).public()
     first, *others = good.layers
@@ -95,23 +103,25 @@ async def test_items_that_are_none() -> None:
         before = network.count("refused_form") + network.count("refused_tree") + network.count("refused_day")
         for serial, (name, (item, verdict)) in enumerate(bad.items(), 1):
             frame = Advertise(serial, (item_of(network, member), item), (), "no")
-            assert await talk.ask(frame) == Done(serial, verdict), name
+            assert await talk.ask(frame) == RequestAnswer(serial, verdict), name
         after = network.count("refused_form") + network.count("refused_tree") + network.count("refused_day")
         assert after - before == len(bad)
         assert network["inner"].status("filters") == 0, "none of an advertisement with a bad item is taken"
-        assert await talk.ask(Advertise(50, (item_of(network, member),), (), "no")) == Done(50, "accepted")
+        assert await talk.ask(Advertise(50, (item_of(network, member),), (), "no")) == RequestAnswer(
+            50, "accepted"
+        )
         assert network.root.status("filters") == 1
 
 
 async def test_under_clear_there_are_no_layers() -> None:
     async with small_tree() as network:
         talk = await as_child(network, network["edge 1"])
-        item = Layered(network.today, bytes(32), (Layer(bytes(32), bytes(32)),))
-        assert await talk.ask(Advertise(1, (item,), (), "no")) == Done(1, "form")
+        item = LayeredWord(network.today, bytes(32), (Layer(bytes(32), bytes(32)),))
+        assert await talk.ask(Advertise(1, (item,), (), "no")) == RequestAnswer(1, "form")
         question = AskFactors(
             2, network.today, bytes(32), (Layer(bytes(32), bytes(32)),), bytes(32), bytes(32)
         )
-        assert await talk.ask(question) == Done(2, "form")
+        assert await talk.ask(question) == RequestAnswer(2, "form")
 
 
 async def test_clients_with_items_that_are_none_and_with_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +132,7 @@ async def test_clients_with_items_that_are_none_and_with_too_many(monkeypatch: p
         await client.attach()
         assert await client.join() == "accepted"
 
-        async def asks(item: Layered | ShownFilter, name: int, terms: Terms = OPEN) -> str:
+        async def asks(item: LayeredWord | ShownFilter, name: int, terms: AnonymityTerms = OPEN) -> str:
             place = name.to_bytes(16, "big")
             return str(await client.ask(lambda serial: Subscribe(serial, place, item, terms)))
 
@@ -130,7 +140,7 @@ async def test_clients_with_items_that_are_none_and_with_too_many(monkeypatch: p
         assert await asks(FILTER, 0) == "form"
         assert await asks(msgspec.structs.replace(good[0], element=NO_POINT), 0) == "form"
         assert await asks(item_of(network, edge), 0) == "form", "it is the edge broker's own"
-        assert await asks(good[0], 0, Terms(2, Condition.SOURCE, "wait")) == "level"
+        assert await asks(good[0], 0, AnonymityTerms(2, AnonymityCondition.SOURCE, "wait")) == "level"
         assert [await asks(item, number) for number, item in enumerate(good)] == [
             "accepted",
             "accepted",
@@ -162,10 +172,10 @@ async def test_frames_cut_flipped_replayed_and_reordered_end_the_link_alone() ->
             await talk.channel._stream.send_all(way(*parts))
             while (heard := await talk.hear()) is not None:
                 assert name == "replayed", name
-                assert heard == Done(1, "accepted")
+                assert heard == RequestAnswer(1, "accepted")
             await until(lambda: network["inner"].count("refused_form") > before, 60, name)  # noqa: B023
         talk = await as_child(network, member)
-        assert await talk.ask(Advertise(7, (second,), (), "no")) == Done(7, "accepted")
+        assert await talk.ask(Advertise(7, (second,), (), "no")) == RequestAnswer(7, "accepted")
         assert await talk.ask(Advertise(7, (first,), (), "no")) is None, "a serial again"
 
 
@@ -173,7 +183,7 @@ async def test_questions_for_factors_that_nobody_honest_asks(monkeypatch: pytest
     async with full() as network:
         member, other = network["edge 1"], network["edge 2"]
         talk = await as_child(network, member)
-        places, own = Places(network.root.daemon.tree), keys_of(network, member)
+        places, own = LayerPositions(network.root.daemon.tree), keys_of(network, member)
         ancestors = above(network, member)
         owner = AgreementKey(bytes(range(32))).public()
         path = in_order(Layer(owner, target) for target in ancestors[: M - 1])
@@ -193,13 +203,13 @@ async def test_questions_for_factors_that_nobody_honest_asks(monkeypatch: pytest
             (replace(good, content=bytes(32)), "form"),
         ]
         for serial, (question, verdict) in enumerate(bad, 1):
-            assert await talk.ask(replace(question, serial=serial)) == Done(serial, verdict), serial
+            assert await talk.ask(replace(question, serial=serial)) == RequestAnswer(serial, verdict), serial
         answers = [await talk.ask(replace(good, serial=serial)) for serial in (20, 21)]
         assert all(isinstance(answer, Factors) for answer in answers)
         assert answers[0].route == answers[1].route, "asked again, the answer is the same"
         assert unblinded(own, ancestors, M, network.today, path, answers[0])
         monkeypatch.setattr(factors, "MAX_ANSWERS", 2)
-        assert await talk.ask(replace(good, serial=30)) == Done(30, "quota")
+        assert await talk.ask(replace(good, serial=30)) == RequestAnswer(30, "quota")
 
 
 async def test_without_aggregation_nobody_is_given_a_factor_for_a_child_that_it_makes_up() -> None:
@@ -209,7 +219,7 @@ async def test_without_aggregation_nobody_is_given_a_factor_for_a_child_that_it_
         made_up = AgreementKey(bytes(range(32))).public()
         path = in_order(Layer(made_up, target) for target in above(network, member)[: M - 1])
         own = keys_of(network, member)
-        assert await talk.ask(asking(GROUP, own.public, 1, network.today, path)) == Done(1, "form")
+        assert await talk.ask(asking(GROUP, own.public, 1, network.today, path)) == RequestAnswer(1, "form")
         assert network["inner"].count("refused_form") == 1
 
 
@@ -221,7 +231,7 @@ async def test_a_child_that_says_much_is_slowed(monkeypatch: pytest.MonkeyPatch)
         talk = await as_child(network, member)
         items = tuple(item_of(network, member, bytes([n])) for n in range(20))
         began = trio.current_time()
-        assert await talk.ask(Advertise(1, items, (), "no")) == Done(1, "accepted")
+        assert await talk.ask(Advertise(1, items, (), "no")) == RequestAnswer(1, "accepted")
         assert 29 < trio.current_time() - began < 60, "ten seconds at each of three brokers"
 
 
@@ -235,11 +245,11 @@ async def test_a_parent_whose_answers_and_messages_are_none() -> None:
         shown: list[bytes] = []
 
         async def answers(talk):  # type: ignore[no-untyped-def]
-            await talk.say(Standing(bytes(16), 0, 1))
+            await talk.say(ParentHello(bytes(16), 0, 1))
             while (frame := await talk.hear(1e6)) is not None:
                 if isinstance(frame, Advertise):
                     shown.extend(item.name for item in frame.add)
-                    await talk.say(Done(frame.serial, "accepted"))
+                    await talk.say(RequestAnswer(frame.serial, "accepted"))
                     for tokens in (
                         (shown[0], b"x" * 16),
                         (shown[0], b"\xff" * 16, b"\xff" * 16),
@@ -263,7 +273,7 @@ async def test_what_is_handed_up_and_nobody_sent(monkeypatch: pytest.MonkeyPatch
         member = network["edge 1"]
         talk = await as_child(network, member)
         item, replace = item_of(network, member), msgspec.structs.replace
-        assert await talk.ask(Advertise(1, (item,), (), "no")) == Done(1, "accepted")
+        assert await talk.ask(Advertise(1, (item,), (), "no")) == RequestAnswer(1, "accepted")
         good = network.message()
         named = replace(good, tokens=(item.name, *as_parts(GROUP.element(b"any"))))
         stale = message_id(network.today - 2, named.body)
@@ -275,16 +285,16 @@ async def test_what_is_handed_up_and_nobody_sent(monkeypatch: pytest.MonkeyPatch
             (replace(named, day=network.today - 2, id=stale), "day"),
         ]
         for serial, (message, verdict) in enumerate(bad, 10):
-            assert await talk.ask(HandUp(serial, message)) == Done(serial, verdict), serial
+            assert await talk.ask(HandUp(serial, message)) == RequestAnswer(serial, verdict), serial
         before = network.root.count("refused_form")
         # Those on the way cannot tell. The root can.
-        assert await talk.ask(HandUp(20, named)) == Done(20, "accepted")
+        assert await talk.ask(HandUp(20, named)) == RequestAnswer(20, "accepted")
         await until(lambda: network.root.count("refused_form") == before + 1, 60, "the root refuses it")
         await until(lambda: network["top"].count("messages_orphaned") == 1, 60, "and that is the end of it")
         assert network.root.count("messages_returned") == 0
         assert network.root.store._records.get("handed-up", {}) == {}
-        monkeypatch.setattr(handing_up, "MAX_HANDED_UP", len(named.body))
-        assert await talk.ask(HandUp(30, named)) == Done(30, "quota")
+        monkeypatch.setattr(hand_up, "MAX_HANDED_UP", len(named.body))
+        assert await talk.ask(HandUp(30, named)) == RequestAnswer(30, "quota")
 
 
 async def test_clients_and_children_under_clear_hand_nothing_up() -> None:
@@ -295,7 +305,7 @@ async def test_clients_and_children_under_clear_hand_nothing_up() -> None:
         assert await client.ask(lambda serial: HandUp(serial, network.message())) == "form"
     async with small_tree() as network:
         talk = await as_child(network, network["edge 1"])
-        assert await talk.ask(HandUp(1, network.message())) == Done(1, "form")
+        assert await talk.ask(HandUp(1, network.message())) == RequestAnswer(1, "form")
 
 
 def as_parts(element: bytes) -> tuple[bytes, bytes]:

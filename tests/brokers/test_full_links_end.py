@@ -9,8 +9,8 @@ from broker_daemons import tree_of_daemons
 from small_network import ONE, until
 from test_full_brokers import ROWS, sent, started
 
-from hushcast_brokers.full.handing_up import _UP
-from hushcast_runtime.store import MemoryStore
+from hushcast_brokers.broker.full.hand_up import _UP
+from hushcast_runtime.storage.store import MemoryStore
 
 
 class SlowReads(MemoryStore):

@@ -6,21 +6,21 @@ import trio
 from small_network import BEGIN, DAY_SECONDS, EPOCH_SECONDS, until
 from small_tree import KEY, TOPIC
 
-from hushcast_brokers.full.reading import FullReading
+from hushcast_brokers.client.full.client_model import FullClientModel
 from hushcast_brokers.held_tree import HeldTree
-from hushcast_node.counted import BROKERS_NODE
+from hushcast_node.counters import BROKERS_NODE
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.brokers.clear_words import words
 from hushcast_protocol.brokers.exposure import OPEN
 from hushcast_protocol.brokers.network import BrokersNetwork
-from hushcast_protocol.brokers.words import words
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest
-from hushcast_runtime.carrier import Tokens
+from hushcast_runtime.carriers.carrier import Tokens
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.tracing import NoTracer
 
 NETWORK = BrokersNetwork("n", "full/3", EPOCH_SECONDS, Seed(bytes(32)).public())
@@ -59,7 +59,7 @@ async def test_what_ends_while_its_words_for_tomorrow_are_learnt_is_asked_for_no
 
     async with trio.open_nursery() as nursery:
         context = Context(env, store, counters, NoTracer(), nursery.start_soon)
-        reading = FullReading(NETWORK, HeldTree(NETWORK, store, counters), context)
+        reading = FullClientModel(NETWORK, HeldTree(NETWORK, store, counters), context)
         kept, ended = SlowlyLearnt(), SlowlyLearnt()
         ended.name = bytes([1]) * 16
         for one in (kept, ended):

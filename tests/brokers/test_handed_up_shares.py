@@ -8,9 +8,9 @@ from broker_daemons import tree_of_daemons
 from small_network import ONE, until
 from test_full_brokers import ROWS, sent, started
 
-from hushcast_brokers.full.handing_up import AGAIN_AFTER
-from hushcast_protocol.brokers.full import handing_up
-from hushcast_runtime import spool
+from hushcast_brokers.broker.full.hand_up import AGAIN_AFTER
+from hushcast_protocol.brokers.full import hand_up
+from hushcast_runtime.storage import spool
 
 
 async def test_what_was_refused_while_there_was_no_room_is_taken_when_there_is(
@@ -24,7 +24,7 @@ async def test_what_was_refused_while_there_was_no_room_is_taken_when_there_is(
             await sent(author, b"%d" % number)
         await until(lambda: network["inner 1"].status("messages_waiting") == 2, 60.0)
         size = network["inner 1"].status("messages_waiting_bytes")
-        monkeypatch.setattr(handing_up, "MAX_HANDED_UP", 2 * size)
+        monkeypatch.setattr(hand_up, "MAX_HANDED_UP", 2 * size)
         room = spool.MAX_SPOOL
         monkeypatch.setattr(spool, "MAX_SPOOL", 0)
         network.members.remove(network["edge 1"])

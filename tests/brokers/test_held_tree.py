@@ -6,27 +6,27 @@ import pytest
 import trio
 import trio.testing
 
-from hushcast_brokers.counted import BROKER_COUNTERS
+from hushcast_brokers.counters import BROKER_COUNTERS
 from hushcast_brokers.held_tree import NO_TREE, HeldTree
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.roster import View
+from hushcast_protocol.base.roster import RosterView
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.brokers.broker_tree import BrokerPosition, check_tree, sign_tree
 from hushcast_protocol.brokers.network import BrokersNetwork
-from hushcast_protocol.brokers.tree import Seat, check_tree, sign_tree
 from hushcast_runtime.counters import Counters
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 
 ROOT = Seed(bytes(31) + b"\1")
 NETWORK = BrokersNetwork("n", "clear", 3600, ROOT.public())
 
 
 def tree(version: int, edges: int = 0, network: BrokersNetwork = NETWORK, by: Seed = ROOT) -> Signed:
-    seats = [Seat(by.public(), onion_address(by.public()), "root", None)]
+    seats = [BrokerPosition(by.public(), onion_address(by.public()), "root", None)]
     for number in range(edges):
         key = Seed(bytes(31) + bytes([number + 2])).public()
-        seats.append(Seat(key, onion_address(key), "edge", by.public()))
+        seats.append(BrokerPosition(key, onion_address(key), "edge", by.public()))
     return sign_tree(by, network, version, seats)
 
 
@@ -52,7 +52,7 @@ async def test_only_newer_ones_are_taken_and_kept() -> None:
     again = HeldTree(NETWORK, store, counters)
     await again.load()
     assert again.newest is not None
-    assert again.view == View(2, check_tree(tree(2, edges=1), NETWORK).digest) == held.view
+    assert again.view == RosterView(2, check_tree(tree(2, edges=1), NETWORK).digest) == held.view
 
 
 async def test_two_of_one_version_are_refused() -> None:

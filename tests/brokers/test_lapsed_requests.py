@@ -10,8 +10,8 @@ from broker_daemons import tree_of_daemons
 from small_network import ONE, TWO, until
 from test_lying_brokers import ROWS, agree, lie_at
 
-from hushcast_protocol.brokers.frames import Done, Standing, Subscribe, Unsubscribe
-from hushcast_runtime.channel import Channel
+from hushcast_protocol.brokers.frames import ParentHello, RequestAnswer, Subscribe, Unsubscribe
+from hushcast_runtime.transports.channel import Channel
 
 
 @pytest.mark.parametrize("late", [Subscribe, Unsubscribe])
@@ -27,7 +27,7 @@ async def test_an_answer_after_the_day_has_lapsed_is_of_nothing(late: type) -> N
     is_late = False
     async with tree_of_daemons(1, ROWS, profile="full/3") as network:
         await network["liar"].stop()
-        await lie_at(network, network["liar"], answer, Standing(bytes(16), 0, 1))
+        await lie_at(network, network["liar"], answer, ParentHello(bytes(16), 0, 1))
         [node] = network.nodes
         await node.listen(TWO)
         if late is Unsubscribe:
@@ -40,7 +40,7 @@ async def test_an_answer_after_the_day_has_lapsed_is_of_nothing(late: type) -> N
         is_late = False
         await trio.sleep(network.calendar.lapse(day) - network.now + 120)
         for channel, serial in held:
-            await channel.send(Done(serial, "accepted"))
+            await channel.send(RequestAnswer(serial, "accepted"))
         await trio.sleep(10)
         assert node.is_up
         [place] = [node.daemon.brokers.routes.attachments.current]

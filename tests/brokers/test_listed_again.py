@@ -10,8 +10,8 @@ from hanging_disk import Disk
 from small_network import until
 from small_tree import Client, Member, SmallTree, hears, small_tree
 
-from hushcast_brokers import tables
-from hushcast_brokers.former_children import LOOK_EVERY, SETTLED_AFTER
+from hushcast_brokers.broker import tables
+from hushcast_brokers.broker.former_children import LOOK_EVERY, SETTLED_AFTER
 
 ROWS = (("a", "inner", "root"), ("one", "edge", "a"), ("two", "edge", "a"))
 

@@ -12,27 +12,27 @@ from broker_daemons import Node, TreeOfDaemons, tree_of_daemons
 from small_network import ONE, TWO, derive, until
 from small_tree import Member
 
-from hushcast_brokers.publishing import ATTEMPTS
-from hushcast_local.outbox import NotYetTaken
+from hushcast_brokers.client.publisher import ATTEMPTS
+from hushcast_local.outbox import NoReceiptYet
 from hushcast_protocol.base.errors import HushcastError
 from hushcast_protocol.base.links import Link
+from hushcast_protocol.brokers.clear_words import ID_DAY, words
 from hushcast_protocol.brokers.frames import (
     MAX_BROKER_FRAME,
     Ack,
-    Done,
-    Exposed,
+    ExposureReport,
     Forward,
+    ParentHello,
     Pong,
     Publish,
     Receipt,
-    Standing,
+    RequestAnswer,
     decode_from_below,
 )
-from hushcast_protocol.brokers.words import ID_DAY, words
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.topics import Topic, make_topic
-from hushcast_runtime.channel import Channel, accept_channel
+from hushcast_runtime.transports.channel import Channel, accept_channel
 
 PLACES = make_topic("places", ["kind", "lat:-90..90:1"])
 TERMS = {"k": 9, "condition": "successor", "otherwise": "refuse"}
@@ -71,7 +71,7 @@ async def lie_at(network: TreeOfDaemons, member: Member, answer: Lie, first: Any
 async def agree(channel: Channel[Any], frame: Any) -> None:
     """Accept whatever is asked."""
     if hasattr(frame, "serial"):
-        await channel.send(Done(frame.serial, "accepted"))
+        await channel.send(RequestAnswer(frame.serial, "accepted"))
     elif not isinstance(frame, Ack):
         await channel.send(Pong())
 
@@ -81,7 +81,7 @@ async def with_liar(answer: Lie) -> AsyncIterator[tuple[TreeOfDaemons, Node]]:
     """A network whose one edge broker lies, and a daemon."""
     async with tree_of_daemons(1, ROWS) as network:
         await network["liar"].stop()
-        await lie_at(network, network["liar"], answer, Standing(bytes(16), 0, 1))
+        await lie_at(network, network["liar"], answer, ParentHello(bytes(16), 0, 1))
         yield network, network.nodes[0]
 
 
@@ -126,7 +126,7 @@ def with_words(good: Message, tokens: tuple[bytes, ...]) -> Message:
 async def test_a_subscription_is_ready_only_while_it_is_said_to_be_shown() -> None:
     async def answer(channel: Channel[Any], frame: Any) -> None:
         if type(frame).__name__ == "Subscribe":
-            await channel.send(Exposed(frame.name, is_shown=False))
+            await channel.send(ExposureReport(frame.name, is_shown=False))
         await agree(channel, frame)
 
     for terms in ({"k": 2, "condition": "successor", "otherwise": "wait"}, None):
@@ -146,7 +146,7 @@ async def test_that_it_is_shown_is_told() -> None:
         await agree(channel, frame)
         if type(frame).__name__ == "Subscribe":
             assert frame.terms.k == 2
-            await channel.send(Exposed(frame.name, is_shown=True))
+            await channel.send(ExposureReport(frame.name, is_shown=True))
 
     async with with_liar(answer) as (_, node):
         terms = {"k": 2, "condition": "successor", "otherwise": "generalise"}
@@ -160,7 +160,7 @@ async def test_that_it_is_shown_is_told() -> None:
 async def test_what_is_refused_is_said_and_leaves_nothing(verdict: Any) -> None:
     async def answer(channel: Channel[Any], frame: Any) -> None:
         if type(frame).__name__ == "Subscribe":
-            await channel.send(Done(frame.serial, verdict))
+            await channel.send(RequestAnswer(frame.serial, verdict))
         else:
             await agree(channel, frame)
 
@@ -180,7 +180,7 @@ async def test_what_was_accepted_once_is_not_refused_for_its_level_later() -> No
         await agree(channel, frame)
         if type(frame).__name__ == "Subscribe":
             asked.append(frame.terms.otherwise)
-            await channel.send(Exposed(frame.name, is_shown=True))
+            await channel.send(ExposureReport(frame.name, is_shown=True))
 
     async with with_liar(answer) as (_, node):
         await node.listen(PLACES, "", TERMS)
@@ -201,7 +201,7 @@ async def with_lying_root(answer: Lie) -> list[Publish]:
     async with tree_of_daemons(1, ROWS) as network:
         await network.root.stop()
         await lie_at(network, network.root, note)
-        with pytest.raises(NotYetTaken):
+        with pytest.raises(NoReceiptYet):
             await network.nodes[0].daemon.service.publish(ONE, Content(b"x"))
         assert network.nodes[0].daemon.service.outbox()
     return seen
@@ -211,7 +211,7 @@ async def with_lying_root(answer: Lie) -> list[Publish]:
     ("answer", "times"),
     [
         (Pong(), ATTEMPTS),
-        (Standing(bytes(16), 0, 1), ATTEMPTS),
+        (ParentHello(bytes(16), 0, 1), ATTEMPTS),
         (Receipt("quota", 0), ATTEMPTS),
         (Receipt("stamp", 3), 2 * ATTEMPTS),
         (None, ATTEMPTS),
@@ -241,7 +241,7 @@ async def test_publications_show_no_name_no_tree_and_share_no_circuit() -> None:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(type(node.daemon.transport), "connect", note)
-            patch.setattr("hushcast_brokers.incoming.accept_channel", noting(shown))
+            patch.setattr("hushcast_brokers.broker.incoming_links.accept_channel", noting(shown))
             for number in range(4):
                 await node.daemon.service.publish(ONE, Content(b"%d" % number))
         assert shown == [(None, None)] * 4

@@ -11,7 +11,7 @@ from hushcast_protocol.base.addresses import Address, onion_address
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.brokers.network import BrokersNetwork
-from hushcast_runtime.config import parse_toml
+from hushcast_runtime.processes.config import parse_toml
 
 ROOT = Seed(bytes(31) + b"\1").public()
 ONION = onion_address(Seed(bytes(31) + b"\2").public())

@@ -11,11 +11,11 @@ from small_tree import Client, SmallTree, hears
 from test_broker_levels import wants
 from test_tomography import SOUTH, observed_tree
 
-from hushcast_brokers.tomography import telling
-from hushcast_protocol.brokers.conditions import Condition
-from hushcast_protocol.brokers.frames import Terms
+from hushcast_brokers.tomography import broker_statements
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+from hushcast_protocol.brokers.frames import AnonymityTerms
 
-THREE, FOUR = (Terms(k, Condition.SOURCE, "wait") for k in (3, 4))
+THREE, FOUR = (AnonymityTerms(k, AnonymityCondition.SOURCE, "wait") for k in (3, 4))
 LONG = 120.0  # virtual seconds: two moments at which brokers state, and half a minute for a rise
 
 
@@ -27,7 +27,7 @@ def is_held_back(*clients: Client) -> Callable[[], bool]:
     return lambda: all(client.exposed and not client.exposed[-1].is_shown for client in clients)
 
 
-async def two_and_two(network: SmallTree, terms: Terms) -> list[Client]:
+async def two_and_two(network: SmallTree, terms: AnonymityTerms) -> list[Client]:
     return [await wants(network, f"edge {n}", SOUTH, terms) for n in (1, 1, 2, 2)]
 
 
@@ -61,7 +61,7 @@ async def test_three_of_four_are_enough_for_three_whoever_leaves() -> None:
     async with observed_tree() as (network, _):
         clients = await two_and_two(network, THREE)
         await until(is_shown(*clients), LONG, "four are enough")
-        await trio.sleep(3 * telling.STATE_EVERY)
+        await trio.sleep(3 * broker_statements.STATE_EVERY)
         assert await clients[3].unsubscribe() == "accepted"
         await trio.sleep(LONG)
         assert outside(network) == [1, 1, 0]
@@ -105,10 +105,10 @@ async def test_an_answer_that_is_over_is_given_anew_and_epochs_change_nothing() 
 async def test_an_edge_broker_that_starts_again_is_not_counted_twice() -> None:
     """What it stated before is forgotten, as it has other names for its clients now."""
     async with observed_tree() as (network, service):
-        loose = Terms(2, Condition.SOURCE, "wait")
+        loose = AnonymityTerms(2, AnonymityCondition.SOURCE, "wait")
         held = [await wants(network, "edge 2", SOUTH, loose) for _ in range(2)]
         await until(is_shown(*held))
-        await trio.sleep(3 * telling.STATE_EVERY)
+        await trio.sleep(3 * broker_statements.STATE_EVERY)
         edge = network["edge 2"]
         await edge.stop()
         for kind in ("subscription", "client"):
@@ -135,7 +135,7 @@ async def test_another_place_in_the_tree_takes_another_answer() -> None:
 @pytest.mark.slow
 async def test_probes_show_nothing_below_k_and_end_where_there_are_enough() -> None:
     async with observed_tree() as (network, _):
-        wider = Terms(4, Condition.SOURCE, "generalise")
+        wider = AnonymityTerms(4, AnonymityCondition.SOURCE, "generalise")
         clients = [
             await wants(network, edge, where, wider)
             for edge, where in (
@@ -160,7 +160,7 @@ async def test_probes_show_nothing_below_k_and_end_where_there_are_enough() -> N
 
 async def test_of_bogus_sources_no_crowd_is_made_for_others() -> None:
     async with observed_tree() as (network, service):
-        bogus = Terms(4, Condition.SOURCE, "bogus")
+        bogus = AnonymityTerms(4, AnonymityCondition.SOURCE, "bogus")
         await wants(network, "edge 2", SOUTH, bogus)
         waiting = [await wants(network, "edge 1", SOUTH, FOUR) for _ in range(2)]
         await trio.sleep(2 * LONG)

@@ -14,8 +14,8 @@ from test_tomography_process import HUSHCAST, Service
 
 import hushcast
 from hushcast.keys import new_link
-from hushcast_cli.reloading import tell_daemon
-from hushcast_cli.seats import admit_broker
+from hushcast_cli.configuration.broker_positions import admit_broker
+from hushcast_cli.configuration.reload import tell_daemon
 
 pytestmark = pytest.mark.processes
 

@@ -14,15 +14,17 @@ from test_broker_hostile import posing
 from test_lying_brokers import lie_at
 
 from hushcast_brokers.upstream import LONGEST_PAUSE
-from hushcast_protocol.brokers.frames import Done, Join, Standing
-from hushcast_protocol.brokers.routes import NOTHING
-from hushcast_runtime.channel import Channel
+from hushcast_protocol.brokers.filter_routes import NOTHING
+from hushcast_protocol.brokers.frames import Join, ParentHello, RequestAnswer
+from hushcast_runtime.transports.channel import Channel
 
 
 @pytest.mark.parametrize(
-    "says", [(), (Done(1, "accepted"),)], ids=["does not list it", "breaks the protocol"]
+    "says", [(), (RequestAnswer(1, "accepted"),)], ids=["does not list it", "breaks the protocol"]
 )
-async def test_a_parent_that_ends_each_link_is_asked_less_and_less_often(says: tuple[Done, ...]) -> None:
+async def test_a_parent_that_ends_each_link_is_asked_less_and_less_often(
+    says: tuple[RequestAnswer, ...],
+) -> None:
     count = 0
 
     async def script(talk: Talk) -> None:
@@ -58,11 +60,11 @@ async def test_an_edge_broker_that_asks_for_more_and_more_work_is_asked_less_and
         nonlocal count
         if isinstance(frame, Join):
             count += 1
-            await channel.send(Done(frame.serial, "stamp"))
+            await channel.send(RequestAnswer(frame.serial, "stamp"))
 
     async with tree_of_daemons(1, (("liar", "edge", "root"),)) as network:
         await network["liar"].stop()
-        await lie_at(network, network["liar"], answer, Standing(NOTHING, 0, 1))
+        await lie_at(network, network["liar"], answer, ParentHello(NOTHING, 0, 1))
         network.nursery.start_soon(network.nodes[0].listen)
         await trio.sleep(600.0)
         assert 600 / LONGEST_PAUSE <= count < 60

@@ -9,7 +9,7 @@ from small_network import ONE, TWO, until
 from test_attached_daemons import ROWS, edge_of, held_at, sent
 
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.brokers import advertised
+from hushcast_protocol.brokers import child_advertisements
 
 
 async def test_once_it_was_refused_nothing_comes_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,11 +17,11 @@ async def test_once_it_was_refused_nothing_comes_for_it(monkeypatch: pytest.Monk
         reader, author = network.nodes
         await reader.listen(ONE)
         edge = edge_of(network, reader)
-        room = advertised.MAX_FILTERS
-        monkeypatch.setattr(advertised, "MAX_FILTERS", 1)
+        room = child_advertisements.MAX_FILTERS
+        monkeypatch.setattr(child_advertisements, "MAX_FILTERS", 1)
         with pytest.raises(Refusal, match="no room"):
             await reader.listen(TWO)
-        monkeypatch.setattr(advertised, "MAX_FILTERS", room)
+        monkeypatch.setattr(child_advertisements, "MAX_FILTERS", room)
         await trio.sleep(120)
         await sent(author, b"to nobody", TWO)
         await until(lambda: network.root.status("messages_waiting") == 0)

@@ -13,24 +13,30 @@ import trio
 from small_network import BEGIN, until
 from talk import Talk
 
+from hushcast_brokers.broker.process import _Below, _Root
+from hushcast_brokers.broker.settings import EdgeSection, parse_broker
 from hushcast_brokers.keys import BROKER_KEYS
 from hushcast_brokers.network_file import brokers_section
-from hushcast_brokers.run import _Below, _Root
-from hushcast_brokers.settings import EdgeSection, parse_broker
 from hushcast_protocol.base.addresses import Address, memory_address, onion_address
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.brokers.frames import MAX_BROKER_FRAME, Done, Join, Standing, decode_from_above
+from hushcast_protocol.brokers.broker_tree import BrokerPosition, sign_tree
+from hushcast_protocol.brokers.frames import (
+    MAX_BROKER_FRAME,
+    Join,
+    ParentHello,
+    RequestAnswer,
+    decode_from_above,
+)
 from hushcast_protocol.brokers.network import BrokersNetwork
-from hushcast_protocol.brokers.tree import Seat, sign_tree
-from hushcast_runtime import examined_process
-from hushcast_runtime.channel import open_channel
-from hushcast_runtime.doctors_socket import ExaminedSettings
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.files import load_seed
-from hushcast_runtime.store import Change, MemoryStore
+from hushcast_runtime.processes import examined_process
+from hushcast_runtime.processes.doctors_socket import ExaminedSettings
+from hushcast_runtime.storage.store import Change, MemoryStore
 from hushcast_runtime.transports.base import Listener
+from hushcast_runtime.transports.channel import open_channel
 from hushcast_runtime.transports.memory import MemoryNetwork
 
 ROOT = Seed(bytes(31) + b"\1")
@@ -106,8 +112,8 @@ async def test_an_edge_broker_serves_the_clients_of_the_last_one(world: World, t
     own, service = (load_seed(tmp_path / name, world.env.randomness) for name in BROKER_KEYS)
     address = memory_address(service.public())
     seats = (
-        Seat(ROOT.public(), memory_address(ROOT.public()), "root", None),
-        Seat(own.public(), address, "edge", ROOT.public()),
+        BrokerPosition(ROOT.public(), memory_address(ROOT.public()), "root", None),
+        BrokerPosition(own.public(), address, "edge", ROOT.public()),
     )
     tree = sign_tree(ROOT, NETWORK, 1, seats)
     await world.store.write(Change("tree", b"newest", encode(tree)))
@@ -116,5 +122,5 @@ async def test_an_edge_broker_serves_the_clients_of_the_last_one(world: World, t
         link = Link.initiate(NETWORK.id, own.public(), world.env.randomness, MAX_BROKER_FRAME, client, None)
         channel, _ = await open_channel(world.wires.transport(), address, "", link, decode_from_above)
         talk = Talk(channel)
-        assert isinstance(await talk.hear(), Standing)
-        assert await talk.ask(Join(1, None)) == Done(1, "unknown")
+        assert isinstance(await talk.hear(), ParentHello)
+        assert await talk.ask(Join(1, None)) == RequestAnswer(1, "unknown")

@@ -12,35 +12,35 @@ from small_network import Process, until
 from small_tree import KEY, SIX, SmallTree, filter_of, hears, shape
 from talk import Talk
 
-from hushcast_brokers.asking import Peer
-from hushcast_brokers.tomography import telling
-from hushcast_brokers.tomography.counted import TOMOGRAPHY_COUNTERS
+from hushcast_brokers.tomography import broker_statements
+from hushcast_brokers.tomography.broker_statements import TomographyAddress
+from hushcast_brokers.tomography.counters import TOMOGRAPHY_COUNTERS
 from hushcast_brokers.tomography.daemon import TomographyDaemon, TomographyParts
-from hushcast_brokers.tomography.questions import Asker, ask_service
-from hushcast_brokers.tomography.telling import ServiceAt
+from hushcast_brokers.tomography.questions import TomographyContact, ask_service
+from hushcast_brokers.tree_request import BrokerContact
 from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.brokers.conditions import Condition
-from hushcast_protocol.brokers.frames import Subscribe, Terms
-from hushcast_protocol.brokers.tomography.answers import Answer, Question, read_answer
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+from hushcast_protocol.brokers.clear_words import shown
+from hushcast_protocol.brokers.frames import AnonymityTerms, Subscribe
 from hushcast_protocol.brokers.tomography.frames import (
     MAX_TOMOGRAPHY_FRAME,
-    Answered,
     Ask,
+    AskReply,
     LargestK,
-    NotTaken,
-    State,
+    StateFilters,
+    StatementRefused,
     decode_from_service,
 )
+from hushcast_protocol.brokers.tomography.questions import TomographyAnswer, TomographyQuestion, read_answer
 from hushcast_protocol.brokers.tomography.statements import Statement, state
-from hushcast_protocol.brokers.words import shown
-from hushcast_runtime.channel import open_channel
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.transports.base import Transport, TransportError
+from hushcast_runtime.transports.channel import open_channel
 
 CAP = 16
 SOUTH = "lat in [0, 50]"
@@ -86,19 +86,26 @@ class ServiceMember(Process):
     def status(self, name: str) -> Any:
         return self.daemon.status()[name]
 
-    def question(self, where: str, k: int, origin: str, target: str = "root", **fields: Any) -> Question:
-        names = {"condition": Condition.SOURCE, "spread": 1, "is_real": False, "sources": ()} | fields
+    def question(
+        self, where: str, k: int, origin: str, target: str = "root", **fields: Any
+    ) -> TomographyQuestion:
+        names = {
+            "condition": AnonymityCondition.SOURCE,
+            "spread": 1,
+            "is_real": False,
+            "sources": (),
+        } | fields
         ends = {"origin": self.network[origin].key, "target": self.network[target].key}
-        return Question(filter=shown(KEY, filter_of(where)), k=k, **ends, **names)
+        return TomographyQuestion(filter=shown(KEY, filter_of(where)), k=k, **ends, **names)
 
-    async def ask(self, *given: Any, **fields: Any) -> Answer:
+    async def ask(self, *given: Any, **fields: Any) -> TomographyAnswer:
         """Ask as people do."""
         network = self.network
-        peer = Peer(self.key, self.address)
-        asker = Asker(network.net, peer, network.wires.transport(), network.env)
+        peer = BrokerContact(self.key, self.address)
+        asker = TomographyContact(network.net, peer, network.wires.transport(), network.env)
         return await ask_service(asker, lambda tree: self.question(*given, **fields))
 
-    def answer(self, *given: Any, **fields: Any) -> Answer:
+    def answer(self, *given: Any, **fields: Any) -> TomographyAnswer:
         """Answer as a broker is that asks about its own way."""
         of, now, askers = self.question(*given, **fields), self.network.now, self.daemon._askers
         signed = askers.service.ask(of.origin, of, now)
@@ -128,7 +135,7 @@ async def observed_tree(*but: str) -> AsyncIterator[tuple[SmallTree, ServiceMemb
         service = ServiceMember(network)
         for member in network.members:
             if member.name not in but:
-                member.tomography = ServiceAt(service.key, service.address, CAP)
+                member.tomography = TomographyAddress(service.key, service.address, CAP)
         await network.up()
         await service.start()
         stating = len(network.members) - len(but)
@@ -140,7 +147,7 @@ async def observed_tree(*but: str) -> AsyncIterator[tuple[SmallTree, ServiceMemb
 
 async def settled() -> None:
     """Let brokers state what has changed."""
-    await trio.sleep(3 * telling.STATE_EVERY)
+    await trio.sleep(3 * broker_statements.STATE_EVERY)
 
 
 def statement(network: SmallTree, broker: str, number: int, where: str = SOUTH, **fields: Any) -> Any:
@@ -180,7 +187,7 @@ async def test_it_tells_how_many_stand_behind_a_filter_on_the_way() -> None:
 
 async def test_what_is_not_shown_is_not_stated() -> None:
     async with observed_tree() as (network, service):
-        terms = Terms(2, Condition.SOURCE, "wait")
+        terms = AnonymityTerms(2, AnonymityCondition.SOURCE, "wait")
         one, other = await network.client("edge 1"), await network.client("edge 1")
         serial = await one.say(lambda n: Subscribe(n, bytes(16), shown(KEY, filter_of(SOUTH)), terms))
         await settled()
@@ -214,7 +221,7 @@ async def test_statements_that_do_not_hold_are_refused_and_counted() -> None:
         assert await edge.hear() == await inner.hear() == LargestK(8)
         name, other = bytes(16), bytes(range(16))
         good = statement(network, "edge 3", 5, sources=(name,))
-        await edge.say(State((good,), False))
+        await edge.say(StateFilters((good,), False))
         for wrong, reason in (
             (statement(network, "edge 3", 6, seed=network["edge 2"].seed), "forged"),
             (statement(network, "edge 2", 6), "forged"),
@@ -225,10 +232,10 @@ async def test_statements_that_do_not_hold_are_refused_and_counted() -> None:
             (statement(network, "edge 3", 5, sources=(other,)), "contradicted"),
             (statement(network, "edge 3", 9), "contradicted"),
         ):
-            await edge.say(State((wrong,), False))
+            await edge.say(StateFilters((wrong,), False))
             assert (await edge.hear()).reason == reason
-        await inner.say(State((statement(network, "inner 2", 1, sources=(other,)),), False))
-        assert await inner.hear() == NotTaken(1, "not-edge")
+        await inner.say(StateFilters((statement(network, "inner 2", 1, sources=(other,)),), False))
+        assert await inner.hear() == StatementRefused(1, "not-edge")
         assert service.status("statements_held") == 0
         assert {
             name: count for name, count in service.counters.as_dict().items() if "statements_" in name
@@ -248,7 +255,7 @@ async def test_only_brokers_have_names_and_only_they_state_and_watch() -> None:
         assert await stranger.hear() is None
         assert service.counters["refused_unlisted"] == 1
         question = service.question(SOUTH, 2, "edge 3")
-        for frame in (State((statement(network, "edge 3", 1),), False), Ask(1, question, True, None)):
+        for frame in (StateFilters((statement(network, "edge 3", 1),), False), Ask(1, question, True, None)):
             nobody = await service.link(None)
             assert await nobody.ask(frame) is None
         await until(lambda: service.counters["refused_form"] == 2)
@@ -264,11 +271,11 @@ async def test_who_watches_hears_of_a_fall_at_once_and_of_a_rise_later() -> None
 
         async def says(number: int, *names: bytes) -> None:
             made = statement(network, "edge 3", number, sources=tuple(name * 16 for name in names))
-            await talk.say(State((made,), False))
+            await talk.say(StateFilters((made,), False))
 
         async def told(within: float) -> bool:
             frame = await talk.hear(within)
-            assert isinstance(frame, Answered)
+            assert isinstance(frame, AskReply)
             assert frame.answer is not None
             return read_answer(frame.answer, service.key, question, network.now).is_anonymous
 
@@ -357,18 +364,18 @@ async def test_a_broker_numbers_on_whatever_its_clock_says() -> None:
         await edge.restart()
         assert edge.env is not None
         await until(lambda: edge.status("tomography_connected") == 1, 60.0, "it states again")
-        assert edge.daemon._telling._stating._number >= first + telling.NUMBERS_AHEAD
+        assert edge.daemon._telling._stating._number >= first + broker_statements.NUMBERS_AHEAD
 
 
 async def test_bogus_sources_are_stated_as_such_and_filters_up_to_a_cap(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(telling, "MAX_ROWS_EACH", 3)
+    monkeypatch.setattr(broker_statements, "MAX_ROWS_EACH", 3)
     async with observed_tree() as (network, service):
         client = await network.client("edge 1", *(f"lat = {n}" for n in range(5)))
         await settled()
         assert network["edge 1"].count("statements_sent") == 3
-        terms = Terms(3, Condition.SOURCE, "bogus")
+        terms = AnonymityTerms(3, AnonymityCondition.SOURCE, "bogus")
         other = await network.client("edge 2")
         assert await other.subscribe(SOUTH, terms=terms) == "accepted"
         await settled()

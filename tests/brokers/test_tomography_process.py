@@ -14,13 +14,13 @@ import pytest
 import trio
 from test_broker_processes import MADE, Daemon, until
 
-from hushcast_cli.reloading import tell_daemon
-from hushcast_cli.seats import admit_broker
-from hushcast_cli.tomography_asked import Wanted, ask_for, asker_settings
+from hushcast_cli.configuration.broker_positions import admit_broker
+from hushcast_cli.configuration.reload import tell_daemon
+from hushcast_cli.operate.tomography_question import TomographyOptions, ask_for, asker_settings
 from hushcast_protocol.base.errors import HushcastError, Refusal, UsageError
-from hushcast_protocol.brokers.tomography.answers import Answer
+from hushcast_protocol.brokers.tomography.questions import TomographyAnswer
 from hushcast_protocol.content.topics import parse_topic
-from hushcast_runtime.groups import ungrouped
+from hushcast_runtime.exception_groups import ungrouped
 from hushcast_runtime.transports.base import TransportError
 
 pytestmark = pytest.mark.processes
@@ -50,9 +50,9 @@ def running() -> Iterator[Callable[[Daemon], Daemon]]:
             daemon.kill()
 
 
-def ask(config: Path, service: Path | None, origin: str, k: int = 5) -> Answer:
+def ask(config: Path, service: Path | None, origin: str, k: int = 5) -> TomographyAnswer:
     """Ask as the command does, about the way to the root."""
-    wanted = Wanted(origin, k, 1)
+    wanted = TomographyOptions(origin, k, 1)
     with ungrouped(HushcastError):
         told, _ = trio.run(ask_for, asker_settings(config, service), parse_topic("news"), "", wanted)
     return told

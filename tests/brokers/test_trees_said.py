@@ -7,8 +7,8 @@ from small_network import until
 from small_tree import SmallTree, small_tree
 
 from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.brokers.broker_tree import BrokerPosition, check_tree, sign_tree
 from hushcast_protocol.brokers.frames import NewTree
-from hushcast_protocol.brokers.tree import Seat, check_tree, sign_tree
 
 CHAIN = (("inner", "inner", "root"), ("edge", "edge", "inner"))
 
@@ -16,7 +16,7 @@ CHAIN = (("inner", "inner", "root"), ("edge", "edge", "inner"))
 def newer(network: SmallTree, by: int) -> Signed:
     """Sign the tree as a version that is so much newer."""
     root = network.root
-    seats = (Seat(root.key, root.daemon.address, "root", None), *network.seats)
+    seats = (BrokerPosition(root.key, root.daemon.address, "root", None), *network.seats)
     return sign_tree(root.seed, network.net, network.view.epoch + by, seats)
 
 

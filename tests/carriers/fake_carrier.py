@@ -1,4 +1,4 @@
-"""A carrier in memory: the least that keeps the promises of `hushcast_runtime.carrier`, and faults on demand.
+"""A carrier in memory: the least that keeps the promises of `hushcast_runtime.carriers.carrier`, and faults on demand.
 
 A `FakeNetwork` outlives the carriers of its members, as servers and relays do, and so does what a member has
 `Kept` of its routes, as its disk does. Tests of what stands on a carrier run on this one.
@@ -16,7 +16,7 @@ import trio
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.messages import Message
-from hushcast_runtime.carrier import Handover, Tokens, Wanted, check_no_terms
+from hushcast_runtime.carriers.carrier import Handover, RoutedInterest, Tokens, check_no_terms
 from hushcast_runtime.environment import Environment
 
 NODES = 7  # that route to every subscriber
@@ -160,17 +160,17 @@ class FakeCarrier:
                 handover.note_receipt(taker)
                 return
 
-    async def resume(self, wanted: Collection[Wanted]) -> dict[bytes, FakeRoute]:
+    async def resume(self, wanted: Collection[RoutedInterest]) -> dict[bytes, FakeRoute]:
         for name in self._member.keys() - {one.name for one in wanted}:
             del self._member[name]
         return {one.name: self._begun(one) for one in wanted}
 
-    def keep(self, wanted: Wanted) -> FakeRoute:
+    def keep(self, wanted: RoutedInterest) -> FakeRoute:
         check_no_terms(wanted)
         self.check_open()
         return self._begun(wanted)
 
-    def _begun(self, wanted: Wanted) -> FakeRoute:
+    def _begun(self, wanted: RoutedInterest) -> FakeRoute:
         kept = self._member.setdefault(wanted.name, Kept())
         route = FakeRoute(self, self._network, self._member, kept, wanted, self._env)
         self._spawn(route.run)
@@ -186,7 +186,7 @@ class FakeRoute:
         network: FakeNetwork,
         member: Member,
         kept: Kept,
-        wanted: Wanted,
+        wanted: RoutedInterest,
         env: Environment,
     ) -> None:
         self.ready = trio.Event()

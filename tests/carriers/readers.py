@@ -16,8 +16,8 @@ from hushcast_protocol.content.bodies import open_body
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, Topic
-from hushcast_runtime.carrier import Carrier, Tokens
-from hushcast_runtime.daily_tokens import DailyTokens
+from hushcast_runtime.carriers.carrier import Carrier, Tokens
+from hushcast_runtime.carriers.daily_tokens import DailyTokens
 from hushcast_runtime.environment import Environment
 
 ROUNDS = 20  # of handing over one message

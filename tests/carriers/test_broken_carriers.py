@@ -11,7 +11,7 @@ from fake_carrier import NODES, FakeCarrier, FakeNetwork, FakeRoute, Kept
 from worlds import World, fake
 
 from hushcast_protocol.content.messages import Message
-from hushcast_runtime.carrier import Tokens
+from hushcast_runtime.carriers.carrier import Tokens
 
 Break = Callable[[pytest.MonkeyPatch], None]
 

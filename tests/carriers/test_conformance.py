@@ -1,4 +1,4 @@
-"""What every carrier promises (`hushcast_runtime.carrier`), held against each of them.
+"""What every carrier promises (`hushcast_runtime.carriers.carrier`), held against each of them.
 
 A new carrier joins with a `World` around it in `worlds.py` and an entry in `CARRIERS`.
 """
@@ -35,7 +35,7 @@ from hushcast_protocol.base.secrets import TopicSecret
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import MAX_PAYLOAD, Message
 from hushcast_protocol.content.topics import make_topic
-from hushcast_runtime.carrier import Route
+from hushcast_runtime.carriers.carrier import Route
 
 CARRIERS = [
     pytest.param(fake, id="fake"),

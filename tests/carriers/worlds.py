@@ -19,18 +19,18 @@ from readers import Reader
 from small_network import BEGIN, EPOCH_SECONDS, ONE, Node, SmallNetwork, derive
 from small_tree import shape
 
-from hushcast_brokers.models import tokens_for
+from hushcast_brokers.client.model_choice import tokens_for
 from hushcast_local.token_scheme import TokenScheme
-from hushcast_node.daemon import Daemon, Parts
+from hushcast_node.daemon import NodeDaemon, NodeParts
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.secrets import TopicKey
-from hushcast_protocol.central.register import Kept
+from hushcast_protocol.central.pseudonym_register import PseudonymRecord
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.topics import Topic
 from hushcast_runtime import environment
-from hushcast_runtime.carrier import Carrier, Route, Wanted
-from hushcast_runtime.daily_tokens import DailyTokens
+from hushcast_runtime.carriers.carrier import Carrier, Route, RoutedInterest
+from hushcast_runtime.carriers.daily_tokens import DailyTokens
 from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.transports.base import Transport
 from hushcast_runtime.transports.tcp import TcpTransport
@@ -58,7 +58,7 @@ class Member(Protocol):
     def routes(self) -> Mapping[bytes, Route]:
         """What its life has resumed."""
 
-    async def start(self, wanted: Collection[Wanted] = ()) -> None:
+    async def start(self, wanted: Collection[RoutedInterest] = ()) -> None:
         """Begin a life that resumes what is `wanted`; its disk is that of before."""
 
     async def stop(self) -> None:
@@ -156,14 +156,14 @@ class FakeMember:
         self._scope = trio.CancelScope()
         self._ended = trio.Event()
 
-    async def start(self, wanted: Collection[Wanted] = ()) -> None:
+    async def start(self, wanted: Collection[RoutedInterest] = ()) -> None:
         await self._nursery.start(self._live, wanted)
 
     async def stop(self) -> None:
         self._scope.cancel()
         await self._ended.wait()
 
-    async def _live(self, wanted: Collection[Wanted], task_status: trio.TaskStatus[None]) -> None:
+    async def _live(self, wanted: Collection[RoutedInterest], task_status: trio.TaskStatus[None]) -> None:
         world = self._world
         self._scope, self._ended = trio.CancelScope(), trio.Event()
         with self._scope:
@@ -209,7 +209,7 @@ class Bare:
     def routes(self) -> Mapping[bytes, Route]:
         return self._applications.routes
 
-    async def start(self, wanted: Collection[Wanted] = ()) -> None:
+    async def start(self, wanted: Collection[RoutedInterest] = ()) -> None:
         self._applications = _Applications(wanted)
         await super().start()  # type: ignore[misc]
 
@@ -250,7 +250,7 @@ class OverlayMember(Bare, Node):
         network.nodes.append(self)
         self._applications = _Applications()
 
-    def made(self, parts: Parts) -> Daemon:
+    def made(self, parts: NodeParts) -> NodeDaemon:
         return _BareDaemon(parts, self.counters[-1], self._applications)
 
 
@@ -274,7 +274,7 @@ class CentralWorld(DaemonWorld):
 
     async def held(self) -> Held:
         network, server = self.network, self.network.server.store
-        known = [decode(value, type=Kept) for _, value in await server.scan("pseudonym")]
+        known = [decode(value, type=PseudonymRecord) for _, value in await server.scan("pseudonym")]
         # That a pseudonym is over is known until its day lapses, so that nobody brings it back.
         routes = sum(not kept.is_over for kept in known)
         routes += sum([len(await node.store.scan("pseudonym")) for node in network.nodes])
@@ -289,7 +289,7 @@ class CentralMember(Bare, CentralNode):
         network.nodes.append(self)
         self._applications = _Applications()
 
-    def wired(self, parts: Parts) -> Daemon:
+    def wired(self, parts: NodeParts) -> NodeDaemon:
         return _BareDaemon(parts, self.counters[-1], self._applications)
 
 
@@ -332,7 +332,7 @@ class BrokersMember(Bare, BrokersNode):
         network.nodes.append(self)
         self._applications = _Applications()
 
-    def wired(self, parts: Parts) -> Daemon:
+    def wired(self, parts: NodeParts) -> NodeDaemon:
         return _BareDaemon(parts, self.counters[-1], self._applications)
 
 
@@ -342,7 +342,7 @@ class _Applications:
     carrier: Carrier
     routes: Mapping[bytes, Route]
 
-    def __init__(self, wanted: Collection[Wanted] = ()) -> None:
+    def __init__(self, wanted: Collection[RoutedInterest] = ()) -> None:
         self._wanted = wanted
 
     async def load(self) -> None:
@@ -352,8 +352,8 @@ class _Applications:
         return {"subscriptions": len(self.routes), "outbox": 0}
 
 
-class _BareDaemon(Daemon):
-    def __init__(self, parts: Parts, counters: Any, applications: _Applications) -> None:
+class _BareDaemon(NodeDaemon):
+    def __init__(self, parts: NodeParts, counters: Any, applications: _Applications) -> None:
         super().__init__(parts, counters)
         self._applications = applications
 

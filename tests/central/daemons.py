@@ -11,10 +11,10 @@ import trio
 from small_central import Member, SmallCentral
 from small_network import BEGIN, EPOCH_SECONDS, ONE, READY_WITHIN, Ear, derive, until
 
-from hushcast_central.receiver import Route
-from hushcast_node.counted import CENTRAL_NODE
-from hushcast_node.daemon import Daemon, Parts
-from hushcast_node.parts import CentralParts
+from hushcast_central.user.receiver import CentralRoute
+from hushcast_node.carrier_parts import CentralParts
+from hushcast_node.counters import CENTRAL_NODE
+from hushcast_node.daemon import NodeDaemon, NodeParts
 from hushcast_protocol.central.profile import CENTRAL_PROFILES
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest
@@ -27,16 +27,16 @@ class Node(Member):
     """A daemon; its store outlives it."""
 
     network: CentralNetworkOfDaemons
-    daemon: Daemon
+    daemon: NodeDaemon
 
     def __init__(self, network: CentralNetworkOfDaemons, name: str) -> None:
         super().__init__(network, name, CENTRAL_NODE)
 
-    def made(self, transport: Transport, env: Environment) -> Daemon:
+    def made(self, transport: Transport, env: Environment) -> NodeDaemon:
         network = self.network
         carrier = CentralParts(network.net, CENTRAL_PROFILES[network.net.profile], network.proxies)
         return self.wired(
-            Parts(
+            NodeParts(
                 carrier,
                 env,
                 transport,
@@ -47,9 +47,9 @@ class Node(Member):
             )
         )
 
-    def wired(self, parts: Parts) -> Daemon:
+    def wired(self, parts: NodeParts) -> NodeDaemon:
         """Return the daemon of the life that begins."""
-        return Daemon(parts, self.counters[-1])
+        return NodeDaemon(parts, self.counters[-1])
 
     async def start(self) -> None:
         await super().start()
@@ -57,7 +57,7 @@ class Node(Member):
             await until(lambda: self.daemon.ready, READY_WITHIN, f"{self.name} is ready")
 
     @property
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[CentralRoute]:
         return self.daemon.central.routes.held
 
     async def listen(self, topic: Any = ONE, where: str = "") -> Ear:

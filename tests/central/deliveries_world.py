@@ -9,21 +9,27 @@ from typing import Any
 
 import trio
 
-from hushcast_central.counted import SERVER_COUNTERS
-from hushcast_central.deliveries import WINDOW, Deliveries, ProxyLink
+from hushcast_central.counters import SERVER_COUNTERS
+from hushcast_central.server.deliveries import WINDOW, Deliveries, ProxyLink
 from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.central import proofs
-from hushcast_protocol.central.frames import Acknowledged, Answer, Attached, Deliver, Detach
+from hushcast_protocol.central import request_proofs
+from hushcast_protocol.central.frames import (
+    AttachAnswer,
+    DeliveriesAcknowledged,
+    Detach,
+    ServerAnswer,
+    ServerDelivery,
+)
 from hushcast_protocol.central.introduction import PseudonymSecret
-from hushcast_protocol.central.register import hop_of
-from hushcast_protocol.central.rerouting import Wrapped
-from hushcast_protocol.content.hops import Send
+from hushcast_protocol.central.pseudonym_register import hop_of
+from hushcast_protocol.central.rerouting import WrappedMessage
+from hushcast_protocol.content.hops import HopMessage
 from hushcast_protocol.content.messages import MAX_BODY, TRAIL_SIZE, Message
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.spool import Spool
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.spool import Spool
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.tracing import NoTracer
 
 SIZES = (10, 10, 1000, MAX_BODY)
@@ -36,9 +42,9 @@ class PlainSealing:
     def __init__(self) -> None:
         self.count = 0
 
-    def delivery(self, message: Message) -> Wrapped:
+    def delivery(self, message: Message) -> WrappedMessage:
         self.count += 1
-        return Wrapped(message.id, bytes(32), self.count.to_bytes(8, "big") + message.body[:16])
+        return WrappedMessage(message.id, bytes(32), self.count.to_bytes(8, "big") + message.body[:16])
 
 
 class HeldWriter:
@@ -94,7 +100,9 @@ class World:
         users = [user for user in range(len(self.names)) if self.pick(3)]
         for user in users:
             self.waiting[user].add(name)
-        self.deliveries.enqueue(self.spool.put([Send(hop_of(self.names[user]), message) for user in users]))
+        self.deliveries.enqueue(
+            self.spool.put([HopMessage(hop_of(self.names[user]), message) for user in users])
+        )
 
     async def attach(self, user: int | None = None) -> None:
         user = self.pick(len(self.names)) if user is None else user
@@ -109,14 +117,14 @@ class World:
         for _ in range(min(len(entries), 1 + self.pick(most))):
             entry = entries.popleft()
             frame = entry() if callable(entry) else entry
-            if isinstance(frame, Answer):
-                assert isinstance(frame.what, Attached)
+            if isinstance(frame, ServerAnswer):
+                assert isinstance(frame.what, AttachAnswer)
                 self.talks[which, frame.number] = Talk(self.begun.pop((which, frame.number)), frame.what.salt)
-            elif isinstance(frame, Deliver):
+            elif isinstance(frame, ServerDelivery):
                 talk = self.talks[which, frame.attachment]
                 assert not talk.over, "a delivery after the end"
                 assert frame.wrapped.mask not in [name for name, _ in talk.heard], "twice in one attachment"
-                talk.chain = proofs.followed(talk.chain, frame.wrapped)
+                talk.chain = request_proofs.followed(talk.chain, frame.wrapped)
                 talk.heard.append((frame.wrapped.mask, talk.chain))
             elif isinstance(frame, Detach) and (which, frame.attachment) in self.talks:
                 self.talks[which, frame.attachment].over = True
@@ -133,8 +141,10 @@ class World:
         if last < 1:
             return
         before = self.spool_of(talk.user)
-        frame = proofs.acknowledge(self.secrets[talk.user], talk.heard[last - 1][1], last)
-        self.deliveries.acknowledged(self.links[which], Acknowledged(number, frame.number, frame.proof))
+        frame = request_proofs.acknowledge(self.secrets[talk.user], talk.heard[last - 1][1], last)
+        self.deliveries.acknowledged(
+            self.links[which], DeliveriesAcknowledged(number, frame.number, frame.proof)
+        )
         if self.spool_of(talk.user) != before:
             gone = {name for name, _ in talk.heard[:last]}
             self.heard[talk.user] |= gone
@@ -144,7 +154,7 @@ class World:
         """Acknowledge what was not heard, or by somebody else: it ends that attachment, and no more."""
         which, number = self.pick(len(self.links)), 1 + self.pick(self.numbers + 1)
         before = len(self.spool)
-        said = Acknowledged(number, 1 + self.pick(5), bytes(16))
+        said = DeliveriesAcknowledged(number, 1 + self.pick(5), bytes(16))
         attachment = self.links[which].attachments.get(number)
         was_new = attachment is not None and said.number > attachment._acknowledged
         self.deliveries.acknowledged(self.links[which], said)

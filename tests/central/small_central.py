@@ -13,42 +13,42 @@ from gated_transport import Wires
 from small_network import BEGIN, EPOCH_SECONDS, LONGEST_WAY, SHORTEST_WAY, Process, until
 from talk import Talk
 
-from hushcast_central.counted import PROXY_COUNTERS, SERVER_COUNTERS
-from hushcast_central.proxy import CentralProxy, ProxyParts
-from hushcast_central.server import CentralServer, ServerKeys, ServerParts
+from hushcast_central.counters import PROXY_COUNTERS, SERVER_COUNTERS
+from hushcast_central.proxy.daemon import CentralProxy, ProxyParts
+from hushcast_central.server.daemon import CentralServer, ServerKeys, ServerParts
 from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import decoder, encode
-from hushcast_protocol.central import proofs
+from hushcast_protocol.central import request_proofs
 from hushcast_protocol.central.frames import (
     MAX_CENTRAL_FRAME,
-    Attached,
+    AttachAnswer,
     Delivery,
-    Done,
     Introduce,
     Ping,
     Pong,
     Publish,
     Subscribe,
-    Withdraw,
+    UserAnswer,
+    WithdrawTokens,
     decode_from_server,
     decode_to_user,
 )
 from hushcast_protocol.central.introduction import PseudonymSecret, SealingKey, introduction, pseudonym_of
 from hushcast_protocol.central.network import CentralNetwork, Proxy
 from hushcast_protocol.central.profile import CENTRAL_PROFILES
-from hushcast_protocol.central.rerouting import MAX_INSIDE, Wrapped, encrypted, unwrap, wrap
+from hushcast_protocol.central.rerouting import MAX_INSIDE, WrappedMessage, encrypted, unwrap, wrap
 from hushcast_protocol.content.messages import HEADER, PADDED_SIZES, SEAL, TRAIL_SIZE, Message, message_id
-from hushcast_runtime.channel import open_channel
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.tracing import NoTracer, Tracer
 from hushcast_runtime.transports.base import Transport, TransportError
+from hushcast_runtime.transports.channel import open_channel
 from hushcast_runtime.transports.memory import MemoryNetwork
-from hushcast_testnet.clock_calls import call_at
+from hushcast_testnet.simulations.clock_calls import call_at
 
 TOPIC = b"topic one's token"
 OTHER = b"topic two's token"
@@ -175,15 +175,17 @@ class Person:
 
     def subscribe(self, *tokens: bytes, serial: int | None = None) -> Subscribe:
         number = next(self.numbers) if serial is None else serial
-        return proofs.subscribe(self.pseudonym, self.secret, number, self.tokens(*tokens))
+        return request_proofs.subscribe(self.pseudonym, self.secret, number, self.tokens(*tokens))
 
-    def withdraw(self, *tokens: bytes, serial: int | None = None) -> Withdraw:
+    def withdraw(self, *tokens: bytes, serial: int | None = None) -> WithdrawTokens:
         number = next(self.numbers) if serial is None else serial
-        return proofs.withdraw(self.pseudonym, self.secret, number, self.tokens(*tokens))
+        return request_proofs.withdraw(self.pseudonym, self.secret, number, self.tokens(*tokens))
 
     def publish(self, message: Message, *tokens: bytes) -> Publish:
         wrapped = wrap(self.key, encode(message), self.network.env.randomness)
-        return proofs.publish(self.pseudonym, self.secret, self.tokens(*(tokens or (TOPIC,))), wrapped)
+        return request_proofs.publish(
+            self.pseudonym, self.secret, self.tokens(*(tokens or (TOPIC,))), wrapped
+        )
 
     def opened(self, delivery: Delivery) -> Message:
         return decode_message(unwrap(self.key, delivery.wrapped))
@@ -191,12 +193,12 @@ class Person:
     async def introduced(self, proxy: ProxyMember) -> Talk:
         """Connect, and introduce the pseudonym."""
         connection = await self.network.connect(proxy)
-        assert await connection.ask(self.introduce()) == Done("accepted", None)
+        assert await connection.ask(self.introduce()) == UserAnswer("accepted", None)
         return connection
 
-    async def attach(self, connection: Talk) -> Attached:
-        answer = await connection.ask(proofs.attach(self.pseudonym, self.secret))
-        assert isinstance(answer, Attached), answer
+    async def attach(self, connection: Talk) -> AttachAnswer:
+        answer = await connection.ask(request_proofs.attach(self.pseudonym, self.secret))
+        assert isinstance(answer, AttachAnswer), answer
         self.salt = answer.salt
         return answer
 
@@ -208,7 +210,7 @@ class Ear:
         self.person = person
         self.connection = connection
         self.acknowledges = acknowledges
-        self.wrapped: list[Wrapped] = []
+        self.wrapped: list[WrappedMessage] = []
         self.chain = person.salt
         self.closed = False
         self.scope = trio.CancelScope()
@@ -219,14 +221,16 @@ class Ear:
             while (frame := await self.connection.hear(within=100_000.0)) is not None:
                 assert isinstance(frame, Delivery), frame
                 self.wrapped.append(frame.wrapped)
-                self.chain = proofs.followed(self.chain, frame.wrapped)
+                self.chain = request_proofs.followed(self.chain, frame.wrapped)
                 self.person.heard.append(self.person.opened(frame))
                 if self.acknowledges:
                     await self.acknowledge()
         self.closed = True
 
     async def acknowledge(self) -> None:
-        await self.connection.say(proofs.acknowledge(self.person.secret, self.chain, len(self.wrapped)))
+        await self.connection.say(
+            request_proofs.acknowledge(self.person.secret, self.chain, len(self.wrapped))
+        )
 
     async def leave(self) -> None:
         self.scope.cancel()
@@ -328,7 +332,7 @@ class SmallCentral:
 
     async def accepted(self, person: Person, connection: Talk, request: Any) -> None:
         answer = await connection.ask(request)
-        assert proofs.is_from_server(person.secret, request, answer), answer
+        assert request_proofs.is_from_server(person.secret, request, answer), answer
         assert answer.verdict == "accepted", answer
 
     async def publish(self, message: Message, *tokens: bytes) -> Any:
@@ -342,9 +346,9 @@ class SmallCentral:
         await connection.close()
         if introduced is None or answer is None:
             return None
-        if introduced != Done("accepted", None):
+        if introduced != UserAnswer("accepted", None):
             return introduced.verdict
-        assert answer.verdict != "accepted" or proofs.is_from_server(person.secret, request, answer)
+        assert answer.verdict != "accepted" or request_proofs.is_from_server(person.secret, request, answer)
         return answer.verdict
 
     async def published(self, *tokens: bytes, size: int = 0) -> Message:

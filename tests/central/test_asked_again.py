@@ -7,7 +7,7 @@ import trio
 from daemons import CentralNetworkOfDaemons, daemons
 from small_network import EPOCH_SECONDS, ONE, TWO, until
 
-from hushcast_protocol.central.frames import Done, Withdraw
+from hushcast_protocol.central.frames import UserAnswer, WithdrawTokens
 from hushcast_protocol.content.bodies import Content
 
 
@@ -45,12 +45,12 @@ def _held_up(network: CentralNetworkOfDaemons, lost: bool) -> tuple[trio.Event, 
     async def answer(what):  # type: ignore[no-untyped-def]
         nonlocal count
         done = await inner(what)
-        count += isinstance(what, Withdraw)
-        if not isinstance(what, Withdraw) or count > 2:
+        count += isinstance(what, WithdrawTokens)
+        if not isinstance(what, WithdrawTokens) or count > 2:
             return done
         asked.set()
         await go_on.wait()
-        return Done("closed", None) if lost else done
+        return UserAnswer("closed", None) if lost else done
 
     passing.answer = answer
     return asked, go_on

@@ -9,10 +9,11 @@ import trio
 from small_central import OTHER, TOPIC, hears, small_central
 from small_network import until
 
-from hushcast_central import deliveries, publications, users
-from hushcast_protocol.central import proofs
-from hushcast_protocol.central.frames import Done, Ping, Pong
-from hushcast_runtime import spool
+from hushcast_central.proxy import users
+from hushcast_central.server import deliveries, publications
+from hushcast_protocol.central import request_proofs
+from hushcast_protocol.central.frames import Ping, Pong, UserAnswer
+from hushcast_runtime.storage import spool
 
 
 @pytest.mark.parametrize("profile", ["hardened", "paper"])
@@ -139,9 +140,9 @@ async def test_who_withdrew_hears_no_more() -> None:
         await until(lambda: network.server.daemon.status()["deliveries_waiting"] == 0)
         await network.accepted(person, beside, over)
         answer = await (await network.connect(network.deliveries)).ask(
-            proofs.attach(person.pseudonym, person.secret)
+            request_proofs.attach(person.pseudonym, person.secret)
         )
-        assert answer == Done("unknown", None)
+        assert answer == UserAnswer("unknown", None)
 
 
 async def test_after_its_day_nothing_is_left_of_a_pseudonym() -> None:

@@ -13,29 +13,28 @@ from small_network import until
 
 from hushcast_protocol.base.group import Scalar, received_scalar
 from hushcast_protocol.base.links import Link
-from hushcast_protocol.central import proofs
+from hushcast_protocol.central import request_proofs
 from hushcast_protocol.central.frames import (
     MAX_CENTRAL_FRAME,
-    Acknowledged,
-    Answer,
-    AskFactor,
-    Attached,
-    Deliver,
+    AskTransformationFactor,
+    AttachAnswer,
+    DeliveriesAcknowledged,
     Detach,
-    Done,
-    Factor,
     FromServer,
     Ping,
     Pong,
-    Request,
+    ProxyRequest,
+    ServerAnswer,
+    ServerDelivery,
+    TransformationFactor,
+    UserAnswer,
     decode_from_proxy,
 )
 from hushcast_protocol.central.introduction import transformation
-from hushcast_protocol.central.rerouting import Wrapped, rerouted, transformed, unwrap, wrap
-from hushcast_runtime import writing
-from hushcast_runtime.channel import accept_channel
-from hushcast_runtime.transports import memory
+from hushcast_protocol.central.rerouting import WrappedMessage, rerouted, transformed, unwrap, wrap
+from hushcast_runtime.transports import channel_writer, memory
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.channel import accept_channel
 
 OUTSIDE = bytes(32)
 
@@ -51,7 +50,7 @@ class Hostile:
 
     async def ask(self, what: Any, number: int | None = None) -> Any:
         self.number += 1
-        await self.connection.say(Request(self.number if number is None else number, what))
+        await self.connection.say(ProxyRequest(self.number if number is None else number, what))
         return (await self.hear()).what
 
     async def hear(self) -> Any:
@@ -60,12 +59,12 @@ class Hostile:
     async def flood(self) -> None:
         """Ask and ask, and read nothing."""
         for number in range(1000):
-            await self.connection.say(Request(number, AskFactor(b"")))
+            await self.connection.say(ProxyRequest(number, AskTransformationFactor(b"")))
 
     async def introduce(self, person: Person) -> None:
         blinding = Scalar.draw(self.network.env.randomness)
-        answer = await self.ask(AskFactor(person.introduce(blinding).sealed))
-        assert isinstance(answer, Factor)
+        answer = await self.ask(AskTransformationFactor(person.introduce(blinding).sealed))
+        assert isinstance(answer, TransformationFactor)
         assert answer.pseudonym == person.pseudonym
         self.factors[person.pseudonym] = transformation(blinding, received_scalar(answer.factor))
 
@@ -81,13 +80,13 @@ class Hostile:
         await self.introduce(person)
         answer = await self.ask(self.turned(person.subscribe(TOPIC)))
         assert answer.verdict == "accepted"
-        answer = await self.ask(proofs.attach(person.pseudonym, person.secret))
-        assert isinstance(answer, Attached)
+        answer = await self.ask(request_proofs.attach(person.pseudonym, person.secret))
+        assert isinstance(answer, AttachAnswer)
         return person, self.number, answer.salt
 
     async def acknowledge(self, person: Person, attachment: int, chain: bytes, number: int) -> None:
-        frame = proofs.acknowledge(person.secret, chain, number)
-        await self.connection.say(Acknowledged(attachment, frame.number, frame.proof))
+        frame = request_proofs.acknowledge(person.secret, chain, number)
+        await self.connection.say(DeliveriesAcknowledged(attachment, frame.number, frame.proof))
 
 
 async def hostile(network: SmallCentral, role: str = "deliveries") -> Hostile:
@@ -111,10 +110,10 @@ async def test_pseudonyms_of_another_proxy_are_out_of_reach() -> None:
         for what in (
             person.subscribe(TOPIC),
             person.withdraw(),
-            proofs.attach(person.pseudonym, person.secret),
-            AskFactor(person.introduce().sealed),
+            request_proofs.attach(person.pseudonym, person.secret),
+            AskTransformationFactor(person.introduce().sealed),
         ):
-            assert await proxy.ask(what) == Done("taken", None)
+            assert await proxy.ask(what) == UserAnswer("taken", None)
         assert network.server.count("refused_taken") == 4
         message = await network.published()
         await until(hears(ear, message))
@@ -131,15 +130,15 @@ async def test_swapped_pseudonyms_and_requests_of_its_own_making_are_refused() -
             msgspec.structs.replace(request, pseudonym=two.pseudonym),
             msgspec.structs.replace(request, serial=2),
             msgspec.structs.replace(request, tokens=request.tokens * 2),
-            proofs.attach(one.pseudonym, two.secret),
+            request_proofs.attach(one.pseudonym, two.secret),
         ):
-            assert await proxy.ask(what) == Done("proof", None)
+            assert await proxy.ask(what) == UserAnswer("proof", None)
         answer = await proxy.ask(request)
-        assert proofs.is_from_server(one.secret, request, answer)
-        assert not proofs.is_from_server(one.secret, two.subscribe(TOPIC), answer)
-        forged = Done("accepted", bytes(16))
-        assert not proofs.is_from_server(one.secret, request, forged)
-        assert not proofs.is_from_server(one.secret, request, Done("accepted", None))
+        assert request_proofs.is_from_server(one.secret, request, answer)
+        assert not request_proofs.is_from_server(one.secret, two.subscribe(TOPIC), answer)
+        forged = UserAnswer("accepted", bytes(16))
+        assert not request_proofs.is_from_server(one.secret, request, forged)
+        assert not request_proofs.is_from_server(one.secret, request, UserAnswer("accepted", None))
 
 
 async def test_a_delivery_that_is_dropped_or_said_twice_is_not_acknowledged() -> None:
@@ -150,20 +149,20 @@ async def test_a_delivery_that_is_dropped_or_said_twice_is_not_acknowledged() ->
             await network.published()
         first, second = await proxy.hear(), await proxy.hear()
         # The user is shown the second one twice, and acknowledges two deliveries.
-        chain = proofs.followed(proofs.followed(salt, second.wrapped), second.wrapped)
+        chain = request_proofs.followed(request_proofs.followed(salt, second.wrapped), second.wrapped)
         await proxy.acknowledge(person, attachment, chain, 2)
         assert await proxy.hear() == Detach(attachment)
         assert network.server.count("refused_proof") == 1
         assert waiting(network) == 2
         # The same user at an honest proxy's pace: all of it comes.
-        answer = await proxy.ask(proofs.attach(person.pseudonym, person.secret))
+        answer = await proxy.ask(request_proofs.attach(person.pseudonym, person.secret))
         again = [await proxy.hear() for _ in range(2)]
         factor = proxy.factors[person.pseudonym].inverse()
         bodies = {unwrap(person.key, rerouted(factor, frame.wrapped)) for frame in (first, second)}
         assert {unwrap(person.key, rerouted(factor, frame.wrapped)) for frame in again} == bodies
         chain = answer.salt
         for frame in again:
-            chain = proofs.followed(chain, frame.wrapped)
+            chain = request_proofs.followed(chain, frame.wrapped)
         await proxy.acknowledge(person, proxy.number, chain, 2)
         await until(lambda: waiting(network) == 0)
 
@@ -174,23 +173,27 @@ async def test_replayed_attaches_and_acknowledgements_delete_nothing() -> None:
         person, attachment, salt = await proxy.subscriber()
         await network.published()
         delivery = await proxy.hear()
-        chain = proofs.followed(salt, delivery.wrapped)
-        old = proofs.acknowledge(person.secret, chain, 1)
-        await proxy.connection.say(Acknowledged(attachment, old.number, old.proof))
+        chain = request_proofs.followed(salt, delivery.wrapped)
+        old = request_proofs.acknowledge(person.secret, chain, 1)
+        await proxy.connection.say(DeliveriesAcknowledged(attachment, old.number, old.proof))
         await until(lambda: waiting(network) == 0)
         await network.published()
-        assert isinstance(await proxy.hear(), Deliver)
+        assert isinstance(await proxy.hear(), ServerDelivery)
         proxy.number += 1
-        await proxy.connection.say(Request(proxy.number, proofs.attach(person.pseudonym, person.secret)))
+        await proxy.connection.say(
+            ProxyRequest(proxy.number, request_proofs.attach(person.pseudonym, person.secret))
+        )
         assert await proxy.hear() == Detach(attachment)
-        assert isinstance((await proxy.hear()).what, Attached)
-        assert isinstance(await proxy.hear(), Deliver)
-        await proxy.connection.say(Acknowledged(proxy.number, old.number, old.proof))
+        assert isinstance((await proxy.hear()).what, AttachAnswer)
+        assert isinstance(await proxy.hear(), ServerDelivery)
+        await proxy.connection.say(DeliveriesAcknowledged(proxy.number, old.number, old.proof))
         assert await proxy.hear() == Detach(proxy.number)
         assert waiting(network) == 1
         # What is said of attachments that are over, or never were, is nothing.
-        await proxy.connection.say(Acknowledged(attachment, 1, bytes(16)), Detach(attachment), Detach(999))
-        await proxy.connection.say(Acknowledged(999, 1, bytes(16)), Ping())
+        await proxy.connection.say(
+            DeliveriesAcknowledged(attachment, 1, bytes(16)), Detach(attachment), Detach(999)
+        )
+        await proxy.connection.say(DeliveriesAcknowledged(999, 1, bytes(16)), Ping())
         assert await proxy.hear() == Pong(0, True)
         assert waiting(network) == 1
 
@@ -199,8 +202,8 @@ async def test_one_number_for_two_attachments_is_refused() -> None:
     async with small_central() as network:
         proxy = await hostile(network)
         person, attachment, _ = await proxy.subscriber()
-        again = proofs.attach(person.pseudonym, person.secret)
-        assert await proxy.ask(again, number=attachment) == Done("form", None)
+        again = request_proofs.attach(person.pseudonym, person.secret)
+        assert await proxy.ask(again, number=attachment) == UserAnswer("form", None)
 
 
 async def test_publications_that_a_proxy_alters() -> None:
@@ -226,22 +229,22 @@ async def test_publications_that_a_proxy_alters() -> None:
             (_with_points(good, good.wrapped.mask, other.wrapped.masked), "form"),
             (_with_points(good, OUTSIDE, good.wrapped.masked), "form"),
         ):
-            assert await proxy.ask(what) == Done(verdict, None)
+            assert await proxy.ask(what) == UserAnswer(verdict, None)
         for _ in range(3):
             answer = await proxy.ask(good)
-            assert proofs.is_from_server(one.secret, good, answer)
+            assert request_proofs.is_from_server(one.secret, good, answer)
         await until(hears(ear, message))
         await trio.sleep(10)
         assert len(ear.wrapped) == 1
 
 
 def _with_points(request: Any, mask: bytes, masked: bytes) -> Any:
-    return msgspec.structs.replace(request, wrapped=Wrapped(mask, masked, request.wrapped.payload))
+    return msgspec.structs.replace(request, wrapped=WrappedMessage(mask, masked, request.wrapped.payload))
 
 
 async def test_a_proxy_that_asks_and_does_not_read_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "MAX_IN_FLIGHT", 1000)
-    monkeypatch.setattr(writing, "MAX_POSTED", 100)
+    monkeypatch.setattr(channel_writer, "MAX_POSTED", 100)
     async with small_central() as network:
         proxy = await hostile(network)
         with pytest.raises(TransportError):
@@ -257,8 +260,8 @@ class FakeServer:
 
     def __init__(self, network: SmallCentral) -> None:
         self.network = network
-        self.answer: Callable[[Request], list[FromServer]] = lambda request: []
-        self.acknowledged: list[Acknowledged] = []
+        self.answer: Callable[[ProxyRequest], list[FromServer]] = lambda request: []
+        self.acknowledged: list[DeliveriesAcknowledged] = []
         self.channels: list[Any] = []
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
@@ -275,10 +278,10 @@ class FakeServer:
             for frame in batch:
                 if isinstance(frame, Ping):
                     await channel.send(Pong(0, True))
-                elif isinstance(frame, Request):
+                elif isinstance(frame, ProxyRequest):
                     for answer in self.answer(frame):
                         await channel.send(answer)
-                elif isinstance(frame, Acknowledged):
+                elif isinstance(frame, DeliveriesAcknowledged):
                     self.acknowledged.append(frame)
 
 
@@ -306,17 +309,19 @@ async def test_a_server_that_forges_drops_and_repeats_is_found_out() -> None:
         deliveries = network.deliveries
 
         def factor_of(pseudonym: bytes, factor: bytes) -> Any:
-            return lambda request: [Answer(request.number, Factor(pseudonym, network.today, factor))]
+            return lambda request: [
+                ServerAnswer(request.number, TransformationFactor(pseudonym, network.today, factor))
+            ]
 
         def answers(what: Any) -> Any:
-            return lambda request: [Answer(request.number, what)]
+            return lambda request: [ServerAnswer(request.number, what)]
 
         for script, verdict in (
             (factor_of(person.pseudonym, bytes(32)), "closed"),
             (factor_of(person.pseudonym, b"\xff" * 32), "closed"),
-            (answers(Attached(bytes(16))), "closed"),
-            (answers(Done("quota", None)), "quota"),
-            (answers(Factor(person.pseudonym, network.today + 5, b"\x01" + bytes(31))), "day"),
+            (answers(AttachAnswer(bytes(16))), "closed"),
+            (answers(UserAnswer("quota", None)), "quota"),
+            (answers(TransformationFactor(person.pseudonym, network.today + 5, b"\x01" + bytes(31))), "day"),
             (factor_of(other.pseudonym, b"\x01" + bytes(31)), "accepted"),
             (factor_of(person.pseudonym, b"\x01" + bytes(31)), "accepted"),
         ):
@@ -325,11 +330,11 @@ async def test_a_server_that_forges_drops_and_repeats_is_found_out() -> None:
             assert (await connection.ask(person.introduce())).verdict == verdict
         assert network.deliveries.count("server_faults") >= 3
         request = person.subscribe(TOPIC)
-        server.answer = answers(Done("accepted", bytes(16)))
+        server.answer = answers(UserAnswer("accepted", bytes(16)))
         answer = await connection.ask(request)
-        assert not proofs.is_from_server(person.secret, request, answer), "a receipt that is none"
-        server.answer = answers(Factor(person.pseudonym, network.today, b"\x01" + bytes(31)))
-        assert await connection.ask(request) == Done("closed", None)
+        assert not request_proofs.is_from_server(person.secret, request, answer), "a receipt that is none"
+        server.answer = answers(TransformationFactor(person.pseudonym, network.today, b"\x01" + bytes(31)))
+        assert await connection.ask(request) == UserAnswer("closed", None)
 
 
 async def test_deliveries_of_a_server_that_makes_them_up() -> None:
@@ -337,24 +342,24 @@ async def test_deliveries_of_a_server_that_makes_them_up() -> None:
         person, server = await subscribed_and_faked(network)
         good = wrap(Scalar.draw(network.env.randomness), b"made up", network.env.randomness)
         for wrapped, arrives in (
-            (Wrapped(OUTSIDE, good.masked, good.payload), False),
-            (Wrapped(good.mask, OUTSIDE, good.payload), False),
+            (WrappedMessage(OUTSIDE, good.masked, good.payload), False),
+            (WrappedMessage(good.mask, OUTSIDE, good.payload), False),
             (good, True),
         ):
             server.answer = lambda request, wrapped=wrapped: [
-                Deliver(request.number, wrapped),
-                Deliver(request.number + 1000, wrapped),
-                Answer(request.number, Attached(bytes(16))),
-                Answer(request.number + 7, Attached(bytes(16))),
+                ServerDelivery(request.number, wrapped),
+                ServerDelivery(request.number + 1000, wrapped),
+                ServerAnswer(request.number, AttachAnswer(bytes(16))),
+                ServerAnswer(request.number + 7, AttachAnswer(bytes(16))),
                 Detach(request.number + 1000),
             ]
             connection = await network.connect(network.deliveries)
-            frame = await connection.ask(proofs.attach(person.pseudonym, person.secret))
+            frame = await connection.ask(request_proofs.attach(person.pseudonym, person.secret))
             if frame is not None:
                 frame = await connection.hear(30.0)
             assert (frame is not None) == arrives
         assert network.deliveries.count("server_faults") == 2
-        await connection.say(proofs.acknowledge(person.secret, bytes(16), 1))
+        await connection.say(request_proofs.acknowledge(person.secret, bytes(16), 1))
         await until(lambda: len(server.acknowledged) == 1)
 
 
@@ -363,8 +368,8 @@ async def test_a_server_that_sends_more_than_the_window_loses_the_attachment() -
         person, server = await subscribed_and_faked(network)
         large = wrap(person.key, bytes(250_000), network.env.randomness)
         server.answer = lambda request: [
-            Answer(request.number, Attached(bytes(16))),
-            *[Deliver(request.number, large)] * 40,
+            ServerAnswer(request.number, AttachAnswer(bytes(16))),
+            *[ServerDelivery(request.number, large)] * 40,
         ]
         connection = await network.connect(network.deliveries)
         await person.attach(connection)
@@ -379,14 +384,14 @@ async def test_deliveries_before_an_attachment_that_is_refused_hold_no_room() ->
         person, server = await subscribed_and_faked(network)
         large = wrap(person.key, bytes(250_000), network.env.randomness)
         server.answer = lambda request: [
-            Deliver(request.number, large),
-            Answer(request.number, Done("quota", None)),
+            ServerDelivery(request.number, large),
+            ServerAnswer(request.number, UserAnswer("quota", None)),
         ]
         connection = await network.connect(network.deliveries)
-        attach = proofs.attach(person.pseudonym, person.secret)
-        assert await connection.ask(attach) == Done("quota", None)
+        attach = request_proofs.attach(person.pseudonym, person.secret)
+        assert await connection.ask(attach) == UserAnswer("quota", None)
         assert network.deliveries.daemon._users.held.total == 0
-        server.answer = lambda request: [Deliver(request.number, large)]
+        server.answer = lambda request: [ServerDelivery(request.number, large)]
         await connection.say(attach)
         await trio.sleep(1)
         assert network.deliveries.daemon._users.held.total > 0
@@ -400,7 +405,7 @@ async def test_a_server_that_says_nothing_any_more_is_left() -> None:
         server = await faked(network)
         connection = await network.connect(network.publications)
         await connection.say(network.person("publish").introduce())
-        assert await connection.hear(100.0) == Done("closed", None)
+        assert await connection.hear(100.0) == UserAnswer("closed", None)
         for channel in server.channels:
             await channel.aclose()
         await until(lambda: network.publications.daemon.link_state == "open", 60.0)

@@ -10,9 +10,9 @@ from hanging_disk import Disk
 from small_central import TOPIC, Ear, Member, Person, SmallCentral, small_central
 from small_network import until
 
-from hushcast_protocol.central import proofs
-from hushcast_protocol.central.frames import Attached
-from hushcast_runtime.store import MemoryStore
+from hushcast_protocol.central import request_proofs
+from hushcast_protocol.central.frames import AttachAnswer
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.transports.base import TransportError
 
 
@@ -42,8 +42,8 @@ class Daemon:
         connection = await self.network.connect(self.network.deliveries)
         if not self.subscribed:
             await self._subscribe(connection)
-        answer = await connection.ask(proofs.attach(person.pseudonym, person.secret))
-        if isinstance(answer, Attached):
+        answer = await connection.ask(request_proofs.attach(person.pseudonym, person.secret))
+        if isinstance(answer, AttachAnswer):
             self.attachments += 1
             person.salt = answer.salt
             ear = Ear(person, connection)
@@ -57,7 +57,7 @@ class Daemon:
         await connection.ask(person.introduce())
         answer = await connection.ask(self.request)
         if answer is not None and answer.verdict == "accepted":
-            assert proofs.is_from_server(person.secret, self.request, answer)
+            assert request_proofs.is_from_server(person.secret, self.request, answer)
             self.subscribed = True
         elif answer is not None and answer.verdict == "form":
             self.request = person.subscribe(TOPIC)
@@ -185,7 +185,7 @@ async def test_what_waits_and_who_withdrew_outlive_a_restart() -> None:
         await until(lambda: len(back.wrapped) == 3)
         assert [message.id for message in ear.person.heard] == [message.id for message in messages]
         answer = await (await network.connect(network.deliveries)).ask(
-            proofs.attach(over.person.pseudonym, over.person.secret)
+            request_proofs.attach(over.person.pseudonym, over.person.secret)
         )
         assert answer.verdict == "unknown"
         assert await network.publish(messages[0]) == "accepted"

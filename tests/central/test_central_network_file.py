@@ -20,7 +20,7 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.central.introduction import SealingKey
 from hushcast_protocol.central.network import MAX_PROXIES, CentralNetwork, Proxy
-from hushcast_runtime.config import Section, parse_toml
+from hushcast_runtime.processes.config import Section, parse_toml
 
 
 def seed(number: int) -> Seed:

@@ -10,13 +10,14 @@ import trio
 from small_central import OTHER, TOPIC, SmallCentral, hears, small_central
 from small_network import until
 
-from hushcast_central import attached, requests, transformation_keys, users
+from hushcast_central.proxy import attached_users, transformation_keys, users
+from hushcast_central.server import server_requests
+from hushcast_protocol.base.proof_of_work import FIRST_DIFFICULTY, ProofOfWork, mint
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.stamps import FIRST_DIFFICULTY, Stamp, mint
-from hushcast_protocol.central import proofs, register
-from hushcast_protocol.central.frames import Acknowledge, Done, Introduce, Ping, Subscribe
+from hushcast_protocol.central import pseudonym_register, request_proofs
+from hushcast_protocol.central.frames import AcknowledgeDeliveries, Introduce, Ping, Subscribe, UserAnswer
 from hushcast_protocol.central.introduction import PseudonymSecret, handed_in
-from hushcast_protocol.central.rerouting import MAX_INSIDE, Wrapped, wrap
+from hushcast_protocol.central.rerouting import MAX_INSIDE, WrappedMessage, wrap
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime import admission
 from hushcast_runtime.transports import memory
@@ -91,20 +92,20 @@ async def test_requests_to_subscribe() -> None:
         stranger = network.person("subscribe")
 
         def outside(point: bytes) -> Subscribe:
-            return proofs.subscribe(person.pseudonym, person.secret, 50, (point,))
+            return request_proofs.subscribe(person.pseudonym, person.secret, 50, (point,))
 
-        stolen = proofs.subscribe(victim.pseudonym, person.secret, 50, person.tokens(TOPIC))
-        taken_back = proofs.withdraw(victim.pseudonym, person.secret, 50, ())
+        stolen = request_proofs.subscribe(victim.pseudonym, person.secret, 50, person.tokens(TOPIC))
+        taken_back = request_proofs.withdraw(victim.pseudonym, person.secret, 50, ())
         for frame, verdict in (
             (stranger.subscribe(TOPIC), "unknown"),
             (stranger.withdraw(), "unknown"),
-            (proofs.attach(stranger.pseudonym, stranger.secret), "unknown"),
+            (request_proofs.attach(stranger.pseudonym, stranger.secret), "unknown"),
             (outside(OUTSIDE), "form"),
             (outside(SMALL_ORDER), "form"),
             (outside(b"\xff" * 32), "form"),
             (stolen, "proof"),
             (taken_back, "proof"),
-            (proofs.attach(victim.pseudonym, person.secret), "proof"),
+            (request_proofs.attach(victim.pseudonym, person.secret), "proof"),
             (person.subscribe(TOPIC, serial=7), "accepted"),
             (person.subscribe(TOPIC, OTHER, serial=7), "form"),
             (person.subscribe(TOPIC, serial=6), "form"),
@@ -113,7 +114,7 @@ async def test_requests_to_subscribe() -> None:
         ):
             assert await refused(network, network.deliveries, frame) == verdict
         assert await refused(network, network.publications, person.subscribe(TOPIC)) == "form"
-        assert await refused(network, network.publications, proofs.attach(*_who(person))) == "form"
+        assert await refused(network, network.publications, request_proofs.attach(*_who(person))) == "form"
         await works(network)
         assert network.server.daemon.status()["tokens"] == 3, "the victim's is where it was"
 
@@ -137,7 +138,7 @@ async def test_publications() -> None:
         def publication(inside: bytes, key: Any = None, **changed: Any) -> Any:
             wrapped = wrap(key or person.key, inside, network.env.randomness)
             wrapped = msgspec.structs.replace(wrapped, **changed)
-            return proofs.publish(person.pseudonym, person.secret, person.tokens(TOPIC), wrapped)
+            return request_proofs.publish(person.pseudonym, person.secret, person.tokens(TOPIC), wrapped)
 
         whole = person.publish(good)
         other_payload = msgspec.structs.replace(
@@ -171,8 +172,8 @@ async def test_as_published_points_are_checked_too() -> None:
         await (await person.introduced(network.publications)).close()
         for mask, masked in ((OUTSIDE, None), (None, OUTSIDE), (None, SMALL_ORDER)):
             wrapped = wrap(person.key, b"inside", network.env.randomness)
-            wrapped = Wrapped(mask or wrapped.mask, masked or wrapped.masked, wrapped.payload)
-            frame = proofs.publish(person.pseudonym, person.secret, person.tokens(TOPIC), wrapped)
+            wrapped = WrappedMessage(mask or wrapped.mask, masked or wrapped.masked, wrapped.payload)
+            frame = request_proofs.publish(person.pseudonym, person.secret, person.tokens(TOPIC), wrapped)
             assert await refused(network, network.publications, frame) == "form"
         await works(network)
 
@@ -183,8 +184,8 @@ async def test_bytes_that_are_no_frame_and_frames_out_of_place_end_the_connectio
         short = Subscribe(b"short", 1, (b"also short",), b"")
         for frames in (
             (short,),
-            (Acknowledge(1, bytes(16)),),
-            (Done("accepted", None),),
+            (AcknowledgeDeliveries(1, bytes(16)),),
+            (UserAnswer("accepted", None),),
             (person.subscribe(TOPIC), other.subscribe(TOPIC)),
             (Introduce(bytes(32), bytes(300), None),),
         ):
@@ -208,7 +209,7 @@ async def test_acknowledgements_that_do_not_hold_end_the_attachment_and_delete_n
         person = ear.person
         for number in (1, 2, 3, 2**40):
             await until(lambda ear=ear: len(ear.wrapped) == 2)
-            await ear.connection.say(Acknowledge(number, bytes(16)))
+            await ear.connection.say(AcknowledgeDeliveries(number, bytes(16)))
             await until(lambda ear=ear: ear.closed)
             ear = await network.attached(person, acknowledges=False)
         assert network.server.count("refused_proof") == 2
@@ -235,21 +236,21 @@ async def test_a_proxy_under_load_wants_stamps() -> None:
         epoch = network.calendar.epoch(network.now)
         paid = mint(proxy.seed.public(), epoch, handed_in(frame.sealed), difficulty, network.env.randomness)
         connection = await network.connect(proxy)
-        assert await connection.ask(frame) == Done("stamp", None)
-        wrong = msgspec.structs.replace(frame, stamp=Stamp(epoch, bytes(8)))
-        assert await connection.ask(wrong) == Done("stamp", None)
+        assert await connection.ask(frame) == UserAnswer("stamp", None)
+        wrong = msgspec.structs.replace(frame, stamp=ProofOfWork(epoch, bytes(8)))
+        assert await connection.ask(wrong) == UserAnswer("stamp", None)
         elsewhere = msgspec.structs.replace(person.introduce(), stamp=paid)
-        assert await connection.ask(elsewhere) == Done("stamp", None)
+        assert await connection.ask(elsewhere) == UserAnswer("stamp", None)
         assert (await connection.ask(Ping())).difficulty == difficulty
         right = msgspec.structs.replace(frame, stamp=paid)
-        assert await connection.ask(right) == Done("accepted", None)
-        assert await connection.ask(right) == Done("stamp", None), "it is spent"
+        assert await connection.ask(right) == UserAnswer("accepted", None)
+        assert await connection.ask(right) == UserAnswer("stamp", None), "it is spent"
         assert network.count("refused_stamp") == 4
 
 
 async def test_caps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(register, "MAX_TOKENS_EACH", 2)
-    monkeypatch.setattr(register, "MAX_PSEUDONYMS", 3)
+    monkeypatch.setattr(pseudonym_register, "MAX_TOKENS_EACH", 2)
+    monkeypatch.setattr(pseudonym_register, "MAX_PSEUDONYMS", 3)
     monkeypatch.setattr(transformation_keys, "MAX_TRANSFORMATIONS", 5)
     async with small_central() as network:
         person = (await network.subscriber()).person
@@ -260,7 +261,7 @@ async def test_caps(monkeypatch: pytest.MonkeyPatch) -> None:
         waiting = network.person("subscribe")
         assert await refused(network, network.deliveries, waiting.introduce()) == "quota"
         assert network.server.daemon.status()["pseudonyms"] == 3
-        monkeypatch.setattr(register, "MAX_PSEUDONYMS", 8)
+        monkeypatch.setattr(pseudonym_register, "MAX_PSEUDONYMS", 8)
         for _ in range(2):
             await (await network.person("subscribe").introduced(network.deliveries)).close()
         assert await refused(network, network.deliveries, waiting.introduce()) == "quota"
@@ -271,8 +272,8 @@ async def test_caps(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_introductions_are_limited_at_the_proxy_and_at_the_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(requests, "INTRODUCTIONS_AT_ONCE", 3.0)
-    monkeypatch.setattr(requests, "INTRODUCTIONS_A_MINUTE", 1.0)
+    monkeypatch.setattr(server_requests, "INTRODUCTIONS_AT_ONCE", 3.0)
+    monkeypatch.setattr(server_requests, "INTRODUCTIONS_A_MINUTE", 1.0)
     async with small_central() as network:
         for _ in range(3):
             await (await network.person("subscribe").introduced(network.deliveries)).close()
@@ -310,7 +311,7 @@ async def test_who_says_much_is_slowed_and_who_stays_idle_gives_way(monkeypatch:
 
 async def test_who_reads_nothing_takes_no_room_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bytes that wait for all are bounded, and the slowest gives way."""
-    monkeypatch.setattr(attached, "MAX_HELD_OF_ALL", 800_000)
+    monkeypatch.setattr(attached_users, "MAX_HELD_OF_ALL", 800_000)
     monkeypatch.setattr(memory, "MAX_IN_FLIGHT", 10_000)
     async with small_central() as network:
         silent = []

@@ -9,19 +9,19 @@ from msgspec.msgpack import decode
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, TWO, until
 
 from hushcast_protocol.base.secrets import TopicSecret
-from hushcast_protocol.central.register import Kept
+from hushcast_protocol.central.pseudonym_register import PseudonymRecord
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import make_topic
-from hushcast_runtime.coverage import PROBE_WITHIN
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.carriers.coverage import PROBE_WITHIN
+from hushcast_runtime.storage.store import MemoryStore
 
 QUAKES = make_topic("quakes", ["place", "magnitude:0..10:0.1"], TopicSecret(bytes(range(32))))
 both_profiles = pytest.mark.parametrize("profile", ["hardened", "paper"])
 
 
-async def registered(network: CentralNetworkOfDaemons) -> list[Kept]:
+async def registered(network: CentralNetworkOfDaemons) -> list[PseudonymRecord]:
     """The subscribers that the server knows and that are not over."""
-    known = [decode(value, type=Kept) for _, value in await network.server.store.scan("pseudonym")]
+    known = [decode(value, type=PseudonymRecord) for _, value in await network.server.store.scan("pseudonym")]
     return [kept for kept in known if not kept.is_over]
 
 

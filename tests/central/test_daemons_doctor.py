@@ -7,9 +7,9 @@ from pathlib import Path
 from daemons import CentralNetworkOfDaemons, daemons
 from small_network import ONE
 
-from hushcast.words import Finding
+from hushcast.control_messages import Finding
 from hushcast_central.network_file import CentralNetworkSection, ProxySection
-from hushcast_node.doctor import Doctor
+from hushcast_node.doctor import NodeDoctor
 from hushcast_node.settings import NodeSettings
 
 
@@ -27,7 +27,7 @@ def settings(network: CentralNetworkOfDaemons, state: Path) -> NodeSettings:
     return NodeSettings(state=str(state), role="client", transport="tcp", network=section)
 
 
-async def found(doctor: Doctor) -> dict[str, Finding]:
+async def found(doctor: NodeDoctor) -> dict[str, Finding]:
     findings = {finding.check: finding for finding in await doctor.examine()}
     assert all(finding.advice or finding.verdict == "good" for finding in findings.values())
     del findings["core dumps"], findings["disk"], findings["open files"]
@@ -37,7 +37,7 @@ async def found(doctor: Doctor) -> dict[str, Finding]:
 async def test_the_doctor_asks_each_proxy_and_what_it_knows_of_the_server(tmp_path: Path) -> None:
     async with daemons(count=1) as network:
         node = network.nodes[0]
-        doctor = Doctor(settings(network, tmp_path), network.env)
+        doctor = NodeDoctor(settings(network, tmp_path), network.env)
         before = await found(doctor)
         assert {name: one.verdict for name, one in before.items()} == {
             "proxies for publications": "bad",
@@ -71,7 +71,7 @@ async def test_proxies_that_are_silent_keep_nobody_waiting_for_each_in_turn(tmp_
         await node.start()
         for member in network.members[3:]:
             member.gate.shut()
-        doctor = Doctor(settings(network, tmp_path), network.env)
+        doctor = NodeDoctor(settings(network, tmp_path), network.env)
         doctor.daemon = node.daemon
         began = network.now
         assert (await found(doctor))["proxies for deliveries"].found == "1 of 13 answer"

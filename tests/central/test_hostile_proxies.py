@@ -12,15 +12,22 @@ import trio
 from daemons import CentralNetworkOfDaemons, Node, daemons
 from small_network import EPOCH_SECONDS, ONE, TWO, until
 
-from hushcast_central.pseudonym import Credentials
-from hushcast_central.registering import MAX_FORGOTTEN
-from hushcast_local.outbox import NotYetTaken
+from hushcast_central.user.pseudonym import Credentials
+from hushcast_central.user.token_registration import MAX_FORGOTTEN
+from hushcast_local.outbox import NoReceiptYet
 from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.central import proofs
-from hushcast_protocol.central.frames import Delivery, Done, Introduce, Publish, Subscribe, Withdraw
-from hushcast_protocol.central.rerouting import Wrapped, wrap
+from hushcast_protocol.central import request_proofs
+from hushcast_protocol.central.frames import (
+    Delivery,
+    Introduce,
+    Publish,
+    Subscribe,
+    UserAnswer,
+    WithdrawTokens,
+)
+from hushcast_protocol.central.rerouting import WrappedMessage, wrap
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 
@@ -70,9 +77,9 @@ async def test_a_receipt_that_is_not_the_servers_is_none(proof: bytes | None) ->
         answering(
             network,
             "publications",
-            lambda what, answer: answer if isinstance(what, Introduce) else Done("accepted", proof),
+            lambda what, answer: answer if isinstance(what, Introduce) else UserAnswer("accepted", proof),
         )
-        with pytest.raises(NotYetTaken):
+        with pytest.raises(NoReceiptYet):
             await there.daemon.service.publish(ONE, Content(b"x"))
         assert there.count("answers_forged") == 3
         await network.publications.restart()  # an honest one in its place
@@ -84,9 +91,9 @@ async def test_a_refusal_in_the_servers_name_is_found_out() -> None:
         answering(
             network,
             "publications",
-            lambda what, answer: answer if isinstance(what, Introduce) else Done("form", b"x" * 16),
+            lambda what, answer: answer if isinstance(what, Introduce) else UserAnswer("form", b"x" * 16),
         )
-        with pytest.raises(NotYetTaken):
+        with pytest.raises(NoReceiptYet):
             await there.daemon.service.publish(ONE, Content(b"x"))
         assert there.count("answers_forged") == 3
 
@@ -96,7 +103,7 @@ async def test_a_subscription_that_the_server_did_not_confirm_is_none() -> None:
         answering(
             network,
             "deliveries",
-            lambda what, answer: Done("accepted", bytes(16)) if isinstance(what, Subscribe) else answer,
+            lambda what, answer: UserAnswer("accepted", bytes(16)) if isinstance(what, Subscribe) else answer,
         )
         node = network.nodes[0]
         with trio.move_on_after(EPOCH_SECONDS):
@@ -112,7 +119,7 @@ async def test_a_proxy_that_forgets_at_once_is_not_told_for_ever() -> None:
 
         def forgets(what: Any, answer: Any) -> Any:
             asked.append(what)
-            return answer if isinstance(what, Introduce) else Done("unknown", None)
+            return answer if isinstance(what, Introduce) else UserAnswer("unknown", None)
 
         answering(network, "deliveries", forgets)
         with trio.move_on_after(1.5):  # less than the first pause
@@ -127,7 +134,7 @@ async def test_a_proxy_that_says_it_knows_nobody_does_not_keep_the_server_from_f
         honest = answering(
             network,
             "deliveries",
-            lambda what, answer: Done("unknown", None) if isinstance(what, Withdraw) else answer,
+            lambda what, answer: UserAnswer("unknown", None) if isinstance(what, WithdrawTokens) else answer,
             instead=True,
         )
         await here.daemon.service.unsubscribe(ONE)
@@ -199,7 +206,7 @@ async def test_what_a_server_makes_up_is_not_shown_and_holds_up_nothing(what: st
         sealing = network.server.daemon._publications._sealing
         honest = sealing.delivery
 
-        def delivery(message: Message) -> Wrapped:
+        def delivery(message: Message) -> WrappedMessage:
             sealing.delivery = honest
             return wrap(sealing._key, made_up(network, what, message), network.env.randomness)
 
@@ -221,7 +228,7 @@ async def test_as_published_a_publisher_may_seal_anything_and_holds_up_nothing()
         def publish(self: Credentials, message: Message, randomness: Randomness) -> Publish:
             made = honest(self, message, randomness)
             junk = msgspec.structs.replace(made.wrapped, payload=bytes(len(made.wrapped.payload)))
-            return proofs.publish(self.pseudonym, self.secret, made.tokens, junk)
+            return request_proofs.publish(self.pseudonym, self.secret, made.tokens, junk)
 
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(Credentials, "publish", publish)

@@ -9,7 +9,7 @@ from daemons import daemons
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, until
 
 from hushcast_protocol.content.bodies import Content
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 
 
 async def test_what_waits_outlives_the_disk_of_a_proxy_that_is_back_before_the_server() -> None:

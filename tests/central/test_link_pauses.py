@@ -6,7 +6,7 @@ import trio
 from small_central import small_central
 from small_network import until
 
-from hushcast_central.server_link import LONGEST_PAUSE
+from hushcast_central.proxy.server_link import LONGEST_PAUSE
 
 
 async def test_a_link_that_breaks_is_opened_again_at_once_though_the_server_was_away_before() -> None:

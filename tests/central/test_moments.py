@@ -9,7 +9,7 @@ import trio
 from daemons import CentralNetworkOfDaemons, Node, daemons
 from small_network import EPOCH_SECONDS, until
 
-from hushcast_central.tending import ATTACH_WITHIN
+from hushcast_central.user.pseudonym_upkeep import ATTACH_WITHIN
 from hushcast_protocol.central.frames import Introduce
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import parse_topic

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from hushcast_cli.admit import admit_proxy, read_proxy
-from hushcast_cli.reloading import tell_daemon
+from hushcast_cli.configuration.proxy_admission import admit_proxy, read_proxy
+from hushcast_cli.configuration.reload import tell_daemon
 
 pytestmark = pytest.mark.processes
 

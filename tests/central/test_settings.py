@@ -13,7 +13,7 @@ from hushcast_central.summary import proxy_summary, server_summary
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.central.network import MAX_PROXIES, Proxy, missing_roles
-from hushcast_runtime.config import ProcessSettings, parse_settings
+from hushcast_runtime.processes.config import ProcessSettings, parse_settings
 
 SERVER = 'state = "/s"\n[network]\ncarrier = "central"\nname = "n"\n'
 LISTED = SERVER + proxy_section(PUBLICATIONS) + proxy_section(DELIVERIES)

@@ -14,34 +14,34 @@ from typing import Any
 import trio
 from core_examples import stream
 
-from hushcast_central.links import Conversation, Links
-from hushcast_node.central_side import CentralSide
-from hushcast_node.counted import CENTRAL_NODE
-from hushcast_node.parts import CentralParts
-from hushcast_node.sides import Surroundings
+from hushcast_central.user.user_links import ProxyConversation, UserLinks
+from hushcast_node.carrier_adapter import AdapterContext
+from hushcast_node.carrier_parts import CentralParts
+from hushcast_node.central_adapter import CentralAdapter
+from hushcast_node.counters import CENTRAL_NODE
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.central import frames, proofs
+from hushcast_protocol.central import frames, request_proofs
 from hushcast_protocol.central.introduction import SealingKey, opened
 from hushcast_protocol.central.network import CentralNetwork, Proxy
 from hushcast_protocol.central.profile import CENTRAL_PROFILES
-from hushcast_protocol.central.rerouting import Wrapped, encrypted, wrap
+from hushcast_protocol.central.rerouting import WrappedMessage, encrypted, wrap
 from hushcast_protocol.content.messages import HEADER, PADDED_SIZES, SEAL, TRAIL_SIZE, Message, message_id
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, parse_topic
-from hushcast_runtime.carrier import Tokens
+from hushcast_runtime.carriers.carrier import Tokens
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.tracing import NoTracer
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.memory import MemoryNetwork
-from hushcast_testnet.clock_calls import call_at
+from hushcast_testnet.simulations.clock_calls import call_at
 
 Choose = Callable[[int], int]
 TRUNK, ENTRY = b"t" * 16, b"e" * 16
@@ -112,20 +112,20 @@ class Liars:
     def honest(self, asked: Any) -> Any:
         """Return what an honest network answers."""
         if isinstance(asked, frames.Introduce):
-            return frames.Done("accepted", None)
+            return frames.UserAnswer("accepted", None)
         if isinstance(asked, frames.Ping):
             return frames.Pong(self.choose(4), True)
         if asked.pseudonym not in self.known:
-            return frames.Done("unknown", None)
+            return frames.UserAnswer("unknown", None)
         if isinstance(asked, frames.Attach):
-            return frames.Attached(bytes(16))
+            return frames.AttachAnswer(bytes(16))
         secret = self.known[asked.pseudonym][1]
         if isinstance(asked, frames.Subscribe):
             self.granted |= {(asked.pseudonym, token) for token in asked.tokens}
         self.receipts += isinstance(asked, frames.Publish)
-        return proofs.done(secret, asked, "accepted")
+        return request_proofs.done(secret, asked, "accepted")
 
-    def delivery(self, pseudonym: bytes) -> Wrapped:
+    def delivery(self, pseudonym: bytes) -> WrappedMessage:
         """Seal a message that is as it should be, or is not."""
         key = self.known[pseudonym][0]
         kind = self.choose(6)
@@ -146,14 +146,14 @@ class Channel:
         self._liars = liars
         self._asked: list[Any] = []
         self._pseudonym: bytes | None = None
-        self._said: list[Wrapped] = []
+        self._said: list[WrappedMessage] = []
 
     async def send(self, *sent: Any) -> None:
         await trio.lowlevel.checkpoint()
         for frame in sent:
             if isinstance(frame, frames.Introduce):
                 self._liars.learn(frame)
-            if isinstance(frame, frames.Acknowledge):
+            if isinstance(frame, frames.AcknowledgeDeliveries):
                 assert frame.number <= len(self._said), "what did not come is acknowledged"
             else:
                 self._asked.append(frame)
@@ -167,13 +167,13 @@ class Channel:
         if move < 8 and self._asked:
             asked = self._asked.pop(0)
             answer = liars.honest(asked)
-            if isinstance(answer, frames.Attached):
+            if isinstance(answer, frames.AttachAnswer):
                 self._pseudonym = asked.pseudonym
             return [answer]
         if move == 8:
-            return [frames.Done(VERDICTS[liars.choose(len(VERDICTS))], None)]
+            return [frames.UserAnswer(VERDICTS[liars.choose(len(VERDICTS))], None)]
         if move == 9:
-            return [frames.Done(VERDICTS[liars.choose(len(VERDICTS))], bytes([liars.choose(256)]) * 16)]
+            return [frames.UserAnswer(VERDICTS[liars.choose(len(VERDICTS))], bytes([liars.choose(256)]) * 16)]
         if move in (10, 11, 12) and self._pseudonym in liars.known:
             assert self._pseudonym is not None
             again = self._said and liars.choose(3) == 0
@@ -184,24 +184,26 @@ class Channel:
             return []
         if move == 14:
             raise DecodeError("a frame does not decode")
-        return [frames.Pong(1, liars.choose(4) > 0), frames.Attached(bytes(16))][: 1 + (liars.choose(8) == 0)]
+        return [frames.Pong(1, liars.choose(4) > 0), frames.AttachAnswer(bytes(16))][
+            : 1 + (liars.choose(8) == 0)
+        ]
 
     async def aclose(self) -> None:
         await trio.lowlevel.checkpoint()
 
 
-class LyingLinks(Links):
+class LyingLinks(UserLinks):
     """Links that lead to the liars."""
 
     liars: Liars
 
     @asynccontextmanager
-    async def open(self, proxy: Proxy) -> AsyncIterator[Conversation]:
+    async def open(self, proxy: Proxy) -> AsyncIterator[ProxyConversation]:
         self.liars.conversations += 1
         if self.liars.conversations > MAX_CONVERSATIONS or not self.liars.has_more():
             raise TransportError("nobody is there any more")
         channel: Any = Channel(self.liars)
-        yield Conversation(channel, proxy, self._heard)
+        yield ProxyConversation(channel, proxy, self._heard)
 
 
 async def play(choose: Choose, has_more: Callable[[], bool]) -> None:
@@ -217,8 +219,8 @@ async def play(choose: Choose, has_more: Callable[[], bool]) -> None:
     liars = Liars(choose, has_more, network.calendar.day(env.now()))
     store, counters, wanted, receipts = MemoryStore(), Counters(CENTRAL_NODE), Wanted(), Receipts()
     wires = MemoryNetwork(lambda: 0.1, call_at())
-    around = Surroundings(env, DaemonClock(env, network.calendar), wires.transport(), store, counters)
-    side = CentralSide(CentralParts(network, CENTRAL_PROFILES[network.profile], proxies), around)
+    around = AdapterContext(env, DaemonClock(env, network.calendar), wires.transport(), store, counters)
+    side = CentralAdapter(CentralParts(network, CENTRAL_PROFILES[network.profile], proxies), around)
     side._links.__class__ = LyingLinks
     side._links.liars = liars  # type: ignore[attr-defined]
     for role in ("publications", "deliveries"):

@@ -10,17 +10,17 @@ from typing import Any
 import trio
 from fake_carrier import NODES, FakeCarrier, FakeNetwork
 
-from hushcast.words import Finding
-from hushcast_local.control import ControlServer
+from hushcast.control_messages import Finding
+from hushcast_local.control_server import ControlServer
 from hushcast_local.outbox import Outbox
-from hushcast_local.probing import PROBES_AN_EPOCH, Prober
+from hushcast_local.prober import PROBES_AN_EPOCH, Prober
 from hushcast_local.publisher import Publisher
 from hushcast_local.service import InboxFeed, Service
 from hushcast_local.settings import InboxSection
 from hushcast_local.subscriber import Subscriber
-from hushcast_local.subscription import Subscription
+from hushcast_local.subscription import LocalSubscription
 from hushcast_local.topic_keys import TopicKeys
-from hushcast_node.counted import COUNTERS
+from hushcast_node.counters import COUNTERS
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.secrets import Seed, TopicKey
 from hushcast_protocol.content.attributes import Value, Values
@@ -30,7 +30,7 @@ from hushcast_protocol.content.topics import Interest, Topic, parse_topic
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, system_environment
-from hushcast_runtime.store import MemoryStore, Store
+from hushcast_runtime.storage.store import MemoryStore, Store
 from hushcast_runtime.tracing import NoTracer
 
 NETWORK = bytes(32)
@@ -106,7 +106,7 @@ class FakeDaemon:
         """Close the socket and every connection, as a daemon does that dies."""
         self._scope.cancel()
 
-    async def hold(self, topic: str) -> Subscription:
+    async def hold(self, topic: str) -> LocalSubscription:
         """Return the subscription to a topic, subscribing if there is none."""
         subscription = await self.service.subscriber.subscribe(Interest(parse_topic(topic)))
         await subscription.route.ready.wait()

@@ -24,12 +24,12 @@ import trio
 # What commands load when they run.
 _LOADED = (
     "hushcast.daemon",
-    "hushcast_cli.asking",
-    "hushcast_cli.links",
+    "hushcast_cli.daemon_calls",
+    "hushcast_cli.messages.topic_arguments",
     "hushcast_cli.output",
     "hushcast_cli.payload",
     "hushcast_cli.progress",
-    "hushcast_node.run",
+    "hushcast_node.process",
     "hushcast_testnet.testnet",
 )
 _MAX_REQUEST = 1 << 20  # bytes

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hushcast_protocol.base.secrets import AgreementKey, Seed
-from hushcast_protocol.purposes.grants import Granted, make_grant
-from hushcast_protocol.purposes.issued import Issued, issue, write_issued
-from hushcast_protocol.purposes.keys import epoch_of
-from hushcast_protocol.purposes.names import Purpose
+from hushcast_protocol.purposes.grants import GrantScope, make_grant
+from hushcast_protocol.purposes.purpose_keys import epoch_of
+from hushcast_protocol.purposes.purpose_names import Purpose
+from hushcast_protocol.purposes.signed_vocabulary import SignedVocabulary, issue, write_issued
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 
 VOCABULARY = Vocabulary(
@@ -30,11 +30,11 @@ class Written(NamedTuple):
     grants: tuple[Path, ...]
 
 
-def issued(series: int = 0, version: int = 1, epochs: range = range(EPOCH, EPOCH + 2)) -> Issued:
+def issued(series: int = 0, version: int = 1, epochs: range = range(EPOCH, EPOCH + 2)) -> SignedVocabulary:
     return issue(ISSUER, VOCABULARY, epochs, version, series, 0)
 
 
-def write_files(folder: Path, purposes: Iterable[str], signed: Issued | None = None) -> Written:
+def write_files(folder: Path, purposes: Iterable[str], signed: SignedVocabulary | None = None) -> Written:
     """Write all of them, with grants for these purposes to a new reader."""
     signed = signed or issued()
     folder.mkdir(exist_ok=True)
@@ -44,7 +44,7 @@ def write_files(folder: Path, purposes: Iterable[str], signed: Issued | None = N
     (folder / "vocabulary").write_bytes(write_issued(signed))
     grants = []
     for number, purpose in enumerate(purposes):
-        asked = Granted(number, reader.public(), Purpose(purpose), signed.epochs)
+        asked = GrantScope(number, reader.public(), Purpose(purpose), signed.epochs)
         grants.append(folder / f"{number}.grant")
         grants[-1].write_bytes(make_grant(ISSUER, signed, asked, 0, os.urandom))
     return Written(folder / "vocabulary", key, tuple(grants))

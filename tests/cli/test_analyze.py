@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hushcast_cli.main import run
-from hushcast_testnet.simulation import Scenario, simulate
+from hushcast_testnet.simulations.overlay_simulation import Scenario, simulate
 
 
 @pytest.mark.parametrize("shares", ["0", "1", "much", "0.1,,0.2", "-0.1"])

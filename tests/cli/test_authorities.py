@@ -7,8 +7,8 @@ import json
 import pytest
 from running import hushcast
 
-from hushcast_cli.simulated_authorities import AUTHORITIES, MAX_SIMULATED
-from hushcast_protocol.authorities.members import MAX_AUTHORITIES
+from hushcast_cli.testnets.directory_simulation import AUTHORITIES, MAX_SIMULATED
+from hushcast_protocol.authorities.authority_set import MAX_AUTHORITIES
 from hushcast_protocol.base.roster import MAX_RELAYS
 
 SIMULATE = ("directory", "simulate", "--authorities", "3", "--epochs", "5")

@@ -10,7 +10,7 @@ import pytest
 from running import Running, hushcast
 from test_daemons import DIRECTORY, NODE, logged, written
 
-from hushcast_runtime.layout import DATABASE
+from hushcast_runtime.storage.state_layout import DATABASE
 
 RELAY_KEYS = ("identity.key", "service.key", "parcel.key", "filter.key")
 

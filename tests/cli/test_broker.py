@@ -10,17 +10,17 @@ import pytest
 import trio
 from running import WITHIN, Running, hushcast, until
 
-from hushcast_brokers.listing import broker_lines
+from hushcast_brokers.broker.settings import BrokerSettings, load_broker
+from hushcast_brokers.broker.tree_report import ReportedBroker, TreeReport
+from hushcast_brokers.broker_sections import broker_lines
 from hushcast_brokers.network_file import BrokersNetworkSection, brokers_section
-from hushcast_brokers.settings import BrokerSettings, load_broker
-from hushcast_brokers.tree_told import Place, TreeTold
-from hushcast_cli.broker_tree import draw
-from hushcast_cli.seats import load_root
+from hushcast_cli.configuration.broker_positions import load_root
+from hushcast_cli.operate.tree_picture import draw
 from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.addresses import Address, onion_address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.brokers.network import BrokersNetwork
-from hushcast_runtime.config import load_settings
+from hushcast_runtime.processes.config import load_settings
 
 
 def key(number: int) -> bytes:
@@ -267,14 +267,14 @@ async def test_other_brokers_list_nobody(tmp_path: Path) -> None:
 
 
 def test_the_picture_says_whom_this_broker_sees() -> None:
-    told = TreeTold(
+    told = TreeReport(
         "mine",
         7,
         [
-            Place("r" * 64, "root", "", None, "connected"),
-            Place("a" * 64, "inner", "", "r" * 64, "this"),
-            Place("b" * 64, "edge", "", "a" * 64, "away"),
-            Place("c" * 64, "inner", "", "r" * 64, "not seen"),
+            ReportedBroker("r" * 64, "root", "", None, "connected"),
+            ReportedBroker("a" * 64, "inner", "", "r" * 64, "this"),
+            ReportedBroker("b" * 64, "edge", "", "a" * 64, "away"),
+            ReportedBroker("c" * 64, "inner", "", "r" * 64, "not seen"),
         ],
     )
     assert draw(told) == [

@@ -19,9 +19,9 @@ from hushcast_protocol.base.addresses import Address, onion_address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.central.introduction import SealingKey
 from hushcast_protocol.central.network import CentralNetwork, Proxy
-from hushcast_runtime.config import load_settings
-from hushcast_runtime.state_directory import check_keys
-from hushcast_runtime.store import SqliteStore
+from hushcast_runtime.processes.config import load_settings
+from hushcast_runtime.storage.state_directory import check_keys
+from hushcast_runtime.storage.store import SqliteStore
 
 
 def onion(number: int) -> Address:

@@ -14,28 +14,28 @@ import pytest
 import trio
 from running import WITHIN, Running, environment, hushcast, until
 
-from hushcast_cli.directory_audit import MOST_EPOCHS
-from hushcast_cli.directory_set import MOST_RELAYS, MOST_WORK
-from hushcast_directory.auditing import MAX_AUDITED
-from hushcast_directory.run import KEY_FILES
-from hushcast_directory.settings import DirectorySettings
+from hushcast_cli.operate.directory_audit import MOST_EPOCHS
+from hushcast_cli.operate.directory_set import MOST_RELAYS, MOST_WORK
+from hushcast_directory.client.audit import MAX_AUDITED
+from hushcast_directory.server.process import KEY_FILES
+from hushcast_directory.server.settings import DirectorySettings
 from hushcast_node.settings import NetworkFile
-from hushcast_protocol.authorities.actions import Kept
-from hushcast_protocol.authorities.admission import MAX_WORK, Admission
+from hushcast_protocol.authorities.actions import AuthorityState
 from hushcast_protocol.authorities.ballots import Cast
-from hushcast_protocol.authorities.chain import Followed
+from hushcast_protocol.authorities.chain import ChainState
 from hushcast_protocol.authorities.evidence import Evidence
+from hushcast_protocol.authorities.seat_admission import MAX_WORK, SeatAdmission
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.shard_count import SHARD_SIZE
-from hushcast_protocol.base.signatures import Purpose, Signed, signature
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.wire import encode
-from hushcast_runtime.config import NetworkSection, load_settings, parse_toml
 from hushcast_runtime.files import private_directory, write_private
-from hushcast_runtime.layout import DATABASE
-from hushcast_runtime.network_file import network_section
-from hushcast_runtime.store import Change, SqliteStore
+from hushcast_runtime.processes.config import NetworkSection, load_settings, parse_toml
+from hushcast_runtime.processes.network_file import network_section
+from hushcast_runtime.storage.state_layout import DATABASE
+from hushcast_runtime.storage.store import Change, SqliteStore
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ async def test_init_makes_a_set_that_directories_take(folder: Path) -> None:
             assert stat.S_IMODE(path.stat().st_mode) == mode
     (authorities,) = sets
     assert (len(authorities.keys), authorities.quorum) == (3, 2)
-    assert authorities.admission == Admission(20, 20, True, 12)
+    assert authorities.admission == SeatAdmission(20, 20, True, 12)
     assert authorities.shard_size == 20
     again = await hushcast("directory", "init", folder, "--authorities", "3")
     assert again.code == 2
@@ -137,7 +137,7 @@ async def test_members_puts_a_set_together_from_what_each_gave_out(tmp_path: Pat
 
 def two_ballots(network: bytes, author: Seed) -> Evidence:
     bodies = [encode(Cast(network, 7, author.public(), bytes([one]) * 32)) for one in (1, 2)]
-    first, second = (Signed(body, signature(author, Purpose.BALLOT, body)) for body in bodies)
+    first, second = (Signed(body, signature(author, SignaturePurpose.BALLOT, body)) for body in bodies)
     return Evidence(author.public(), first, second)
 
 
@@ -150,7 +150,9 @@ async def test_evidence_is_shown_and_checked_elsewhere(tmp_path: Path, folder: P
     sitting = settings.sitting(own.public())
     assert sitting is not None
     network = settings.network.network().id
-    await _keep(folder / "1" / "state", Kept(Followed(sitting.authorities)), two_ballots(network, accused))
+    await _keep(
+        folder / "1" / "state", AuthorityState(ChainState(sitting.authorities)), two_ballots(network, accused)
+    )
     shown = await hushcast("directory", "evidence", "--config", config)
     assert shown.stdout.decode() == f"epoch 7: two statements, by {accused.public().hex()}\n"
     lines = await hushcast("directory", "evidence", "--config", config, "--json")
@@ -171,7 +173,7 @@ async def test_evidence_is_shown_and_checked_elsewhere(tmp_path: Path, folder: P
     assert "proves nothing" in refused.error
 
 
-async def _keep(state: Path, kept: Kept, evidence: Evidence) -> None:
+async def _keep(state: Path, kept: AuthorityState, evidence: Evidence) -> None:
     store = SqliteStore(state / DATABASE)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(store.run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fake_daemon import FakeDaemon
 from running import hushcast
 
-from hushcast.words import Finding
+from hushcast.control_messages import Finding
 
 WARNING = Finding("disk", "warning", "1.5 GiB free for the state", "make room")
 BAD = Finding("clock", "bad", "behind Tor's consensus", "set it")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from running import hushcast
 
-from hushcast_cli import filter_levels
+from hushcast_cli.analysis import filter_levels
 from hushcast_cli.main import run
 from hushcast_protocol.base.secrets import TopicSecret
 from hushcast_protocol.content.topics import make_topic, write_link

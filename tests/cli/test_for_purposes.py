@@ -10,7 +10,7 @@ from purpose_files import EPOCH, ISSUER, issued, write_files
 from running import Outcome, hushcast
 
 from hushcast import connect, new_link, new_lock, read_purpose_keys
-from hushcast_protocol.purposes.sealed import is_sealed
+from hushcast_protocol.purposes.sealed_messages import is_sealed
 
 
 class Fleet:

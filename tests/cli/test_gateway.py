@@ -13,12 +13,12 @@ import nacl.pwhash
 import pytest
 from running import COMMAND, Running, environment, hushcast
 
-from hushcast_cli.first_config import first_gateway_config
-from hushcast_cli.places import service_places
-from hushcast_cli.user_sections import put_password
+from hushcast_cli.configuration.first_config import first_gateway_config
+from hushcast_cli.configuration.places import service_places
+from hushcast_cli.configuration.user_sections import put_password
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.base.errors import UsageError
-from hushcast_runtime.config import load_settings, parse_settings
+from hushcast_runtime.processes.config import load_settings, parse_settings
 
 
 @pytest.fixture

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from running import hushcast
 
-from hushcast_gateway.purposes.kept import Kept
+from hushcast_gateway.purposes.purpose_state import PurposeState
 from hushcast_gateway.purposes.records import AuditRecord, Presubscription
-from hushcast_protocol.mqtt.archive import SESSION, SUBSCRIPTION, SessionRecord, SubscriptionRecord
 from hushcast_protocol.mqtt.ledger import Ledger
-from hushcast_protocol.mqtt.packets import Subscription
+from hushcast_protocol.mqtt.packets import RequestedSubscription
+from hushcast_protocol.mqtt.session_archive import SESSION, SUBSCRIPTION, SessionRecord, SubscriptionRecord
 from hushcast_protocol.purposes.clauses import Clause
-from hushcast_protocol.purposes.names import Purpose
-from hushcast_runtime.layout import DATABASE
-from hushcast_runtime.store import Change, SqliteStore
+from hushcast_protocol.purposes.purpose_names import Purpose
+from hushcast_runtime.storage.state_layout import DATABASE
+from hushcast_runtime.storage.store import Change, SqliteStore
 
 CONFIG = """
 state = "{tmp}/state"
@@ -49,7 +49,7 @@ def written(tmp_path: Path, section: str = "") -> Path:
 async def filled(tmp_path: Path) -> None:
     """Write what a gateway would have on its disk."""
     (tmp_path / "state").mkdir(mode=0o700)
-    kept, ledger = Kept("tree"), Ledger()
+    kept, ledger = PurposeState("tree"), Ledger()
     kept.attach(ledger)
     operations, none = frozenset({Purpose("operations")}), frozenset[Purpose]()
     kept.reserve(Clause("car", "cars/#", operations, none))
@@ -69,7 +69,7 @@ async def filled(tmp_path: Path) -> None:
     ):
         key = number.to_bytes(8, "big")
         record = SessionRecord(user, client, 100, None, None, None)
-        subscription = SubscriptionRecord("", Subscription(wanted), 0, 0, purpose)
+        subscription = SubscriptionRecord("", RequestedSubscription(wanted), 0, 0, purpose)
         from hushcast_gateway.purposes.records import encode
 
         ledger.put(SESSION, key, encode(record))

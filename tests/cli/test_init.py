@@ -9,21 +9,21 @@ from pathlib import Path
 import pytest
 from running import STATES, environment, hushcast
 
-from hushcast_brokers.settings import BrokerSettings, RootSettings
+from hushcast_brokers.broker.settings import BrokerSettings, RootSettings
 from hushcast_brokers.tomography.settings import TomographySettings
 from hushcast_central.settings import ProxySettings, ServerSettings
-from hushcast_cli.first_config import Network, first_config
-from hushcast_cli.join import with_network
-from hushcast_cli.places import Kind, places, service_places, user_places
-from hushcast_directory.settings import DirectorySettings
+from hushcast_cli.configuration.first_config import NetworkFoundation, first_config
+from hushcast_cli.configuration.places import Kind, places, service_places, user_places
+from hushcast_cli.operate.join import with_network
+from hushcast_directory.server.settings import DirectorySettings
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_located.service.settings import ProviderSettings
 from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Seed
-from hushcast_runtime.config import AuthoritySection, NetworkSection, load_settings, parse_settings
-from hushcast_runtime.network_file import network_of_several, network_section
+from hushcast_runtime.processes.config import AuthoritySection, NetworkSection, load_settings, parse_settings
+from hushcast_runtime.processes.network_file import network_of_several, network_section
 
 ROOT = Path(__file__).parents[2]
 KEY = Seed(bytes(32)).public()
@@ -271,7 +271,7 @@ def test_a_tor_beside_is_reached_by_sockets_alone() -> None:
 
 @pytest.mark.parametrize("name", ["😀 ⟨…⟩", 'quo"te\\', "line\nfeed\x7f\x01"])
 def test_any_name_comes_through(name: str) -> None:
-    text = first_config("directory", service_places("directory"), None, Network(name, 60))
+    text = first_config("directory", service_places("directory"), None, NetworkFoundation(name, 60))
     assert parse_settings(text.encode(), "init", DirectorySettings).network.name == name
     node = first_config("relay", service_places("node"), None, None) + network_text(name)
     assert parse_settings(node.encode(), "init", NodeSettings).network.name == name

@@ -20,16 +20,22 @@ from fake_daemon import FakeDaemon
 from running import COMMAND, hushcast
 
 import hushcast as library
-from hushcast_cli.first_config import first_provider_config
-from hushcast_cli.places import service_places
+from hushcast_cli.configuration.first_config import first_provider_config
+from hushcast_cli.configuration.places import service_places
 from hushcast_located.service.settings import ProviderSettings
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.content.bodies import fingerprint
+from hushcast_protocol.spatial.located_requests import (
+    DAY,
+    RequestConfirmation,
+    SubscribeRequest,
+    decode_reply,
+    seal_request,
+)
+from hushcast_protocol.spatial.located_subscription import read_subscription
+from hushcast_protocol.spatial.message_parts import Assembly
 from hushcast_protocol.spatial.offer import read_offer
-from hushcast_protocol.spatial.parts import Assembly
-from hushcast_protocol.spatial.requests import DAY, Subscribe, Taken, decode_reply, seal_request
-from hushcast_protocol.spatial.subscription import read_subscription
-from hushcast_runtime.config import load_settings, parse_settings
+from hushcast_runtime.processes.config import load_settings, parse_settings
 
 HERE = {"lat": 60.17, "lon": 24.94}
 
@@ -196,7 +202,7 @@ async def test_a_provider_runs_is_looked_at_and_killed(daemon: FakeDaemon, owner
             json.dumps(HERE | {"keywords": "shoe", "alpha": 0.5, "threshold": 0.7}).encode()
         )
         link, today = library.new_link("answers", private=True), int(daemon.env.now() // DAY)
-        request = Subscribe(bytes(32), 1, today + 1, link, asked)
+        request = SubscribeRequest(bytes(32), 1, today + 1, link, asked)
         await daemon.hold(link)
         await daemon.put(offer.requests, seal_request(request, offer, today, os.urandom))
         async with library.connect(daemon.socket) as connected, connected.subscribe(link) as messages:
@@ -204,7 +210,7 @@ async def test_a_provider_runs_is_looked_at_and_killed(daemon: FakeDaemon, owner
             assert isinstance(event, library.Message)
             whole = Assembly().take(event.payload)
             assert whole is not None
-            assert isinstance(decode_reply(whole), Taken)
+            assert isinstance(decode_reply(whole), RequestConfirmation)
         good = await hushcast("located", "doctor", *config_option, "--json", env=home)
         found = {one["check"]: one["verdict"] for one in good.objects}
         assert (found["network"], found["subscriptions"], found["batches"]) == ("good", "good", "warning")

@@ -17,7 +17,7 @@ from click.shell_completion import BashComplete
 from fake_daemon import FakeDaemon
 from running import COMMAND, WITHIN, environment, hushcast
 
-from hushcast_cli import suggestions
+from hushcast_cli import completion_values
 from hushcast_cli.completion import PROGRAM, VARIABLE
 from hushcast_cli.main import cli
 from hushcast_protocol.base.secrets import TopicSecret
@@ -223,7 +223,7 @@ async def test_completion_knows_topics_and_tells_no_link(
     daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In this process, with patience: a second is long to a person, short to a busy machine."""
-    monkeypatch.setattr(suggestions, "_PATIENCE", WITHIN)
+    monkeypatch.setattr(completion_values, "_PATIENCE", WITHIN)
     monkeypatch.setenv("HUSHCAST_SOCKET", str(daemon.socket))
     link = write_link(replace(make_topic("net"), secret=TopicSecret(bytes(32))))
     for topic in ("news", "nets", "other", link):

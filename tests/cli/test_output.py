@@ -13,7 +13,7 @@ from hushcast.errors import NoDaemon
 from hushcast_cli.exits import ExitCode, Failure, TimedOut, report
 from hushcast_cli.output import StdoutClosed, printable
 from hushcast_protocol.base.errors import DecodeError, HushcastError, Refusal, UsageError
-from hushcast_runtime.store import StoreError
+from hushcast_runtime.storage.store import StoreError
 
 
 @given(st.text(st.characters()))

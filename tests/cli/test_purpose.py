@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from hushcast.purposes.files import read_reader
-from hushcast_cli import purpose_folder
+from hushcast.purposes.purpose_files import read_reader
 from hushcast_cli.main import run
+from hushcast_cli.purposes import issuer_folder
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.purposes.cover import cover
 from hushcast_protocol.purposes.grants import read_grant
-from hushcast_protocol.purposes.keys import EPOCH_SECONDS
-from hushcast_protocol.purposes.names import Purpose
-from hushcast_protocol.purposes.problems import NotUsable
-from hushcast_protocol.purposes.sealed import Opener, Sealer
+from hushcast_protocol.purposes.key_cover import cover
+from hushcast_protocol.purposes.purpose_keys import EPOCH_SECONDS
+from hushcast_protocol.purposes.purpose_names import Purpose
+from hushcast_protocol.purposes.purpose_problems import PurposeError
+from hushcast_protocol.purposes.sealed_messages import Opener, Sealer
 
 PURPOSES = "operations/billing\nmarketing/individualized # of one's own\n\nresearch\n"
 
@@ -62,13 +62,13 @@ class Desk:
 
     def opens(self, grant: Path, *purposes: str) -> bool:
         """Tell whether what is sealed now, by the vocabulary as it is, opens."""
-        folder = purpose_folder.load(self.issuer)
+        folder = issuer_folder.load(self.issuer)
         elements = cover(map(Purpose, purposes), [], folder.issued.vocabulary)
         data = Sealer(folder.issued, bytes).seal(elements, b"x", time.time())
         held = read_grant(grant.read_bytes(), read_reader(self.key), folder.seed.public())
         try:
             return Opener([held]).open(data).content == b"x"
-        except NotUsable:
+        except PurposeError:
             return False
 
 
@@ -190,7 +190,7 @@ def test_what_is_mistyped_is_said(desk: Desk) -> None:
 
 
 def test_an_issuer_makes_so_many_grants(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(purpose_folder, "MAX_REGISTERED", 1)
+    monkeypatch.setattr(issuer_folder, "MAX_REGISTERED", 1)
     desk.grant()
     assert "1 grants at most" in desk.refused("grant", desk.issuer, "--to", desk.reader, "--for", "research")
 

@@ -11,7 +11,7 @@ import pytest
 from running import hushcast
 
 from hushcast_cli.main import run
-from hushcast_protocol.purposes.rules import MAX_QUESTION, MAX_RULES
+from hushcast_protocol.purposes.rule_files import MAX_QUESTION, MAX_RULES
 
 DRIVER = {
     "owner": "driver",

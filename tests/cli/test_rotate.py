@@ -11,9 +11,9 @@ import pytest
 from running import Running, hushcast
 from test_daemons import DIRECTORY, NODE, logged, written
 
-from hushcast_overlay.identity import KEY_FILES, RECORDS_OF_ADDRESS, RECORDS_OF_IDENTITY
-from hushcast_runtime.layout import DATABASE
-from hushcast_runtime.process import locked
+from hushcast_overlay.relay.identity import KEY_FILES, RECORDS_OF_ADDRESS, RECORDS_OF_IDENTITY
+from hushcast_runtime.processes.process import locked
+from hushcast_runtime.storage.state_layout import DATABASE
 
 SEVERAL = (
     DIRECTORY

@@ -10,7 +10,7 @@ import pytest
 import trio
 from fake_daemon import FakeDaemon
 
-from hushcast_local import control as server
+from hushcast_local import control_server as server
 
 GREETING = b'{"op":"hello","version":2}\n'  # the daemon's
 HELLO = b'{"op": "hello", "version": 2}\n'

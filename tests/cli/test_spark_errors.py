@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hushcast_cli import spark
+from hushcast_cli.analysis import spark
 from hushcast_cli.main import run
 
 GENERATE = ["traces", "generate", "--nodes", "5", "--subscribers", "1", "--publications", "1"]

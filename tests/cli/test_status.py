@@ -10,8 +10,8 @@ import trio
 from fake_daemon import NODES, FakeDaemon
 from running import hushcast
 
-from hushcast_cli.summary import TROUBLES, summary
-from hushcast_node.counted import COUNTERS
+from hushcast_cli.operate.status_summary import TROUBLES, summary
+from hushcast_node.counters import COUNTERS
 
 TOR = {
     "percent": 100,

@@ -8,7 +8,7 @@ import pytest
 import trio
 from running import WITHIN, Running, hushcast
 
-from hushcast_cli.simulated import rows
+from hushcast_cli.testnets.simulation_output import rows
 
 COUNTS = ["pairs", "delivered", "duplicates", "transmissions", "ideal"]
 FAULTS = ["receipts", "lost_with_receipt", "gaps_reported", "repaired", "told"]

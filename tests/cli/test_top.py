@@ -12,8 +12,15 @@ import pytest
 from running import hushcast
 from textual.widgets import DataTable, Static
 
-from hushcast.words import Hello, Status, StatusReport, decode_hello, decode_said, encode_line
-from hushcast_cli.dashboard import COLUMNS, Dashboard, _readable, described
+from hushcast.control_messages import (
+    Hello,
+    StatusAnswer,
+    StatusRequest,
+    decode_application_message,
+    decode_hello,
+    encode_line,
+)
+from hushcast_cli.operate.dashboard import COLUMNS, Dashboard, _readable, described
 
 STATUS: dict[str, Any] = {
     "ready": True,
@@ -31,8 +38,8 @@ async def daemon(path: Path, status: Callable[[], dict[str, Any]]) -> AsyncItera
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         assert decode_hello((await reader.readline()).rstrip(b"\n")) == Hello()
         writer.write(encode_line(Hello()) + b"\n")
-        assert decode_said((await reader.readline()).rstrip(b"\n")) == Status(request=1)
-        writer.write(encode_line(StatusReport(status(), request=1)) + b"\n")
+        assert decode_application_message((await reader.readline()).rstrip(b"\n")) == StatusRequest(request=1)
+        writer.write(encode_line(StatusAnswer(status(), request=1)) + b"\n")
         writer.close()
 
     async with await asyncio.start_unix_server(answer, path):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hushcast_cli import spark
+from hushcast_cli.analysis import spark
 from hushcast_cli.main import cli, run
 
 GENERATE = ["traces", "generate", "--nodes", "5", "--subscribers", "1", "--publications", "1"]
@@ -51,8 +51,8 @@ def test_without_the_extra_one_line_says_what_to_install(name, tmp_path, monkeyp
 @pytest.mark.slow
 def test_neither_the_command_line_nor_the_daemon_loads_spark():
     program = (
-        "import sys, hushcast_cli.main, hushcast_cli.traces, hushcast_cli.spark, hushcast_node.run,"
-        " hushcast_directory.run, hushcast_testnet.simulation;"
+        "import sys, hushcast_cli.main, hushcast_cli.analysis.traces, hushcast_cli.analysis.spark, hushcast_node.process,"
+        " hushcast_directory.server.process, hushcast_testnet.simulations.overlay_simulation;"
         " print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -64,7 +64,7 @@ def test_neither_the_command_line_nor_the_daemon_loads_spark():
 @pytest.mark.slow
 def test_a_daemon_without_tor_and_metrics_starts_without_their_libraries():
     program = (
-        "import sys, hushcast_node.run, hushcast_directory.run, hushcast_central.run, hushcast_brokers.run;"
+        "import sys, hushcast_node.process, hushcast_directory.server.process, hushcast_central.process, hushcast_brokers.broker.process;"
         " print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -115,7 +115,7 @@ def _examples() -> list[list[str]]:
 def warm_spark(spark, monkeypatch):
     """Give commands in this process the session of all tests, and keep it when they end theirs."""
     monkeypatch.setattr(spark, "stop", lambda: None)
-    monkeypatch.setattr("hushcast_analytics.session.open_session", lambda *_, **__: spark)
+    monkeypatch.setattr("hushcast_analytics.spark_session.open_session", lambda *_, **__: spark)
 
 
 @pytest.mark.spark
@@ -156,7 +156,7 @@ def test_traces_and_shards_are_not_asked_for_together(asked, told, capsys):
 
 @pytest.mark.spark
 def test_the_helps_example_gives_something_to_see(tmp_path, warm_spark, capfd):
-    from hushcast_analytics.analyze import SUMMARY_KEYS  # loads Spark's Python: not for every test
+    from hushcast_analytics.analysis import SUMMARY_KEYS  # loads Spark's Python: not for every test
     from hushcast_analytics.attacks.catalogue import ATTACKS
 
     examples = [line for line in _examples() if "--relays" not in line]

@@ -13,7 +13,7 @@ from fake_carrier import NODES
 from world import World
 
 import hushcast
-from hushcast import words
+from hushcast import control_messages
 from hushcast_local import conversation, outbox
 from hushcast_protocol.base.secrets import Seed
 
@@ -245,9 +245,11 @@ async def test_a_publication_that_is_asked_for_again_is_made_once(
 
 
 def test_so_many_tokens_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert outbox.MAX_TAKEN * words.MAX_TOKEN < 1024**2
+    assert outbox.MAX_TAKEN * control_messages.MAX_TOKEN < 1024**2
     with pytest.raises(hushcast.HushcastError):
-        words.decode_said(words.encode_line(words.Await(bytes(words.MAX_TOKEN + 1))))
+        control_messages.decode_application_message(
+            control_messages.encode_line(control_messages.AwaitRequest(bytes(control_messages.MAX_TOKEN + 1)))
+        )
 
 
 @pytest.mark.slow

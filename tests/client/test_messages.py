@@ -12,7 +12,7 @@ from world import World
 
 import hushcast
 from hushcast.messages import WINDOW
-from hushcast_local import feeding
+from hushcast_local import application_delivery
 from hushcast_local.settings import InboxSection
 
 
@@ -344,7 +344,7 @@ async def test_coverage_is_an_event(world: World) -> None:
 async def test_a_slow_reader_of_coverage_gets_what_came_before_the_end(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feeding, "COVERAGE_EVERY", 0.01)
+    monkeypatch.setattr(application_delivery, "COVERAGE_EVERY", 0.01)
     coverage, looked = world.daemon.service.coverage, trio.Event()
 
     async def look(*asked: Any) -> list[dict[str, Any]]:

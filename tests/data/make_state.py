@@ -20,7 +20,7 @@ import trio
 import trio.testing
 from small_network import EPOCH_SECONDS, ONE, TWO, Ear, Node, SmallNetwork, small_network, until
 
-from hushcast_local.outbox import NotYetTaken
+from hushcast_local.outbox import NoReceiptYet
 from hushcast_protocol.base.secrets import Seed, TopicSecret
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.predicates import parse_where
@@ -55,7 +55,7 @@ async def main(out: Path) -> None:
         await trio.sleep(10)
         snapshot = await taken_and_not_routed(net)
         for payload in (b"in the outbox 0", b"in the outbox 1"):
-            with suppress(NotYetTaken):
+            with suppress(NoReceiptYet):
                 await writer.daemon.service.publish(ONE, Content(payload))
         await trio.sleep(20)
         await writer.stop()

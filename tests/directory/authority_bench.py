@@ -11,29 +11,29 @@ from random import Random
 import trio
 from directory_bench import BEGIN, CALENDAR, EPOCH, NETWORK, parcel_key, relay_seed
 
-from hushcast_directory.agreeing import Agreeing
-from hushcast_directory.archive import epoch_key
-from hushcast_directory.before import ROSTER
-from hushcast_directory.client import DirectoryClient
-from hushcast_directory.kept_evidence import EVIDENCE, read_evidence
-from hushcast_directory.roll import Roll
-from hushcast_directory.server import DirectoryServer
-from hushcast_directory.sitting import Sitting
-from hushcast_directory.trust import Trust
-from hushcast_protocol.authorities.admission import OPEN, Admission
+from hushcast_directory.client.directory_client import DirectoryClient
+from hushcast_directory.client.trust import Trust
+from hushcast_directory.server.archive import epoch_key
+from hushcast_directory.server.authority_driver import AuthorityDriver
+from hushcast_directory.server.configured_set import ConfiguredSet
+from hushcast_directory.server.directory_server import DirectoryServer
+from hushcast_directory.server.former_rosters import ROSTER
+from hushcast_directory.server.kept_evidence import EVIDENCE, read_evidence
+from hushcast_directory.server.roll import Roll
+from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
 from hushcast_protocol.authorities.evidence import check_evidence
 from hushcast_protocol.authorities.heads import Head, decode_head
-from hushcast_protocol.authorities.listing import Listed, Listing
+from hushcast_protocol.authorities.listing import ListedRelay, Listing
 from hushcast_protocol.authorities.machine import Authority
-from hushcast_protocol.authorities.members import Authorities, Member
+from hushcast_protocol.authorities.seat_admission import OPEN, SeatAdmission
 from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import (
     GENESIS,
     Descriptor,
-    Entry,
     RosterBody,
+    RosterEntry,
     SignedRoster,
     check_roster,
     sign_descriptor,
@@ -44,28 +44,30 @@ from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
-from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.environment import Environment, simulated_environment
-from hushcast_runtime.store import Change, MemoryStore
+from hushcast_runtime.storage.store import Change, MemoryStore
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.channel import accept_channel
 from hushcast_runtime.transports.memory import MemoryNetwork
-from hushcast_testnet.authorities.adversary import PHANTOM, Fault
-from hushcast_testnet.authorities.live import LiveWorld
-from hushcast_testnet.clock_calls import call_at
+from hushcast_testnet.authorities.adversary import PHANTOM, AuthorityFault
+from hushcast_testnet.authorities.live_world import LiveWorld
+from hushcast_testnet.simulations.clock_calls import call_at
 
 SEEDS = sorted((Seed(bytes([200 + number]) * 32) for number in range(9)), key=Seed.public)
 
 
-def sets(count: int, quorum: int, admission: Admission = OPEN, shard_size: int = SHARD_SIZE) -> Authorities:
+def sets(
+    count: int, quorum: int, admission: SeatAdmission = OPEN, shard_size: int = SHARD_SIZE
+) -> Authorities:
     keys = [seed.public() for seed in SEEDS[:count]]
-    members = tuple(Member(key, memory_address(key)) for key in keys)
+    members = tuple(AuthorityContact(key, memory_address(key)) for key in keys)
     return Authorities(members, quorum, admission, shard_size)
 
 
 class Directory:
     """One authority, with its disk."""
 
-    def __init__(self, bench: AuthorityBench, seed: Seed, sitting: Sitting) -> None:
+    def __init__(self, bench: AuthorityBench, seed: Seed, sitting: ConfiguredSet) -> None:
         self.bench, self.seed, self.sitting = bench, seed, sitting
         self.home = seed  # its address stays when it takes another key
         self.store = MemoryStore()
@@ -100,7 +102,7 @@ class Directory:
             self._stopped.set()
 
     @property
-    def agreeing(self) -> Agreeing:
+    def agreeing(self) -> AuthorityDriver:
         assert self.server is not None
         return self.server.agreeing
 
@@ -133,7 +135,7 @@ class Directory:
 class AuthorityBench:
     """The authorities under test, and relays around them."""
 
-    def __init__(self, nursery: trio.Nursery, sitting: Sitting, seed: int, faulty: int) -> None:
+    def __init__(self, nursery: trio.Nursery, sitting: ConfiguredSet, seed: int, faulty: int) -> None:
         self.nursery = nursery
         self.env = simulated_environment(seed, BEGIN)
         self.random = Random(seed)
@@ -229,7 +231,7 @@ class AuthorityBench:
             signed = self.descriptor(number)
             descriptor = roll.examine(signed, self.now)
             await roll.admit(descriptor, signed)
-            entries.append((descriptor.relay, Entry(signed, self.epoch)))
+            entries.append((descriptor.relay, RosterEntry(signed, self.epoch)))
         body = RosterBody(NETWORK, self.epoch, GENESIS, tuple(entry for _, entry in sorted(entries)))
         signed = sign_roster(directory.seed, body)
         await store.write(Change(ROSTER, epoch_key(self.epoch), encode(signed)))
@@ -239,14 +241,14 @@ class AuthorityBench:
         """Have all vote for a larger set, and start those of it that are not there yet."""
         now, following = sets(len(self.directories), len(self.directories) // 2 + 1), sets(count, quorum)
         for directory in self.directories:
-            directory.sitting = Sitting(now, following, 1)
+            directory.sitting = ConfiguredSet(now, following, 1)
             directory.agreeing.sit(directory.sitting)
         for seed in SEEDS[len(self.directories) : count]:
-            directory = Directory(self, seed, Sitting(now, following, 1))
+            directory = Directory(self, seed, ConfiguredSet(now, following, 1))
             self.directories.append(directory)
             await directory.start()
 
-    async def lie(self, kinds: list[tuple[Fault, ...]]) -> None:
+    async def lie(self, kinds: list[tuple[AuthorityFault, ...]]) -> None:
         """Run the faulty ones, which list whom the first honest one does, and a relay that nobody reached."""
         authorities = self.directories[0].sitting.authorities
 
@@ -254,7 +256,7 @@ class AuthorityBench:
             found = next(one for one in self.directories if one.seed.public() == key)
             return found.agreeing._machine if found.server is not None else None
 
-        def reached(epoch: int) -> tuple[Listed, ...]:
+        def reached(epoch: int) -> tuple[ListedRelay, ...]:
             roll = self.directories[0].agreeing._roll
             return (*roll.ballot(epoch, self.now, False), (PHANTOM, bytes(16), 0))
 
@@ -290,11 +292,11 @@ async def authority_bench(
     relays: int = 3,
     seed: int = 0,
     faulty: int = 0,
-    admission: Admission = OPEN,
+    admission: SeatAdmission = OPEN,
     shard_size: int = SHARD_SIZE,
 ) -> AsyncIterator[AuthorityBench]:
     async with trio.open_nursery() as nursery:
-        sitting = Sitting(sets(count, quorum, admission, shard_size), None, relays)
+        sitting = ConfiguredSet(sets(count, quorum, admission, shard_size), None, relays)
         made = AuthorityBench(nursery, sitting, seed, faulty)
         for directory in made.directories:
             await directory.start()
@@ -302,7 +304,7 @@ async def authority_bench(
             await made.relay(number)
             nursery.start_soon(made.keep_registering, number)
         if faulty:
-            kinds = list(itertools.combinations_with_replacement(Fault, faulty))
+            kinds = list(itertools.combinations_with_replacement(AuthorityFault, faulty))
             nursery.start_soon(made.lie, made.random.sample(kinds, len(kinds)))
         yield made
         nursery.cancel_scope.cancel()

@@ -10,20 +10,20 @@ from typing import Any
 
 import trio
 
-from hushcast_directory.agreeing import Agreeing
-from hushcast_directory.client import DirectoryClient, Known
-from hushcast_directory.following import Following
-from hushcast_directory.roll import Roll
-from hushcast_directory.server import DirectoryServer
-from hushcast_directory.several import SeveralDirectories
-from hushcast_directory.single import SingleDirectory
-from hushcast_directory.sitting import Alone
-from hushcast_directory.trust import Trust
-from hushcast_node.counted import COUNTERS
+from hushcast_directory.client.directory_client import DirectoryClient, ExpectedDirectory
+from hushcast_directory.client.several_directories import SeveralDirectories
+from hushcast_directory.client.single_directory import SingleDirectory
+from hushcast_directory.client.trust import Trust
+from hushcast_directory.client.trusted_authorities import TrustedAuthorities
+from hushcast_directory.server.authority_driver import AuthorityDriver
+from hushcast_directory.server.configured_set import SetOfOne
+from hushcast_directory.server.directory_server import DirectoryServer
+from hushcast_directory.server.roll import Roll
+from hushcast_node.counters import COUNTERS
 from hushcast_overlay.rosters import RosterKeeper
-from hushcast_protocol.authorities.answers import roster_of
-from hushcast_protocol.authorities.members import Member
-from hushcast_protocol.authorities.requests import Agreed, Fetch
+from hushcast_protocol.authorities.authority_set import AuthorityContact
+from hushcast_protocol.authorities.directory_requests import Fetch, HeadAnswer
+from hushcast_protocol.authorities.head_answers import roster_of
 from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.links import Link
@@ -31,13 +31,13 @@ from hushcast_protocol.base.roster import Descriptor, Network, Roster, sign_desc
 from hushcast_protocol.base.secrets import ParcelKey, Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
-from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.channel import accept_channel
 from hushcast_runtime.transports.memory import MemoryNetwork
-from hushcast_testnet.clock_calls import call_at
+from hushcast_testnet.simulations.clock_calls import call_at
 
 EPOCH = 60  # seconds
 BEGIN = 10_000.0 * 24 * EPOCH + 30.0  # in the middle of an epoch
@@ -67,7 +67,7 @@ class Bench:
         self.roll = Roll(NETWORK, DIRECTORY, self.store)
         self._transport = self.wires.transport()
         self.server: DirectoryServer | None = None
-        self._sitting = Alone(first_roster)
+        self._sitting = SetOfOne(first_roster)
         self._seed = DIRECTORY
         self._scope = trio.CancelScope()
         self._stopped = trio.Event()
@@ -83,7 +83,7 @@ class Bench:
     # The directory
 
     @property
-    def agreeing(self) -> Agreeing:
+    def agreeing(self) -> AuthorityDriver:
         """What makes its heads, in the life that runs or ran last."""
         assert self.server is not None
         return self.server.agreeing
@@ -102,7 +102,7 @@ class Bench:
     def roster(self, epoch: int) -> Roster:
         """What it shows for an epoch, as daemons read it."""
         answer = self.agreeing.answer(Fetch(epoch - 1))
-        assert isinstance(answer, Agreed)
+        assert isinstance(answer, HeadAnswer)
         roster = roster_of(answer, NETWORK)
         assert roster.epoch == epoch
         return roster
@@ -148,7 +148,7 @@ class Bench:
     def trust(self) -> Trust:
         return Trust(NETWORK, DIRECTORY.public())
 
-    def client(self, known: Known | None = None) -> DirectoryClient:
+    def client(self, known: ExpectedDirectory | None = None) -> DirectoryClient:
         transport = self.wires.transport()
         address = memory_address(DIRECTORY.public())
         return DirectoryClient(self.env, transport, NETWORK.id, address, known or self.trust())
@@ -209,8 +209,8 @@ class Bench:
 
     def keeper_by(self, trust: Trust, name: str = "keeper", store: MemoryStore | None = None) -> RosterKeeper:
         env, store = simulated_environment(name, BEGIN), store or MemoryStore()
-        counters, alone = Counters(COUNTERS), Member(trust.key, memory_address(DIRECTORY.public()))
-        following = Following(NETWORK, [alone], 1)
+        counters, alone = Counters(COUNTERS), AuthorityContact(trust.key, memory_address(DIRECTORY.public()))
+        following = TrustedAuthorities(NETWORK, [alone], 1)
         several = SeveralDirectories(env, store, NETWORK, following, lambda one: self.client(one), counters)
         source = SingleDirectory(env, store, trust, self.client(trust), several)
         return RosterKeeper(NETWORK, source, env, store, counters)

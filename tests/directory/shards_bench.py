@@ -7,20 +7,27 @@ import math
 from authority_bench import AuthorityBench, Directory
 from directory_bench import EPOCH, NETWORK
 
-from hushcast_directory.client import DirectoryClient
-from hushcast_directory.following import Following
-from hushcast_directory.several import SeveralDirectories
-from hushcast_node.counted import COUNTERS
+from hushcast_directory.client.directory_client import DirectoryClient
+from hushcast_directory.client.several_directories import SeveralDirectories
+from hushcast_directory.client.trusted_authorities import TrustedAuthorities
+from hushcast_node.counters import COUNTERS
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.authorities.heads import Head
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.shards.assignment import shard_of_relay
 from hushcast_protocol.shards.guides import PIECE_BITS, piece_bits, read_whole_piece
-from hushcast_protocol.shards.requests import AskLeaf, AskPiece, AskSlice, ShownLeaf, ShownPiece, ShownSlice
+from hushcast_protocol.shards.shard_requests import (
+    AskLeaf,
+    AskPiece,
+    AskSlice,
+    ShownLeaf,
+    ShownPiece,
+    ShownSlice,
+)
 from hushcast_protocol.shards.slices import Leaf, Shard, read_leaf, read_slice
 from hushcast_runtime.counters import Counters
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 
 
 async def leaf_of(client: DirectoryClient, head: Head, sharding: Sharding, shard: int) -> Leaf:
@@ -65,7 +72,7 @@ class Daemon:
         self.store = store or MemoryStore()
         self.counters = Counters(COUNTERS)
         authorities = made.directories[0].sitting.authorities
-        self.following = Following(NETWORK, authorities.members, authorities.quorum)
+        self.following = TrustedAuthorities(NETWORK, authorities.members, authorities.quorum)
         transport = made.wires.transport()
         self.source = SeveralDirectories(
             made.env,

@@ -7,17 +7,17 @@ import trio
 from authority_bench import AuthorityBench, Directory, authority_bench
 from directory_bench import DIRECTORY, NETWORK, parcel_key, relay_seed
 
-from hushcast_directory.roll import Roll
-from hushcast_protocol.authorities import work as work_module
-from hushcast_protocol.authorities.admission import Admission
+from hushcast_directory.server.roll import Roll
+from hushcast_protocol.authorities import name_work as work_module
 from hushcast_protocol.authorities.listing import Listing
-from hushcast_protocol.authorities.work import Work, attempt, beacon_for, is_worth
+from hushcast_protocol.authorities.name_work import NameWork, attempt, beacon_for, is_worth
+from hushcast_protocol.authorities.seat_admission import SeatAdmission
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Descriptor, descriptor_digest, sign_descriptor
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +34,7 @@ def name(number: int) -> bytes:
     return relay_seed(number).public()
 
 
-def work_of(made: AuthorityBench, number: int, at: Directory) -> Work:
+def work_of(made: AuthorityBench, number: int, at: Directory) -> NameWork:
     head = at.head
     assert head is not None
     beacon = beacon_for(head.draw, head.epoch)
@@ -45,7 +45,7 @@ def work_of(made: AuthorityBench, number: int, at: Directory) -> Work:
 
 async def test_newcomers_show_work_and_wait_for_their_day() -> None:
     """Three at the beginning, who are asked for no work at once; two newcomers, and one seat a day."""
-    async with authority_bench(1, 1, admission=Admission(1, 0, False, BITS)) as made:
+    async with authority_bench(1, 1, admission=SeatAdmission(1, 0, False, BITS)) as made:
         (directory,) = made.directories
         await made.until(made.epoch + 2)
         newcomers = (7, 8)

@@ -6,22 +6,22 @@ import pytest
 from authority_bench import SEEDS, AuthorityBench, Directory, authority_bench, sets
 from directory_bench import BEGIN, EPOCH, NETWORK
 
-from hushcast_directory.directories import Pinned, open_source
-from hushcast_directory.rotate import _next_epoch
-from hushcast_directory.sitting import Sitting
-from hushcast_directory.succession import hand_over
-from hushcast_node.counted import COUNTERS
+from hushcast_directory.client.pinned_directories import PinnedDirectories, open_source
+from hushcast_directory.server.configured_set import ConfiguredSet
+from hushcast_directory.server.key_rotation import _next_epoch
+from hushcast_directory.server.succession import hand_over
+from hushcast_node.counters import COUNTERS
 from hushcast_overlay.rosters import RosterKeeper
-from hushcast_protocol.authorities.chain import Followed, handed_over
+from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
+from hushcast_protocol.authorities.chain import ChainState, handed_over
 from hushcast_protocol.authorities.heads import decode_head, head_digest
-from hushcast_protocol.authorities.members import Authorities, Member
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, UsageError
-from hushcast_protocol.base.handovers import Handover
+from hushcast_protocol.base.key_handovers import KeyHandover
 from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.transports.base import TransportError
 
 HOME = memory_address(SEEDS[0].public())
@@ -33,7 +33,7 @@ class Daemon:
     def __init__(self, made: AuthorityBench, pinned: Seed, store: MemoryStore | None = None) -> None:
         self.store = store or MemoryStore()
         env, counters = simulated_environment("daemon", BEGIN), Counters(COUNTERS)
-        pins = Pinned.alone(HOME, pinned.public())
+        pins = PinnedDirectories.alone(HOME, pinned.public())
         source = open_source(env, made.wires.transport(), self.store, NETWORK, pins, counters)
         self.keeper = RosterKeeper(NETWORK, source, env, self.store, counters)
 
@@ -51,7 +51,7 @@ async def rotate(directory: Directory, new: Seed, signs: bool = True) -> None:
     epoch = await _next_epoch(directory.store, NETWORK, old)
     await hand_over(directory.store, NETWORK, old, new, epoch, signs)
     directory.seed = new
-    directory.sitting = Sitting(Authorities.of([Member(new.public(), HOME)], 1), None, 1)
+    directory.sitting = ConfiguredSet(Authorities.of([AuthorityContact(new.public(), HOME)], 1), None, 1)
     await directory.start()
 
 
@@ -122,9 +122,9 @@ async def test_one_of_several_hands_nothing_over() -> None:
         await one.kill()
         with pytest.raises(UsageError, match="quorum"):
             await _next_epoch(one.store, NETWORK, one.seed)
-    mine = Handover(NETWORK.id, SEEDS[0].public(), SEEDS[1].public(), 7)
+    mine = KeyHandover(NETWORK.id, SEEDS[0].public(), SEEDS[1].public(), 7)
     for count in (1, 3):
-        followed = Followed(sets(count, count // 2 + 1))
+        followed = ChainState(sets(count, count // 2 + 1))
         if count == 1:
             assert handed_over(followed, mine).authorities.keys == (SEEDS[1].public(),)
             followed = handed_over(followed, mine)

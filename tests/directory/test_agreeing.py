@@ -11,18 +11,25 @@ from authority_bench import SEEDS, authority_bench, sets
 from directory_bench import EPOCH, NETWORK
 from test_peers import linked
 
-from hushcast_directory import agreeing, archive
-from hushcast_directory.kept_evidence import EVIDENCE, read_evidence
-from hushcast_directory.settings import DirectorySettings
-from hushcast_directory.sitting import Sitting
+from hushcast_directory.server import archive, authority_driver
+from hushcast_directory.server.configured_set import ConfiguredSet
+from hushcast_directory.server.kept_evidence import EVIDENCE, read_evidence
+from hushcast_directory.server.settings import DirectorySettings
+from hushcast_protocol.authorities.directory_requests import Fetch, HeadAnswer
 from hushcast_protocol.authorities.evidence import Fork, check_fork
 from hushcast_protocol.authorities.frames import Heads
-from hushcast_protocol.authorities.heads import Accord, Certified, Mark, assent_to, decode_head, head_digest
-from hushcast_protocol.authorities.requests import Agreed, Fetch
+from hushcast_protocol.authorities.heads import (
+    AssentBody,
+    CertifiedHead,
+    IndexedSignature,
+    assent_to,
+    decode_head,
+    head_digest,
+)
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.base.wire import encode
-from hushcast_runtime.config import parse_settings
+from hushcast_runtime.processes.config import parse_settings
 
 
 @pytest.mark.slow
@@ -33,17 +40,17 @@ async def test_two_heads_of_one_epoch_stop_it_and_are_shown_to_all() -> None:
         newest = one.machine.chain.state.newest
         assert newest is not None
         other = encode(msgspec.structs.replace(decode_head(newest.head), root=bytes(32)))
-        accord = Accord(NETWORK.id, decode_head(other).epoch, head_digest(other))
-        marks = tuple(Mark(place, assent_to(SEEDS[place], accord)) for place in range(3))
+        accord = AssentBody(NETWORK.id, decode_head(other).epoch, head_digest(other))
+        marks = tuple(IndexedSignature(place, assent_to(SEEDS[place], accord)) for place in range(3))
         channel = await linked(made, SEEDS[1])
-        await channel.send(Heads((Certified(other, marks),)))
+        await channel.send(Heads((CertifiedHead(other, marks),)))
         await trio.sleep(1)
         assert one.agreeing.problem is not None
         assert "forked" in one.agreeing.problem
         last = one.machine.chain.epoch
         for _ in range(2):  # and after a restart
             shown = one.agreeing.answer(Fetch(None))
-            assert isinstance(shown, Agreed)
+            assert isinstance(shown, HeadAnswer)
             check_fork(Fork(*shown.heads[-2:]), NETWORK.id, sets(5, 3))
             assert shown.seats == ()
             await one.kill()
@@ -73,9 +80,9 @@ async def test_what_it_serves_outlives_a_restart_and_is_bounded(monkeypatch: pyt
         epoch = made.epoch
         assert [one.agreeing.answer(Fetch(after)) for after in (None, epoch - 10, epoch - 2)] == before
         newest, oldest, later = before
-        assert isinstance(newest, Agreed)
-        assert isinstance(oldest, Agreed)
-        assert isinstance(later, Agreed)
+        assert isinstance(newest, HeadAnswer)
+        assert isinstance(oldest, HeadAnswer)
+        assert isinstance(later, HeadAnswer)
         assert (newest.more, oldest.more, later.more) == (False, True, True)
         assert decode_head(oldest.heads[-1].head).epoch == epoch - 2
 
@@ -102,7 +109,7 @@ async def test_a_head_is_served_once_all_its_descriptors_are_there() -> None:
 @pytest.mark.slow
 async def test_evidence_is_bounded_for_each_that_it_is_against(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that lies in every epoch leaves room for what another is found out to have said."""
-    monkeypatch.setattr(agreeing, "MAX_EVIDENCE", 2)
+    monkeypatch.setattr(authority_driver, "MAX_EVIDENCE", 2)
     async with authority_bench(faulty=2, seed=3) as made:
         await made.until(made.epoch + 12)
         for one in made.directories:
@@ -163,7 +170,7 @@ async def test_settings_become_a_set() -> None:
     assert sitting is not None
     assert sitting.authorities.keys == tuple(keys)
     assert sitting.authorities.admission.cap(2000) == 40
-    assert sitting == Sitting(sitting.authorities, None, 1)
+    assert sitting == ConfiguredSet(sitting.authorities, None, 1)
     assert sitting.address_of(keys[1]) == "127.0.0.1:7411"
     assert sitting.address_of(bytes(32)) is None
     joining = written(*(key.hex() for key in keys), more=NEXT.format(SEEDS[5].public().hex()))

@@ -9,27 +9,33 @@ from authority_bench import SEEDS, AuthorityBench, Directory, authority_bench, s
 from directory_bench import CALENDAR, EPOCH, NETWORK, relay_seed
 from test_peers import linked
 
-from hushcast_directory.archive import epoch_of
-from hushcast_directory.descriptors import DESCRIPTOR
-from hushcast_directory.directories import Pinned, open_source
-from hushcast_directory.kept_evidence import AUTHORITY, read_kept
-from hushcast_directory.resuming import LISTING
-from hushcast_node.counted import COUNTERS
+from hushcast_directory.client.pinned_directories import PinnedDirectories, open_source
+from hushcast_directory.server.archive import epoch_of
+from hushcast_directory.server.descriptors import DESCRIPTOR
+from hushcast_directory.server.kept_evidence import AUTHORITY, read_kept
+from hushcast_directory.server.resumption import LISTING
+from hushcast_node.counters import COUNTERS
 from hushcast_overlay.rosters import RosterKeeper
-from hushcast_protocol.authorities import work as work_module
-from hushcast_protocol.authorities.admission import Admission
+from hushcast_protocol.authorities import name_work as work_module
 from hushcast_protocol.authorities.beacon import day_of
+from hushcast_protocol.authorities.descriptor_exchange import decode_peer_frame
 from hushcast_protocol.authorities.frames import MAX_PEER_FRAME, AskHeads, Heads
-from hushcast_protocol.authorities.gathering import decode_peer_frame
-from hushcast_protocol.authorities.heads import Beacon, Certified, Mark, decode_head, head_digest
-from hushcast_protocol.authorities.work import NO_BEACON, Work, attempt
+from hushcast_protocol.authorities.heads import (
+    Beacon,
+    CertifiedHead,
+    IndexedSignature,
+    decode_head,
+    head_digest,
+)
+from hushcast_protocol.authorities.name_work import NO_BEACON, NameWork, attempt
+from hushcast_protocol.authorities.seat_admission import SeatAdmission
 from hushcast_protocol.base.addresses import memory_address
-from hushcast_protocol.base.clocks import FOLLOWED_AFTER
 from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.trusted_clock import FOLLOWED_AFTER
 from hushcast_protocol.base.wire import encode
-from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.counters import Counters
-from hushcast_runtime.store import Change, MemoryStore
+from hushcast_runtime.storage.store import Change, MemoryStore
+from hushcast_runtime.transports.channel import accept_channel
 
 AHEAD = 100  # epochs
 
@@ -96,7 +102,7 @@ async def test_a_daemon_that_followed_it_with_the_same_wrong_clock_comes_back() 
         clock = Wrong(made, directory)
         await clock.restart()
         store, counters = MemoryStore(), Counters(COUNTERS)
-        pins = Pinned.alone(memory_address(directory.seed.public()), directory.seed.public())
+        pins = PinnedDirectories.alone(memory_address(directory.seed.public()), directory.seed.public())
         env = clock.env
 
         def keeper() -> RosterKeeper:
@@ -161,7 +167,7 @@ class Read(MemoryStore):
 async def test_work_that_is_shown_while_they_are_taken_back_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work_module, "WORK_OPERATIONS", 1)
     monkeypatch.setattr(work_module, "WORK_MEMORY", 8192)
-    async with authority_bench(1, 1, admission=Admission(work=1)) as made:
+    async with authority_bench(1, 1, admission=SeatAdmission(work=1)) as made:
         (directory,) = made.directories
         await made.until(made.epoch + 2)
         clock = Wrong(made, directory)
@@ -195,7 +201,7 @@ async def test_a_former_authority_that_asks_meanwhile_is_shown_none_of_them() ->
         newest = decode_head(kept.chain.newest.head)
         last = msgspec.structs.replace(newest, epoch=newest.epoch - 1, authorities=sets(2, 2))
         turns = (
-            Certified(encode(last), (Mark(0, bytes(64)),)),
+            CertifiedHead(encode(last), (IndexedSignature(0, bytes(64)),)),
         )  # by which the set of before announced that of now
         chain = msgspec.structs.replace(kept.chain, before=sets(2, 2), since=newest.epoch, turns=turns)
         await disk.write(Change(AUTHORITY, b"", encode(msgspec.structs.replace(kept, chain=chain))))
@@ -226,7 +232,7 @@ async def test_a_former_authority_that_asks_meanwhile_is_shown_none_of_them() ->
         assert max(told) <= made.epoch + 1
 
 
-def work_of(made: AuthorityBench, number: int) -> Work:
+def work_of(made: AuthorityBench, number: int) -> NameWork:
     beacon, name = Beacon(day_of(made.epoch), NO_BEACON), relay_seed(number).public()
     while (found := attempt(NETWORK.id, name, beacon, 1, made.env.randomness)) is None:
         pass

@@ -7,12 +7,12 @@ import trio
 from authority_bench import SEEDS, AuthorityBench, Directory, authority_bench
 from directory_bench import EPOCH
 
-from hushcast_directory import archive
-from hushcast_directory.before import ROSTER
-from hushcast_directory.sitting import Alone
+from hushcast_directory.server import archive
+from hushcast_directory.server.configured_set import SetOfOne
+from hushcast_directory.server.former_rosters import ROSTER
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 
 
 async def alone(made: AuthorityBench) -> Directory:
@@ -20,7 +20,7 @@ async def alone(made: AuthorityBench) -> Directory:
     (directory,) = made.directories
     await directory.kill()
     directory.store = MemoryStore()
-    directory.sitting = Alone(3)  # type: ignore[assignment]
+    directory.sitting = SetOfOne(3)  # type: ignore[assignment]
     return directory
 
 

@@ -8,16 +8,16 @@ import trio.testing
 from directory_bench import NETWORK
 from several_bench import FIRST, a_set, agreed, drawn, entry, relay_of
 
-from hushcast_directory import archive as archive_module
-from hushcast_directory.archive import Archive
-from hushcast_directory.before import ROSTER
+from hushcast_directory.server import archive as archive_module
+from hushcast_directory.server.archive import Archive
+from hushcast_directory.server.former_rosters import ROSTER
 from hushcast_protocol.authorities.beacon import day_of
-from hushcast_protocol.authorities.heads import Certified
-from hushcast_protocol.authorities.listing import Drawn, Listing
+from hushcast_protocol.authorities.heads import CertifiedHead
+from hushcast_protocol.authorities.listing import ListedCut, Listing
 from hushcast_protocol.base.roster import descriptor_digest
 from hushcast_protocol.base.signatures import Signed
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.store import Change, MemoryStore
+from hushcast_runtime.storage.store import Change, MemoryStore
 
 OLD, BEFORE, NEW = FIRST, FIRST + 1, FIRST + 2
 NUMBERS = range(8)
@@ -37,7 +37,9 @@ class SlowDisk(MemoryStore):
         await super().write(*changes)
 
 
-def head_of(epoch: int, shards: tuple[Drawn, ...] = ()) -> tuple[Certified, Listing, dict[bytes, Signed]]:
+def head_of(
+    epoch: int, shards: tuple[ListedCut, ...] = ()
+) -> tuple[CertifiedHead, Listing, dict[bytes, Signed]]:
     """What is agreed on for an epoch: the head, its listing, the descriptors by digest."""
     entries = sorted((entry(number, epoch) for number in NUMBERS), key=relay_of)
     signed = {descriptor_digest(one.descriptor.body): one for one in entries}

@@ -8,12 +8,12 @@ from authority_bench import authority_bench, sets
 from directory_bench import NETWORK
 from several_bench import FIRST, Truth, a_set, agreed
 
-from hushcast_directory.auditing import _shown, ask_all, audit_all
-from hushcast_protocol.authorities.auditing import Answers, Audit, audit
+from hushcast_directory.client.audit import _shown, ask_all, audit_all
+from hushcast_protocol.authorities.audit import Audit, AuditedAuthority, audit
+from hushcast_protocol.authorities.directory_requests import HeadAnswer
 from hushcast_protocol.authorities.evidence import check_fork, who_forked
-from hushcast_protocol.authorities.requests import Agreed
 from hushcast_protocol.base.findings import Finding
-from hushcast_protocol.shards.requests import AskPiece, AskSlice, NotShown
+from hushcast_protocol.shards.shard_requests import AskPiece, AskSlice, ShardUnavailable
 
 FIVE = a_set(5, 3)
 
@@ -25,9 +25,9 @@ def honest(epochs: int = 3) -> Truth:
     return truth
 
 
-def examined(*shown: list[Agreed] | str) -> tuple[Audit, dict[str, Finding]]:
+def examined(*shown: list[HeadAnswer] | str) -> tuple[Audit, dict[str, Finding]]:
     answers = [
-        Answers(str(number), (), one) if isinstance(one, str) else Answers(str(number), one)
+        AuditedAuthority(str(number), (), one) if isinstance(one, str) else AuditedAuthority(str(number), one)
         for number, one in enumerate(shown)
     ]
     made = audit(NETWORK, FIVE, answers)
@@ -46,7 +46,7 @@ async def test_all_is_well() -> None:
 async def test_one_that_is_away_one_that_lags_and_one_that_has_none() -> None:
     truth = honest()
     newest, old = truth.answer(None), truth.answer(FIRST)
-    made, found = examined([newest], "nobody there", [old], [Agreed((), (), (), False, None)])
+    made, found = examined([newest], "nobody there", [old], [HeadAnswer((), (), (), False, None)])
     assert [found[name].verdict for name in "0123"] == ["good", "warning", "warning", "warning"]
     assert "not reached: nobody there" in found["1"].found
     assert "1 behind" in found["2"].found
@@ -69,7 +69,7 @@ async def test_what_does_not_hold() -> None:
 async def test_two_heads_of_one_epoch_are_proven() -> None:
     """Shown by two who agree with themselves, or by one."""
     one, other = agreed(FIVE, FIRST, numbers=(0, 1)), agreed(FIVE, FIRST, numbers=(0, 2))
-    both = Agreed((one.heads[0], other.heads[0]), (), (), False, None)
+    both = HeadAnswer((one.heads[0], other.heads[0]), (), (), False, None)
     for shown in (([one], [other]), ([both],)):
         made, found = examined(*shown)
         assert found["agreement"].verdict == "bad"
@@ -90,7 +90,7 @@ class Shown:
     def __init__(self, truth: Truth) -> None:
         self._truth = truth
 
-    async def roster(self, after: int | None) -> Agreed:
+    async def roster(self, after: int | None) -> HeadAnswer:
         return self._truth.answer(after)
 
 
@@ -137,7 +137,7 @@ async def test_all_parts_of_a_network_in_shards_are_audited() -> None:
         part, other = liar.part, poor.part
         liar.part = lambda asked: part(AskSlice(day, 2) if asked == AskSlice(day, 1) else asked)  # type: ignore[method-assign]
         poor.part = lambda asked: (  # type: ignore[method-assign]
-            NotShown() if isinstance(asked, AskPiece) or asked == AskSlice(day, 3) else other(asked)
+            ShardUnavailable() if isinstance(asked, AskPiece) or asked == AskSlice(day, 3) else other(asked)
         )
         told = await audit_all(env, transport, NETWORK, pinned, 1)
     assert [finding.verdict for finding in told.findings] == ["good"] * 4 + ["bad", "warning", "good"]

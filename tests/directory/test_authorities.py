@@ -10,7 +10,7 @@ from authority_bench import authority_bench, sets
 from directory_bench import CALENDAR, EPOCH, relay_seed
 
 from hushcast_protocol.authorities.heads import decode_head
-from hushcast_testnet.authorities.adversary import Fault
+from hushcast_testnet.authorities.adversary import AuthorityFault
 
 
 @pytest.mark.slow
@@ -106,7 +106,7 @@ async def test_a_directory_that_was_alone_goes_on_as_one_and_becomes_three_and_f
 @pytest.mark.slow
 async def test_two_who_lie_in_every_way_fork_nothing() -> None:
     """The simulation's adversary, over links, among three real daemons: a head each epoch, and one."""
-    kinds = list(itertools.combinations_with_replacement(Fault, 2))
+    kinds = list(itertools.combinations_with_replacement(AuthorityFault, 2))
     async with authority_bench(faulty=2, seed=9) as made:
         first = made.epoch + 2
         for epoch in range(first, first + len(kinds)):

@@ -8,8 +8,8 @@ import pytest
 import trio
 from directory_bench import bench, relay_seed
 
-from hushcast_directory import closed
-from hushcast_directory.closed import read_names
+from hushcast_directory.server import closed_network
+from hushcast_directory.server.closed_network import read_names
 from hushcast_protocol.base.errors import Refusal, UsageError
 
 
@@ -79,9 +79,9 @@ async def test_a_file_that_says_something_else_is_refused(tmp_path: Path, text: 
 async def test_a_list_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "relays"
     file.write_text("".join(f"{name(number).hex()}\n" for number in range(3)))
-    monkeypatch.setattr(closed, "MAX_SEATED", 2)
+    monkeypatch.setattr(closed_network, "MAX_SEATED", 2)
     with pytest.raises(UsageError, match="lists 3 relays"):
         read_names(file)
-    monkeypatch.setattr(closed, "MAX_NAMES_FILE", 100)
+    monkeypatch.setattr(closed_network, "MAX_NAMES_FILE", 100)
     with pytest.raises(UsageError, match="over 100 bytes"):
         read_names(file)

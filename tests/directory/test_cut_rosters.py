@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 import trio
 
-from hushcast_directory.sources import NOTHING, Fetched
-from hushcast_node.counted import COUNTERS
+from hushcast_directory.client.roster_source import NOTHING, FetchedRoster
+from hushcast_node.counters import COUNTERS
 from hushcast_overlay.neighbourhood import ROSTERS_HELD
 from hushcast_overlay.rosters import RosterKeeper, count, is_cut
-from hushcast_overlay.shards import Shards
+from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Network, Relay, Roster
 from hushcast_protocol.base.sharding import Sharding
-from hushcast_protocol.shards.requests import AskPiece, ShownPiece
+from hushcast_protocol.shards.shard_requests import AskPiece, ShownPiece
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.store import Change, MemoryStore
+from hushcast_runtime.storage.store import Change, MemoryStore
 
 NETWORK = Network("cut", "hardened", 60)
 CALENDAR = NETWORK.calendar
@@ -59,13 +59,13 @@ class Agreed:
     def restored(self, record: bytes) -> Roster:
         return the_roster(int.from_bytes(record, "big"))
 
-    async def fetch(self, after: int | None, held: Roster | None) -> Fetched:
+    async def fetch(self, after: int | None, held: Roster | None) -> FetchedRoster:
         await trio.lowlevel.checkpoint()
         newest = CALENDAR.epoch(self._now() + CALENDAR.lead)
         epoch = newest if after is None else after + 1
         if epoch > newest:
             return NOTHING
-        return Fetched(the_roster(epoch), digest_of(epoch), epoch < newest)
+        return FetchedRoster(the_roster(epoch), digest_of(epoch), epoch < newest)
 
     def following(self, roster: Roster) -> Sequence[Change]:
         return ()

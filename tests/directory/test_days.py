@@ -5,17 +5,17 @@ from __future__ import annotations
 from directory_bench import NETWORK
 from several_bench import FIRST, entry, relay_of
 
-from hushcast_directory.days import Days
+from hushcast_directory.server.shard_days import ShardDays
 from hushcast_protocol.authorities.beacon import day_of
-from hushcast_protocol.authorities.drawing import cut_of, leaves_of, shardings_of
-from hushcast_protocol.authorities.listing import Drawn, Listing
+from hushcast_protocol.authorities.listing import ListedCut, Listing
+from hushcast_protocol.authorities.shard_draw import cut_of, leaves_of, shardings_of
 from hushcast_protocol.base.roster import descriptor_digest
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.shards.guides import read_piece
-from hushcast_protocol.shards.requests import AskPiece, AskSlice, ShownPiece, ShownSlice
-from hushcast_protocol.shards.slices import Find, Named, read_leaf, read_slice
+from hushcast_protocol.shards.shard_requests import AskPiece, AskSlice, ShownPiece, ShownSlice
+from hushcast_protocol.shards.slices import CutRelay, FindDescriptor, read_leaf, read_slice
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.store import Change, MemoryStore
+from hushcast_runtime.storage.store import Change, MemoryStore
 
 TODAY = day_of(FIRST)
 BITS, RELAYS = 2, 12
@@ -29,41 +29,41 @@ def known_at(epoch: int) -> dict[bytes, Signed]:
     return {descriptor_digest(one.body): one for one in signed}
 
 
-def drawn(day: int, epoch: int = FIRST, beacon: bytes = bytes(32)) -> Drawn:
+def drawn(day: int, epoch: int = FIRST, beacon: bytes = bytes(32)) -> ListedCut:
     """A cut, by what relays signed for an epoch."""
-    seats: list[Named] = []
+    seats: list[CutRelay] = []
     for number in range(RELAYS):
         one = entry(number, epoch)
         seats.append((relay_of(one), descriptor_digest(one.descriptor.body), one.since))
-    return Drawn(day, beacon, BITS, tuple(sorted(seats)))
+    return ListedCut(day, beacon, BITS, tuple(sorted(seats)))
 
 
-def listing(epoch: int, *shards: Drawn) -> Listing:
+def listing(epoch: int, *shards: ListedCut) -> Listing:
     seats = tuple((relay, known, 0, since) for relay, known, since in drawn(0).seats)
     return Listing(epoch, seats, (), shards)
 
 
-async def follow(days: Days, made: Listing, find: Find) -> list[Change]:
+async def follow(days: ShardDays, made: Listing, find: FindDescriptor) -> list[Change]:
     return days.follow(made.epoch, await days.made(made, find))
 
 
-async def read_back(store: MemoryStore) -> Days:
-    days = Days(NETWORK.id, store, COMPUTE)
+async def read_back(store: MemoryStore) -> ShardDays:
+    days = ShardDays(NETWORK.id, store, COMPUTE)
     await days.load()
     return days
 
 
-def served(days: Days, day: int) -> set[int]:
+def served(days: ShardDays, day: int) -> set[int]:
     """Which slices of a day are served."""
     return {shard for shard in ALL if isinstance(days.part(AskSlice(day, shard)), ShownSlice)}
 
 
-def has_guide(days: Days, day: int) -> bool:
+def has_guide(days: ShardDays, day: int) -> bool:
     return isinstance(days.part(AskPiece(day, 0)), ShownPiece)
 
 
 async def test_what_is_served_is_what_a_head_stands_for() -> None:
-    days, made = Days(NETWORK.id, MemoryStore(), COMPUTE), listing(FIRST, drawn(TODAY))
+    days, made = ShardDays(NETWORK.id, MemoryStore(), COMPUTE), listing(FIRST, drawn(TODAY))
     await follow(days, made, known_at(FIRST).get)
     (sharding,) = shardings_of(NETWORK.id, made)
     leaves = (await days.made(made, {}.get)).leaves[TODAY]
@@ -83,7 +83,7 @@ async def test_a_slice_waits_for_its_descriptors_and_the_others_do_not() -> None
     store, known, cut = MemoryStore(), known_at(FIRST), cut_of(NETWORK.id, drawn(TODAY))
     lacking = [named[1] for shard in (0, 2) for named in cut.shards[shard][:1]]
     some = {digest: signed for digest, signed in known.items() if digest not in lacking}
-    days = Days(NETWORK.id, store, COMPUTE)
+    days = ShardDays(NETWORK.id, store, COMPUTE)
     await store.write(*await follow(days, listing(FIRST, drawn(TODAY)), some.get))
     for one in (days, await read_back(store)):
         assert one.missing == set(lacking)
@@ -102,7 +102,7 @@ async def test_a_slice_waits_for_its_descriptors_and_the_others_do_not() -> None
 
 
 async def test_days_that_are_over_go_from_memory_and_disk() -> None:
-    store, days = MemoryStore(), Days(NETWORK.id, MemoryStore(), COMPUTE)
+    store, days = MemoryStore(), ShardDays(NETWORK.id, MemoryStore(), COMPUTE)
     at = FIRST
     for day in range(TODAY, TODAY + 5):
         at = 24 * day + 13
@@ -122,14 +122,14 @@ async def test_days_that_are_over_go_from_memory_and_disk() -> None:
 
 
 async def test_a_day_whose_beacon_is_missing_keeps_the_shards_that_stay() -> None:
-    days, known = Days(NETWORK.id, MemoryStore(), COMPUTE), known_at(FIRST)
+    days, known = ShardDays(NETWORK.id, MemoryStore(), COMPUTE), known_at(FIRST)
     for day in range(TODAY, TODAY + 4):
         await follow(days, listing(24 * day + 13, drawn(TODAY)), known.get)
         assert served(days, TODAY) == ALL
 
 
 async def test_another_cut_of_a_day_takes_the_place_of_one_that_nobody_followed() -> None:
-    store, days = MemoryStore(), Days(NETWORK.id, MemoryStore(), COMPUTE)
+    store, days = MemoryStore(), ShardDays(NETWORK.id, MemoryStore(), COMPUTE)
     await store.write(*await follow(days, listing(FIRST, drawn(TODAY)), known_at(FIRST).get))
     other = drawn(TODAY, FIRST + 1, bytes([7]) * 32)
     await store.write(*await follow(days, listing(FIRST + 1, other), {}.get))

@@ -13,7 +13,8 @@ from authority_bench import SEEDS, AuthorityBench, Directory, authority_bench, s
 from directory_bench import CALENDAR, EPOCH, NETWORK, bench
 from test_peers import linked
 
-from hushcast_directory.doctor import (
+from hushcast_directory.server.configured_set import ConfiguredSet
+from hushcast_directory.server.doctor import (
     examine_address,
     examine_alone,
     examine_beacon,
@@ -22,21 +23,27 @@ from hushcast_directory.doctor import (
     examine_faults,
     examine_one_of_several,
 )
-from hushcast_directory.kept_evidence import EVIDENCE
-from hushcast_directory.sitting import Sitting
-from hushcast_protocol.authorities.auditing import called
+from hushcast_directory.server.kept_evidence import EVIDENCE
+from hushcast_protocol.authorities.audit import called
+from hushcast_protocol.authorities.authority_set import Authorities
 from hushcast_protocol.authorities.ballots import Cast
 from hushcast_protocol.authorities.beacon import DRAWN
 from hushcast_protocol.authorities.evidence import Evidence
 from hushcast_protocol.authorities.frames import Heads
-from hushcast_protocol.authorities.heads import Accord, Certified, Mark, assent_to, decode_head, head_digest
-from hushcast_protocol.authorities.members import Authorities
+from hushcast_protocol.authorities.heads import (
+    AssentBody,
+    CertifiedHead,
+    IndexedSignature,
+    assent_to,
+    decode_head,
+    head_digest,
+)
 from hushcast_protocol.base.findings import Finding
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Purpose, Signed, signature
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.wire import encode
-from hushcast_runtime.layout import DATABASE
-from hushcast_runtime.store import Change, SqliteStore
+from hushcast_runtime.storage.state_layout import DATABASE
+from hushcast_runtime.storage.store import Change, SqliteStore
 
 
 @pytest.fixture
@@ -201,10 +208,10 @@ async def test_a_fork_is_bad(state: Path) -> None:
         newest = one.machine.chain.state.newest
         assert newest is not None
         other = encode(msgspec.structs.replace(decode_head(newest.head), root=bytes(32)))
-        accord = Accord(NETWORK.id, decode_head(other).epoch, head_digest(other))
-        marks = tuple(Mark(place, assent_to(SEEDS[place], accord)) for place in range(3))
+        accord = AssentBody(NETWORK.id, decode_head(other).epoch, head_digest(other))
+        marks = tuple(IndexedSignature(place, assent_to(SEEDS[place], accord)) for place in range(3))
         channel = await linked(made, SEEDS[1])
-        await channel.send(Heads((Certified(other, marks),)))
+        await channel.send(Heads((CertifiedHead(other, marks),)))
         await trio.sleep(1)
         found = examined(one, state)
         assert found["fork"].verdict == "bad"
@@ -217,7 +224,7 @@ async def test_who_comes_and_who_is_voted_out_are_told_before_and_after(state: P
         one = await settled(made)
         gone, members = made.directories[3], sets(5, 3).members
         coming = Authorities.of((member for member in members if member.key != SEEDS[3].public()), 3)
-        sitting = Sitting(sets(4, 3), coming, 1)
+        sitting = ConfiguredSet(sets(4, 3), coming, 1)
         for each in made.directories[:3]:
             each.agreeing.sit(sitting)
         fresh = Directory(made, SEEDS[4], sitting)
@@ -259,7 +266,7 @@ async def test_faults_and_the_beacon_name_it() -> None:
 
 def two_ballots(author: Seed) -> Evidence:
     bodies = [encode(Cast(NETWORK.id, 7, author.public(), bytes([one]) * 32)) for one in (1, 2)]
-    first, second = (Signed(body, signature(author, Purpose.BALLOT, body)) for body in bodies)
+    first, second = (Signed(body, signature(author, SignaturePurpose.BALLOT, body)) for body in bodies)
     return Evidence(author.public(), first, second)
 
 

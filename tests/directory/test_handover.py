@@ -8,24 +8,24 @@ import trio
 from directory_bench import DIRECTORY, NETWORK, Bench, bench, catch_up_with
 from test_rosters import made_roster
 
-from hushcast_directory.rotate import _next_epoch
-from hushcast_directory.succession import hand_over, load_succession
-from hushcast_directory.trust import Trust
+from hushcast_directory.client.trust import Trust
+from hushcast_directory.server.key_rotation import _next_epoch
+from hushcast_directory.server.succession import hand_over, load_succession
 from hushcast_overlay.rosters import RosterKeeper
-from hushcast_protocol.authorities.requests import HandedOver
+from hushcast_protocol.authorities.directory_requests import KeySuccession
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
-from hushcast_protocol.base.handovers import (
+from hushcast_protocol.base.key_handovers import (
     MAX_HANDOVERS,
-    Handover,
+    KeyHandover,
     check_handover,
     following,
     sign_handover,
 )
 from hushcast_protocol.base.roster import check_roster, check_successor
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Purpose, Signed, sign
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, sign
 from hushcast_protocol.base.wire import encode
-from hushcast_runtime.store import Change, MemoryStore, StoreError
+from hushcast_runtime.storage.store import Change, MemoryStore, StoreError
 from hushcast_runtime.transports.base import TransportError
 
 KEYS = [DIRECTORY, *(Seed(bytes([number]) * 32) for number in range(200, 203))]
@@ -34,7 +34,7 @@ KEYS = [DIRECTORY, *(Seed(bytes([number]) * 32) for number in range(200, 203))]
 def signed(number: int, epoch: int = 3) -> Signed:
     """The hand-over from a key to the next."""
     old, new = KEYS[number], KEYS[number + 1]
-    return sign_handover(old, Handover(NETWORK.id, old.public(), new.public(), epoch))
+    return sign_handover(old, KeyHandover(NETWORK.id, old.public(), new.public(), epoch))
 
 
 async def rotate(made: Bench, old: Seed, new: Seed, signs: bool = True) -> None:
@@ -49,13 +49,13 @@ async def rotate(made: Bench, old: Seed, new: Seed, signs: bool = True) -> None:
 
 
 async def test_a_hand_over_is_its_old_key_s_and_of_this_network() -> None:
-    handover = Handover(NETWORK.id, KEYS[0].public(), KEYS[1].public(), 3)
+    handover = KeyHandover(NETWORK.id, KEYS[0].public(), KEYS[1].public(), 3)
     assert check_handover(sign_handover(KEYS[0], handover), NETWORK) == handover
     for other in KEYS[1:]:
         with pytest.raises(AuthenticationError):
             check_handover(sign_handover(other, handover), NETWORK)
     with pytest.raises(AuthenticationError):
-        check_handover(sign(KEYS[0], Purpose.ROSTER, handover), NETWORK)
+        check_handover(sign(KEYS[0], SignaturePurpose.ROSTER, handover), NETWORK)
     elsewhere = msgspec.structs.replace(handover, network=bytes(32))
     with pytest.raises(DecodeError, match="another network"):
         check_handover(sign_handover(KEYS[0], elsewhere), NETWORK)
@@ -116,7 +116,7 @@ async def test_no_directory_makes_a_daemon_keep_more_than_so_many() -> None:
     for number in range(2 * MAX_HANDOVERS):
         new = Seed(bytes([number + 1]) * 32)
         await trust.take(
-            [sign_handover(old, Handover(NETWORK.id, old.public(), new.public(), number))], store
+            [sign_handover(old, KeyHandover(NETWORK.id, old.public(), new.public(), number))], store
         )
         old = new
     assert len(await store.scan("handover")) == MAX_HANDOVERS
@@ -140,10 +140,10 @@ class Restless:
     def __init__(self) -> None:
         self.asked = 0
 
-    async def roster(self, after: int | None) -> HandedOver:
+    async def roster(self, after: int | None) -> KeySuccession:
         await trio.lowlevel.checkpoint()
         self.asked += 1
-        return HandedOver((signed(self.asked - 1),))
+        return KeySuccession((signed(self.asked - 1),))
 
 
 # The whole way

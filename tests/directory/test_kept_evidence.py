@@ -10,17 +10,17 @@ import trio
 from directory_bench import NETWORK
 from several_bench import FIRST, SEEDS, a_set, agreed
 
-from hushcast_directory import kept_evidence
-from hushcast_directory.kept_evidence import checked, kept_proofs, read_proofs
-from hushcast_protocol.authorities.actions import Kept
+from hushcast_directory.server import kept_evidence
+from hushcast_directory.server.kept_evidence import checked, kept_proofs, read_proofs
+from hushcast_protocol.authorities.actions import AuthorityState
 from hushcast_protocol.authorities.ballots import Cast
-from hushcast_protocol.authorities.chain import Followed
+from hushcast_protocol.authorities.chain import ChainState
 from hushcast_protocol.authorities.evidence import Evidence, Fork
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.signatures import Purpose, Signed, signature
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.wire import encode
-from hushcast_runtime.layout import DATABASE
-from hushcast_runtime.store import Change, SqliteStore
+from hushcast_runtime.storage.state_layout import DATABASE
+from hushcast_runtime.storage.store import Change, SqliteStore
 
 FIVE = a_set(5, 3)
 OTHER = b"o" * 32
@@ -29,7 +29,7 @@ OTHER = b"o" * 32
 def two_ballots() -> Evidence:
     author = SEEDS[0]
     bodies = [encode(Cast(NETWORK.id, FIRST, author.public(), bytes([one]) * 32)) for one in (1, 2)]
-    signed = [Signed(body, signature(author, Purpose.BALLOT, body)) for body in bodies]
+    signed = [Signed(body, signature(author, SignaturePurpose.BALLOT, body)) for body in bodies]
     return Evidence(author.public(), signed[0], signed[1])
 
 
@@ -44,7 +44,7 @@ async def test_what_is_kept_is_read_while_the_directory_runs(tmp_path: Path) -> 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(store.run)
         assert kept_proofs(tmp_path) == []
-        kept = Kept(Followed(FIVE, fork=both))
+        kept = AuthorityState(ChainState(FIVE, fork=both))
         await store.write(Change("evidence", b"1", encode(evidence)), Change("authority", b"", encode(kept)))
         assert kept_proofs(tmp_path) == [evidence, both]
         nursery.cancel_scope.cancel()

@@ -8,26 +8,26 @@ import trio
 from authority_bench import SEEDS, AuthorityBench, authority_bench
 from directory_bench import BEGIN, CALENDAR, EPOCH, NETWORK
 
-from hushcast_directory import peers
-from hushcast_directory.archive import epoch_of
-from hushcast_directory.kept_evidence import AUTHORITY, read_kept
-from hushcast_directory.peers import Peers
+from hushcast_directory.server import authority_links
+from hushcast_directory.server.archive import epoch_of
+from hushcast_directory.server.authority_links import AuthorityLinks
+from hushcast_directory.server.kept_evidence import AUTHORITY, read_kept
+from hushcast_protocol.authorities.authority_set import AuthorityContact
 from hushcast_protocol.authorities.ballots import MAX_BALLOT
+from hushcast_protocol.authorities.descriptor_exchange import PeerFrame, decode_peer_frame
 from hushcast_protocol.authorities.frames import MAX_ECHO, MAX_PEER_FRAME, Assent, Echo
-from hushcast_protocol.authorities.gathering import PeerFrame, decode_peer_frame
-from hushcast_protocol.authorities.heads import Mark
-from hushcast_protocol.authorities.members import Member
+from hushcast_protocol.authorities.heads import IndexedSignature
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import Wire
-from hushcast_runtime.channel import Channel, accept_channel, open_channel
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.store import Change, MemoryStore
+from hushcast_runtime.storage.store import Change, MemoryStore
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.channel import Channel, accept_channel, open_channel
 from hushcast_runtime.transports.memory import MemoryNetwork
 
-LARGE = Echo(0, bytes(32), bytes(32), (Mark(0, bytes(64)),), bytes(MAX_BALLOT))
+LARGE = Echo(0, bytes(32), bytes(32), (IndexedSignature(0, bytes(64)),), bytes(MAX_BALLOT))
 
 
 async def linked(made: AuthorityBench, as_: Seed | None) -> Channel[PeerFrame]:
@@ -72,7 +72,7 @@ async def test_a_later_link_takes_the_place_of_one_before() -> None:
 
 
 async def test_one_that_says_too_much_is_cut_off_for_an_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "MAX_PEER_BYTES", 2 * MAX_ECHO)
+    monkeypatch.setattr(authority_links, "MAX_PEER_BYTES", 2 * MAX_ECHO)
     async with authority_bench(3, 2) as made:
         await made.directories[1].kill()
         await made.until(made.epoch + 1)
@@ -89,7 +89,7 @@ async def test_one_that_says_too_much_is_cut_off_for_an_epoch(monkeypatch: pytes
 async def test_what_waits_for_one_that_is_away_is_bounded_and_the_newest_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(peers, "MAX_QUEUED", 5)
+    monkeypatch.setattr(authority_links, "MAX_QUEUED", 5)
     async with authority_bench(3, 2) as made:
         heard: list[Wire] = []
 
@@ -102,7 +102,8 @@ async def test_what_waits_for_one_that_is_away_is_bounded_and_the_newest_stays(
         await other.kill()
         transport = made.wires.transport()
         speaker, listener = (
-            Peers(transport, NETWORK.id, each.seed, made.env, NETWORK.calendar, hear) for each in (one, other)
+            AuthorityLinks(transport, NETWORK.id, each.seed, made.env, NETWORK.calendar, hear)
+            for each in (one, other)
         )
         members = {member.key: member for member in one.sitting.authorities.members[:2]}
         speaker.follow(members)
@@ -148,7 +149,9 @@ async def test_one_that_breaks_the_protocol_is_dialled_again() -> None:
 
         opened = await made.wires.transport().listen(other.seed)
         made.nursery.start_soon(opened.serve, say_nonsense)
-        speaker = Peers(made.wires.transport(), NETWORK.id, one.seed, made.env, NETWORK.calendar, hear)
+        speaker = AuthorityLinks(
+            made.wires.transport(), NETWORK.id, one.seed, made.env, NETWORK.calendar, hear
+        )
         speaker.follow({member.key: member for member in one.sitting.authorities.members[:2]})
         made.nursery.start_soon(speaker.run)
         for number in range(5):
@@ -200,7 +203,7 @@ async def test_what_an_authority_said_is_done_though_its_next_link_comes_meanwhi
 async def test_of_too_many_frames_the_oldest_gives_way_also_where_a_link_breaks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(peers, "MAX_QUEUED", 3)
+    monkeypatch.setattr(authority_links, "MAX_QUEUED", 3)
     env, wires = simulated_environment("links", BEGIN), MemoryNetwork(lambda: 0.1)
     other = SEEDS[1]
     heard: list[PeerFrame] = []
@@ -223,11 +226,11 @@ async def test_of_too_many_frames_the_oldest_gives_way_also_where_a_link_breaks(
     links: list[Channel[PeerFrame]] = []
     frames = [msgspec.structs.replace(LARGE, epoch=number) for number in range(10)]
     listener = await wires.transport().listen(other)
-    made = Peers(wires.transport(), NETWORK.id, SEEDS[0], env, CALENDAR, ignore)
+    made = AuthorityLinks(wires.transport(), NETWORK.id, SEEDS[0], env, CALENDAR, ignore)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(listener.serve, answer)
         nursery.start_soon(made.run)
-        made.follow({other.public(): Member(other.public(), listener.address)})
+        made.follow({other.public(): AuthorityContact(other.public(), listener.address)})
         for frame in frames:
             made.send((other.public(),), frame)
             await trio.sleep(0.5)

@@ -12,10 +12,10 @@ import trio
 from directory_bench import BEGIN, CALENDAR, EPOCH
 
 from hushcast.errors import TimedOut
-from hushcast_directory.expelled import read, write
-from hushcast_directory.probing import GAP, LIFE, Probing
-from hushcast_directory.trials import MAX_HIDDEN
-from hushcast_protocol.authorities.expulsion import EVIDENCE_DAYS, MIN_TRIALS, Expelled, Trial
+from hushcast_directory.server.expulsion_list import read, write
+from hushcast_directory.server.hidden_subscriptions import GAP, LIFE, HiddenSubscriptions
+from hushcast_directory.server.loss_trials import MAX_HIDDEN
+from hushcast_protocol.authorities.expulsion import EVIDENCE_DAYS, MIN_TRIALS, ExpelledRelay, LossTrial
 from hushcast_protocol.base.errors import Refusal, UsageError
 from hushcast_runtime.environment import simulated_environment
 
@@ -48,7 +48,7 @@ class Daemon:
         if topic in self.held:
             self.lives.append((self.held.pop(topic), trio.current_time()))
 
-    async def losses(self, topic: str) -> Trial | None:
+    async def losses(self, topic: str) -> LossTrial | None:
         await trio.lowlevel.checkpoint()
         if topic not in self.held:
             return None
@@ -57,12 +57,12 @@ class Daemon:
         }
 
 
-def probing(daemon: Daemon, file: Path, subscriptions: int = 8, seed: str = "one") -> Probing:
+def probing(daemon: Daemon, file: Path, subscriptions: int = 8, seed: str = "one") -> HiddenSubscriptions:
     env = simulated_environment(seed, BEGIN)
-    return Probing(daemon, CALENDAR, env, file, subscriptions)
+    return HiddenSubscriptions(daemon, CALENDAR, env, file, subscriptions)
 
 
-async def run_for(one: Probing, epochs: float) -> None:
+async def run_for(one: HiddenSubscriptions, epochs: float) -> None:
     with trio.move_on_after(epochs * EPOCH):
         await one.run()
 
@@ -160,7 +160,7 @@ async def test_a_daemon_that_lost_its_subscriptions_is_given_others(tmp_path: Pa
 
 async def test_a_list_by_hand_stays_and_one_that_cannot_be_used_is_told(tmp_path: Path) -> None:
     file = tmp_path / "expelled"
-    mine = Expelled(RELAYS[3], CALENDAR.epoch(BEGIN), "I know them")
+    mine = ExpelledRelay(RELAYS[3], CALENDAR.epoch(BEGIN), "I know them")
     write(file, [mine])
     await run_for(probing(Daemon(), file), 36)
     assert [one.relay for one in read(file)] == [RELAYS[3], BAD]

@@ -6,9 +6,9 @@ import pytest
 import trio
 from directory_bench import EPOCH, NETWORK, Bench, bench, parcel_key, relay_seed
 
-from hushcast_directory.descriptors import MAX_AHEAD, MAX_VALIDITY
-from hushcast_directory.roll import Roll
-from hushcast_protocol.authorities.requests import Fetch, Register, Registered
+from hushcast_directory.server.descriptors import MAX_AHEAD, MAX_VALIDITY
+from hushcast_directory.server.roll import Roll
+from hushcast_protocol.authorities.directory_requests import Fetch, RegisterRelay, RelayRegistered
 from hushcast_protocol.base.addresses import memory_address, onion_address
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.links import Link
@@ -16,8 +16,8 @@ from hushcast_protocol.base.roster import MAX_DESCRIPTOR
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
-from hushcast_runtime.channel import accept_channel, open_channel
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.channel import accept_channel, open_channel
 
 
 async def refusal(made: Bench, descriptor: Signed) -> str:
@@ -204,7 +204,7 @@ async def test_the_connection_names_nobody_and_has_one_question() -> None:
             made.wires.transport(), client._address, "x", link, lambda data: data
         )
         assert established.view is None
-        await channel.send(Fetch(None), Fetch(None), Register(made.descriptor(5)))
+        await channel.send(Fetch(None), Fetch(None), RegisterRelay(made.descriptor(5)))
         assert len(await channel.receive()) == 1
         assert not await channel.receive()
 
@@ -220,7 +220,7 @@ async def test_strangers_at_the_door_are_shut_out() -> None:
                 assert await stream.receive_some() == b""
         link = Link.initiate(NETWORK.id, made.client()._known.key, made.env.randomness, 10_000)
         channel, _ = await open_channel(transport, made.client()._address, "x", link, lambda data: data)
-        await channel.send(Registered())  # an answer is no question
+        await channel.send(RelayRegistered())  # an answer is no question
         with trio.fail_after(70):
             assert not await channel.receive()
         await made.client().roster(None)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hushcast_directory.checks import REACH_WITHIN, WAIT_WITHIN
-from hushcast_directory.roll import Roll
+from hushcast_directory.server.reachability_checks import REACH_WITHIN, WAIT_WITHIN
+from hushcast_directory.server.roll import Roll
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))

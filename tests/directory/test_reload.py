@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 from directory_bench import BEGIN
 
-from hushcast_directory.run import KEY_FILES, _Directory
-from hushcast_directory.settings import DirectorySettings
-from hushcast_directory.sitting import Sitting
+from hushcast_directory.server.configured_set import ConfiguredSet
+from hushcast_directory.server.process import KEY_FILES, _Directory
+from hushcast_directory.server.settings import DirectorySettings
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Seed
-from hushcast_runtime.config import load_settings
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.examined_process import Around
 from hushcast_runtime.files import load_seed
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.processes.config import load_settings
+from hushcast_runtime.processes.examined_process import ProcessContext
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.transports.memory import MemoryNetwork
 
 OTHERS = [Seed(bytes([number]) * 32) for number in range(1, 5)]
@@ -46,9 +46,9 @@ def configured(
     return load_settings(file, DirectorySettings)
 
 
-def around() -> Around:
+def around() -> ProcessContext:
     env = simulated_environment("reload", BEGIN)
-    return Around(env, Counters(()), MemoryStore(), MemoryNetwork(lambda: 0.1).transport())
+    return ProcessContext(env, Counters(()), MemoryStore(), MemoryNetwork(lambda: 0.1).transport())
 
 
 async def test_whom_a_directory_votes_for_is_what_it_read_last_while_it_started(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ async def test_a_set_without_the_directory_is_refused_while_it_starts(tmp_path: 
         process.apply(configured(tmp_path, tuple(OTHERS[:3])))
     directory = process._make(around())
     sitting = directory.agreeing._sitting
-    assert isinstance(sitting, Sitting)
+    assert isinstance(sitting, ConfiguredSet)
     assert own.public() in sitting.authorities.keys
 
 
@@ -85,8 +85,8 @@ async def test_what_takes_a_restart_is_not_taken_with_what_does_not(tmp_path: Pa
     before = directory.agreeing._sitting
     process.apply(configured(tmp_path, now, (own, *OTHERS), first=5, profile="paper"))
     after = directory.agreeing._sitting
-    assert isinstance(before, Sitting)
-    assert isinstance(after, Sitting)
+    assert isinstance(before, ConfiguredSet)
+    assert isinstance(after, ConfiguredSet)
     assert after.following is not None
     assert (after.first, after.authorities) == (10, before.authorities)
     assert after.following.shard_size == before.authorities.shard_size > 0

@@ -10,24 +10,24 @@ import pytest
 from authority_bench import SEEDS, AuthorityBench, Directory, authority_bench
 from directory_bench import CALENDAR, EPOCH, NETWORK
 
-from hushcast_directory.directories import Pinned, open_source
-from hushcast_directory.doctor import examine_alone, examine_one_of_several
-from hushcast_directory.restored import last_restored, note_restored, silence
-from hushcast_directory.rotate import _next_epoch
-from hushcast_directory.run import KEY_FILES
-from hushcast_directory.sitting import Alone
-from hushcast_directory.sources import Source
-from hushcast_directory.upgrade import VERSION
-from hushcast_node.counted import COUNTERS
+from hushcast_directory.client.pinned_directories import PinnedDirectories, open_source
+from hushcast_directory.client.roster_source import RosterSource
+from hushcast_directory.server.configured_set import SetOfOne
+from hushcast_directory.server.doctor import examine_alone, examine_one_of_several
+from hushcast_directory.server.key_rotation import _next_epoch
+from hushcast_directory.server.process import KEY_FILES
+from hushcast_directory.server.restoration import last_restored, note_restored, silence
+from hushcast_directory.server.upgrade import VERSION
+from hushcast_node.counters import COUNTERS
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.base.addresses import memory_address
-from hushcast_protocol.base.clocks import FOLLOWED_AFTER
 from hushcast_protocol.base.errors import PeerError
-from hushcast_runtime.backup import make_backup, restore_backup
+from hushcast_protocol.base.trusted_clock import FOLLOWED_AFTER
 from hushcast_runtime.counters import Counters
-from hushcast_runtime.layout import DATABASE
-from hushcast_runtime.state_directory import StateKind
-from hushcast_runtime.store import Change, MemoryStore, change_records
+from hushcast_runtime.storage.backup import make_backup, restore_backup
+from hushcast_runtime.storage.state_directory import StateKind
+from hushcast_runtime.storage.state_layout import DATABASE
+from hushcast_runtime.storage.store import Change, MemoryStore, change_records
 
 KIND = StateKind("directory", NETWORK, KEY_FILES, VERSION, note_restored)
 
@@ -55,9 +55,9 @@ async def restore(directory: Directory, backup: Path, folder: Path, now: float) 
     await directory.start()
 
 
-def daemon(made: AuthorityBench) -> tuple[RosterKeeper, Source]:
+def daemon(made: AuthorityBench) -> tuple[RosterKeeper, RosterSource]:
     counters, store, key = Counters(COUNTERS), MemoryStore(), SEEDS[0].public()
-    pins = Pinned.alone(memory_address(key), key)
+    pins = PinnedDirectories.alone(memory_address(key), key)
     source = open_source(made.env, made.wires.transport(), store, NETWORK, pins, counters)
     return RosterKeeper(NETWORK, source, made.env, store, counters), source
 
@@ -66,7 +66,7 @@ def daemon(made: AuthorityBench) -> tuple[RosterKeeper, Source]:
 async def test_alone_it_goes_on_with_the_first_that_it_cannot_have_signed(tmp_path: Path, at: float) -> None:
     async with authority_bench(1, 1) as made:
         (directory,) = made.directories
-        directory.sitting = Alone(3)  # type: ignore[assignment]
+        directory.sitting = SetOfOne(3)  # type: ignore[assignment]
         await made.until(made.epoch + 3)
         last = made.epoch
         backup = back_up(directory, tmp_path)
@@ -104,7 +104,7 @@ async def test_before_its_note_it_would_sign_another_roster_of_the_epoch(tmp_pat
     """So what the tests above look at is decided by the note alone."""
     async with authority_bench(1, 1) as made:
         (directory,) = made.directories
-        directory.sitting = Alone(3)  # type: ignore[assignment]
+        directory.sitting = SetOfOne(3)  # type: ignore[assignment]
         await made.until(made.epoch + 3)
         last, backup = made.epoch, back_up(directory, tmp_path)
         await made.until(last + 1.4)
@@ -148,7 +148,7 @@ async def test_one_of_several_neither_votes_nor_assents_again(tmp_path: Path) ->
 async def test_noted_by_a_clock_that_was_far_ahead_it_goes_on_once_the_clock_is_right(tmp_path: Path) -> None:
     async with authority_bench(1, 1) as made:
         (directory,) = made.directories
-        directory.sitting = Alone(3)  # type: ignore[assignment]
+        directory.sitting = SetOfOne(3)  # type: ignore[assignment]
         await made.until(made.epoch + 3)
         backup = back_up(directory, tmp_path)
         await restore(directory, backup, tmp_path / "new", made.now + 1000 * EPOCH)

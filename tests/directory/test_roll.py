@@ -9,8 +9,8 @@ import pytest
 import trio
 from directory_bench import BEGIN, CALENDAR, EPOCH, NETWORK, parcel_key, relay_seed
 
-from hushcast_directory.roll import LOOK_AGAIN, Roll
-from hushcast_protocol.authorities.listing import MAX_WAITING, Listed, Listing
+from hushcast_directory.server.roll import LOOK_AGAIN, Roll
+from hushcast_protocol.authorities.listing import MAX_WAITING, ListedRelay, Listing
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import (
@@ -22,7 +22,7 @@ from hushcast_protocol.base.roster import (
 )
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 
 OWN = Seed(bytes([250]) * 32)
 NEXT = CALENDAR.epoch(BEGIN) + 1
@@ -63,7 +63,7 @@ async def test_so_many_are_held_as_may_be_listed_next() -> None:
     assert roll.most == MAX_SEATED + MAX_WAITING
 
 
-def named(listed: tuple[Listed, ...]) -> dict[bytes, bytes]:
+def named(listed: tuple[ListedRelay, ...]) -> dict[bytes, bytes]:
     assert all(bits == 5 for *_, bits in listed)  # as each descriptor has it
     return {relay: known for relay, known, _ in listed}
 

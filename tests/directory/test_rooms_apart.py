@@ -8,16 +8,20 @@ import pytest
 import trio
 from directory_bench import DIRECTORY, EPOCH, NETWORK, Bench, bench, relay_seed
 
-from hushcast_directory import checks, server
-from hushcast_directory.checks import REACH_WITHIN
-from hushcast_directory.server import REQUEST_TIMEOUT, ROSTER_WITHIN
-from hushcast_protocol.authorities.requests import MAX_DIRECTORY_ANSWER, Fetch, decode_directory_answer
+from hushcast_directory.server import directory_server, reachability_checks
+from hushcast_directory.server.directory_server import REQUEST_TIMEOUT, ROSTER_WITHIN
+from hushcast_directory.server.reachability_checks import REACH_WITHIN
+from hushcast_protocol.authorities.directory_requests import (
+    MAX_DIRECTORY_ANSWER,
+    Fetch,
+    decode_directory_answer,
+)
 from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.signatures import Signed
-from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.channel import Channel, open_channel
 
 FEW = 4
 MANY = 20
@@ -65,7 +69,7 @@ async def test_who_says_nothing_is_shut_out_in_time() -> None:
 
 
 async def test_who_takes_no_roster_keeps_nobody_from_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "MAX_FETCHES", FEW)
+    monkeypatch.setattr(directory_server, "MAX_FETCHES", FEW)
     async with bench(2) as made:
         greedy = [await asker(made) for _ in range(MANY)]
         for channel in greedy:
@@ -87,7 +91,7 @@ async def test_a_roster_that_nobody_reads_is_given_up(monkeypatch: pytest.Monkey
 
 
 async def test_listed_relays_renew_while_strangers_fill_the_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "MAX_CHECKS", FEW)
+    monkeypatch.setattr(reachability_checks, "MAX_CHECKS", FEW)
     async with bench(2) as made:
         for number in range(10, 10 + MANY):
             await slow_address(made, number)
@@ -102,7 +106,7 @@ async def test_listed_relays_renew_while_strangers_fill_the_checks(monkeypatch: 
 async def test_slow_addresses_are_given_up_and_newcomers_get_their_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(checks, "MAX_CHECKS", FEW)
+    monkeypatch.setattr(reachability_checks, "MAX_CHECKS", FEW)
     async with bench(1) as made:
         for number in range(10, 10 + 2 * FEW):
             await slow_address(made, number)
@@ -113,8 +117,8 @@ async def test_slow_addresses_are_given_up_and_newcomers_get_their_turn(
 
 
 async def test_newcomers_beyond_those_that_wait_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "MAX_CHECKS", 1)
-    monkeypatch.setattr(checks, "MAX_WAITING", FEW)
+    monkeypatch.setattr(reachability_checks, "MAX_CHECKS", 1)
+    monkeypatch.setattr(reachability_checks, "MAX_WAITING", FEW)
     async with bench(1) as made:
         told: list[str] = []
 
@@ -207,7 +211,7 @@ async def test_nobody_is_driven_from_an_address_by_a_descriptor_alone() -> None:
 
 
 async def test_what_happens_at_the_door_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "MAX_CONNECTIONS", FEW)
+    monkeypatch.setattr(directory_server, "MAX_CONNECTIONS", FEW)
     async with bench(1) as made:
         assert made.server is not None
         counters = made.server._counters

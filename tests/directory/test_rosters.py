@@ -19,25 +19,25 @@ from directory_bench import (
     relay_seed,
 )
 
-from hushcast_directory.archive import CATCH_UP, HEADS_KEPT
-from hushcast_directory.sources import Reached
+from hushcast_directory.client.roster_source import DirectoryStatus
+from hushcast_directory.server.archive import CATCH_UP, HEADS_KEPT
 from hushcast_overlay.neighbourhood import ROSTERS_HELD
 from hushcast_overlay.rosters import MAX_ABSENCE, RosterKeeper
-from hushcast_protocol.authorities.requests import Agreed, Rosters
+from hushcast_protocol.authorities.directory_requests import HeadAnswer, Rosters
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.base.roster import (
     GENESIS,
-    Entry,
     Roster,
     RosterBody,
+    RosterEntry,
+    RosterView,
     SignedRoster,
-    View,
     check_roster,
     check_successor,
     sign_roster,
 )
 from hushcast_protocol.base.secrets import Seed
-from hushcast_runtime.store import Change, MemoryStore
+from hushcast_runtime.storage.store import Change, MemoryStore
 from hushcast_runtime.transports.base import TransportError
 
 
@@ -57,7 +57,7 @@ async def test_the_first_roster_waits_for_its_relays() -> None:
         await made.register(0, 1)
         await trio.sleep(EPOCH / 2)
         assert made.newest is None
-        assert await made.client().roster(None) == Agreed((), (), (), False, None)
+        assert await made.client().roster(None) == HeadAnswer((), (), (), False, None)
         await made.register(0)  # one relay twice is one relay
         await trio.sleep(1)
         assert made.newest is None
@@ -371,7 +371,7 @@ class LyingDirectory:
 
 
 def made_roster(
-    epoch: int, previous: bytes = GENESIS, by: Seed = DIRECTORY, entries: tuple[Entry, ...] = ()
+    epoch: int, previous: bytes = GENESIS, by: Seed = DIRECTORY, entries: tuple[RosterEntry, ...] = ()
 ) -> SignedRoster:
     signed = sign_roster(by, RosterBody(NETWORK, epoch, previous, entries))
     return check_roster(signed, by.public(), NETWORK)
@@ -400,8 +400,8 @@ async def test_a_fork_is_refused() -> None:
             assert keeper.newest.epoch == epoch + 2
 
 
-async def entry(made: Bench) -> Entry:
-    return Entry(made.descriptor(1), made.epoch)
+async def entry(made: Bench) -> RosterEntry:
+    return RosterEntry(made.descriptor(1), made.epoch)
 
 
 async def test_rosters_of_another_directory_or_network_are_refused() -> None:
@@ -427,16 +427,23 @@ async def test_views_are_compared_where_they_can_be() -> None:
         second = made_roster(epoch + 1, first.digest)
         keeper = made.keeper()
         assert keeper.view() is None
-        keeper.compare(View(epoch, bytes(32)))  # who holds none has nothing to compare
+        keeper.compare(RosterView(epoch, bytes(32)))  # who holds none has nothing to compare
         await catch_up_with(keeper, LyingDirectory(first, second))
-        assert keeper.view() == View(epoch, first.digest), "the coming one would tell when it was fetched"
-        keeper.compare(View(epoch + 1, bytes(32)))  # nor does a lie about it
+        assert keeper.view() == RosterView(epoch, first.digest), (
+            "the coming one would tell when it was fetched"
+        )
+        keeper.compare(RosterView(epoch + 1, bytes(32)))  # nor does a lie about it
         await made.sleep_until_epoch(epoch + 1)
-        assert keeper.view() == View(epoch + 1, second.digest)
-        for harmless in (None, View(epoch, first.digest), keeper.view(), View(epoch + 9, bytes(32))):
+        assert keeper.view() == RosterView(epoch + 1, second.digest)
+        for harmless in (
+            None,
+            RosterView(epoch, first.digest),
+            keeper.view(),
+            RosterView(epoch + 9, bytes(32)),
+        ):
             keeper.compare(harmless)
         assert keeper._counters["roster_mismatches"] == 0
-        for number, lie in enumerate((View(epoch, bytes(32)), View(epoch + 1, first.digest)), 1):
+        for number, lie in enumerate((RosterView(epoch, bytes(32)), RosterView(epoch + 1, first.digest)), 1):
             with pytest.raises(AuthenticationError, match="another roster"):
                 keeper.compare(lie)
             assert keeper._counters["roster_mismatches"] == number
@@ -446,9 +453,9 @@ async def test_views_are_compared_where_they_can_be() -> None:
 async def test_a_directory_that_is_being_asked_counts_as_it_answered_last() -> None:
     async with bench(first_roster=9) as made:
         source = made.keeper()._source
-        assert source.reached() == Reached(1, 1)
+        assert source.reached() == DirectoryStatus(1, 1)
 
-        async def while_it_is_asked() -> Reached:
+        async def while_it_is_asked() -> DirectoryStatus:
             async with trio.open_nursery() as nursery:
 
                 @nursery.start_soon
@@ -459,10 +466,10 @@ async def test_a_directory_that_is_being_asked_counts_as_it_answered_last() -> N
                 await trio.sleep(0.1)
                 return source.reached()
 
-        assert await while_it_is_asked() == Reached(1, 1)
+        assert await while_it_is_asked() == DirectoryStatus(1, 1)
         await made.stop()
-        assert await while_it_is_asked() == Reached(1, 1)
-        assert source.reached() == Reached(1, 0)
+        assert await while_it_is_asked() == DirectoryStatus(1, 1)
+        assert source.reached() == DirectoryStatus(1, 0)
         await made.start()
-        assert await while_it_is_asked() == Reached(1, 0)
-        assert source.reached() == Reached(1, 1)
+        assert await while_it_is_asked() == DirectoryStatus(1, 0)
+        assert source.reached() == DirectoryStatus(1, 1)

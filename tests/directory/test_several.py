@@ -22,83 +22,88 @@ from several_bench import (
     epoch_of,
 )
 
-from hushcast_directory.several import PATIENCE
-from hushcast_protocol.authorities.answers import follow, roster_of
-from hushcast_protocol.authorities.chain import Followed
-from hushcast_protocol.authorities.heads import Certified, Change, decode_head
-from hushcast_protocol.authorities.members import Member
-from hushcast_protocol.authorities.requests import Agreed, HandedOver, Rosters, decode_directory_answer
+from hushcast_directory.client.several_directories import PATIENCE
+from hushcast_protocol.authorities.authority_set import AuthorityContact
+from hushcast_protocol.authorities.chain import ChainState
+from hushcast_protocol.authorities.directory_requests import (
+    HeadAnswer,
+    KeySuccession,
+    Rosters,
+    decode_directory_answer,
+)
+from hushcast_protocol.authorities.head_answers import follow, roster_of
+from hushcast_protocol.authorities.heads import AuthorityChange, CertifiedHead, decode_head
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
-from hushcast_protocol.base.roster import Network, Roster, View
+from hushcast_protocol.base.roster import Network, Roster, RosterView
 from hushcast_protocol.base.wire import encode
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.transports.base import TransportError
 
 HANDED_IN = entry(7, FIRST).descriptor
 
 
-def replaced(answer: Agreed, **changes: object) -> Agreed:
+def replaced(answer: HeadAnswer, **changes: object) -> HeadAnswer:
     return msgspec.structs.replace(answer, **changes)
 
 
-def newest(truth: Truth) -> Agreed:
+def newest(truth: Truth) -> HeadAnswer:
     return truth.held[-1]
 
 
-def unsigned(answer: Agreed, keep: int) -> Agreed:
+def unsigned(answer: HeadAnswer, keep: int) -> HeadAnswer:
     """The answer with so many signatures left."""
     last = answer.heads[-1]
-    return replaced(answer, heads=(Certified(last.head, last.marks[:keep]),))
+    return replaced(answer, heads=(CertifiedHead(last.head, last.marks[:keep]),))
 
 
-def made_up(truth: Truth, after: int | None) -> Agreed:
+def made_up(truth: Truth, after: int | None) -> HeadAnswer:
     """A head of the running epoch that two of five signed."""
     return agreed(truth.authorities, epoch_of(newest(truth)), (0, 9), signers=truth.authorities.quorum - 1)
 
 
-def by_its_own(truth: Truth, after: int | None) -> Agreed:
+def by_its_own(truth: Truth, after: int | None) -> HeadAnswer:
     """A head by authorities of the liar's choice."""
     return agreed(a_set(5, 3, first=5), epoch_of(newest(truth)) + 1)
 
 
-def signed_thrice(truth: Truth, after: int | None) -> Agreed:
+def signed_thrice(truth: Truth, after: int | None) -> HeadAnswer:
     """One signature, given three times."""
     certified = newest(truth).heads[-1]
-    return replaced(newest(truth), heads=(Certified(certified.head, certified.marks[:1] * 3),))
+    return replaced(newest(truth), heads=(CertifiedHead(certified.head, certified.marks[:1] * 3),))
 
 
-def with_a_relay_more(truth: Truth, after: int | None) -> Agreed:
+def with_a_relay_more(truth: Truth, after: int | None) -> HeadAnswer:
     last = newest(truth)
     return replaced(last, seats=(*last.seats, entry(9, FIRST)))
 
 
-def without_a_relay(truth: Truth, after: int | None) -> Agreed:
+def without_a_relay(truth: Truth, after: int | None) -> HeadAnswer:
     return replaced(newest(truth), seats=newest(truth).seats[1:])
 
 
-def since_another_epoch(truth: Truth, after: int | None) -> Agreed:
+def since_another_epoch(truth: Truth, after: int | None) -> HeadAnswer:
     first, *others = newest(truth).seats
     return replaced(newest(truth), seats=(replaced(first, since=FIRST - 1), *others))  # type: ignore[type-var, arg-type]
 
 
-def with_one_that_waits(truth: Truth, after: int | None) -> Agreed:
+def with_one_that_waits(truth: Truth, after: int | None) -> HeadAnswer:
     return replaced(newest(truth), waiting=((bytes(32), FIRST),))
 
 
-def of_the_beginning(truth: Truth, after: int | None) -> Agreed:
+def of_the_beginning(truth: Truth, after: int | None) -> HeadAnswer:
     return truth.held[0]
 
 
-def nothing(truth: Truth, after: int | None) -> Agreed:
-    return Agreed((), (), (), False, None)
+def nothing(truth: Truth, after: int | None) -> HeadAnswer:
+    return HeadAnswer((), (), (), False, None)
 
 
 def alone(truth: Truth, after: int | None) -> Rosters:
     return Rosters(None, False)
 
 
-def handing_over(truth: Truth, after: int | None) -> HandedOver:
-    return HandedOver((HANDED_IN,))
+def handing_over(truth: Truth, after: int | None) -> KeySuccession:
+    return KeySuccession((HANDED_IN,))
 
 
 LIES: list[Say] = [
@@ -223,11 +228,11 @@ async def test_without_any_a_daemon_goes_on_with_what_it_has() -> None:
 # Forks
 
 
-def two_heads(truth: Truth, epoch: int) -> Agreed:
+def two_heads(truth: Truth, epoch: int) -> HeadAnswer:
     """Two heads of one epoch that a quorum signed each: who signed both has given itself away."""
     authorities, last = truth.authorities, newest(truth)
     other = agreed(authorities, epoch, (4, 5), decode_head(last.heads[-1].head).previous)
-    return Agreed((last.heads[-1], other.heads[-1]), (), (), False, None)
+    return HeadAnswer((last.heads[-1], other.heads[-1]), (), (), False, None)
 
 
 async def test_a_fork_is_kept_and_ends_it_while_the_daemon_goes_on() -> None:
@@ -274,7 +279,7 @@ async def test_where_a_peer_shows_another_roster_all_are_asked_and_a_fork_is_fou
         # One of five has another head; the relay that shows it, or the directory, may have made it up.
         world.lies = {world.truth.authorities.keys[2]: lambda truth, after, given=claimed: given}  # type: ignore[misc]
         with pytest.raises(AuthenticationError, match="another roster"):
-            daemon.keeper.compare(View(FIRST, digest_of(claimed)))
+            daemon.keeper.compare(RosterView(FIRST, digest_of(claimed)))
         with pytest.raises(AuthenticationError, match="two rosters") if fork else nullcontext():
             await daemon.keeper._compare_doubted()
         assert daemon.source.reached().fork == fork
@@ -312,12 +317,12 @@ async def test_a_daemon_follows_from_one_authority_to_three_and_five() -> None:
     one, three, five = a_set(1, 1), a_set(3, 2), a_set(5, 3)
     world, store = SeveralBench(1, 1), MemoryStore()
     daemon = world.daemon(store, one)
-    world.truth.agree(FIRST, change=Change(FIRST + 2, three))
+    world.truth.agree(FIRST, change=AuthorityChange(FIRST + 2, three))
     await daemon.catch_up()
     assert [member.key for member in daemon.following.coming()] == list(three.keys[1:])
     for epoch in range(FIRST + 1, FIRST + 8):
         await trio.sleep(CALENDAR.epoch_start(epoch) - world.env.now())
-        world.truth.agree(epoch, change=Change(FIRST + 6, five) if epoch == FIRST + 3 else None)
+        world.truth.agree(epoch, change=AuthorityChange(FIRST + 6, five) if epoch == FIRST + 3 else None)
         if epoch not in (FIRST + 2, FIRST + 5):  # it may be away
             await daemon.catch_up()
     assert daemon.digest == digest_of(newest(world.truth))
@@ -350,7 +355,7 @@ async def test_of_a_set_nothing_is_believed_that_it_does_not_sign() -> None:
     pinned = msgspec.structs.replace(
         world.truth.authorities,
         members=tuple(
-            Member(key, one.address)
+            AuthorityContact(key, one.address)
             for key, one in zip(world.truth.authorities.keys, a_set(5, 3, 6).members, strict=True)
         ),
     )
@@ -388,7 +393,7 @@ async def test_a_relay_is_registered_where_more_than_half_take_it(away: int, tak
 async def test_a_relay_is_registered_at_those_to_come_as_well() -> None:
     one, three = a_set(1, 1), a_set(3, 2)
     world = SeveralBench(1, 1)
-    world.truth.agree(FIRST, change=Change(FIRST + 24, three))
+    world.truth.agree(FIRST, change=AuthorityChange(FIRST + 24, three))
     daemon = world.daemon()
     await daemon.catch_up()
     world.away = set(three.keys) - set(one.keys)
@@ -405,7 +410,7 @@ async def test_a_relay_is_registered_at_those_to_come_as_well() -> None:
 async def test_every_bit_of_an_answer_is_signed_or_stands_in_what_is() -> None:
     honest = agreed(a_set(1, 1), FIRST, (0,))
     relays = roster_of(honest, NETWORK).relays
-    state = Followed(a_set(1, 1))
+    state = ChainState(a_set(1, 1))
     followed = follow(state, honest, NETWORK.id)
     data = encode(honest)
     told: list[Roster] = []
@@ -414,7 +419,7 @@ async def test_every_bit_of_an_answer_is_signed_or_stands_in_what_is() -> None:
         damaged[bit // 8] ^= 1 << bit % 8
         try:
             answer = decode_directory_answer(bytes(damaged))
-            assert isinstance(answer, Agreed)
+            assert isinstance(answer, HeadAnswer)
             if follow(state, answer, NETWORK.id) == followed:
                 told.append(roster_of(answer, NETWORK))
         except PeerError:

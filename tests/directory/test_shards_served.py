@@ -11,24 +11,24 @@ from authority_bench import authority_bench
 from directory_bench import CALENDAR, NETWORK, bench, relay_seed
 from shards_bench import Daemon, leaf_of, network_of, served
 
-from hushcast_directory.archive import HEADS_KEPT
+from hushcast_directory.server.archive import HEADS_KEPT
+from hushcast_protocol.authorities.directory_requests import HeadAnswer
 from hushcast_protocol.authorities.heads import Head
-from hushcast_protocol.authorities.requests import Agreed
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.sharding import sharding_for
-from hushcast_protocol.shards.requests import (
+from hushcast_protocol.shards.shard_requests import (
     AskLeaf,
     AskPiece,
     AskSlice,
-    NotShown,
     ShardAnswer,
     ShardRequest,
+    ShardUnavailable,
     ShownLeaf,
     ShownSlice,
 )
 from hushcast_protocol.shards.slices import read_leaf, read_slice
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 
 Lie = Callable[[ShardAnswer, ShardAnswer], ShardAnswer]
 """What one answers instead of the truth, or of what it would have answered to another question."""
@@ -54,7 +54,7 @@ async def test_every_authority_serves_the_whole_network(count: int, quorum: int)
                 names(*range(RELAYS)), True
             )
             shown = await one.client().roster(None)
-            assert isinstance(shown, Agreed)
+            assert isinstance(shown, HeadAnswer)
             assert (shown.seats, shown.waiting, shown.shards) == ((), (), None)
             for request in (
                 AskLeaf(head.epoch + 9, sharding.day, 0),
@@ -104,7 +104,7 @@ def of_another_kind(answer: ShardAnswer, other: ShardAnswer) -> ShardAnswer:
 
 
 def nothing(answer: ShardAnswer, other: ShardAnswer) -> ShardAnswer:
-    return NotShown()
+    return ShardUnavailable()
 
 
 @pytest.mark.slow
@@ -197,7 +197,7 @@ async def test_what_is_served_outlives_a_restart_though_relays_sign_anew() -> No
         head, one = served(made.directories[0]), made.directories[0]
         asked = every_part(head, first)
         before = [one.agreeing.part(request) for request in asked]
-        assert not any(isinstance(answer, NotShown) for answer in before)
+        assert not any(isinstance(answer, ShardUnavailable) for answer in before)
         held = {signed.body for _, signed in one.agreeing._roll._descriptors.values()}
         await one.kill()
         for _, record in await one.store.scan("cut-descriptors"):

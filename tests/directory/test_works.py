@@ -9,14 +9,14 @@ import pytest
 import trio
 from directory_bench import relay_seed
 
-from hushcast_directory import works
-from hushcast_directory.works import MAX_WORK_WAITING, Works
-from hushcast_protocol.authorities import work as work_module
+from hushcast_directory.server import name_work
+from hushcast_directory.server.name_work import MAX_WORK_WAITING, NameWorkRegister
+from hushcast_protocol.authorities import name_work as work_module
 from hushcast_protocol.authorities.heads import Beacon
-from hushcast_protocol.authorities.work import VALID, Work, attempt, is_worth
+from hushcast_protocol.authorities.name_work import VALID, NameWork, attempt, is_worth
 from hushcast_protocol.base.errors import Refusal
 from hushcast_runtime.environment import Environment, simulated_environment
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 
 NETWORK = b"n" * 32
 BEACON, LATER = Beacon(100, b"b" * 32), Beacon(120, b"c" * 32)
@@ -38,7 +38,7 @@ class Checked:
         self.store = store or MemoryStore()
         env = simulated_environment("works")
         env = Environment(env.now, env.randomness, self.compute)
-        self.works = Works(NETWORK, seated.__contains__, self.store, env, self.turn_away)
+        self.works = NameWorkRegister(NETWORK, seated.__contains__, self.store, env, self.turn_away)
         if store is None:
             self.works.follow(EPOCH, BITS, BEACON)
 
@@ -55,7 +55,7 @@ class Checked:
     def turn_away(self) -> None:
         self.turned_away += 1
 
-    async def refusal(self, number: int, work: Work | None, epoch: int = EPOCH) -> str:
+    async def refusal(self, number: int, work: NameWork | None, epoch: int = EPOCH) -> str:
         with pytest.raises(Refusal) as refused:
             await self.works.show(name(number), work, epoch)
         assert not self.works.lets(name(number), epoch)
@@ -66,15 +66,15 @@ def name(number: int) -> bytes:
     return relay_seed(number).public()
 
 
-def work_of(number: int, beacon: Beacon = BEACON, bits: int = BITS) -> Work:
+def work_of(number: int, beacon: Beacon = BEACON, bits: int = BITS) -> NameWork:
     source = simulated_environment(f"work {number} {beacon.day}").randomness
     while (found := attempt(NETWORK, name(number), beacon, bits, source)) is None:
         pass
     return found
 
 
-def worthless(number: int) -> Work:
-    tries = (Work(BEACON, bytes([count]) * 8) for count in range(256))
+def worthless(number: int) -> NameWork:
+    tries = (NameWork(BEACON, bytes([count]) * 8) for count in range(256))
     return next(one for one in tries if not is_worth(one, NETWORK, name(number), BITS))
 
 
@@ -163,7 +163,7 @@ async def test_a_flood_of_strangers_takes_one_core_and_no_turn_of_listed_relays(
 
 
 async def test_as_many_works_are_remembered_as_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(works, "MAX_PROVEN", 3)
+    monkeypatch.setattr(name_work, "MAX_PROVEN", 3)
     made = Checked()
     for number in range(1, 6):
         await made.works.show(name(number), work_of(number), EPOCH)

@@ -6,7 +6,7 @@ import pytest
 import trio
 from directory_bench import BEGIN, CALENDAR, DIRECTORY, EPOCH, Bench, relay_seed
 
-from hushcast_overlay.registration import VALIDITY
+from hushcast_overlay.relay.registration import VALIDITY
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.signatures import Signed
 

@@ -7,16 +7,16 @@ import functools
 
 from pages import PACKAGES, ROOT, rows
 
-from hushcast_brokers.counted import BROKER_COUNTERS
-from hushcast_brokers.gauges import BROKER_GAUGES
-from hushcast_brokers.tomography.counted import TOMOGRAPHY_COUNTERS, TOMOGRAPHY_GAUGES
-from hushcast_central.counted import PROXY_COUNTERS, SERVER_COUNTERS
+from hushcast_brokers.broker.gauges import BROKER_GAUGES
+from hushcast_brokers.counters import BROKER_COUNTERS
+from hushcast_brokers.tomography.counters import TOMOGRAPHY_COUNTERS, TOMOGRAPHY_GAUGES
+from hushcast_central.counters import PROXY_COUNTERS, SERVER_COUNTERS
 from hushcast_central.gauges import CENTRAL_GAUGES
-from hushcast_directory.counted import DIRECTORY_COUNTERS
-from hushcast_gateway.counted import GATEWAY_COUNTERS, GATEWAY_GAUGES
-from hushcast_located.service.counted import PROVIDER_COUNTERS, PROVIDER_GAUGES
-from hushcast_node.counted import COUNTERS
-from hushcast_runtime.metrics import GAUGES
+from hushcast_directory.server.counters import DIRECTORY_COUNTERS
+from hushcast_gateway.counters import GATEWAY_COUNTERS, GATEWAY_GAUGES
+from hushcast_located.service.counters import PROVIDER_COUNTERS, PROVIDER_GAUGES
+from hushcast_node.counters import COUNTERS
+from hushcast_runtime.processes.metrics import GAUGES
 
 _LEVELS = {"debug", "info", "warning", "error", "exception"}
 

@@ -9,74 +9,73 @@ import pytest
 from pages import ROOT
 
 from hushcast_protocol.authorities import (
-    admission,
+    authority_set,
     ballots,
+    descriptor_exchange,
+    directory_requests,
     evidence,
-    gathering,
     heads,
     listing,
-    members,
-    work,
+    name_work,
+    seat_admission,
 )
 from hushcast_protocol.authorities import frames as authority_frames
-from hushcast_protocol.authorities import requests as directory_requests
-from hushcast_protocol.base import handovers, links, roster, signatures, stamps
+from hushcast_protocol.base import key_handovers, links, proof_of_work, roster, signatures
 from hushcast_protocol.base.wire import Wire
+from hushcast_protocol.brokers import broker_tree, clear_words
 from hushcast_protocol.brokers import frames as brokers_frames
 from hushcast_protocol.brokers import network as brokers_network
-from hushcast_protocol.brokers import tree, words
-from hushcast_protocol.brokers.community import charter, sealing
-from hushcast_protocol.brokers.full import items, layers, secrets
-from hushcast_protocol.brokers.tomography import answers, statements
+from hushcast_protocol.brokers.community import charter, sealed_filter
+from hushcast_protocol.brokers.full import aggregation, layered_word, layers
 from hushcast_protocol.brokers.tomography import frames as tomography_frames
+from hushcast_protocol.brokers.tomography import questions, statements
 from hushcast_protocol.central import frames as central_frames
 from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
 from hushcast_protocol.overlay import frames, leases, parcels
-from hushcast_protocol.purposes import grants, issued
-from hushcast_protocol.shards import guides, slices
-from hushcast_protocol.shards import requests as shard_requests
+from hushcast_protocol.purposes import grants, signed_vocabulary
+from hushcast_protocol.shards import guides, shard_requests, slices
 from hushcast_protocol.spatial import (
-    answer,
     batch,
+    located_answer,
+    located_messages,
+    located_requests,
+    located_subscription,
+    message_parts,
     offer,
-    pages,
-    parts,
-    proof,
-    requests,
-    subscription,
-    table,
+    verification_object,
+    weight_table,
+    word_pages,
 )
-from hushcast_protocol.spatial import messages as located_messages
 
 MODULES = (
-    admission,
+    seat_admission,
     listing,
-    work,
+    name_work,
     authority_frames,
     directory_requests,
     ballots,
     evidence,
-    gathering,
+    descriptor_exchange,
     heads,
-    members,
+    authority_set,
     brokers_frames,
     brokers_network,
-    tree,
-    words,
+    broker_tree,
+    clear_words,
     charter,
-    sealing,
-    items,
+    sealed_filter,
+    layered_word,
     layers,
-    secrets,
+    aggregation,
     central_frames,
     introduction,
     network,
     rerouting,
     frames,
     grants,
-    handovers,
-    issued,
+    key_handovers,
+    signed_vocabulary,
     leases,
     links,
     messages,
@@ -84,19 +83,19 @@ MODULES = (
     reports,
     roster,
     signatures,
-    stamps,
-    answers,
+    proof_of_work,
+    questions,
     statements,
-    answer,
+    located_answer,
     batch,
     offer,
-    parts,
-    requests,
+    message_parts,
+    located_requests,
     located_messages,
-    pages,
-    proof,
-    subscription,
-    table,
+    word_pages,
+    verification_object,
+    located_subscription,
+    weight_table,
     tomography_frames,
     slices,
     guides,

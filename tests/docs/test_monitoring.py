@@ -10,15 +10,15 @@ import pytest
 import yaml
 from pages import ROOT
 
-from hushcast_brokers.counted import BROKER_COUNTERS
-from hushcast_brokers.gauges import BROKER_GAUGES
-from hushcast_brokers.tomography.counted import TOMOGRAPHY_COUNTERS, TOMOGRAPHY_GAUGES
-from hushcast_central.counted import PROXY_COUNTERS, SERVER_COUNTERS
+from hushcast_brokers.broker.gauges import BROKER_GAUGES
+from hushcast_brokers.counters import BROKER_COUNTERS
+from hushcast_brokers.tomography.counters import TOMOGRAPHY_COUNTERS, TOMOGRAPHY_GAUGES
+from hushcast_central.counters import PROXY_COUNTERS, SERVER_COUNTERS
 from hushcast_central.gauges import CENTRAL_GAUGES
-from hushcast_directory.counted import DIRECTORY_COUNTERS
-from hushcast_node.counted import COUNTERS
-from hushcast_runtime.exposition import PREFIX
-from hushcast_runtime.metrics import GAUGES
+from hushcast_directory.server.counters import DIRECTORY_COUNTERS
+from hushcast_node.counters import COUNTERS
+from hushcast_runtime.processes.exposition import PREFIX
+from hushcast_runtime.processes.metrics import GAUGES
 
 FOLDER = ROOT / "docs" / "monitoring"
 DASHBOARD = json.loads((FOLDER / "hushcast-dashboard.json").read_text())

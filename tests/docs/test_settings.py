@@ -11,14 +11,14 @@ import msgspec
 import pytest
 from pages import ROOT, blocks, part, rows
 
-from hushcast_brokers.settings import BrokerSettings, RootSettings
+from hushcast_brokers.broker.settings import BrokerSettings, RootSettings
 from hushcast_brokers.tomography.settings import TomographySettings
 from hushcast_central.settings import ProxySettings, ServerSettings
-from hushcast_directory.settings import DirectorySettings
+from hushcast_directory.server.settings import DirectorySettings
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_located.service.settings import ProviderSettings
 from hushcast_node.settings import NodeSettings
-from hushcast_runtime.config import load_settings
+from hushcast_runtime.processes.config import load_settings
 
 PAGE = ROOT / "docs" / "configuration.md"
 KINDS: dict[str, type[msgspec.Struct]] = {

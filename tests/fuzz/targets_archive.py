@@ -11,34 +11,34 @@ from mutating import mutate_packed
 from several_bench import FIRST, NETWORK, a_set, agreed, drawn, entry
 from targets_daemons import _Records, finished
 
-from hushcast_directory.archive import Archive
-from hushcast_directory.days import Days
+from hushcast_directory.server.archive import Archive
+from hushcast_directory.server.shard_days import ShardDays
 from hushcast_protocol.authorities.beacon import day_of
-from hushcast_protocol.authorities.heads import decode_head
-from hushcast_protocol.authorities.listing import Listing
-from hushcast_protocol.authorities.requests import (
+from hushcast_protocol.authorities.directory_requests import (
     Fetch,
-    Register,
+    RegisterRelay,
     decode_directory_answer,
     decode_directory_request,
 )
+from hushcast_protocol.authorities.heads import decode_head
+from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.base.errors import HushcastError, PeerError
 from hushcast_protocol.base.roster import descriptor_digest
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.shards.guides import read_whole_piece
-from hushcast_protocol.shards.requests import (
+from hushcast_protocol.shards.shard_requests import (
     AskLeaf,
     AskPiece,
     AskSlice,
-    NotShown,
+    ShardUnavailable,
     ShownLeaf,
     ShownPiece,
     ShownSlice,
 )
 from hushcast_protocol.shards.slices import read_leaf, read_slice
-from hushcast_runtime.store import Change
+from hushcast_runtime.storage.store import Change
 
 TODAY, NUMBERS = day_of(FIRST), tuple(range(8))
 
@@ -73,11 +73,11 @@ def _asked(data: bytes) -> object:
     """Whatever is asked, the answer is a part that the head stands for, or that there is none."""
     archive, _, sharding = _served()
     request = decode_directory_request(data)
-    if isinstance(request, Register | Fetch):
+    if isinstance(request, RegisterRelay | Fetch):
         return request
     answer = archive.part(request)
     assert decode_directory_answer(encode(answer)) == answer
-    if isinstance(answer, NotShown):
+    if isinstance(answer, ShardUnavailable):
         number = request.number if isinstance(request, AskPiece) else 4 * request.shard
         assert request.day != TODAY or number > 0 or isinstance(request, AskLeaf)
         return answer
@@ -106,7 +106,7 @@ def _restored(kind: str, data: bytes) -> None:
     store: Any = _Records()
     store.records = {name: dict(records) for name, records in _served()[1].records.items()}
     store.write_soon(Change(kind, min(store.records[kind]), data))
-    days = Days(NETWORK.id, store, compute)
+    days = ShardDays(NETWORK.id, store, compute)
     finished(days.load())
     days.follow(FIRST, finished(days.made(_listing(), {}.get)))
     days.supply(_known())

@@ -10,9 +10,18 @@ from core_examples import signed_descriptor
 from fuzzing import Script, Target, scripts
 from mutating import mutate_packed
 
-from hushcast_protocol.authorities.actions import Keep, Kept
+from hushcast_protocol.authorities.actions import AuthorityState, Keep
 from hushcast_protocol.authorities.ballots import Cast, read_ballot
-from hushcast_protocol.authorities.chain import Chain, Followed
+from hushcast_protocol.authorities.chain import Chain, ChainState
+from hushcast_protocol.authorities.descriptor_exchange import (
+    MAX_BATCH,
+    MAX_HAVE,
+    AskDescriptors,
+    DescriptorBatch,
+    DescriptorExchange,
+    HaveDescriptors,
+    decode_peer_frame,
+)
 from hushcast_protocol.authorities.evidence import Evidence, Fork, check_evidence, check_fork
 from hushcast_protocol.authorities.frames import (
     AskBallot,
@@ -23,21 +32,12 @@ from hushcast_protocol.authorities.frames import (
     Heads,
     decode_frame,
 )
-from hushcast_protocol.authorities.gathering import (
-    MAX_BATCH,
-    MAX_HAVE,
-    AskDescriptors,
-    Descriptors,
-    Gathering,
-    Have,
-    decode_peer_frame,
-)
-from hushcast_protocol.authorities.heads import Certified, decode_head
+from hushcast_protocol.authorities.heads import CertifiedHead, decode_head
 from hushcast_protocol.authorities.machine import Authority
 from hushcast_protocol.authorities.schedule import schedule
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.roster import descriptor_digest
-from hushcast_protocol.base.signatures import Purpose, Signed, signature
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.wire import decoder, encode
 
 FIVE = members(5, 3)
@@ -55,7 +55,7 @@ def _world() -> World:
 
 
 @cache
-def _head() -> Certified:
+def _head() -> CertifiedHead:
     (certified,) = next(iter(_world().honest.values())).published
     return certified
 
@@ -83,7 +83,7 @@ def _frame(data: bytes) -> object:
     before = machine.chain.state
     for action in machine.received(FIVE.keys[0], data, _TIMES.cast + 1):
         if isinstance(action, Keep):
-            assert msgspec.msgpack.decode(encode(action.kept), type=Kept) == action.kept
+            assert msgspec.msgpack.decode(encode(action.kept), type=AuthorityState) == action.kept
     assert machine.chain.state == before, "moved by what no quorum signed"
     return frame
 
@@ -113,11 +113,11 @@ def _gathered(data: bytes) -> object:
     """Whatever one says of descriptors, no more is asked of it, given to it or taken from it than may be."""
     frame = decode_peer_frame(data)
     assert decode_peer_frame(encode(frame)) == frame
-    gathering, sender = Gathering(), FIVE.keys[0]
+    gathering, sender = DescriptorExchange(), FIVE.keys[0]
     signed = signed_descriptor(1)
     own = descriptor_digest(signed.body)
     asked = {known for question in gathering.ask(sender, [own]) for known in question.digests}
-    if isinstance(frame, Have):
+    if isinstance(frame, HaveDescriptors):
         for question in gathering.heard(sender, frame, {RELAYS[0][0]: 10}.get):
             assert len(question.digests) <= MAX_BATCH
             assert not asked & set(question.digests)
@@ -126,7 +126,7 @@ def _gathered(data: bytes) -> object:
     elif isinstance(frame, AskDescriptors):
         answer = gathering.asked(sender, frame, {own: signed}.get)
         assert (answer is not None) == (own in frame.digests)
-    elif isinstance(frame, Descriptors):
+    elif isinstance(frame, DescriptorBatch):
         for known, given in gathering.given(sender, frame):
             assert (known, given.body) == (own, signed.body)
     return frame
@@ -135,8 +135,15 @@ def _gathered(data: bytes) -> object:
 def _gatherings() -> list[bytes]:
     signed = signed_descriptor(1)
     own = descriptor_digest(signed.body)
-    have = Have(tuple((relay, known, 10 + number) for number, (relay, known, _) in enumerate(RELAYS)))
-    frames = (have, AskDescriptors((own, bytes(16))), AskDescriptors((own,)), Descriptors((signed, signed)))
+    have = HaveDescriptors(
+        tuple((relay, known, 10 + number) for number, (relay, known, _) in enumerate(RELAYS))
+    )
+    frames = (
+        have,
+        AskDescriptors((own, bytes(16))),
+        AskDescriptors((own,)),
+        DescriptorBatch((signed, signed)),
+    )
     return [encode(one) for one in frames]
 
 
@@ -150,8 +157,8 @@ def _ballot(data: bytes) -> object:
 
 def _certified(data: bytes) -> object:
     """Nothing but what a quorum signed moves a daemon."""
-    chain = Chain(NETWORK.id, Followed(FIVE))
-    certified = Certified(data, _head().marks)
+    chain = Chain(NETWORK.id, ChainState(FIVE))
+    certified = CertifiedHead(data, _head().marks)
     decode_head(data)
     assert chain.take(certified)
     assert data == _head().head
@@ -169,7 +176,7 @@ def _accusations() -> list[bytes]:
     signed = []
     for echo in _echoes():
         body = encode(Cast(NETWORK.id, echo.epoch, echo.author, echo.ballot))
-        signed.append(Signed(body, signature(_world().two_faced[echo.author], Purpose.BALLOT, body)))
+        signed.append(Signed(body, signature(_world().two_faced[echo.author], SignaturePurpose.BALLOT, body)))
     return [encode(Evidence(FIVE.keys[0], signed[0], other)) for other in (signed[1], signed[0])]
 
 

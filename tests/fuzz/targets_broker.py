@@ -20,13 +20,20 @@ from test_any_packets import behave
 from test_any_packets import packet as any_packet
 from test_sessions import Peer
 
-from hushcast_protocol.mqtt import delivery, incoming, queues, retained, sessions, subscribing
+from hushcast_protocol.mqtt import (
+    delivery,
+    ingress,
+    mqtt_sessions,
+    queues,
+    retained_messages,
+    subscription_changes,
+)
 from hushcast_protocol.mqtt.codec import Decoder, encode
+from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.limits import MAX_WINDOW
+from hushcast_protocol.mqtt.mqtt_session import MqttSession
 from hushcast_protocol.mqtt.packets import V5, V311, Connect, Packet, Properties, Will
-from hushcast_protocol.mqtt.reasons import PacketError
-from hushcast_protocol.mqtt.seams import Everything
-from hushcast_protocol.mqtt.session import Session
+from hushcast_protocol.mqtt.reason_codes import PacketError
 
 LARGEST = 2048  # bytes of a packet
 MOST = 240  # bytes of a script: some hundred moves
@@ -41,14 +48,14 @@ FILTERS, QUEUE, QUEUE_BYTES, INCOMING, OFFERED, SESSIONS, RETAINED, RETAINED_BYT
 @contextmanager
 def _low_caps() -> Iterator[None]:
     with (
-        mock.patch.object(subscribing, "MAX_FILTERS", FILTERS),
+        mock.patch.object(subscription_changes, "MAX_FILTERS", FILTERS),
         mock.patch.object(queues, "MAX_QUEUE", QUEUE),
         mock.patch.object(queues, "MAX_QUEUE_BYTES", QUEUE_BYTES),
         mock.patch.object(delivery, "MAX_OFFERED", OFFERED),
-        mock.patch.object(incoming, "MAX_INCOMING", INCOMING),
-        mock.patch.object(sessions, "MAX_SESSIONS", SESSIONS),
-        mock.patch.object(retained, "MAX_RETAINED", RETAINED),
-        mock.patch.object(retained, "MAX_RETAINED_BYTES", RETAINED_BYTES),
+        mock.patch.object(ingress, "MAX_INCOMING", INCOMING),
+        mock.patch.object(mqtt_sessions, "MAX_SESSIONS", SESSIONS),
+        mock.patch.object(retained_messages, "MAX_RETAINED", RETAINED),
+        mock.patch.object(retained_messages, "MAX_RETAINED_BYTES", RETAINED_BYTES),
     ):
         yield
 
@@ -58,7 +65,7 @@ def _overflows(dropped: list[str]) -> Iterator[None]:
     """Note whose queue was full: what a sender repeats is new in QoS 1, and may fill one by itself."""
     drop = queues.Queues._drop_oldest
 
-    def noted(self: queues.Queues, session: Session, count: str) -> None:
+    def noted(self: queues.Queues, session: MqttSession, count: str) -> None:
         dropped.append(session.client_id)
         drop(self, session, count)
 
@@ -66,7 +73,7 @@ def _overflows(dropped: list[str]) -> Iterator[None]:
         yield
 
 
-class _AllBut(Everything):
+class _AllBut(FullPermissions):
     """A hostile client may do everything but speak for the honest ones."""
 
     def may_publish(self, topic: str) -> bool:

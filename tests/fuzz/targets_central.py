@@ -18,9 +18,9 @@ from nacl.bindings import crypto_box_seal
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.group import Scalar, base, check_point, received_scalar
 from hushcast_protocol.base.wire import decoder, encode
-from hushcast_protocol.central import frames, introduction, proofs
-from hushcast_protocol.central.rerouting import Wrapped, rerandomised, rerouted, unwrap, wrap
-from hushcast_protocol.central.transforming import Transformer
+from hushcast_protocol.central import frames, introduction, request_proofs
+from hushcast_protocol.central.rerouting import WrappedMessage, rerandomised, rerouted, unwrap, wrap
+from hushcast_protocol.central.token_transformer import Transformer
 from hushcast_protocol.content.messages import Message, check_message
 
 _PUBLIC = base(examples.SERVER)
@@ -32,7 +32,7 @@ def _from_user(data: bytes) -> object:
     assert frames.decode_from_user(encode(frame)) == frame
     if isinstance(frame, frames.Introduce):
         introduction.transformation(received_scalar(frame.blinding), examples.FACTOR)
-    if isinstance(frame, frames.Subscribe | frames.Withdraw | frames.Publish):
+    if isinstance(frame, frames.Subscribe | frames.WithdrawTokens | frames.Publish):
         for token in Transformer().tokens(examples.THERE, frame.tokens):
             check_point(token)
     if isinstance(frame, frames.Publish):
@@ -40,7 +40,7 @@ def _from_user(data: bytes) -> object:
     return frame
 
 
-def _rerouted(factor: Scalar, wrapped: Wrapped) -> Wrapped:
+def _rerouted(factor: Scalar, wrapped: WrappedMessage) -> WrappedMessage:
     there = rerouted(factor, wrapped)
     assert rerouted(factor.inverse(), there) == wrapped
     return there
@@ -50,12 +50,12 @@ def _to_user(data: bytes) -> object:
     """A user: a proxy says what it likes, and only the server's own answers count."""
     frame = frames.decode_to_user(data)
     assert frames.decode_to_user(encode(frame)) == frame
-    if isinstance(frame, frames.Done):
-        genuine = proofs.done(examples.SECRET, examples.SUBSCRIBE, frame.verdict)
-        held = proofs.is_from_server(examples.SECRET, examples.SUBSCRIBE, frame)
+    if isinstance(frame, frames.UserAnswer):
+        genuine = request_proofs.done(examples.SECRET, examples.SUBSCRIBE, frame.verdict)
+        held = request_proofs.is_from_server(examples.SECRET, examples.SUBSCRIBE, frame)
         assert held == (frame == genuine)
     if isinstance(frame, frames.Delivery):
-        proofs.followed(examples.SALT, frame.wrapped)
+        request_proofs.followed(examples.SALT, frame.wrapped)
         assert unwrap(examples.KEY, frame.wrapped) == encode(examples.MESSAGE)  # of one key, one message
     return frame
 
@@ -64,15 +64,15 @@ def _from_proxy(data: bytes) -> object:
     """The server: of any request, only what who has the pseudonym said."""
     frame = frames.decode_from_proxy(data)
     assert frames.decode_from_proxy(encode(frame)) == frame
-    if isinstance(frame, frames.Acknowledged):
-        proofs.check_acknowledgement(examples.SECRET, examples.CHAIN, frame.number, frame.proof)
-    if isinstance(frame, frames.Request):
-        if isinstance(frame.what, frames.AskFactor):
+    if isinstance(frame, frames.DeliveriesAcknowledged):
+        request_proofs.check_acknowledgement(examples.SECRET, examples.CHAIN, frame.number, frame.proof)
+    if isinstance(frame, frames.ProxyRequest):
+        if isinstance(frame.what, frames.AskTransformationFactor):
             return _asked(frame.what.sealed)
         if isinstance(frame.what, frames.Publish):
             rerandomised(_PUBLIC, frame.what.wrapped, stream(1))
             unwrap(examples.SERVER, frame.what.wrapped)
-        proofs.check_request(examples.SECRET, frame.what)
+        request_proofs.check_request(examples.SECRET, frame.what)
     return frame
 
 
@@ -86,10 +86,10 @@ def _from_server(data: bytes) -> object:
     """A proxy: a server that lies gives it no number or point that it fails on."""
     frame = frames.decode_from_server(data)
     assert frames.decode_from_server(encode(frame)) == frame
-    if isinstance(frame, frames.Answer) and isinstance(frame.what, frames.Factor):
+    if isinstance(frame, frames.ServerAnswer) and isinstance(frame.what, frames.TransformationFactor):
         factor = received_scalar(frame.what.factor)
         introduction.transformation(examples.BLINDING, factor).inverse()
-    if isinstance(frame, frames.Deliver):
+    if isinstance(frame, frames.ServerDelivery):
         _rerouted(examples.THERE.inverse(), frame.wrapped)
     return frame
 
@@ -102,7 +102,7 @@ def _introduction(data: bytes) -> object:
 def _introductions() -> Iterator[bytes]:
     for use in ("publish", "subscribe"):
         blinded = examples.BLINDING.times(examples.KEY).reveal()
-        yield encode(introduction.Sealed(use, examples.DAY, blinded, examples.SECRET.reveal()))
+        yield encode(introduction.IntroductionContent(use, examples.DAY, blinded, examples.SECRET.reveal()))
 
 
 def _wrapped(data: bytes) -> object:
@@ -113,7 +113,9 @@ def _wrapped(data: bytes) -> object:
     return unwrap(examples.KEY, wrapped)
 
 
-_decode_wrapped: Callable[[bytes], Wrapped] = decoder(Wrapped, "wrapped message", frames.MAX_CENTRAL_FRAME)
+_decode_wrapped: Callable[[bytes], WrappedMessage] = decoder(
+    WrappedMessage, "wrapped message", frames.MAX_CENTRAL_FRAME
+)
 
 
 def _inside(data: bytes) -> object:

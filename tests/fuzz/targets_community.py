@@ -12,16 +12,16 @@ from mutating import mutate_packed
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import decoder, encode
+from hushcast_protocol.brokers.clear_words import outside, shown
 from hushcast_protocol.brokers.community.charter import MAX_CHARTER, check_charter, epoch_key
-from hushcast_protocol.brokers.community.epochs import MAX_EPOCHS
-from hushcast_protocol.brokers.community.sealing import Sealed, open_filter, seal_filter
+from hushcast_protocol.brokers.community.community_epochs import MAX_EPOCHS
+from hushcast_protocol.brokers.community.sealed_filter import SealedFilter, open_filter, seal_filter
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.words import outside, shown
 
 MOST = 120  # bytes of a script: some forty moves
 
 _decode_signed = decoder(Signed, "charter", MAX_CHARTER + 128)
-_decode_sealed = decoder(Sealed, "sealed filter", 512)
+_decode_sealed = decoder(SealedFilter, "sealed filter", 512)
 
 
 def _people() -> tuple[Keeper, Member]:
@@ -104,7 +104,7 @@ def _lie(world: World, script: Script, client: Client) -> None:
     items = [item for broker in world.brokers for item in broker.seen]
     box = script.choose(items[-200:]).box if items else bytes(216)
     damaged = bytes([box[0] ^ script.number() % 2]) + box[1:]
-    sealed = Sealed(script.choose(labels[-200:]), damaged)
+    sealed = SealedFilter(script.choose(labels[-200:]), damaged)
     is_known = client.broker.epochs.under(sealed.label) is not None
     try:
         given = table.read(sealed)

@@ -21,58 +21,58 @@ from fuzzing import Script, Target, finished, scripts
 from mutating import mutate_bytes, mutate_packed
 from targets_decoders import descriptor_signed_anew
 
-from hushcast_directory import archive
-from hushcast_directory.client import DirectoryClient
-from hushcast_directory.roll import Roll
-from hushcast_directory.server import DirectoryServer
-from hushcast_directory.sitting import Alone
-from hushcast_directory.succession import hand_over, load_succession
-from hushcast_directory.trust import Trust
+from hushcast_directory.client.directory_client import DirectoryClient
+from hushcast_directory.client.trust import Trust
+from hushcast_directory.server import archive
+from hushcast_directory.server.configured_set import SetOfOne
+from hushcast_directory.server.directory_server import DirectoryServer
+from hushcast_directory.server.roll import Roll
+from hushcast_directory.server.succession import hand_over, load_succession
 from hushcast_local.inbox import Inbox
 from hushcast_local.subscription import interest_record, kept
-from hushcast_node.counted import COUNTERS
-from hushcast_overlay.identity import Identity
-from hushcast_overlay.lease_store import LeaseStore
-from hushcast_overlay.parcels import Parcels
-from hushcast_overlay.route import Planned
-from hushcast_overlay.route_records import RouteRecords, mailbox_record
-from hushcast_protocol.authorities.answers import roster_of
-from hushcast_protocol.authorities.requests import (
+from hushcast_node.counters import COUNTERS
+from hushcast_overlay.relay.identity import Identity
+from hushcast_overlay.relay.lease_store import LeaseStore
+from hushcast_overlay.relay.parcels import Parcels
+from hushcast_overlay.routes.route import TreeInstallation
+from hushcast_overlay.routes.route_records import RouteRecords, mailbox_record
+from hushcast_protocol.authorities.directory_requests import (
     MAX_DIRECTORY_ANSWER,
-    Agreed,
+    DirectoryRefusal,
     Fetch,
-    HandedOver,
-    Refused,
-    Register,
-    Registered,
+    HeadAnswer,
+    KeySuccession,
+    RegisterRelay,
+    RelayRegistered,
     Rosters,
     decode_directory_answer,
 )
+from hushcast_protocol.authorities.head_answers import roster_of
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import PeerError, Refusal
-from hushcast_protocol.base.handovers import Handover, sign_handover
+from hushcast_protocol.base.key_handovers import KeyHandover, sign_handover
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import Descriptor, check_roster
 from hushcast_protocol.base.secrets import FilterKey, LeaseSecret
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content
-from hushcast_protocol.content.hops import Send
+from hushcast_protocol.content.hops import HopMessage
 from hushcast_protocol.content.topics import Interest, make_topic
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_protocol.overlay.hops import relay_hop
 from hushcast_protocol.overlay.installations import Installation, MailboxRoot
 from hushcast_protocol.overlay.tree import plan
-from hushcast_protocol.shards.requests import AskLeaf, AskPiece, AskSlice, NotShown, ShownLeaf
-from hushcast_runtime.channel import accept_channel
+from hushcast_protocol.shards.shard_requests import AskLeaf, AskPiece, AskSlice, ShardUnavailable, ShownLeaf
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import LEVELS, log
-from hushcast_runtime.spool import Spool
-from hushcast_runtime.store import Change, MemoryStore, StoreError
+from hushcast_runtime.storage.spool import Spool
+from hushcast_runtime.storage.store import Change, MemoryStore, StoreError
 from hushcast_runtime.tracing import NoTracer
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.channel import accept_channel
 
 
 class _Records:
@@ -167,7 +167,7 @@ async def _made(kept: Any, now: list[float], first: int) -> DirectoryServer:
     env = dataclasses.replace(_environment(), now=lambda: now[0], elapsed=lambda: now[0])
     roll = Roll(NETWORK, DIRECTORY, kept)
     await roll.load()
-    server = DirectoryServer(env, transport, roll, Alone(first))
+    server = DirectoryServer(env, transport, roll, SetOfOne(first))
     server.agreeing.address = memory_address(DIRECTORY.public())
     await server.agreeing._archive.load()
     await server.agreeing._load()
@@ -250,7 +250,7 @@ async def _answered(data: bytes) -> None:
         nursery.start_soon(directory)
         try:
             answer = await client.roster(None)
-            if isinstance(answer, HandedOver):
+            if isinstance(answer, KeySuccession):
                 await trust.take(answer.handovers, MemoryStore())
             elif isinstance(answer, Rosters) and answer.roster is not None:
                 trust.check(answer.roster, check_roster)
@@ -307,23 +307,23 @@ def _requests() -> Iterator[bytes]:
     for asked in (AskLeaf(7, 0, 1), AskSlice(0, 1), AskPiece(0, 0)):
         yield encode(asked)
     for number in range(3):
-        yield encode(Register(descriptor_signed_anew(encode(_fresh(number)))))
+        yield encode(RegisterRelay(descriptor_signed_anew(encode(_fresh(number)))))
 
 
 def _handed_over() -> Signed:
     new = examples.seed(9).public()
-    return sign_handover(DIRECTORY, Handover(NETWORK.id, DIRECTORY.public(), new, 3))
+    return sign_handover(DIRECTORY, KeyHandover(NETWORK.id, DIRECTORY.public(), new, 3))
 
 
 def _answers() -> Iterator[bytes]:
-    yield encode(Agreed((), (), (), False, None))
+    yield encode(HeadAnswer((), (), (), False, None))
     yield encode(Rosters(None, False))
-    yield encode(HandedOver((_handed_over(),)))
+    yield encode(KeySuccession((_handed_over(),)))
     yield encode(Rosters(examples.roster_of(2).signed, True))
-    yield encode(Refused("no"))
-    yield encode(Registered())
+    yield encode(DirectoryRefusal("no"))
+    yield encode(RelayRegistered())
     yield encode(ShownLeaf(bytes(9), (bytes(32),)))
-    yield encode(NotShown())
+    yield encode(ShardUnavailable())
 
 
 # Records as a daemon left them, damaged since
@@ -336,7 +336,7 @@ class _Kept:
         self.store = _Records()
         store: Any = self.store
         spool = Spool(store)
-        spool.put([Send(relay_hop(relay_id(1)), examples.small_message(number=n)) for n in range(3)])
+        spool.put([HopMessage(relay_hop(relay_id(1)), examples.small_message(number=n)) for n in range(3)])
         inbox = Inbox(b"i" * 16, _environment(), store, Counters(COUNTERS))
         for number in range(3):
             inbox.put(bytes([number]) * 32, DAY, Content(b"x", {"lat": 3, "kind": "é"}, b"a" * 32))
@@ -349,7 +349,7 @@ class _Kept:
         new = examples.seed(9)
         finished(hand_over(store, NETWORK, DIRECTORY, new, 3, signs=True))
         records = RouteRecords(store)
-        finished(records.keep_installation(Planned(b"i" * 16, 0, installation, set(tree.parents))))
+        finished(records.keep_installation(TreeInstallation(b"i" * 16, 0, installation, set(tree.parents))))
 
 
 @cache

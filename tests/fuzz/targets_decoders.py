@@ -24,13 +24,13 @@ from fuzzing import Target
 from mutating import mutate_packed
 from nacl.bindings import crypto_aead_xchacha20poly1305_ietf_encrypt as aead_seal
 
-from hushcast_protocol.authorities import requests as asked
+from hushcast_protocol.authorities import directory_requests as asked
 from hushcast_protocol.base import links, roster
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.sealed_box import seal_box
 from hushcast_protocol.base.secrets import LeaseSecret
-from hushcast_protocol.base.signatures import Purpose, Signed, signature
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.content import bodies, messages
 from hushcast_protocol.content.messages import Message
@@ -57,7 +57,7 @@ def descriptor_signed_anew(body: bytes) -> Signed:
     """Sign a descriptor with the key that it names, if it is one that the adversary has."""
     tree = unpacked(body)
     named = tree[2] if isinstance(tree, list) and len(tree) > 2 and isinstance(tree[2], bytes) else b""
-    return Signed(body, signature(_KNOWN.get(named, _KNOWN[relay_id(0)]), Purpose.DESCRIPTOR, body))
+    return Signed(body, signature(_KNOWN.get(named, _KNOWN[relay_id(0)]), SignaturePurpose.DESCRIPTOR, body))
 
 
 def _descriptor(data: bytes) -> object:
@@ -74,7 +74,7 @@ def _roster(data: bytes) -> object:
                 if len(signed) == 3 and isinstance(signed[1], bytes):
                     signed[2] = descriptor_signed_anew(signed[1]).signature
         data = encode(tree)
-    given = signature(DIRECTORY, Purpose.ROSTER, data)
+    given = signature(DIRECTORY, SignaturePurpose.ROSTER, data)
     checked = roster.check_roster(Signed(data, given), DIRECTORY.public(), NETWORK)
     for last in (None, _LAST):
         try:
@@ -97,7 +97,7 @@ def _roster(data: bytes) -> object:
 
 def _consent(data: bytes) -> object:
     install = examples.mailbox_install(relay_id(0))
-    given = signature(MAILBOX, Purpose.CONSENT, data)
+    given = signature(MAILBOX, SignaturePurpose.CONSENT, data)
     consent = leases.check_consent(Signed(data, given), relay_id(0), install)
     assert (consent.relay, consent.lease, consent.day) == (relay_id(0), install.lease, install.day)
     return consent
@@ -151,13 +151,13 @@ def _onions() -> Iterator[bytes]:
             leases.Install(
                 b"l" * 16, DAY, leases.ToRelay(relay_id(0)), (b"e" * 16, b"f" * 16), b"m" * 16, b"b" * 16
             ),
-            parcels.Onward(relay_id(2), leaf),
-            parcels.Onward(relay_id(3), other),
+            parcels.OnwardParcel(relay_id(2), leaf),
+            parcels.OnwardParcel(relay_id(3), other),
         )
     )
     top = examples.mailbox_install(relay_id(0))
-    yield encode(examples.parcel_to(0, top, parcels.Onward(relay_id(1), middle)))
-    yield encode(examples.parcel_to(0, leases.Withdraw(b"w" * 16), parcels.Onward(relay_id(0), leaf)))
+    yield encode(examples.parcel_to(0, top, parcels.OnwardParcel(relay_id(1), middle)))
+    yield encode(examples.parcel_to(0, leases.Withdraw(b"w" * 16), parcels.OnwardParcel(relay_id(0), leaf)))
 
 
 def _sealed_parcel(data: bytes) -> object:
@@ -202,7 +202,7 @@ def _body(data: bytes) -> object:
         values = data[messages.HEADER : messages.HEADER + sizes[1]]
         payload = data[messages.HEADER + sizes[1] : messages.HEADER + sizes[1] + sizes[0]]
         signed = bodies._signed(TOPIC_KEY, DAY, nonce, values, payload)
-        plain = data[:39] + signature(AUTHOR, Purpose.AUTHOR, signed) + data[messages.HEADER :]
+        plain = data[:39] + signature(AUTHOR, SignaturePurpose.AUTHOR, signed) + data[messages.HEADER :]
     sealed = nonce + aead_seal(plain, bodies._associated(DAY), nonce, bodies._body_key(TOPIC_KEY))
     message = Message(messages.message_id(DAY, sealed), DAY, (b"t" * 16,), bytes(trail.TRAIL_SIZE), sealed)
     content = bodies.open_body(TOPIC_KEY, message)
@@ -285,7 +285,7 @@ def _packed(
     return Target(name, run, corpus, answers or (PeerError,), mutate_packed, weight)
 
 
-_decode_view = decoder(links.View | None, "view", 64)
+_decode_view = decoder(links.RosterView | None, "view", 64)
 
 
 def some_frames(random: Random) -> list[bytes]:

@@ -11,11 +11,11 @@ from fuzzing import Script, Target, scripts
 from mutating import mutate_text
 
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+from hushcast_protocol.brokers.anonymity_levels import Levels
 from hushcast_protocol.brokers.filters import Filter, Side, covers, merge
-from hushcast_protocol.brokers.generalise import generalise
-from hushcast_protocol.brokers.levels import Levels
-from hushcast_protocol.brokers.subscriptions import read_subscription
+from hushcast_protocol.brokers.generalisation import generalise
+from hushcast_protocol.brokers.subscription_lines import read_subscription
 from hushcast_protocol.content.attributes import Attribute, Label
 from hushcast_protocol.content.topics import Topic, make_topic, write_link
 
@@ -57,11 +57,11 @@ def _poset(data: bytes) -> None:
             compare(levels, brute)
     compare(levels, brute)
     for one in list(brute.held)[:1]:
-        _show(levels, one, list(Condition)[len(data) % len(Condition)], len(data) % 4 + 1)
+        _show(levels, one, list(AnonymityCondition)[len(data) % len(AnonymityCondition)], len(data) % 4 + 1)
         assert covers(merge(one, one).filter, one)
 
 
-def _show(levels: Levels, one: Filter, condition: Condition, k: int) -> None:
+def _show(levels: Levels, one: Filter, condition: AnonymityCondition, k: int) -> None:
     shown = generalise(levels, one, condition, k)
     if levels.level(one, condition) >= k:
         assert shown is not None
@@ -70,7 +70,7 @@ def _show(levels: Levels, one: Filter, condition: Condition, k: int) -> None:
         assert covers(shown.filter, one)
         assert shown.filter != one
         assert shown.added >= 0
-        if condition is not Condition.SOURCE:
+        if condition is not AnonymityCondition.SOURCE:
             assert levels.reaches(shown.filter, condition, k, frozenset(levels.poset.sources(one)))
 
 

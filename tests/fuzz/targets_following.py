@@ -11,12 +11,12 @@ from mutating import mutate_packed
 from several_bench import FIRST, NETWORK, Truth, a_set, agreed, drawn
 from targets_daemons import _Records, finished
 
-from hushcast_directory.following import Following
-from hushcast_protocol.authorities.answers import follow, roster_of
+from hushcast_directory.client.trusted_authorities import TrustedAuthorities
 from hushcast_protocol.authorities.beacon import day_of
-from hushcast_protocol.authorities.chain import Followed
-from hushcast_protocol.authorities.heads import Change
-from hushcast_protocol.authorities.requests import Agreed, decode_directory_answer
+from hushcast_protocol.authorities.chain import ChainState
+from hushcast_protocol.authorities.directory_requests import HeadAnswer, decode_directory_answer
+from hushcast_protocol.authorities.head_answers import follow, roster_of
+from hushcast_protocol.authorities.heads import AuthorityChange
 from hushcast_protocol.base.errors import HushcastError, PeerError
 from hushcast_protocol.base.wire import encode
 from hushcast_runtime.logs import LEVELS, log
@@ -27,21 +27,21 @@ def _truth() -> Truth:
     """What authorities agreed on, over a change of theirs."""
     truth = Truth(a_set(3, 2))
     for epoch in range(FIRST, FIRST + 4):
-        truth.agree(epoch, change=Change(FIRST + 2, a_set(5, 3)) if epoch == FIRST else None)
+        truth.agree(epoch, change=AuthorityChange(FIRST + 2, a_set(5, 3)) if epoch == FIRST else None)
     return truth
 
 
 @cache
-def _other() -> Agreed:
+def _other() -> HeadAnswer:
     """Another head of the last epoch, which a quorum signed as well."""
     return agreed(a_set(5, 3), FIRST + 3, (4, 5))
 
 
 @cache
-def _answers() -> dict[str, Agreed]:
+def _answers() -> dict[str, HeadAnswer]:
     """What an honest authority answers, also after a fork."""
     newest = _truth().answer(None)
-    forked = Agreed((*newest.heads, _other().heads[-1]), (), (), False, None)
+    forked = HeadAnswer((*newest.heads, _other().heads[-1]), (), (), False, None)
     return {
         "newest": newest,
         "next": _truth().answer(FIRST),
@@ -53,14 +53,14 @@ def _answers() -> dict[str, Agreed]:
 
 
 @cache
-def _to_be_cut() -> Agreed:
+def _to_be_cut() -> HeadAnswer:
     """A head of a network that is in shards from the next day on."""
     shards = (drawn(FIRST + 4, day_of(FIRST) + 1),)
     return agreed(a_set(5, 3), FIRST + 4, shards=shards)
 
 
 @cache
-def _cut() -> Agreed:
+def _cut() -> HeadAnswer:
     """A head of a network in shards."""
     return agreed(a_set(5, 3), FIRST + 5, shards=(drawn(FIRST + 4, day_of(FIRST)),))
 
@@ -75,9 +75,9 @@ def _known() -> dict[bytes, Any]:
 def _agreed(data: bytes) -> object:
     """Whoever begins, or held the first head, follows nothing but heads that a quorum signed."""
     answer = decode_directory_answer(data)
-    if not isinstance(answer, Agreed):
+    if not isinstance(answer, HeadAnswer):
         return answer
-    first = Followed(a_set(3, 2))
+    first = ChainState(a_set(3, 2))
     for begun in (first, follow(first, _answers()["next"], NETWORK.id)):
         state = follow(begun, answer, NETWORK.id)
         assert state.newest is None or state.newest.head in _known()
@@ -93,7 +93,7 @@ def _followed(data: bytes) -> None:
     log._silent = LEVELS
     store: Any = _Records()
     store.records = {"authorities": {b"followed": data}}
-    following = Following(NETWORK, a_set(3, 2).members, 2)
+    following = TrustedAuthorities(NETWORK, a_set(3, 2).members, 2)
     finished(following.load(store))
     assert following.members()
     following.coming()
@@ -105,7 +105,7 @@ def _followed(data: bytes) -> None:
 
 def _records() -> Iterator[bytes]:
     for name in ("newest", "fork"):
-        following = Following(NETWORK, a_set(3, 2).members, 2)
+        following = TrustedAuthorities(NETWORK, a_set(3, 2).members, 2)
         change = following.move(following.after(_answers()[name]))
         assert change.value is not None
         yield change.value

@@ -21,12 +21,12 @@ from mutating import mutate_packed
 
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.wire import decoder, encode
-from hushcast_protocol.brokers.full.actions import GROUP
-from hushcast_protocol.brokers.full.handing_up import as_published, turned_back
-from hushcast_protocol.brokers.full.labels import as_tokens, onward, read_labels
+from hushcast_protocol.brokers.full.aggregation import asking, check_asked, with_share
+from hushcast_protocol.brokers.full.group_action import GROUP
+from hushcast_protocol.brokers.full.hand_up import as_published, turned_back
+from hushcast_protocol.brokers.full.item_labels import as_tokens, onward, read_labels
+from hushcast_protocol.brokers.full.published_names import published_names
 from hushcast_protocol.brokers.full.rows import Rows
-from hushcast_protocol.brokers.full.secrets import asking, check_asked, with_share
-from hushcast_protocol.brokers.full.words import published_names
 from hushcast_protocol.content.messages import MAX_BODY, MAX_TOKENS, Message
 
 LAYERS = 3

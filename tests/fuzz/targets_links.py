@@ -10,16 +10,23 @@ from mutating import mutate_packed
 from targets_decoders import some_frames
 
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.links import HELLO_SIZE, MAX_HANDSHAKE_FRAME, Anonymous, Established, Link, Proof
-from hushcast_protocol.base.roster import View
+from hushcast_protocol.base.links import (
+    HELLO_SIZE,
+    MAX_HANDSHAKE_FRAME,
+    Anonymous,
+    HandshakeDone,
+    IdentityProof,
+    Link,
+)
+from hushcast_protocol.base.roster import RosterView
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.overlay.frames import decode_overlay
 
 LIMIT = 2048  # bytes of a frame, small enough to be passed
-_VIEW = View(7, b"v" * 32)
+_VIEW = RosterView(7, b"v" * 32)
 _FRAMES = some_frames(Random("frames"))
 _PROOFS = [
-    *(encode(Proof(relay_id(number), b"s" * 64, _VIEW)) for number in (0, 3)),
+    *(encode(IdentityProof(relay_id(number), b"s" * 64, _VIEW)) for number in (0, 3)),
     *(encode(Anonymous(view)) for view in (None, _VIEW)),
 ]
 
@@ -30,13 +37,13 @@ class _End:
     def __init__(self, link: Link) -> None:
         self.link = link
         self.got: list[bytes] = []
-        self.established: list[Established] = []
+        self.established: list[HandshakeDone] = []
         self.failed = False
 
     def receive(self, data: bytes) -> None:
         try:
             for event in self.link.receive(data):
-                if isinstance(event, Established):
+                if isinstance(event, HandshakeDone):
                     assert not self.got
                     self.established.append(event)
                 else:
@@ -51,7 +58,7 @@ class _End:
         assert len(self.link._buffer) <= most, "a link holds more than a record"
 
 
-def _ends(named: bool, honest_view: View | None = None) -> tuple[_End, _End]:
+def _ends(named: bool, honest_view: RosterView | None = None) -> tuple[_End, _End]:
     identity = seed(1001) if named else None
     return (
         _End(Link.initiate(NETWORK.id, relay_id(0), stream(1), LIMIT, identity, honest_view)),

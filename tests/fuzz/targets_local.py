@@ -14,17 +14,17 @@ import trio.testing
 from fuzzing import Pieces, Script, Target, finished, scripts
 from mutating import mutate_bytes, mutate_text
 
-from hushcast import words
-from hushcast_directory.settings import DirectorySettings
+from hushcast import control_messages
+from hushcast_directory.server.settings import DirectorySettings
 from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.errors import DecodeError, UsageError
-from hushcast_runtime.config import load_settings
-from hushcast_runtime.lines import Lines
-from hushcast_runtime.store import Change, MemoryStore, SqliteStore, StoreError
-from hushcast_runtime.tor import authentication, control, isolation, replies, socks, watch
-from hushcast_runtime.tor.publication import Publication
+from hushcast_runtime.processes.config import load_settings
+from hushcast_runtime.storage.store import Change, MemoryStore, SqliteStore, StoreError
+from hushcast_runtime.tor import authentication, control, isolation, replies, socks, tor_watch
+from hushcast_runtime.tor.publication import DescriptorPublication
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.lines import Lines
 
 ONION = onion_address(bytes(32))
 
@@ -76,39 +76,45 @@ def _control_lines(data: bytes) -> None:
     lines = Lines(Pieces(script.pieces(data)), 300)  # type: ignore[arg-type]
     while (line := finished(lines.read())) is not None:
         assert b"\n" not in line
-        for decode in (words.decode_hello, words.decode_said, words.decode_answer):
+        for decode in (
+            control_messages.decode_hello,
+            control_messages.decode_application_message,
+            control_messages.decode_answer,
+        ):
             try:
                 said: Any = decode(line)
             except DecodeError:
                 continue
-            assert decode(words.encode_line(said)) == said
-            if isinstance(said, words.Publish):
-                words.as_text(said.payload)
+            assert decode(control_messages.encode_line(said)) == said
+            if isinstance(said, control_messages.PublishRequest):
+                control_messages.as_text(said.payload)
 
 
 def _said() -> list[bytes]:
     requests = [
-        words.Hello(),
-        words.Publish("t", b"\x00payload", ["lat=1"], bytes(32), "queued", True, b"token", request=1),
-        words.Await(b"token", request=2),
-        words.Subscribe("t", "lat in [1, 2]", 7, 64, True, request=3),
-        words.Unsubscribe("t"),
-        words.Subscriptions(),
-        words.Status(),
-        words.Shown(7, 6, 32, request=3),
-        words.End(request=3),
+        control_messages.Hello(),
+        control_messages.PublishRequest(
+            "t", b"\x00payload", ["lat=1"], bytes(32), "queued", True, b"token", request=1
+        ),
+        control_messages.AwaitRequest(b"token", request=2),
+        control_messages.TopicSubscribeRequest("t", "lat in [1, 2]", 7, 64, True, request=3),
+        control_messages.TopicUnsubscribeRequest("t"),
+        control_messages.SubscriptionsRequest(),
+        control_messages.StatusRequest(),
+        control_messages.ShownNotice(7, 6, 32, request=3),
+        control_messages.EndNotice(request=3),
     ]
     answers = [
-        words.Published("id", "t"),
-        words.Subscribed("t", 12),
-        words.Delivered("t", "id", "x", "utf-8", 1.5, 3, {"lat": 1.5, "kind": "é"}, "84a5"),
-        words.Unsubscribed("t", True),
-        words.SubscriptionList([{"topic": "t"}]),
-        words.StatusReport({"ready": True}),
-        words.Failed("usage", "no"),
-        words.Ended(request=3),
+        control_messages.PublishAnswer("id", "t"),
+        control_messages.SubscribeAnswer("t", 12),
+        control_messages.MessageNotice("t", "id", "x", "utf-8", 1.5, 3, {"lat": 1.5, "kind": "é"}, "84a5"),
+        control_messages.UnsubscribeAnswer("t", True),
+        control_messages.SubscriptionsAnswer([{"topic": "t"}]),
+        control_messages.StatusAnswer({"ready": True}),
+        control_messages.FailureAnswer("usage", "no"),
+        control_messages.EndAnswer(request=3),
     ]
-    return [words.encode_line(said) + b"\n" for said in (*requests, *answers)]
+    return [control_messages.encode_line(said) + b"\n" for said in (*requests, *answers)]
 
 
 def _socks(data: bytes) -> None:
@@ -147,9 +153,9 @@ def _tor_replies(data: bytes) -> None:
 
 def _handle(event: Any) -> None:
     """Give an event to those who hear of it, as `TorTransport` does."""
-    watch.TorWatch(lambda percent, summary: None).handle(event)
+    tor_watch.TorWatch(lambda percent, summary: None).handle(event)
     if event.type == "HS_DESC":
-        Publication().handle(event)
+        DescriptorPublication().handle(event)
 
 
 async def _conversation(data: bytes) -> None:
@@ -157,7 +163,7 @@ async def _conversation(data: bytes) -> None:
     script = Script(data[:32])
     ours, theirs = trio.testing.memory_stream_pair()
     client = control.ControlClient(ours, _handle)
-    watcher = watch.TorWatch(lambda percent, summary: None)
+    watcher = tor_watch.TorWatch(lambda percent, summary: None)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(client.read)
         await theirs.send_all(data)

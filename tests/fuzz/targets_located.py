@@ -12,35 +12,41 @@ from targets_decoders import unpacked
 
 from hushcast_protocol.base.errors import PeerError, UsageError
 from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.proof_of_work import mint
 from hushcast_protocol.base.sealed_box import seal_box
 from hushcast_protocol.base.secrets import AgreementKey
-from hushcast_protocol.base.signatures import Purpose, signature
-from hushcast_protocol.base.stamps import mint
+from hushcast_protocol.base.signatures import SignaturePurpose, signature
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.spatial.answer import Feed, decode_answer
 from hushcast_protocol.spatial.batch import WholeBatch, read_batch
-from hushcast_protocol.spatial.following import MAX_EARLY, MAX_PASSED, Arrived, Following
-from hushcast_protocol.spatial.messages import EXAMPLE as MESSAGE
-from hushcast_protocol.spatial.messages import read_message
-from hushcast_protocol.spatial.offer import Offer, read_offer, write_offer
-from hushcast_protocol.spatial.parts import MAX_BEGUN, PART, Assembly, Part, cut
-from hushcast_protocol.spatial.places import on_earth
-from hushcast_protocol.spatial.register import Gone, Kept, Register, Verdict, decode_record
-from hushcast_protocol.spatial.requests import (
+from hushcast_protocol.spatial.feed_follower import MAX_EARLY, MAX_PASSED, FeedFollower, IntervalArrived
+from hushcast_protocol.spatial.located_answer import ProviderBatch, decode_answer
+from hushcast_protocol.spatial.located_messages import EXAMPLE as MESSAGE
+from hushcast_protocol.spatial.located_messages import read_message
+from hushcast_protocol.spatial.located_requests import (
     MAX_DAYS,
     SIZES,
     AskTable,
-    Opening,
-    Sealed,
-    Subscribe,
-    Taken,
-    Withdraw,
+    RequestConfirmation,
+    RequestOpener,
+    SealedRequest,
+    SubscribeRequest,
+    WithdrawRequest,
     decode_reply,
 )
-from hushcast_protocol.spatial.subscription import EXAMPLE as SUBSCRIPTION
-from hushcast_protocol.spatial.subscription import Subscription, read_subscription
-from hushcast_protocol.spatial.table import read_table
-from hushcast_protocol.spatial.verify import verify
+from hushcast_protocol.spatial.located_subscription import EXAMPLE as SUBSCRIPTION
+from hushcast_protocol.spatial.located_subscription import LocatedSubscription, read_subscription
+from hushcast_protocol.spatial.message_parts import MAX_BEGUN, PART, Assembly, MessagePart, cut
+from hushcast_protocol.spatial.offer import Offer, read_offer, write_offer
+from hushcast_protocol.spatial.places import on_earth
+from hushcast_protocol.spatial.subscription_register import (
+    RegisteredSubscription,
+    RequestVerdict,
+    SubscriptionRegister,
+    WithdrawnSubscription,
+    decode_record,
+)
+from hushcast_protocol.spatial.verifier import verify
+from hushcast_protocol.spatial.weight_table import read_table
 
 _WORLD = World.draw(Random("located"), most=12)
 _FEED = _WORLD.feeds[-1]
@@ -48,7 +54,7 @@ _KEY = AgreementKey(bytes([3]) * 32)
 _ASKED = {one.digest: one for one in _WORLD.subscriptions}
 
 
-def _signed_anew(data: bytes, purpose: Purpose, at: int) -> bytes:
+def _signed_anew(data: bytes, purpose: SignaturePurpose, at: int) -> bytes:
     """Sign whatever stands where the signed body does, as an owner may."""
     tree = unpacked(data)
     if isinstance(tree, list) and len(tree) > at and isinstance(tree[at], list) and len(tree[at]) > 2:
@@ -60,22 +66,22 @@ def _signed_anew(data: bytes, purpose: Purpose, at: int) -> bytes:
 
 def _batch(data: bytes) -> object:
     """A provider: what it takes it can answer from, and the answers hold."""
-    owner, batch, root = read_batch(_signed_anew(data, Purpose.LOCATED_BATCH, 2))
+    owner, batch, root = read_batch(_signed_anew(data, SignaturePurpose.LOCATED_BATCH, 2))
     assert owner == OWNER.public()
     assert batch.body.count == len(list(entries(root)))
     if batch.body.table == _FEED.table.digest:
-        _hold(Feed(batch, root, _FEED.table), _WORLD.subscriptions[0])
+        _hold(ProviderBatch(batch, root, _FEED.table), _WORLD.subscriptions[0])
     return root
 
 
 def _table(data: bytes) -> object:
-    table = read_table(_signed_anew(data, Purpose.LOCATED_TABLE, 1), OWNER.public())
+    table = read_table(_signed_anew(data, SignaturePurpose.LOCATED_TABLE, 1), OWNER.public())
     asked = table.asked(_WORLD.subscriptions[0])
     assert asked.whole >= 1
     return asked
 
 
-def _hold(feed: Feed, one: Subscription) -> None:
+def _hold(feed: ProviderBatch, one: LocatedSubscription) -> None:
     (answer,) = feed.answers([one])
     said = verify(OWNER.public(), one, encode(answer))
     wanted = [entry.message.id for entry in entries(feed.root) if wants(one, entry.message, feed.table)]
@@ -126,7 +132,7 @@ def _following(data: bytes) -> object:
     """A provider sends anything, and the subscriber dies now and then: what is told is true."""
     script, now = Script(data), float(_WORLD.feeds[0].batch.body.start)
     one = _WORLD.subscriptions[0]
-    following = Following(OWNER.public(), one, now, 1)
+    following = FeedFollower(OWNER.public(), one, now, 1)
     told: list[int] = []
     while script:
         move = script.number()
@@ -137,7 +143,7 @@ def _following(data: bytes) -> object:
                 reply = reply[:at] + script.take(3) + reply[at + 3 :]
             following.hear(reply, now, len(told))
         elif move < 220:
-            following = Following(OWNER.public(), one, now, 1, followed=following.state)
+            following = FeedFollower(OWNER.public(), one, now, 1, followed=following.state)
             told.clear()  # what was not noted may come again
         elif move < 240:
             now += script.number(2)
@@ -147,7 +153,7 @@ def _following(data: bytes) -> object:
             event = following.step(now)
             if event is None:
                 break
-            if isinstance(event, Arrived):
+            if isinstance(event, IntervalArrived):
                 feed = _WORLD.feeds[event.batch.body.number - 1]
                 wanted = {
                     each.message.id for each in entries(feed.root) if wants(one, each.message, feed.table)
@@ -165,7 +171,7 @@ def _following(data: bytes) -> object:
 
 @cache
 def _replies() -> list[bytes]:
-    taken = [encode(Taken(at % 3, feed.batch.signed)) for at, feed in enumerate(_WORLD.feeds)]
+    taken = [encode(RequestConfirmation(at % 3, feed.batch.signed)) for at, feed in enumerate(_WORLD.feeds)]
     return [*_answers(), *taken]
 
 
@@ -180,20 +186,20 @@ def _request(data: bytes) -> object:
     data = data[: max(SIZES)]
     box = seal_box(_KEY.public(), data, Random(1).randbytes)
     stamp = mint(_KEY.public(), 1, digest(Domain.LOCATED_REQUEST, box), 1, Random(2).randbytes)
-    request = Opening(_KEY, 1).open(encode(Sealed(stamp, box)), 1)
+    request = RequestOpener(_KEY, 1).open(encode(SealedRequest(stamp, box)), 1)
     assert len(data) in SIZES
-    if isinstance(request, Subscribe):
+    if isinstance(request, SubscribeRequest):
         _hold(_FEED, request.subscription)
     return request
 
 
 def _sealed(data: bytes) -> object:
-    return Opening(_KEY, 1).open(data, 1)
+    return RequestOpener(_KEY, 1).open(data, 1)
 
 
 def _provider(data: bytes) -> object:
     """Any run of requests: caps hold, of two requests the higher number, and what is kept is read back."""
-    script, register = Script(data), Register(2)
+    script, register = Script(data), SubscriptionRegister(2)
     today, highest = 100, dict[bytes, int]()
     while script:
         name, number, until = (
@@ -202,10 +208,12 @@ def _provider(data: bytes) -> object:
             today + script.number() % 40,
         )
         if script.number() % 2:
-            request: Subscribe | Withdraw = Subscribe(name, number, until, "link", _WORLD.subscriptions[0])
+            request: SubscribeRequest | WithdrawRequest = SubscribeRequest(
+                name, number, until, "link", _WORLD.subscriptions[0]
+            )
         else:
-            request = Withdraw(name, number, until)
-        if register.take(request, today, script.number()) is Verdict.TAKEN:
+            request = WithdrawRequest(name, number, until)
+        if register.take(request, today, script.number()) is RequestVerdict.TAKEN:
             assert number > highest.get(name, -1)
             highest[name] = number
         register.spare()
@@ -226,7 +234,11 @@ def _provider(data: bytes) -> object:
 
 def _requests() -> list[bytes]:
     one = _WORLD.subscriptions[0]
-    asked = [Subscribe(bytes(32), 1, 2, "link", one), Withdraw(bytes(32), 2, 3), AskTable("link")]
+    asked = [
+        SubscribeRequest(bytes(32), 1, 2, "link", one),
+        WithdrawRequest(bytes(32), 2, 3),
+        AskTable("link"),
+    ]
     return [(encode(request) + b"\1").ljust(SIZES[0], b"\0") for request in asked]
 
 
@@ -235,7 +247,7 @@ def _boxes() -> list[bytes]:
     for number, plain in enumerate(_requests()):
         box = seal_box(_KEY.public(), plain, Random(number).randbytes)
         content = digest(Domain.LOCATED_REQUEST, box)
-        found.append(encode(Sealed(mint(_KEY.public(), 1, content, 1, Random(number).randbytes), box)))
+        found.append(encode(SealedRequest(mint(_KEY.public(), 1, content, 1, Random(number).randbytes), box)))
     return found
 
 
@@ -247,7 +259,7 @@ def _batches() -> list[bytes]:
     return [_whole(feed) for feed in _WORLD.feeds]
 
 
-def _whole(feed: Feed) -> bytes:
+def _whole(feed: ProviderBatch) -> bytes:
     messages = sorted((entry.message for entry in entries(feed.root)), key=lambda one: one.id)
     return encode(WholeBatch(OWNER.public(), feed.batch.signed, tuple(messages)))
 
@@ -271,7 +283,7 @@ TARGETS = [
     Target(
         "located-parts",
         _parts,
-        lambda: [*cut(b"short"), encode(Part(bytes(32), 1, 3, b"middle"))],
+        lambda: [*cut(b"short"), encode(MessagePart(bytes(32), 1, 3, b"middle"))],
         (PeerError,),
         mutate_packed,
         2,
@@ -295,7 +307,10 @@ TARGETS = [
     Target(
         "located-kept",
         decode_record,
-        lambda: [encode(Kept(1, 2, "link", _WORLD.subscriptions[0], 3)), encode(Gone(4, 5))],
+        lambda: [
+            encode(RegisteredSubscription(1, 2, "link", _WORLD.subscriptions[0], 3)),
+            encode(WithdrawnSubscription(4, 5)),
+        ],
         (PeerError,),
         mutate_packed,
         5,
@@ -305,7 +320,7 @@ TARGETS = [
     Target(
         "located-reply",
         decode_reply,
-        lambda: [encode(Taken(1, _FEED.batch.signed)), *_answers()],
+        lambda: [encode(RequestConfirmation(1, _FEED.batch.signed)), *_answers()],
         (PeerError,),
         mutate_packed,
         5,

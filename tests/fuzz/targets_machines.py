@@ -22,11 +22,11 @@ from mutating import mutate_packed
 from hushcast_protocol.base.addresses import memory_address, onion_address
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.wire import decoder, encode
-from hushcast_protocol.content import routing
+from hushcast_protocol.content import routing_table
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message
 from hushcast_protocol.overlay import forwarding, leases, parcels
 from hushcast_protocol.overlay.elements import ORIGIN, element
-from hushcast_protocol.overlay.forwarding import Outcome, RecentIds, Router
+from hushcast_protocol.overlay.forwarding import ForwardingOutcome, RecentIds, Router
 from hushcast_protocol.overlay.leases import Instruction, Lease, LeaseBook
 from hushcast_protocol.overlay.profile import HARDENED, PAPER
 from hushcast_protocol.overlay.trail import Trail
@@ -44,7 +44,7 @@ def _low_caps() -> Iterator[None]:
         mock.patch.object(leases, "MAX_LEASES", 8),
         mock.patch.object(leases, "MAX_TOMBSTONES", 5),
         mock.patch.object(leases, "MAX_ELEMENTS_HELD", 30),
-        mock.patch.object(routing, "CAPACITY", 10),
+        mock.patch.object(routing_table, "CAPACITY", 10),
         mock.patch.object(forwarding, "MAX_SENDS", 12),
     ):
         yield
@@ -109,7 +109,9 @@ def _check_book(book: LeaseBook, held: dict[bytes, Lease]) -> None:
         columns = {lease.hop for lease in held.values() if lease.day == day}
         assert set(table._columns) == columns, "a next hop without a lease, or a lease without a next hop"
         assert bool(table._rows) == bool(columns)
-        assert all(0 < column.elements <= routing.CAPACITY for column in table._by_bit if column is not None)
+        assert all(
+            0 < column.elements <= routing_table.CAPACITY for column in table._by_bit if column is not None
+        )
         assert len(table._by_bit) <= leases.MAX_LEASES + 1
 
 
@@ -189,9 +191,9 @@ def _route(
         assert send.hop not in before, "sent to one next hop twice"
         assert send.message.tokens == (trunk,)
         assert (send.message.id, send.message.body) == (message.id, message.body)
-    assert bool(decision.sends) == (decision.outcome is Outcome.FORWARDED)
+    assert bool(decision.sends) == (decision.outcome is ForwardingOutcome.FORWARDED)
     table = book.table(message.day)
-    if table is None or known or decision.outcome is Outcome.LOOP:
+    if table is None or known or decision.outcome is ForwardingOutcome.LOOP:
         return
     asked, come = message.tokens, previous
     if previous != ORIGIN and profile.detours and len(asked) > 1:

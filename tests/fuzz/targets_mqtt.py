@@ -10,11 +10,11 @@ import mqtt_examples as examples
 from fuzzing import Target
 from mutating import mutate_bytes
 
-from hushcast_protocol.mqtt import topics
+from hushcast_protocol.mqtt import topic_filters
 from hushcast_protocol.mqtt.codec import Decoder, encode
 from hushcast_protocol.mqtt.fields import variable
 from hushcast_protocol.mqtt.packets import V5, V311, Packet, Publish, Subscribe
-from hushcast_protocol.mqtt.reasons import PacketError
+from hushcast_protocol.mqtt.reason_codes import PacketError
 
 LARGEST = 4096  # bytes of a packet: small, so that inputs meet the bound
 _SIDES = list(product((V311, V5), (False, True)))  # the first byte of an input chooses one
@@ -34,9 +34,9 @@ def _packets(data: bytes) -> object:
         assert len(sent) <= LARGEST + 16  # what may be left out may also be written out, and the other way
         assert encode(_one(sent, version, of_server), version) == sent
         if isinstance(packet, Publish) and packet.topic:
-            assert topics.is_name(packet.topic)
+            assert topic_filters.is_name(packet.topic)
         if isinstance(packet, Subscribe):
-            assert all(topics.is_filter(one.filter) for one in packet.subscriptions)
+            assert all(topic_filters.is_filter(one.filter) for one in packet.subscriptions)
     return reason
 
 
@@ -105,14 +105,14 @@ def _frames(stream: bytes) -> list[tuple[int, bytes]]:
 def _topics(data: bytes) -> object:
     """A filter and a name, or two filters, whatever they are: no answer takes long."""
     one, _, other = data.decode(errors="replace").partition("\n")
-    if not topics.is_filter(one):
+    if not topic_filters.is_filter(one):
         return None
-    share = topics.split_share(one)
+    share = topic_filters.split_share(one)
     wanted = share[1] if share else one
-    if topics.is_name(other):
-        return topics.matches(wanted, other)
-    if topics.is_filter(other) and topics.split_share(other) is None:
-        assert topics.intersects(wanted, other) == topics.intersects(other, wanted)
+    if topic_filters.is_name(other):
+        return topic_filters.matches(wanted, other)
+    if topic_filters.is_filter(other) and topic_filters.split_share(other) is None:
+        assert topic_filters.intersects(wanted, other) == topic_filters.intersects(other, wanted)
     return None
 
 

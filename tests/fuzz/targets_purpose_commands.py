@@ -8,9 +8,9 @@ from fuzzing import Target
 
 from hushcast_gateway.purposes.commands import (
     MAX_NAMED,
-    Register,
-    Reserve,
-    Unreadable,
+    RegisterCommand,
+    ReserveCommand,
+    UnreadableCommand,
     filter_of,
     has_terms,
     is_command,
@@ -19,7 +19,7 @@ from hushcast_gateway.purposes.commands import (
     read_terms,
 )
 from hushcast_protocol.mqtt.packets import Properties
-from hushcast_protocol.mqtt.topics import is_filter
+from hushcast_protocol.mqtt.topic_filters import is_filter
 
 
 def _parts(data: bytes) -> tuple[str, Properties]:
@@ -39,8 +39,8 @@ def _command(data: bytes) -> object:
     command = read_command(topic, b"", properties)
     if (wanted := getattr(command, "filter", None)) is not None:
         assert is_filter(wanted)
-    if isinstance(command, Reserve | Register):
-        pip = command.pip if isinstance(command, Reserve) else ()
+    if isinstance(command, ReserveCommand | RegisterCommand):
+        pip = command.pip if isinstance(command, ReserveCommand) else ()
         assert all((*command.aip, *pip))
         assert max(len(command.aip), len(pip)) <= MAX_NAMED
     return command
@@ -76,6 +76,6 @@ def _subscriptions() -> Iterator[bytes]:
 
 
 TARGETS = [
-    Target("purpose-commands", _command, _commands, (Unreadable,)),
-    Target("purpose-subscriptions", _subscription, _subscriptions, (Unreadable,), weight=5),
+    Target("purpose-commands", _command, _commands, (UnreadableCommand,)),
+    Target("purpose-subscriptions", _subscription, _subscriptions, (UnreadableCommand,), weight=5),
 ]

@@ -11,23 +11,16 @@ from targets_decoders import unpacked
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.sealed_box import seal_box
 from hushcast_protocol.base.secrets import AgreementKey, Seed
-from hushcast_protocol.base.signatures import Purpose as SignedFor
-from hushcast_protocol.base.signatures import sign, signature
+from hushcast_protocol.base.signatures import SignaturePurpose, sign, signature
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.purposes.cover import cover, cover_of, granted
-from hushcast_protocol.purposes.grants import (
-    GrantBody,
-    Granted,
-    GrantedKeys,
-    make_grant,
-    read_grant,
-)
-from hushcast_protocol.purposes.inside import LOCK, read_inside, write_message, write_withdrawal
-from hushcast_protocol.purposes.issued import issue, read_issued, write_issued
-from hushcast_protocol.purposes.keys import epoch_start
-from hushcast_protocol.purposes.names import Purpose, is_purpose
-from hushcast_protocol.purposes.problems import NotUsable
-from hushcast_protocol.purposes.sealed import Opener, Sealer
+from hushcast_protocol.purposes.grants import GrantBody, GrantedKeys, GrantScope, make_grant, read_grant
+from hushcast_protocol.purposes.inner_content import LOCK, read_inside, write_message, write_withdrawal
+from hushcast_protocol.purposes.key_cover import cover, cover_of, granted
+from hushcast_protocol.purposes.purpose_keys import epoch_start
+from hushcast_protocol.purposes.purpose_names import Purpose, is_purpose
+from hushcast_protocol.purposes.purpose_problems import PurposeError
+from hushcast_protocol.purposes.sealed_messages import Opener, Sealer
+from hushcast_protocol.purposes.signed_vocabulary import issue, read_issued, write_issued
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 
 _ISSUER, _READER = Seed(b"i" * 32), AgreementKey(b"r" * 32)
@@ -44,7 +37,7 @@ def _draws(size: int) -> bytes:
 
 
 def _grant(purpose: str) -> bytes:
-    asked = Granted(1, _READER.public(), Purpose(purpose), _EPOCHS)
+    asked = GrantScope(1, _READER.public(), Purpose(purpose), _EPOCHS)
     return make_grant(_ISSUER, _ISSUED, asked, 0, _draws)
 
 
@@ -55,7 +48,7 @@ def _issued(data: bytes) -> object:
     """A writer: what it takes is a whole tree with all keys, and it can seal by it, or is told why not."""
     tree = unpacked(data)
     if isinstance(tree, list) and len(tree) > 2 and isinstance(tree[1], bytes):
-        tree[2] = signature(_ISSUER, SignedFor.VOCABULARY, tree[1])
+        tree[2] = signature(_ISSUER, SignaturePurpose.VOCABULARY, tree[1])
     one = read_issued(encode(tree), _ISSUER.public())
     assert read_issued(write_issued(one), _ISSUER.public()) == one
     elements = cover_of(set(one.vocabulary), one.vocabulary)
@@ -68,14 +61,14 @@ def _grants(data: bytes) -> object:
     """A reader: whatever the issuer signs, its keys are those of one purpose and what is above it."""
     tree = unpacked(data)
     if isinstance(tree, list) and len(tree) > 2 and isinstance(tree[1], bytes):
-        tree[2] = signature(_ISSUER, SignedFor.GRANT, tree[1])
+        tree[2] = signature(_ISSUER, SignaturePurpose.GRANT, tree[1])
     return _hold(encode(tree))
 
 
 def _inside(data: bytes) -> object:
     """The same, with anything inside the seal."""
     body = GrantBody(_ISSUER.public(), 1, _READER.public(), 0, seal_box(_READER.public(), data, _draws))
-    return _hold(encode(sign(_ISSUER, SignedFor.GRANT, body)))
+    return _hold(encode(sign(_ISSUER, SignaturePurpose.GRANT, body)))
 
 
 def _hold(data: bytes) -> object:
@@ -128,23 +121,23 @@ _PURPOSES = ("operations", "operations/billing", "research")
 TARGETS = [
     Target(
         *("purpose-vocabulary", _issued, lambda: [write_issued(_ISSUED)]),
-        (NotUsable, AuthenticationError),
+        (PurposeError, AuthenticationError),
         mutate_packed,
         5,
     ),
     Target(
         *("purpose-grant", _grants, lambda: [_grant(one) for one in _PURPOSES]),
-        (NotUsable,),
+        (PurposeError,),
         mutate_packed,
         5,
     ),
-    Target("purpose-granted", _inside, _insides, (NotUsable,), mutate_packed, 5),
+    Target("purpose-granted", _inside, _insides, (PurposeError,), mutate_packed, 5),
     Target(
         *("purpose-inside", _read),
         lambda: [write_message(_CONTENT, None, _draws), write_withdrawal(bytes(LOCK))],
-        (NotUsable,),
+        (PurposeError,),
         mutate_bytes,
         5,
     ),
-    Target("purpose-message", _message, _messages, (NotUsable,), mutate_bytes, 10),
+    Target("purpose-message", _message, _messages, (PurposeError,), mutate_bytes, 10),
 ]

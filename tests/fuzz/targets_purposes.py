@@ -10,20 +10,20 @@ from mutating import mutate_text
 from purposing import World
 
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.mqtt.topics import is_filter
+from hushcast_protocol.mqtt.topic_filters import is_filter
 from hushcast_protocol.purposes.clauses import filter_problem
-from hushcast_protocol.purposes.names import ancestors, is_purpose
-from hushcast_protocol.purposes.rules import (
+from hushcast_protocol.purposes.filter_reach import reach
+from hushcast_protocol.purposes.filter_spelling import filter_of
+from hushcast_protocol.purposes.purpose_names import ancestors, is_purpose
+from hushcast_protocol.purposes.rule_files import (
     QUESTION_EXAMPLE,
     RULES_EXAMPLE,
-    Question,
+    PurposeQuestion,
     read_question,
     read_rules,
     read_topic,
 )
-from hushcast_protocol.purposes.spelled import filter_of
 from hushcast_protocol.purposes.vocabulary import MAX_PURPOSES, read_vocabulary, shipped
-from hushcast_protocol.purposes.wide import reach
 
 MOST = 300  # bytes of a script: some forty changes and questions
 
@@ -33,10 +33,10 @@ def _rules(data: bytes) -> None:
     rules = read_rules(data)
     for topic in ("cars/7/position", "cars", "cars/#", "#"):
         for purpose in (None, *list(rules.vocabulary)[:3]):
-            allowed, because = rules.answer(Question(topic, purpose))
+            allowed, because = rules.answer(PurposeQuestion(topic, purpose))
             assert because
             if topic == "#" and allowed:
-                assert rules.answer(Question("cars/7", purpose))[0]
+                assert rules.answer(PurposeQuestion("cars/7", purpose))[0]
 
 
 def _question(data: bytes) -> None:

@@ -10,19 +10,19 @@ from fuzzing import Target
 from mutating import mutate_packed
 from targets_shards import descriptors, network_in_two
 
-from hushcast_node.counted import COUNTERS
-from hushcast_overlay.shard_serving import ShardServing
+from hushcast_node.counters import COUNTERS
+from hushcast_overlay.shards.shard_server import ShardServer
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.stamps import MAX_DIFFICULTY
+from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_protocol.shards.guides import read_whole_piece
 from hushcast_protocol.shards.neighbours import roster_of_shard
-from hushcast_protocol.shards.requests import (
+from hushcast_protocol.shards.shard_requests import (
     AskLeaf,
     AskPiece,
     AskSlice,
-    NotShown,
+    ShardUnavailable,
     ShownLeaf,
     ShownPiece,
     ShownSlice,
@@ -31,7 +31,7 @@ from hushcast_protocol.shards.requests import (
 )
 from hushcast_protocol.shards.slices import AWAY, Leaf, Shard, decode_leaf, make_leaf, read_leaf, read_slice
 from hushcast_runtime.counters import Counters
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 
 DAY, EPOCH, SHARD = 3, 80, 1
 
@@ -50,8 +50,8 @@ def _parts() -> dict[AskLeaf | AskSlice | AskPiece, ShownLeaf | ShownSlice | Sho
 
 
 @cache
-def _serving() -> ShardServing:
-    serving = ShardServing(MemoryStore(), Counters(COUNTERS))
+def _serving() -> ShardServer:
+    serving = ShardServer(MemoryStore(), Counters(COUNTERS))
 
     async def keep() -> None:
         for request, part in _parts().items():
@@ -68,7 +68,7 @@ def _asked(data: bytes) -> object:
         return None
     assert decode_shard_request(encode(request)) == request
     answer = _serving().answer(request)
-    assert answer == _parts().get(request, NotShown())
+    assert answer == _parts().get(request, ShardUnavailable())
     assert len(encode(answer)) <= MAX_OVERLAY_FRAME
     assert decode_shard_answer(encode(answer)) == decode_overlay(encode(answer)) == answer
     assert len(_serving()._parts) == len(_parts())

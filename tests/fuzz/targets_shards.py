@@ -13,8 +13,8 @@ from hushcast_protocol.base.roster import descriptor_digest, guide_digest, read_
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import decoder
-from hushcast_protocol.shards.cutting import Cut, Leaves, cut
 from hushcast_protocol.shards.guides import MAX_PIECE, Piece, piece_digest, read_piece
+from hushcast_protocol.shards.shard_cut import Cut, Leaves, cut
 from hushcast_protocol.shards.slices import (
     Leaf,
     Slice,

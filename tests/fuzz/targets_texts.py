@@ -11,18 +11,18 @@ from fuzzing import Target
 from mutating import mutate_text
 from topic_examples import EVENTS, PRIVATE, WORD
 
-from hushcast_directory.closed import names_in
-from hushcast_directory.kept_evidence import checked, read_proofs
+from hushcast_directory.server.closed_network import names_in
+from hushcast_directory.server.kept_evidence import checked, read_proofs
 from hushcast_protocol.authorities.ballots import Cast
 from hushcast_protocol.authorities.evidence import Evidence
 from hushcast_protocol.base import addresses
 from hushcast_protocol.base.errors import DecodeError, UsageError
 from hushcast_protocol.base.secrets import Seed, TopicKey
-from hushcast_protocol.base.signatures import Purpose, Signed, signature
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.trace import Observation, Truth, to_line
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content import attributes, bodies, predicates, tokens, topics
-from hushcast_runtime.tor.endpoints import parse_endpoint
+from hushcast_runtime.transports.endpoints import parse_endpoint
 
 KEY = TopicKey(b"k" * 32)
 _FINE = topics.make_topic("x", ["n:-0.000000000001..0.000000000001:0.000000000001"])
@@ -170,7 +170,7 @@ def _proofs(data: bytes) -> None:
 def _proof() -> str:
     seed, network = Seed(bytes(32)), bytes(32)
     bodies = [encode(Cast(network, 7, seed.public(), bytes([one]) * 32)) for one in (1, 2)]
-    first, second = (Signed(body, signature(seed, Purpose.BALLOT, body)) for body in bodies)
+    first, second = (Signed(body, signature(seed, SignaturePurpose.BALLOT, body)) for body in bodies)
     return json.dumps(checked(Evidence(seed.public(), first, second), network).line())
 
 

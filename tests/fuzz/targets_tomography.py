@@ -11,12 +11,12 @@ from tomography_examples import EPOCH, KEYS, NOW, SERVICE, WHOLE, names, questio
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.frames import NewTree
 from hushcast_protocol.brokers.tomography import frames
-from hushcast_protocol.brokers.tomography.answers import Answer, answered, read_answer
-from hushcast_protocol.brokers.tomography.service import Service
+from hushcast_protocol.brokers.tomography.questions import TomographyAnswer, answered, read_answer
 from hushcast_protocol.brokers.tomography.statements import Contradiction, decode_contradiction, is_proven
+from hushcast_protocol.brokers.tomography.tomography_service import TomographyService
 
 FILTERS = (WHOLE, wanted((0, 9)), wanted((2, 5)), wanted((3, 3)), wanted(None, (1, 2)), wanted((9, 3)))
 BROKERS = ("a", "b", "c", "e", "root")
@@ -29,7 +29,7 @@ def _to_service(data: bytes) -> object:
     frame = frames.decode_to_service(data)
     assert frames.decode_to_service(encode(frame)) == frame
     one = service()
-    if isinstance(frame, frames.State):
+    if isinstance(frame, frames.StateFilters):
         for signed in frame.statements:
             try:
                 one.hear(KEYS["a"], signed, NOW)
@@ -50,7 +50,7 @@ def _from_service(data: bytes) -> object:
     """Whoever asks: only the service's own answer to its own question counts."""
     frame = frames.decode_from_service(data)
     assert frames.decode_from_service(encode(frame)) == frame
-    if isinstance(frame, frames.Answered) and frame.answer is not None:
+    if isinstance(frame, frames.AskReply) and frame.answer is not None:
         assert read_answer(frame.answer, SERVICE.public(), ASKED, NOW) == ANSWER
     return frame
 
@@ -75,7 +75,7 @@ def _machine(data: bytes) -> None:
                 of = question(
                     script.choose(FILTERS),
                     1 + script.number() % 5,
-                    script.choose(list(Condition)),
+                    script.choose(list(AnonymityCondition)),
                     origin=KEYS[script.choose(BROKERS)],
                     target=KEYS[script.choose(BROKERS)],
                     sources=names(*range(script.number() % 3)),
@@ -95,7 +95,7 @@ def _machine(data: bytes) -> None:
     assert all(not len(one.gathered.crowd(key).poset) for key in KEYS.values())
 
 
-def _state(script: Script, one: Service, now: float) -> None:
+def _state(script: Script, one: TomographyService, now: float) -> None:
     broker = script.choose(BROKERS)
     sources = names(*(100 * BROKERS.index(broker) + at for at in range(script.number() % 5)))
     signed = statement(
@@ -111,12 +111,12 @@ def _state(script: Script, one: Service, now: float) -> None:
     one.hear(KEYS[broker], signed, now)
 
 
-def _check(one: Service) -> None:
+def _check(one: TomographyService) -> None:
     edges = len(one.gathered.tree.edges)
     for key in KEYS.values():
         levels = one.gathered.crowd(key)
         for given in levels.poset:
-            assert levels.level(given, Condition.SUCCESSOR) <= CAP * edges
+            assert levels.level(given, AnonymityCondition.SUCCESSOR) <= CAP * edges
         assert len(one.gathered.vouched(key, WHOLE.topic)) <= CAP
 
 
@@ -129,12 +129,12 @@ def _two() -> tuple[Signed, Signed]:
 
 
 ASKED = question(FILTERS[1], 2, sources=names(1))
-ANSWER = Answer(ASKED, True, int(NOW) + 10)
+ANSWER = TomographyAnswer(ASKED, True, int(NOW) + 10)
 
 
 def _said_to() -> list[bytes]:
     said = [
-        frames.State(tuple(_statements()), True),
+        frames.StateFilters(tuple(_statements()), True),
         frames.Ask(1, ASKED, True, None),
         frames.Unwatch(1),
         frames.Ping(),
@@ -145,9 +145,9 @@ def _said_to() -> list[bytes]:
 def _said_by() -> list[bytes]:
     good = answered(SERVICE, ANSWER)
     said = [
-        frames.Answered(1, good, None, 0),
-        frames.Answered(2, None, "cap", 12),
-        frames.NotTaken(1, "stale"),
+        frames.AskReply(1, good, None, 0),
+        frames.AskReply(2, None, "cap", 12),
+        frames.StatementRefused(1, "stale"),
         frames.LargestK(8),
         frames.Pong(),
         NewTree(good),

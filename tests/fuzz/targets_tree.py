@@ -13,11 +13,11 @@ from mutating import mutate_packed
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.brokers import frames
-from hushcast_protocol.brokers.advertised import Advertised, read_filter
+from hushcast_protocol.brokers.broker_tree import check_tree
+from hushcast_protocol.brokers.child_advertisements import ChildAdvertisements, read_filter
+from hushcast_protocol.brokers.clear_words import from_outside
 from hushcast_protocol.brokers.community.charter import check_charter
-from hushcast_protocol.brokers.routes import Routes
-from hushcast_protocol.brokers.tree import check_tree
-from hushcast_protocol.brokers.words import from_outside
+from hushcast_protocol.brokers.filter_routes import FilterRoutes
 from hushcast_protocol.content.messages import check_message
 
 MOST = 200  # bytes of a script: some hundred moves, after each of which all is compared
@@ -32,7 +32,7 @@ def _from_below(data: bytes) -> object:
     if isinstance(frame, frames.Subscribe):
         given = read_filter(b"c" * 32, frame.filter)
         assert from_outside(given) == frame.filter
-        routes = Routes()
+        routes = FilterRoutes()
         routes.put(b"c" * 32, frame.name, given)
         return routes.interested(examples.MESSAGE.tokens)
     if isinstance(frame, frames.Publish):
@@ -46,7 +46,7 @@ def _from_below(data: bytes) -> object:
 
 def _advertised(frame: frames.Advertise) -> object:
     """All of it is taken, or nothing."""
-    table = Advertised()
+    table = ChildAdvertisements()
     table.take(b"c" * 32, examples.FROM_BELOW[0])  # type: ignore[arg-type]
     before = set(table.routes.of(b"c" * 32))
     try:
@@ -59,7 +59,7 @@ def _advertised(frame: frames.Advertise) -> object:
 
 def _matched(message: Any) -> object:
     check_message(message)
-    table = Advertised()
+    table = ChildAdvertisements()
     table.take(b"c" * 32, examples.FROM_BELOW[0])  # type: ignore[arg-type]
     return table.routes.interested(message.tokens)
 

@@ -20,7 +20,15 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "protocol"))  # for a run by 
 
 from hushcast_protocol.mqtt.codec import encode
 from hushcast_protocol.mqtt.limits import MAX_FILTERS, MAX_INCOMING, MAX_RETAINED, MAX_SESSIONS
-from hushcast_protocol.mqtt.packets import V5, V311, Connect, Packet, Publish, Subscribe, Subscription
+from hushcast_protocol.mqtt.packets import (
+    V5,
+    V311,
+    Connect,
+    Packet,
+    Publish,
+    RequestedSubscription,
+    Subscribe,
+)
 
 BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 WORKERS = 8  # streams that do the same at once
@@ -135,7 +143,7 @@ async def connections(to: Target) -> None:
 async def subscriptions(to: Target) -> None:
     async def one() -> None:
         async with await to.client() as stream:
-            filters = [Subscription(f"{n}/+/{random.random()}/#", 2) for n in range(MAX_FILTERS)]
+            filters = [RequestedSubscription(f"{n}/+/{random.random()}/#", 2) for n in range(MAX_FILTERS)]
             await send(stream, V5, Subscribe(1, filters))
             await stream.receive_some(1_000)
 
@@ -149,7 +157,7 @@ async def wildcards(to: Target) -> None:
         async with await to.client() as stream:
             chance = random.Random()
             made = ["/".join(chance.choice("+a") for _ in range(31)) + "/#" for _ in range(MAX_FILTERS)]
-            await send(stream, V5, Subscribe(1, [Subscription(one) for one in made]))
+            await send(stream, V5, Subscribe(1, [RequestedSubscription(one) for one in made]))
             await swallow(stream)
 
     async def writer() -> None:
@@ -184,7 +192,7 @@ async def sessions(to: Target) -> None:
     async def one() -> None:
         for _ in range(2 * MAX_SESSIONS // WORKERS):
             async with await to.client(expiry=1_000) as stream:
-                await send(stream, V5, Subscribe(1, [Subscription("s/#", 1)]))
+                await send(stream, V5, Subscribe(1, [RequestedSubscription("s/#", 1)]))
                 await stream.receive_some(100)
 
     async def writer() -> None:
@@ -214,7 +222,9 @@ async def never_released(to: Target) -> None:
 async def never_reading(to: Target) -> None:
     async def reader() -> None:
         async with await to.client(expiry=5) as stream:
-            await send(stream, V5, Subscribe(1, [Subscription("#", 1), Subscription("$SYS/#", 1)]))
+            await send(
+                stream, V5, Subscribe(1, [RequestedSubscription("#", 1), RequestedSubscription("$SYS/#", 1)])
+            )
             await trio.sleep_forever()
 
     async def writer() -> None:
@@ -251,7 +261,7 @@ async def flood(to: Target) -> None:
 
     async def one() -> None:
         async with await to.client() as reader, await to.client() as stream, trio.open_nursery() as nursery:
-            await send(reader, V5, Subscribe(1, [Subscription("f")]))
+            await send(reader, V5, Subscribe(1, [RequestedSubscription("f")]))
             nursery.start_soon(swallow, reader)
             nursery.start_soon(swallow, stream)
             chunk = encode(Publish("f", b"x" * 1_000), V5) * 50

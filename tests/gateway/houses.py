@@ -14,11 +14,10 @@ from memory_gateway import Client, Gateway, everything
 from purposes_house import VOCABULARY
 
 import hushcast
-from hushcast_gateway import daemon as daemon_link
-from hushcast_gateway import inward
+from hushcast_gateway import daemon_link, network_reader
 from hushcast_gateway.broker_state import open_broker
-from hushcast_gateway.counted import GatewayCounters
-from hushcast_gateway.network import Network
+from hushcast_gateway.counters import GatewayCounters
+from hushcast_gateway.network import GatewayNetwork
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.purposes.settings import PurposesOfUser
 from hushcast_gateway.server import Server
@@ -31,7 +30,7 @@ from hushcast_gateway.settings import (
 )
 from hushcast_protocol.mqtt.packets import PubAck, Publish
 from hushcast_runtime.environment import system_environment
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 
 LINK = hushcast.new_link("the house", private=True)
 SPLIT = hushcast.new_link("the house", ["room"], private=True)
@@ -39,8 +38,8 @@ SPLIT = hushcast.new_link("the house", ["room"], private=True)
 
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for nothing longer than a test needs."""
-    monkeypatch.setattr(inward, "BEGIN_WITHIN", 0.01)
-    monkeypatch.setattr(inward, "LINGER", 0.2)
+    monkeypatch.setattr(network_reader, "BEGIN_WITHIN", 0.01)
+    monkeypatch.setattr(network_reader, "LINGER", 0.2)
     monkeypatch.setattr(daemon_link, "AGAIN", 0.05)
 
 
@@ -72,7 +71,7 @@ class House:
         self.links = links
         self.store = MemoryStore()
         self.counters = GatewayCounters()
-        self.network: Network
+        self.network: GatewayNetwork
 
     @asynccontextmanager
     async def gateway(self) -> AsyncIterator[Gateway]:
@@ -80,7 +79,7 @@ class House:
         env = system_environment()
         section, anybody = self.settings.purposes, {"": PurposesOfUser(reserve=("#",))}
         rules = None if section is None else Purposes(section, anybody, VOCABULARY, env.now)
-        self.network = network = Network(self.settings, self.links, env, self.counters, rules)
+        self.network = network = GatewayNetwork(self.settings, self.links, env, self.counters, rules)
         state = await open_broker(self.store, env, network, purposes=rules, permissions_of=everything)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(state.run)

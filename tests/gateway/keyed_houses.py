@@ -19,21 +19,21 @@ from purposes_house import ALL, Reader
 
 import hushcast
 from hushcast_gateway.broker_state import open_broker
-from hushcast_gateway.counted import GatewayCounters
-from hushcast_gateway.network import Network
-from hushcast_gateway.peer import Peer
-from hushcast_gateway.purposes.keyed import KeysSection, read_keys
+from hushcast_gateway.counters import GatewayCounters
+from hushcast_gateway.network import GatewayNetwork
+from hushcast_gateway.peer import ClientPeer
+from hushcast_gateway.purposes.alias_keys import KeysSection, read_keys
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.server import Server
 from hushcast_gateway.settings import GatewaySettings
-from hushcast_protocol.mqtt.access import Permissions
+from hushcast_protocol.mqtt.access import AccessPermissions
 from hushcast_protocol.mqtt.packets import Connect
-from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.purposes.issued import Issued
-from hushcast_protocol.purposes.keyed import Keyed
-from hushcast_runtime.config import parse_settings
+from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.purposes.purpose_keyring import PurposeKeyring
+from hushcast_protocol.purposes.signed_vocabulary import SignedVocabulary
 from hushcast_runtime.environment import system_environment
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.processes.config import parse_settings
+from hushcast_runtime.storage.store import MemoryStore
 
 LINK = hushcast.new_link("cars", private=True)
 USERS = f"""
@@ -52,7 +52,9 @@ purposes = ["marketing"]
 POSITION = "hush/cars/7/position"
 
 
-def keys_section(folder: Path, purposes: Iterable[str], signed: Issued | None = None) -> KeysSection:
+def keys_section(
+    folder: Path, purposes: Iterable[str], signed: SignedVocabulary | None = None
+) -> KeysSection:
     """Write the files of an alias's keys, with grants for these purposes."""
     files = write_files(folder, purposes, signed)
     return KeysSection(
@@ -63,7 +65,7 @@ def keys_section(folder: Path, purposes: Iterable[str], signed: Issued | None = 
     )
 
 
-def keyed(folder: Path, purposes: Iterable[str], signed: Issued | None = None) -> Keyed:
+def keyed(folder: Path, purposes: Iterable[str], signed: SignedVocabulary | None = None) -> PurposeKeyring:
     return read_keys(keys_section(folder, purposes, signed), time.time, os.urandom)
 
 
@@ -74,7 +76,7 @@ class House:
     daemon: FakeDaemon
     counters: GatewayCounters
     gateway: Gateway
-    network: Network
+    network: GatewayNetwork
     rules: Purposes
     store: MemoryStore
 
@@ -97,7 +99,7 @@ class House:
 @asynccontextmanager
 async def house(
     daemon: FakeDaemon,
-    keys: Keyed | None,
+    keys: PurposeKeyring | None,
     section: str = "",
     maps: str = "",
     store: MemoryStore | None = None,
@@ -116,14 +118,14 @@ link_file = "/unused"
     assert settings.purposes is not None
     env, counters, store = system_environment(), GatewayCounters(), store or MemoryStore()
     rules = Purposes(settings.purposes, settings.speakers(), VOCABULARY, env.now)
-    network = Network(settings, {"cars": LINK}, env, counters, rules, {"cars": keys} if keys else {})
+    network = GatewayNetwork(settings, {"cars": LINK}, env, counters, rules, {"cars": keys} if keys else {})
 
-    async def authenticate(packet: Connect, peer: Peer) -> Permissions | Reason:
+    async def authenticate(packet: Connect, peer: ClientPeer) -> AccessPermissions | Reason:
         name = packet.username or ""
-        return Permissions(settings.users[name].access(), name, packet.client_id)
+        return AccessPermissions(settings.users[name].access(), name, packet.client_id)
 
-    def permissions_of(user: str, client_id: str) -> Permissions:
-        return Permissions(settings.users[user].access(), user, client_id)
+    def permissions_of(user: str, client_id: str) -> AccessPermissions:
+        return AccessPermissions(settings.users[user].access(), user, client_id)
 
     state = await open_broker(store, env, network, purposes=rules, permissions_of=permissions_of)
     async with trio.open_nursery() as nursery:
@@ -135,7 +137,7 @@ link_file = "/unused"
 
 
 @asynccontextmanager
-async def network(tmp_path: Path, *keys: Keyed | None, **options: Any) -> AsyncIterator[list[House]]:
+async def network(tmp_path: Path, *keys: PurposeKeyring | None, **options: Any) -> AsyncIterator[list[House]]:
     """Run a house for each set of keys; the options are the first one's."""
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery, AsyncExitStack() as stack:
@@ -150,5 +152,5 @@ async def network(tmp_path: Path, *keys: Keyed | None, **options: Any) -> AsyncI
             nursery.cancel_scope.cancel()
 
 
-def by(section: KeysSection, before: Keyed | None = None) -> Keyed:
+def by(section: KeysSection, before: PurposeKeyring | None = None) -> PurposeKeyring:
     return read_keys(section, time.time, os.urandom, before)

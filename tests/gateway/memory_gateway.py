@@ -13,24 +13,24 @@ from hushcast_gateway.broker_state import BrokerState, open_broker
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.server import Authenticate, Server, everybody
 from hushcast_protocol.mqtt.codec import Decoder, encode
+from hushcast_protocol.mqtt.interfaces import FullPermissions, OuterNetwork, PermissionsOf
 from hushcast_protocol.mqtt.packets import (
     V5,
     ConnAck,
     Connect,
     Packet,
     Publish,
+    RequestedSubscription,
     SubAck,
     Subscribe,
-    Subscription,
 )
-from hushcast_protocol.mqtt.seams import Beyond, Everything, PermissionsOf
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.store import MemoryStore, Store
+from hushcast_runtime.storage.store import MemoryStore, Store
 
 
-def everything(user: str, client_id: str) -> Everything:
+def everything(user: str, client_id: str) -> FullPermissions:
     """Let everybody's sessions on disk go on."""
-    return Everything(user)
+    return FullPermissions(user)
 
 
 class Client:
@@ -56,7 +56,7 @@ class Client:
         return self._packets.pop(0)
 
     async def subscribe(self, wanted: str, qos: int = 0) -> None:
-        await self.send(Subscribe(1, [Subscription(wanted, qos)]))
+        await self.send(Subscribe(1, [RequestedSubscription(wanted, qos)]))
         assert isinstance(await self.next(), SubAck)
 
     async def message(self) -> Publish:
@@ -100,7 +100,7 @@ class Gateway:
 async def running(
     store: Store | None = None,
     authenticate: Authenticate = everybody,
-    beyond: Beyond | None = None,
+    beyond: OuterNetwork | None = None,
     purposes: Purposes | None = None,
     permissions_of: PermissionsOf = everything,
     **options: Any,

@@ -23,8 +23,8 @@ from names_oracle import ALIASES, FILTERS, MAPS, PURPOSES, TOPICS, USERS, Drawn,
 from purposes_house import VOCABULARY
 
 import hushcast
-from hushcast_gateway.counted import GatewayCounters
-from hushcast_gateway.network import Network
+from hushcast_gateway.counters import GatewayCounters
+from hushcast_gateway.network import GatewayNetwork
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.purposes.settings import PurposesOfUser, PurposesSection
 from hushcast_gateway.settings import (
@@ -34,27 +34,27 @@ from hushcast_gateway.settings import (
     MapSection,
     NetworkTopicsSection,
 )
-from hushcast_protocol.mqtt.access import Access, Permissions
+from hushcast_protocol.mqtt.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.codec import encode
-from hushcast_protocol.mqtt.envelope import Enclosed
+from hushcast_protocol.mqtt.envelope import OpenedEnvelope
+from hushcast_protocol.mqtt.interfaces import DoneCallback, NetworkPublication
 from hushcast_protocol.mqtt.packets import PubAck, Publish, Will
-from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.mqtt.seams import Done, Handed
+from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_runtime.environment import simulated_environment
 
 LINKS = {name: hushcast.new_link(name, private=True) for name in ALIASES}
 
 
-class AtOnce(Network):
+class AtOnce(GatewayNetwork):
     """The way to the network, with a daemon that takes at once what may go to it."""
 
-    def publish(self, handed: Handed, done: Done) -> None:
-        done(self.outcome(handed.topic, Enclosed(handed.payload, "", handed.retain, handed.properties)))
+    def publish(self, handed: NetworkPublication, done: DoneCallback) -> None:
+        done(self.outcome(handed.topic, OpenedEnvelope(handed.payload, "", handed.retain, handed.properties)))
 
-    def will(self, handed: Handed) -> None:
+    def will(self, handed: NetworkPublication) -> None:
         pass
 
-    def outcome(self, topic: str, enclosed: Enclosed) -> int:
+    def outcome(self, topic: str, enclosed: OpenedEnvelope) -> int:
         found = self._way_out(topic)
         if found is None:
             return Reason.TOPIC_NAME_INVALID
@@ -113,7 +113,7 @@ class Judged:
         self.clients = {user: self._client(user) for user in USERS}
 
     def _client(self, user: str) -> Client:
-        return self.world.connect(user, permissions=Permissions(self.drawn.lists[user], user, user))
+        return self.world.connect(user, permissions=AccessPermissions(self.drawn.lists[user], user, user))
 
     def _draw(self) -> Drawn:
         random = self.random
@@ -214,7 +214,7 @@ class Judged:
             self._compare(user, how, right, Counter(one.topic for one in self.clients[user].published()))
 
     def _client_with_will(self, user: str, topic: str, payload: bytes) -> Client:
-        permissions = Permissions(self.drawn.lists[user], user, "mortal")
+        permissions = AccessPermissions(self.drawn.lists[user], user, "mortal")
         return self.world.connect("mortal", permissions=permissions, will=Will(topic, payload, 0, False))
 
     def _late(self) -> None:
@@ -224,7 +224,7 @@ class Judged:
         is_out = drawn.may_publish(sender, topic) and drawn.is_spread(topic)
         self.clients[sender].publish(topic, b"kept", retain=True)
         self._reserve()
-        late = self.world.connect("late", permissions=Permissions(drawn.lists[user], user, "late"))
+        late = self.world.connect("late", permissions=AccessPermissions(drawn.lists[user], user, "late"))
         wanted, purpose = self.random.choice(FILTERS), self.random.choice(PURPOSES)
         given = {"user_property": [("ap", purpose)]}
         (reason,) = late.subscribe(wanted, properties=given, qos=0)

@@ -8,10 +8,10 @@ from typing import Any
 
 from memory_gateway import Client, Gateway, running
 
-from hushcast_gateway.peer import Peer
+from hushcast_gateway.peer import ClientPeer
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.settings import GatewaySettings
-from hushcast_protocol.mqtt.access import Permissions
+from hushcast_protocol.mqtt.access import AccessPermissions
 from hushcast_protocol.mqtt.packets import (
     Connect,
     Packet,
@@ -20,14 +20,14 @@ from hushcast_protocol.mqtt.packets import (
     Properties,
     PubAck,
     Publish,
+    RequestedSubscription,
     SubAck,
     Subscribe,
-    Subscription,
 )
-from hushcast_protocol.mqtt.reasons import Reason
+from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.purposes.vocabulary import Vocabulary
-from hushcast_runtime.config import parse_settings
-from hushcast_runtime.store import Store
+from hushcast_runtime.processes.config import parse_settings
+from hushcast_runtime.storage.store import Store
 
 VOCABULARY = Vocabulary(
     [
@@ -101,7 +101,7 @@ class Reader:
         if ap:
             properties["user_property"] = [("ap", ap)]
         given: Properties = properties  # type: ignore[assignment]
-        await self.client.send(Subscribe(9, [Subscription(wanted, qos)], given))
+        await self.client.send(Subscribe(9, [RequestedSubscription(wanted, qos)], given))
         return (await self.until(SubAck)).reasons[0]
 
     async def publish(
@@ -162,11 +162,11 @@ async def house(
     rules = purposes(section, users)
     given = settings(section, users)
 
-    async def authenticate(packet: Connect, peer: Peer) -> Permissions | Reason:
+    async def authenticate(packet: Connect, peer: ClientPeer) -> AccessPermissions | Reason:
         section = given.users.get(packet.username or "")
         if section is None:
             return Reason.NOT_AUTHORIZED
-        permissions = Permissions(section.access(), packet.username or "", packet.client_id)
+        permissions = AccessPermissions(section.access(), packet.username or "", packet.client_id)
         rules.connected(permissions, packet)
         return permissions
 

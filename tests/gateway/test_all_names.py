@@ -9,8 +9,8 @@ from broker_world import Client, World
 from naming import answered, joined, judged
 
 from hushcast_gateway.purposes.settings import PurposesSection
+from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.packets import Properties, Publish
-from hushcast_protocol.mqtt.seams import Everything
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,7 @@ def test_what_clients_get_is_what_plain_sets_over_all_names_say() -> None:
 
 def house() -> tuple[World, Client]:
     world, _ = joined({"home": "operations"}, {"z/#": "home"}, PurposesSection(), Random(1))
-    alice = world.connect("alice", permissions=Everything("alice"))
+    alice = world.connect("alice", permissions=FullPermissions("alice"))
     assert answered(alice, Publish("!RESERVE/z/HASH{operations,research}", b"", 1, packet_id=1)) == 0
     return world, alice
 
@@ -45,7 +45,7 @@ def test_a_presubscription_is_for_a_filter_by_all_its_names(made: str, asked: st
 @pytest.mark.parametrize(("registered", "topic"), [("z/#", "hush/home/z/x"), ("hush/home/z/#", "z/x")])
 def test_what_a_client_says_once_is_of_its_messages_by_all_names(registered: str, topic: str) -> None:
     world, alice = house()
-    reader = world.connect("reader", permissions=Everything("bob"))
+    reader = world.connect("reader", permissions=FullPermissions("bob"))
     given: Properties = {"user_property": [("ap", "operations")]}
     reader.subscribe("#", properties=given, qos=0)
     said: Properties = {"user_property": [("DAP-MP", f"research:{registered}")]}

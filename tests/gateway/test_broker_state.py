@@ -10,8 +10,8 @@ from memory_gateway import everything, running
 from hushcast_gateway.broker_state import open_broker
 from hushcast_protocol.mqtt.packets import PubAck, PubComp, Publish, PubRec, PubRel, Will
 from hushcast_runtime.environment import system_environment
-from hushcast_runtime.restoring import DAMAGED
-from hushcast_runtime.store import Change, MemoryStore, SqliteStore
+from hushcast_runtime.storage.recovery import DAMAGED
+from hushcast_runtime.storage.store import Change, MemoryStore, SqliteStore
 
 
 class Killed(SqliteStore):

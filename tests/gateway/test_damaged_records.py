@@ -7,7 +7,7 @@ from damage import FOREIGN, WAYS, damage, set_aside
 from memory_gateway import everything, running
 
 from hushcast_gateway.broker_state import open_broker
-from hushcast_gateway.purposes.kept import Kept
+from hushcast_gateway.purposes.purpose_state import PurposeState
 from hushcast_gateway.purposes.records import (
     AUDIT,
     LOCKS_FROM,
@@ -16,11 +16,11 @@ from hushcast_gateway.purposes.records import (
     WITHDRAWAL,
     WITHDRAWN,
 )
-from hushcast_gateway.purposes.withdrawals import Withdrawals
-from hushcast_protocol.mqtt.archive import KINDS
+from hushcast_gateway.purposes.withdrawals import PurposeWithdrawals
 from hushcast_protocol.mqtt.packets import PubAck, Publish, PubRec, Will
+from hushcast_protocol.mqtt.session_archive import KINDS
 from hushcast_runtime.environment import system_environment
-from hushcast_runtime.store import Change, MemoryStore, StoreError
+from hushcast_runtime.storage.store import Change, MemoryStore, StoreError
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -46,7 +46,7 @@ async def test_a_broker_starts_without_what_is_damaged(way: str) -> None:
 async def test_purposes_do_without_the_wishes_and_the_log() -> None:
     store = MemoryStore()
     damaged = damage(store, "foreign", (PRESUBSCRIPTION, AUDIT))
-    await Kept("flat").load(store)
+    await PurposeState("flat").load(store)
     assert set_aside(store) == damaged
 
 
@@ -54,7 +54,7 @@ async def test_purposes_do_without_the_wishes_and_the_log() -> None:
 async def test_they_do_not_without_what_somebody_closed_or_took_back(kind: str) -> None:
     store = MemoryStore()
     store.write_soon(*(Change(kind, *record) for record in FOREIGN))
-    part = Kept("flat") if kind == RESERVATION else Withdrawals()
+    part = PurposeState("flat") if kind == RESERVATION else PurposeWithdrawals()
     with pytest.raises(StoreError, match=r"without it .* `hushcast restore`"):
         await part.load(store)
     assert set_aside(store) == set()

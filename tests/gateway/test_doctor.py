@@ -14,10 +14,10 @@ import pytest
 from made_certificates import Certificates
 from ports import free_port
 
-from hushcast.words import Finding
-from hushcast_gateway.doctor import FILES_NEEDED, Doctor
+from hushcast.control_messages import Finding
+from hushcast_gateway.doctor import FILES_NEEDED, GatewayDoctor
 from hushcast_gateway.settings import GatewaySettings
-from hushcast_runtime.config import parse_settings
+from hushcast_runtime.processes.config import parse_settings
 
 NOBODY = 65_534  # a user that every machine has
 ANONYMOUS = '[anonymous]\npublish = ["#"]\n'
@@ -26,7 +26,7 @@ ANONYMOUS = '[anonymous]\npublish = ["#"]\n'
 async def findings(tmp_path: Path, text: str, now: float | None = None) -> dict[str, Finding]:
     text = f'state = "{tmp_path}/state"\n' + text
     settings = parse_settings(text.encode(), "gateway.toml", GatewaySettings)
-    found = await Doctor(settings, time.time() if now is None else now).examine()
+    found = await GatewayDoctor(settings, time.time() if now is None else now).examine()
     return {finding.check: finding for finding in found}
 
 

@@ -15,7 +15,7 @@ from mqtt_client import Message, Server
 from paho_client import PahoClient
 
 import hushcast
-from hushcast_gateway import inward
+from hushcast_gateway import network_reader
 
 LINK = hushcast.new_link("two houses", private=True)
 MAPS = {"zigbee2mqtt/#": "houses", "homeassistant/#": "houses"}
@@ -29,7 +29,7 @@ BRIDGE_GONE = Message("zigbee2mqtt/bridge/state", '{"state":"offline"}', 1, True
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inward, "BEGIN_WITHIN", 0.01)
+    monkeypatch.setattr(network_reader, "BEGIN_WITHIN", 0.01)
 
 
 class Person:

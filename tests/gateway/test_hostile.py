@@ -21,7 +21,7 @@ from steps import BUDGET
 
 from hushcast_gateway.passwords import hashed
 from hushcast_protocol.mqtt.codec import Decoder, encode
-from hushcast_protocol.mqtt.packets import V5, Connect, PubAck, Publish, Subscribe, Subscription
+from hushcast_protocol.mqtt.packets import V5, Connect, PubAck, Publish, RequestedSubscription, Subscribe
 
 pytestmark = pytest.mark.processes
 
@@ -118,7 +118,9 @@ class Honest:
                         await send(Publish(self.name, payload, 1, packet_id=number))
                     await trio.sleep(EVERY)
 
-            await send(Connect(V5, self.name, keep_alive=60), Subscribe(1, [Subscription(self.name, 1)]))
+            await send(
+                Connect(V5, self.name, keep_alive=60), Subscribe(1, [RequestedSubscription(self.name, 1)])
+            )
             while True:
                 data = await stream.receive_some(65_536)
                 assert data, "an honest client was disconnected"

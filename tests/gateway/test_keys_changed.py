@@ -13,8 +13,8 @@ from keyed_houses import POSITION, House, by, house, keyed, keys_section, networ
 from msgspec.structs import replace
 from purposes_house import Reader
 
-from hushcast_gateway import inward
-from hushcast_runtime.store import MemoryStore
+from hushcast_gateway import network_reader
+from hushcast_runtime.storage.store import MemoryStore
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +59,7 @@ async def test_what_waits_in_the_daemon_is_read_by_a_gateway_that_starts_with_an
 async def test_what_is_not_on_disk_yet_when_a_grant_comes_is_not_lost_with_the_gateway(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inward, "LINGER", 3_600.0)
+    monkeypatch.setattr(network_reader, "LINGER", 3_600.0)
     section = keys_section(tmp_path / "k", ["operations", "marketing"])
     few = by(replace(section, grant_files=section.grant_files[:1]))
     disk = Disk(MemoryStore())
@@ -90,7 +90,7 @@ async def test_what_is_not_on_disk_yet_when_a_grant_comes_is_not_lost_with_the_g
 async def test_a_grant_that_goes_and_comes_back_is_read_by_all_the_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inward, "LINGER", 1.0)
+    monkeypatch.setattr(network_reader, "LINGER", 1.0)
     section = keys_section(tmp_path / "k", ["operations", "marketing"])
     few = by(replace(section, grant_files=section.grant_files[:1]))
     async with network(tmp_path, keyed(tmp_path / "f", ()), few) as (one, two):

@@ -15,17 +15,17 @@ import trio
 from made_certificates import Certificates
 
 from hushcast_gateway import listeners as module
-from hushcast_gateway.counted import GATEWAY_COUNTERS
+from hushcast_gateway.counters import GATEWAY_COUNTERS
+from hushcast_gateway.listener_settings import ListenSection
 from hushcast_gateway.listeners import Listeners
-from hushcast_gateway.listening import ListenSection
-from hushcast_gateway.peer import Peer
+from hushcast_gateway.peer import ClientPeer
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.counters import Counters
 
 WITHIN = 10.0  # seconds
 
 
-async def echo(stream: trio.abc.Stream, peer: Peer) -> None:
+async def echo(stream: trio.abc.Stream, peer: ClientPeer) -> None:
     while data := await stream.receive_some(65_536):
         await stream.send_all(data)
 
@@ -35,12 +35,12 @@ class Gateway:
 
     def __init__(self, places: list[ListenSection], speak: Callable[..., Awaitable[None]] = echo) -> None:
         self.counters = Counters(GATEWAY_COUNTERS)
-        self.peers: list[Peer] = []
+        self.peers: list[ClientPeer] = []
         self._speak = speak
         self.listeners = Listeners(places, None, self._serve, self.counters)
         self.ports: list[int] = []
 
-    async def _serve(self, stream: trio.abc.Stream, peer: Peer) -> None:
+    async def _serve(self, stream: trio.abc.Stream, peer: ClientPeer) -> None:
         self.peers.append(peer)
         await self._speak(stream, peer)
 
@@ -82,7 +82,7 @@ BYTES = bytes(range(256)) * 1_000
 async def test_tcp() -> None:
     async with running(ListenSection(kind="tcp")) as gateway, await gateway.connect() as stream:
         await comes_back(stream, BYTES)
-        assert gateway.peers == [Peer(local=True)]
+        assert gateway.peers == [ClientPeer(local=True)]
 
 
 async def test_a_port_that_is_taken_is_named() -> None:
@@ -97,7 +97,7 @@ async def test_a_port_that_is_taken_is_named() -> None:
 
 
 async def test_the_last_word_is_heard_although_the_client_went_on_talking() -> None:
-    async def refuse(stream: trio.abc.Stream, peer: Peer) -> None:
+    async def refuse(stream: trio.abc.Stream, peer: ClientPeer) -> None:
         await stream.receive_some(1)
         await stream.send_all(b"no")
 
@@ -110,7 +110,7 @@ async def test_the_last_word_is_heard_although_the_client_went_on_talking() -> N
 
 
 async def test_an_error_costs_one_connection(capsys: pytest.CaptureFixture[str]) -> None:
-    async def fail(stream: trio.abc.Stream, peer: Peer) -> None:
+    async def fail(stream: trio.abc.Stream, peer: ClientPeer) -> None:
         if await stream.receive_some() == b"fail":
             raise RuntimeError("a secret")
         await stream.send_all(b"well")
@@ -136,7 +136,7 @@ async def test_unix_with_the_user_that_the_kernel_names(tmp_path: Path) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         async with await trio.open_unix_socket(path) as stream:
             await comes_back(stream, BYTES)
-        assert gateway.peers == [Peer(local=True, uid=os.getuid())]
+        assert gateway.peers == [ClientPeer(local=True, uid=os.getuid())]
     assert not path.exists()
 
 
@@ -178,11 +178,11 @@ async def test_tls(certificates: Certificates) -> None:
         secured(await gateway.connect(), client_context(certificates)) as stream,
     ):
         await comes_back(stream, BYTES)
-        assert gateway.peers == [Peer(local=True)]
+        assert gateway.peers == [ClientPeer(local=True)]
 
 
 async def test_the_last_word_is_heard_over_tls(certificates: Certificates) -> None:
-    async def refuse(stream: trio.abc.Stream, peer: Peer) -> None:
+    async def refuse(stream: trio.abc.Stream, peer: ClientPeer) -> None:
         await stream.receive_some(1)
         await stream.send_all(b"no")
 
@@ -199,7 +199,7 @@ async def test_a_certificate_names_a_client(certificates: Certificates) -> None:
     async with running(tls(certificates, client_ca=certificates.path("ca.pem"))) as gateway:
         async with secured(await gateway.connect(), client_context(certificates, "sensor")) as stream:
             await comes_back(stream, b"x")
-            assert gateway.peers == [Peer(local=True, certificate="sensor")]
+            assert gateway.peers == [ClientPeer(local=True, certificate="sensor")]
         for name in (None, "old"):
             with suppress(trio.BrokenResourceError):  # over TLS 1.3 it hears so with the first answer
                 async with secured(await gateway.connect(), client_context(certificates, name)) as stream:

@@ -12,24 +12,24 @@ from houses import LINK, House, acknowledged, houses, listening, quick, until
 from memory_gateway import running
 
 import hushcast
-from hushcast_gateway import outward
-from hushcast_gateway.no_daemon import NoDaemon
+from hushcast_gateway import network_publisher
+from hushcast_gateway.no_daemon import DaemonlessNetwork
 from hushcast_gateway.purposes.settings import PurposesSection
-from hushcast_protocol.mqtt.envelope import Enclosed, enclose
+from hushcast_protocol.mqtt.envelope import OpenedEnvelope, enclose
 from hushcast_protocol.mqtt.limits import MAX_TOPIC
 from hushcast_protocol.mqtt.packets import (
     V5,
     V311,
     PubAck,
     Publish,
+    RequestedSubscription,
     SubAck,
     Subscribe,
-    Subscription,
     Unsubscribe,
     Will,
 )
-from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.mqtt.topics import MAX_LEVELS
+from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topic_filters import MAX_LEVELS
 
 
 @pytest.fixture(autouse=True)
@@ -177,7 +177,7 @@ async def test_clients_of_the_same_house_get_it_once(tmp_path: Path) -> None:
 async def test_what_is_granted(tmp_path: Path, wanted: str, told: int) -> None:
     async with houses(tmp_path) as (_, _, first, _):
         client = await first.connect()
-        await client.send(Subscribe(1, [Subscription(wanted, 2)]))
+        await client.send(Subscribe(1, [RequestedSubscription(wanted, 2)]))
         answer = await client.next()
         assert isinstance(answer, SubAck)
         assert answer.reasons == [told]
@@ -256,7 +256,7 @@ async def test_local_topics_need_no_daemon(tmp_path: Path) -> None:
 async def test_too_many_for_a_daemon_that_is_away_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outward, "MAX_WAITING", 3)  # of which one user has two
+    monkeypatch.setattr(network_publisher, "MAX_WAITING", 3)  # of which one user has two
     house = House(tmp_path / "one", {"home": LINK}, {}, None)
     async with house.gateway() as gateway:
         with trio.fail_after(5):
@@ -348,7 +348,7 @@ async def test_what_an_earlier_run_read_and_nobody_wants_is_ended(tmp_path: Path
 
 
 async def test_puback_may_wait_for_a_relay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outward, "RECEIPT_AGAIN", 0.05)
+    monkeypatch.setattr(network_publisher, "RECEIPT_AGAIN", 0.05)
     async with houses(tmp_path, puback="relay") as (one, _, first, _):
         takers = list(one.daemon.network.takers)
         one.daemon.network.receipts = trio.Event()
@@ -396,14 +396,14 @@ async def test_who_reads_one_level_and_all_gets_each_message_once(tmp_path: Path
 
 
 async def test_without_a_daemon_what_would_travel_is_refused() -> None:
-    async with running(beyond=NoDaemon()) as gateway:
+    async with running(beyond=DaemonlessNetwork()) as gateway:
         client = await gateway.connect(will=Will("hush/open/a", b"gone"))
         assert (
             await acknowledged(client, Publish("hush/open/a", b"x", 1, packet_id=1))
             == Reason.TOPIC_NAME_INVALID
         )
         for wanted, told in (("hush/open/a", Reason.TOPIC_FILTER_INVALID), ("#", 1), ("a", 1)):
-            await client.send(Subscribe(1, [Subscription(wanted, 1)]))
+            await client.send(Subscribe(1, [RequestedSubscription(wanted, 1)]))
             answer = await client.next()
             assert isinstance(answer, SubAck)
             assert answer.reasons == [told]
@@ -416,5 +416,5 @@ async def test_what_comes_with_a_name_that_nobody_here_could_publish_to_is_left_
     ):
         reader = await listening(two, second, "hush/home/#")
         for path in ("x" * MAX_TOPIC, "a/" * MAX_LEVELS, "short"):
-            await daemon.publish(LINK, enclose(Enclosed(b"1", path, False, {})))
+            await daemon.publish(LINK, enclose(OpenedEnvelope(b"1", path, False, {})))
         assert (await reader.message()).topic == "hush/home/short"

@@ -9,8 +9,8 @@ import pytest
 import trio
 from houses import LINK, House, acknowledged, hold_answers, houses, listening, quick, until
 
-from hushcast_protocol.mqtt.packets import PubAck, Publish, SubAck, Subscribe, Subscription
-from hushcast_runtime.store import Change, MemoryStore
+from hushcast_protocol.mqtt.packets import PubAck, Publish, RequestedSubscription, SubAck, Subscribe
+from hushcast_runtime.storage.store import Change, MemoryStore
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +26,7 @@ async def test_properties_and_the_retain_flag_travel_inside_the_seal(tmp_path: P
         await writer.send(Publish("hush/home/a", b"kept", 1, True, packet_id=1, properties=properties))  # type: ignore[arg-type]
         await until(lambda: second.broker.retained == 1)
         late = await second.connect("late")
-        await late.send(Subscribe(1, [Subscription("hush/home/a", 1)]))
+        await late.send(Subscribe(1, [RequestedSubscription("hush/home/a", 1)]))
         assert isinstance(await late.next(), SubAck)
         message = await late.message()
         assert (message.payload, message.retain, message.properties) == (b"kept", True, properties)

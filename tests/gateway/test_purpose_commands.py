@@ -8,13 +8,13 @@ from hushcast_gateway.purposes import commands
 from hushcast_gateway.purposes.commands import (
     MAX_COMMAND,
     MAX_NAMED,
-    Control,
-    Presubscribe,
-    Register,
-    Release,
-    Reserve,
-    Terms,
-    Unreadable,
+    ControlCommand,
+    MessagePurposes,
+    PresubscribeCommand,
+    RegisterCommand,
+    ReleaseCommand,
+    ReserveCommand,
+    UnreadableCommand,
     connect_purpose,
     filter_of,
     is_command,
@@ -31,20 +31,20 @@ def properties(*pairs: tuple[str, str]) -> commands.Properties:
 @pytest.mark.parametrize(
     ("topic", "command"),
     [
-        ("!RESERVE/a/HASH{x,y/z|y}", Reserve("a/#", ("x", "y/z"), ("y",))),
-        ("!RESERVE/a/PLUS/b{x}", Reserve("a/+/b", ("x",), ())),
-        ("!RESERVE/a{}", Reserve("a", (), ())),
-        ("!RESERVE/a{|}", Reserve("a", (), ())),
-        ("!RESERVE/a{|x}", Reserve("a", (), ("x",))),
-        ("!RESERVE/a{!}", Release("a")),
-        ("!RESERVE//{x}", Reserve("/", ("x",), ())),
-        ("!RESERVE/a{b}/c{x}", Reserve("a{b}/c", ("x",), ())),
-        ("!PBAC/PRESUB/me/a/HASH{x}", Presubscribe("me", "a/#", "x")),
-        ("!PBAC/PRESUB/me/a{!}", Presubscribe("me", "a", "")),
-        ("!PBAC/SET/strict", Control("SET", "strict", b"p")),
-        ("!PBAC/WITHDRAW/a/b", Control("WITHDRAW", "a/b", b"p")),
-        ("!PBAC/CLEAR", Control("CLEAR", "", b"p")),
-        ("!PBAC/CRES/a/HASH", Control("CRES", "a/#", b"p")),
+        ("!RESERVE/a/HASH{x,y/z|y}", ReserveCommand("a/#", ("x", "y/z"), ("y",))),
+        ("!RESERVE/a/PLUS/b{x}", ReserveCommand("a/+/b", ("x",), ())),
+        ("!RESERVE/a{}", ReserveCommand("a", (), ())),
+        ("!RESERVE/a{|}", ReserveCommand("a", (), ())),
+        ("!RESERVE/a{|x}", ReserveCommand("a", (), ("x",))),
+        ("!RESERVE/a{!}", ReleaseCommand("a")),
+        ("!RESERVE//{x}", ReserveCommand("/", ("x",), ())),
+        ("!RESERVE/a{b}/c{x}", ReserveCommand("a{b}/c", ("x",), ())),
+        ("!PBAC/PRESUB/me/a/HASH{x}", PresubscribeCommand("me", "a/#", "x")),
+        ("!PBAC/PRESUB/me/a{!}", PresubscribeCommand("me", "a", "")),
+        ("!PBAC/SET/strict", ControlCommand("SET", "strict", b"p")),
+        ("!PBAC/WITHDRAW/a/b", ControlCommand("WITHDRAW", "a/b", b"p")),
+        ("!PBAC/CLEAR", ControlCommand("CLEAR", "", b"p")),
+        ("!PBAC/CRES/a/HASH", ControlCommand("CRES", "a/#", b"p")),
     ],
 )
 def test_the_published_topics(topic: str, command: object) -> None:
@@ -54,7 +54,9 @@ def test_the_published_topics(topic: str, command: object) -> None:
 
 def test_wildcards_are_whole_levels() -> None:
     """Fault 6 of the published program: `HASHRATE` became `#RATE`."""
-    assert read_command("!RESERVE/HASHRATE/SURPLUS{x}", b"", {}) == Reserve("HASHRATE/SURPLUS", ("x",), ())
+    assert read_command("!RESERVE/HASHRATE/SURPLUS{x}", b"", {}) == ReserveCommand(
+        "HASHRATE/SURPLUS", ("x",), ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -86,7 +88,7 @@ def test_wildcards_are_whole_levels() -> None:
 )
 def test_topics_that_mean_nothing(topic: str) -> None:
     assert is_command(topic)
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableCommand):
         read_command(topic, b"", {})
 
 
@@ -98,21 +100,21 @@ def test_all_else_is_a_message(topic: str) -> None:
 def test_reservations_by_properties() -> None:
     topic = "!RESERVE/a/HASH"
     given = properties(("aip", "x,y"), ("pip", "z"), ("aip", "w"), ("else", "kept"))
-    assert read_command(topic, b"", given) == Reserve("a/#", ("x", "y", "w"), ("z",))
-    assert read_command(topic, b"", properties(("aip", ""))) == Reserve("a/#", (), ())
-    assert read_command(topic, b"", properties(("reserve", "remove"))) == Release("a/#")
+    assert read_command(topic, b"", given) == ReserveCommand("a/#", ("x", "y", "w"), ("z",))
+    assert read_command(topic, b"", properties(("aip", ""))) == ReserveCommand("a/#", (), ())
+    assert read_command(topic, b"", properties(("reserve", "remove"))) == ReleaseCommand("a/#")
     for wrong in ([("reserve", "add")], [("reserve", "remove"), ("reserve", "remove")], [("else", "x")]):
-        with pytest.raises(Unreadable):
+        with pytest.raises(UnreadableCommand):
             read_command(topic, b"", properties(*wrong))
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableCommand):
         read_command("!RESERVE/a{x}", b"", properties(("aip", "y")))
 
 
 def test_mqtt_dap() -> None:
     topic = "$DAP/purpose_management"
-    assert read_command(topic, b"", properties(("DAP-MP", "x,y:a/#"))) == Register("a/#", ("x", "y"))
+    assert read_command(topic, b"", properties(("DAP-MP", "x,y:a/#"))) == RegisterCommand("a/#", ("x", "y"))
     for wrong in ("x", "x:", "x:a/#/b"):
-        with pytest.raises(Unreadable):
+        with pytest.raises(UnreadableCommand):
             read_command(topic, b"", properties(("DAP-MP", wrong)))
 
 
@@ -125,10 +127,10 @@ def test_subscriptions() -> None:
     assert read_subscription("!AP/$share/g/a/PLUS{x}", {}) == ("$share/g/a/+", "x")
     assert read_subscription("!AP/a{x}", properties(("ap", "x"))) == ("a", "x")
     for wanted, given in (("!AP/a{x}", [("ap", "y")]), ("a", [("ap", "x"), ("DAP-SP", "y")])):
-        with pytest.raises(Unreadable):
+        with pytest.raises(UnreadableCommand):
             read_subscription(wanted, properties(*given))
     for wanted in ("!AP/a", "!AP/{x}", "!AP/a{}", "!AP/a{x|y}", "$share/g/!AP/a", "!AP/$share//a{x}"):
-        with pytest.raises(Unreadable):
+        with pytest.raises(UnreadableCommand):
             read_subscription(wanted, {})
 
 
@@ -146,9 +148,9 @@ def test_connecting() -> None:
 def test_terms_of_a_message() -> None:
     assert read_terms({}) is None
     assert read_terms(properties(("else", "x"))) is None
-    assert read_terms(properties(("aip", "x"), ("pip", "y,z"))) == Terms(("x",), ("y", "z"))
-    assert read_terms(properties(("pip", "y"))) == Terms(None, ("y",))
-    assert read_terms(properties(("aip", ""))) == Terms((), ())
-    assert read_terms(properties(("DAP-MP", "x"))) == Terms(("x",), ())
-    with pytest.raises(Unreadable):
+    assert read_terms(properties(("aip", "x"), ("pip", "y,z"))) == MessagePurposes(("x",), ("y", "z"))
+    assert read_terms(properties(("pip", "y"))) == MessagePurposes(None, ("y",))
+    assert read_terms(properties(("aip", ""))) == MessagePurposes((), ())
+    assert read_terms(properties(("DAP-MP", "x"))) == MessagePurposes(("x",), ())
+    with pytest.raises(UnreadableCommand):
         read_terms(properties(("reserve", "remove")))

@@ -12,22 +12,22 @@ from memory_gateway import running
 from purposes_house import ALL, USERS, VOCABULARY, House, Reader, house, settings
 from trio.testing import MockClock
 
-from hushcast_gateway.purposes import audit as audit_module
-from hushcast_gateway.purposes import kept as kept_module
-from hushcast_gateway.purposes import resting as resting_module
+from hushcast_gateway.purposes import audit_log as audit_module
+from hushcast_gateway.purposes import purpose_state as kept_module
+from hushcast_gateway.purposes import suspensions as resting_module
 from hushcast_gateway.purposes.records import AUDIT, AuditRecord, read_audit
-from hushcast_gateway.purposes.registered import MAX_REGISTERED
+from hushcast_gateway.purposes.registrations import MAX_REGISTERED
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.purposes.settings import strangers
-from hushcast_gateway.purposes.told import TOPIC
+from hushcast_gateway.purposes.suspension_notices import TOPIC
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt.packets import V5, V311, Disconnect, Will
-from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.purposes import wide
+from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.purposes import filter_reach
 from hushcast_protocol.purposes.vocabulary import Vocabulary
-from hushcast_runtime.config import parse_settings
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.processes.config import parse_settings
+from hushcast_runtime.storage.store import MemoryStore
 
 POSITION = "cars/car/position"
 REGISTERS = "$DAP/purpose_management"
@@ -576,7 +576,7 @@ async def test_many_changes_of_what_a_wide_subscription_matches_are_decided_once
 
     def counted(*about: Any) -> Any:
         decided.append(about)
-        return wide.reach(*about)
+        return filter_reach.reach(*about)
 
     monkeypatch.setattr(resting_module, "MAX_KNOWN", 1)
     monkeypatch.setattr(resting_module, "reach", counted)

@@ -17,18 +17,18 @@ from msgspec.structs import replace
 from purpose_files import EPOCH, issued, write_files
 
 import hushcast
-from hushcast_gateway.doctor import Doctor
-from hushcast_gateway.purposes.doing import NOT_GRANTED
-from hushcast_gateway.purposes.keyed import KeysSection, read_keys
+from hushcast_gateway.doctor import GatewayDoctor
+from hushcast_gateway.purposes.alias_keys import KeysSection, read_keys
+from hushcast_gateway.purposes.command_execution import NOT_GRANTED
 from hushcast_gateway.purposes.records import AUDIT, AuditRecord, read_audit
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.mqtt.reasons import Reason
+from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.purposes.clauses import Clause
-from hushcast_protocol.purposes.names import Purpose
-from hushcast_protocol.purposes.sealed import is_sealed
-from hushcast_runtime.config import parse_settings
-from hushcast_runtime.store import MemoryStore
+from hushcast_protocol.purposes.purpose_names import Purpose
+from hushcast_protocol.purposes.sealed_messages import is_sealed
+from hushcast_runtime.processes.config import parse_settings
+from hushcast_runtime.storage.store import MemoryStore
 
 
 @pytest.fixture(autouse=True)
@@ -334,17 +334,17 @@ reader_key_file = "{keys.reader_key_file}"
 grant_files = ["{keys.grant_files[0]}"]
 {USERS}"""
     settings = parse_settings(text.encode(), "gateway.toml", GatewaySettings)
-    told = {one.check: one for one in await Doctor(settings, time.time()).examine()}["keys of cars"]
+    told = {one.check: one for one in await GatewayDoctor(settings, time.time()).examine()}["keys of cars"]
     assert (told.verdict, found in told.found) == (verdict, True)
     Path(keys.grant_files[0]).write_bytes(b"")
-    told = {one.check: one for one in await Doctor(settings, time.time()).examine()}["keys of cars"]
+    told = {one.check: one for one in await GatewayDoctor(settings, time.time()).examine()}["keys of cars"]
     assert (told.verdict, "cut off" in told.found) == ("bad", True)
 
 
 def test_covers_are_remembered_by_what_they_follow_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hushcast_protocol.purposes.keyed.MAX_COVERS", 2)
+    monkeypatch.setattr("hushcast_protocol.purposes.purpose_keyring.MAX_COVERS", 2)
     one = keyed(tmp_path / "k", ["operations"])
     for owner in "abca":
         clause = Clause(owner, "#", frozenset({Purpose("operations")}), frozenset())

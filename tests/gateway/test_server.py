@@ -10,12 +10,13 @@ import trio
 from memory_gateway import Client, running
 from trio.testing import MockClock
 
-from hushcast_gateway import connection as connection_module
+from hushcast_gateway import client_stream as connection_module
 from hushcast_gateway import server as server_module
-from hushcast_gateway.connection import MAX_WAITING, WRITE_WITHIN
+from hushcast_gateway.client_stream import MAX_WAITING, WRITE_WITHIN
 from hushcast_gateway.server import CONNECT_WITHIN, MAX_CONNECT
-from hushcast_protocol.mqtt import broker as broker_module
+from hushcast_protocol.mqtt import mqtt_broker as broker_module
 from hushcast_protocol.mqtt.codec import encode
+from hushcast_protocol.mqtt.interfaces import FullPermissions, Permissions
 from hushcast_protocol.mqtt.packets import (
     V5,
     V311,
@@ -28,8 +29,7 @@ from hushcast_protocol.mqtt.packets import (
     Publish,
     Will,
 )
-from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.mqtt.seams import Everything, Permissions
+from hushcast_protocol.mqtt.reason_codes import Reason
 
 
 async def end_of(client: Client) -> list[Any]:
@@ -104,7 +104,7 @@ async def test_who_is_not_let_in_hears_why(
     autojump_clock: MockClock, version: int, told: list[ConnAck]
 ) -> None:
     async def authenticate(packet: Connect, peer: object) -> Permissions | Reason:
-        return Everything() if packet.username == "me" else Reason.BAD_USER_NAME_OR_PASSWORD
+        return FullPermissions() if packet.username == "me" else Reason.BAD_USER_NAME_OR_PASSWORD
 
     async with running(authenticate=authenticate) as gateway:
         client = await gateway.dial(version)
@@ -115,7 +115,7 @@ async def test_who_is_not_let_in_hears_why(
 
 async def test_what_follows_a_refused_connect_is_not_read(autojump_clock: MockClock) -> None:
     async def authenticate(packet: Connect, peer: object) -> Permissions | Reason:
-        return Everything() if packet.username == "me" else Reason.NOT_AUTHORIZED
+        return FullPermissions() if packet.username == "me" else Reason.NOT_AUTHORIZED
 
     async with running(authenticate=authenticate) as gateway:
         reader = await gateway.connect("reader", username="me")

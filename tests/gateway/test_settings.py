@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 import hushcast
-from hushcast_gateway import listening, settings
+from hushcast_gateway import listener_settings, settings
 from hushcast_gateway.aliases import read_links
 from hushcast_gateway.passwords import hashed
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.base.errors import UsageError
-from hushcast_runtime.config import load_settings, parse_settings
 from hushcast_runtime.files import write_private
+from hushcast_runtime.processes.config import load_settings, parse_settings
 
 HASH = hashed(b"secret")
 BOB = f'[users.bob]\npassword = "{HASH}"\n'
@@ -308,7 +308,7 @@ def test_the_configuration_of_the_public_suites_can_be_used() -> None:
 
 
 def test_every_setting_says_what_it_is() -> None:
-    for module in (settings, listening):
+    for module in (settings, listener_settings):
         for section in ast.parse(inspect.getsource(module)).body:
             if not isinstance(section, ast.ClassDef):
                 continue

@@ -10,15 +10,20 @@ from purpose_files import ISSUER, write_files
 from purposes_house import USERS, House, house, settings
 from trio.testing import MockClock
 
-from hushcast_gateway.purposes import dropping
-from hushcast_gateway.purposes.dropping import FILE, Asked, Dropping, ask_to_drop
-from hushcast_gateway.purposes.explaining import explain
+from hushcast_gateway.purposes import reservation_removal
+from hushcast_gateway.purposes.explanation import explain
 from hushcast_gateway.purposes.records import AUDIT, RESERVATION, AuditRecord, read_audit
+from hushcast_gateway.purposes.reservation_removal import (
+    FILE,
+    ReservationRemoval,
+    ReservationRemover,
+    ask_to_drop,
+)
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.purposes.clauses import Clause
-from hushcast_runtime.config import parse_settings
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.processes.config import parse_settings
+from hushcast_runtime.storage.store import MemoryStore
 
 POSITION = "cars/car/position"
 WITHOUT_CAR = USERS.replace("[users.car]", "[users.other]")
@@ -76,10 +81,10 @@ async def test_who_is_gone_goes_on_taking_away(autojump_clock: MockClock) -> Non
         assert await device.got() == []
 
 
-async def dropped(place: House, state: Path, asked: Asked) -> None:
+async def dropped(place: House, state: Path, asked: ReservationRemoval) -> None:
     path = ask_to_drop(state, asked)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(Dropping(state, place.rules, place.gateway.state).run)
+        nursery.start_soon(ReservationRemover(state, place.rules, place.gateway.state).run)
         while path.exists():  # noqa: ASYNC110
             await trio.sleep(0.1)
         nursery.cancel_scope.cancel()
@@ -92,13 +97,13 @@ async def test_what_was_reserved_is_taken_away_on_disk_too(autojump_clock: MockC
         for wanted in ("cars/car/#", "cars/car/1", "cars/car/2"):
             await car.reserve(wanted, "research")
         await owner.reserve("cars/#", "operations")
-        await dropped(place, tmp_path, Asked("car", "cars/car/#"))
+        await dropped(place, tmp_path, ReservationRemoval("car", "cars/car/#"))
         assert place.rules.reserved == 3
         device = await place.connect("device")
         await device.subscribe("cars/#")
         await car.publish(POSITION, b"1")
         assert await device.got() == [b"1"]
-        await dropped(place, tmp_path, Asked("car", None))
+        await dropped(place, tmp_path, ReservationRemoval("car", None))
         assert place.rules.reserved == 1
         assert len(await store.scan(RESERVATION)) == 1
         entries = [(one.user, one.client_id, one.filter) for one in await noted(store) if one.what == "drop"]
@@ -108,7 +113,7 @@ async def test_what_was_reserved_is_taken_away_on_disk_too(autojump_clock: MockC
 async def test_who_reserves_without_end_does_not_keep_it_from_ending(
     autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dropping, "AT_ONCE", 2)
+    monkeypatch.setattr(reservation_removal, "AT_ONCE", 2)
     async with house() as place:
         car = await place.connect("car")
         for number in range(10):
@@ -123,7 +128,7 @@ async def test_who_reserves_without_end_does_not_keep_it_from_ending(
             changed()
 
         monkeypatch.setattr(place.gateway.state, "changed", reserves_more)
-        await dropped(place, tmp_path, Asked("car", None))
+        await dropped(place, tmp_path, ReservationRemoval("car", None))
         assert 0 < place.rules.reserved == count < 20
 
 
@@ -133,9 +138,9 @@ async def test_a_word_that_cannot_be_read_is_left_aside(autojump_clock: MockCloc
         await car.reserve("cars/car/#", "research")
         (tmp_path / FILE).write_bytes(b"nonsense")
         with pytest.raises(UsageError):
-            ask_to_drop(tmp_path, Asked("car", None))
+            ask_to_drop(tmp_path, ReservationRemoval("car", None))
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(Dropping(tmp_path, place.rules, place.gateway.state).run)
+            nursery.start_soon(ReservationRemover(tmp_path, place.rules, place.gateway.state).run)
             await trio.sleep(1.1)
             nursery.cancel_scope.cancel()
         assert not (tmp_path / FILE).exists()

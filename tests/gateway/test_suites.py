@@ -18,7 +18,7 @@ import sequences
 
 from hushcast_protocol.mqtt.codec import Decoder, encode
 from hushcast_protocol.mqtt.packets import Connect, Disconnect, PingReq, PingResp, Publish
-from hushcast_protocol.mqtt.reasons import PacketError
+from hushcast_protocol.mqtt.reason_codes import PacketError
 
 
 def dial() -> socket.socket:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from made_certificates import Certificates
 
-from hushcast_gateway.listening import ListenSection
+from hushcast_gateway.listener_settings import ListenSection
 from hushcast_gateway.tls import days_left, server_context
 from hushcast_protocol.base.errors import UsageError
 

@@ -17,19 +17,19 @@ from hushcast_gateway.passwords import (
     hashed,
     problem,
 )
-from hushcast_gateway.peer import Peer
+from hushcast_gateway.peer import ClientPeer
 from hushcast_gateway.settings import GatewaySettings
-from hushcast_gateway.users import Users
+from hushcast_gateway.users import GatewayUsers
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.mqtt.access import Permissions
-from hushcast_protocol.mqtt.names import alone
+from hushcast_protocol.mqtt.access import AccessPermissions
 from hushcast_protocol.mqtt.packets import V5, Connect
-from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_runtime.config import parse_settings
+from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topic_names import alone
 from hushcast_runtime.environment import simulated_environment, system_environment
+from hushcast_runtime.processes.config import parse_settings
 
 HASHES = {"alice": hashed(b"secret"), "bob": hashed("pässword".encode())}
-HERE, ELSEWHERE = Peer(local=True), Peer(local=False)
+HERE, ELSEWHERE = ClientPeer(local=True), ClientPeer(local=False)
 TEXT = f"""
 [users.alice]
 password = "{HASHES["alice"]}"
@@ -56,19 +56,19 @@ client_ca = "/ca"
 ANONYMOUS = '[anonymous]\npublish = ["open/#"]\n'
 
 
-def users(text: str = TEXT + ANONYMOUS, compare: object = None) -> Users:
+def users(text: str = TEXT + ANONYMOUS, compare: object = None) -> GatewayUsers:
     settings = parse_settings(text.encode(), "gateway.toml", GatewaySettings)
     env = system_environment()
-    return Users(settings, Passwords(env.compute, env.randomness, compare))  # type: ignore[arg-type]
+    return GatewayUsers(settings, Passwords(env.compute, env.randomness, compare))  # type: ignore[arg-type]
 
 
 def connect(name: str | None = None, password: bytes | None = None, client_id: str = "c1") -> Connect:
     return Connect(V5, client_id, username=name, password=password)
 
 
-async def name_of(users: Users, connect: Connect, peer: Peer = HERE) -> str | int:
+async def name_of(users: GatewayUsers, connect: Connect, peer: ClientPeer = HERE) -> str | int:
     found = await users.authenticate(connect, peer)
-    return found.user if isinstance(found, Permissions) else int(found)
+    return found.user if isinstance(found, AccessPermissions) else int(found)
 
 
 @pytest.mark.slow
@@ -94,22 +94,27 @@ async def test_by_password() -> None:
 @pytest.mark.slow
 async def test_by_the_user_of_the_machine() -> None:
     known = users()
-    assert await name_of(known, connect(), Peer(True, uid=1002)) == "machine"
-    assert await name_of(known, connect("machine"), Peer(True, uid=1001)) == "machine"
-    assert await name_of(known, connect("bob"), Peer(True, uid=1000)) == "bob"
-    assert await name_of(known, connect("alice", b"secret"), Peer(True, uid=1000)) == "alice"
-    assert await name_of(known, connect(), Peer(True, uid=7)) == ""
+    assert await name_of(known, connect(), ClientPeer(True, uid=1002)) == "machine"
+    assert await name_of(known, connect("machine"), ClientPeer(True, uid=1001)) == "machine"
+    assert await name_of(known, connect("bob"), ClientPeer(True, uid=1000)) == "bob"
+    assert await name_of(known, connect("alice", b"secret"), ClientPeer(True, uid=1000)) == "alice"
+    assert await name_of(known, connect(), ClientPeer(True, uid=7)) == ""
     for name, password, uid in (("bob", None, 1001), ("bob", b"x", 1000), ("machine", None, 7)):
-        refused = await name_of(known, connect(name, password), Peer(True, uid=uid))
+        refused = await name_of(known, connect(name, password), ClientPeer(True, uid=uid))
         assert refused == Reason.BAD_USER_NAME_OR_PASSWORD
 
 
 async def test_by_certificate() -> None:
     known = users()
-    assert await name_of(known, connect(), Peer(False, certificate="sensor.example")) == "sensor"
-    assert await name_of(known, connect("sensor"), Peer(False, certificate="sensor.example")) == "sensor"
-    assert await name_of(known, connect(), Peer(False, certificate="other.example")) == Reason.NOT_AUTHORIZED
-    assert await name_of(known, connect("sensor"), Peer(False, certificate="x")) == 0x86
+    assert await name_of(known, connect(), ClientPeer(False, certificate="sensor.example")) == "sensor"
+    assert (
+        await name_of(known, connect("sensor"), ClientPeer(False, certificate="sensor.example")) == "sensor"
+    )
+    assert (
+        await name_of(known, connect(), ClientPeer(False, certificate="other.example"))
+        == Reason.NOT_AUTHORIZED
+    )
+    assert await name_of(known, connect("sensor"), ClientPeer(False, certificate="x")) == 0x86
 
 
 async def test_anybody_is_let_in_on_this_machine_alone_and_only_where_it_says_so() -> None:
@@ -128,13 +133,15 @@ async def test_where_there_are_no_users_a_name_means_nothing() -> None:
 async def test_what_they_may_do() -> None:
     known = users()
     alice = await known.authenticate(connect("alice", b"secret"), HERE)
-    sensor = await known.authenticate(connect(client_id="attic"), Peer(False, certificate="sensor.example"))
-    wild = await known.authenticate(connect(client_id="#"), Peer(False, certificate="sensor.example"))
+    sensor = await known.authenticate(
+        connect(client_id="attic"), ClientPeer(False, certificate="sensor.example")
+    )
+    wild = await known.authenticate(connect(client_id="#"), ClientPeer(False, certificate="sensor.example"))
     anybody = await known.authenticate(connect(), HERE)
-    assert isinstance(alice, Permissions)
-    assert isinstance(sensor, Permissions)
-    assert isinstance(wild, Permissions)
-    assert isinstance(anybody, Permissions)
+    assert isinstance(alice, AccessPermissions)
+    assert isinstance(sensor, AccessPermissions)
+    assert isinstance(wild, AccessPermissions)
+    assert isinstance(anybody, AccessPermissions)
     assert alice.may_publish(alone("users/alice/x"))
     assert not alice.may_publish(alone("users/bob/x"))
     assert sensor.may_publish(alone("clients/attic/x"))
@@ -148,8 +155,8 @@ async def test_a_configuration_read_again_holds_for_who_is_connected() -> None:
     known = users()
     alice = await known.authenticate(connect("alice", b"secret"), HERE)
     anybody = await known.authenticate(connect(), HERE)
-    assert isinstance(alice, Permissions)
-    assert isinstance(anybody, Permissions)
+    assert isinstance(alice, AccessPermissions)
+    assert isinstance(anybody, AccessPermissions)
     text = (TEXT + ANONYMOUS).replace('publish = ["users/%u/#"]', 'subscribe = ["users/%u/#"]')
     known.replace(parse_settings(text.encode(), "", GatewaySettings))
     assert not alice.may_publish(alone("users/alice/x"))

@@ -14,7 +14,7 @@ from test_listeners import BYTES, client_context, running, secured, tls
 from wsproto import ConnectionType, WSConnection, events
 from wsproto.connection import Connection
 
-from hushcast_gateway.listening import ListenSection
+from hushcast_gateway.listener_settings import ListenSection
 from hushcast_gateway.websocket import CHUNK, MAX_HEADERS, WebSocketStream
 
 REQUEST = {

@@ -20,11 +20,11 @@ from purposes_house import Reader
 import hushcast
 from hushcast_gateway.purposes import withdrawals as withdrawals_module
 from hushcast_gateway.purposes.records import AUDIT, read_audit
-from hushcast_gateway.purposes.withdrawals import Withdrawals, digest_in
+from hushcast_gateway.purposes.withdrawals import PurposeWithdrawals, digest_in
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt.ledger import Ledger
-from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_runtime.store import Change, MemoryStore
+from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_runtime.storage.store import Change, MemoryStore
 
 WITHDRAW = f"!PBAC/WITHDRAW/{POSITION}"
 
@@ -186,8 +186,8 @@ async def test_who_may_not_withdraw_hears_it_and_it_is_audited(tmp_path: Path) -
 # What is kept of withdrawals.
 
 
-def made() -> tuple[Withdrawals, Ledger]:
-    found, ledger = Withdrawals(), Ledger()
+def made() -> tuple[PurposeWithdrawals, Ledger]:
+    found, ledger = PurposeWithdrawals(), Ledger()
     found.attach(ledger, os.urandom)
     return found, ledger
 
@@ -203,7 +203,7 @@ async def test_what_was_withdrawn_is_known_after_a_restart_and_the_oldest_is_for
         marks.append(before.owned("car", POSITION, {}))
         before.make("car", POSITION)
     await store.write(*(Change(*one) for one in ledger.take()))
-    after = Withdrawals()
+    after = PurposeWithdrawals()
     await after.load(store)
     after.attach(Ledger(), os.urandom)
     for one in (before, after):

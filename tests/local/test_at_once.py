@@ -14,8 +14,17 @@ from fake_carrier import FakeCarrier
 from fake_daemon import NETWORK, FakeDaemon
 from small_network import BEGIN, ONE, until
 
-from hushcast.words import Answer, Delivered, End, Hello, Lost, Status, Subscribe, encode_line
-from hushcast_local.feeding import Feeding
+from hushcast.control_messages import (
+    Answer,
+    EndNotice,
+    Hello,
+    LossNotice,
+    MessageNotice,
+    StatusRequest,
+    TopicSubscribeRequest,
+    encode_line,
+)
+from hushcast_local.application_delivery import ApplicationDelivery
 from hushcast_local.settings import InboxSection
 from hushcast_local.subscription import kept
 from hushcast_protocol.content.bodies import Content, compose
@@ -23,10 +32,10 @@ from hushcast_protocol.content.messages import MAX_PAYLOAD, Message
 from hushcast_protocol.content.predicates import MAX_TAGS, parse_where
 from hushcast_protocol.content.tokens import token, topic_key
 from hushcast_protocol.content.topics import Interest, make_topic
-from hushcast_runtime.carrier import Handover
+from hushcast_runtime.carriers.carrier import Handover
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.lines import Lines
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
+from hushcast_runtime.transports.lines import Lines
 
 TOKEN = b"an application's own"
 LARGE = 20  # of the largest messages: more than a socket's buffer takes
@@ -78,11 +87,11 @@ async def test_a_request_that_is_ended_while_it_is_told_leaves_no_half_line(daem
 
             await lines.write(encode_line(Hello()))
             assert "version" in await hear()
-            await lines.write(encode_line(Subscribe(ONE.name, since=0, request=1)))
+            await lines.write(encode_line(TopicSubscribeRequest(ONE.name, since=0, request=1)))
             await trio.sleep(60)  # the daemon has written what the socket takes, and waits
-            await lines.write(encode_line(End(request=1)))
+            await lines.write(encode_line(EndNotice(request=1)))
             await trio.sleep(60)
-            await lines.write(encode_line(Status(request=2)))
+            await lines.write(encode_line(StatusRequest(request=2)))
             heard = [await hear()]
             while heard[-1]["request"] != 2:
                 heard.append(await hear())
@@ -101,7 +110,7 @@ async def test_an_application_that_reads_nothing_does_not_keep_the_daemon_from_s
         async with await trio.open_unix_socket(str(daemon.socket)) as stream:
             lines = Lines(stream, 4 * MAX_PAYLOAD)
             await lines.write(encode_line(Hello()))
-            await lines.write(encode_line(Subscribe(ONE.name, since=0, request=1)))
+            await lines.write(encode_line(TopicSubscribeRequest(ONE.name, since=0, request=1)))
             await trio.sleep(60)
             daemon.stop()
             await until(lambda: not daemon.socket.exists(), 10.0, "it stops")
@@ -207,7 +216,9 @@ async def test_messages_that_are_removed_while_those_before_them_are_read_are_to
 
     async def listen(since: int) -> None:
         with trio.move_on_after(60):
-            await Feeding(Subscribe(ONE.name, since=since, request=1), tell).run(daemon.service)
+            await ApplicationDelivery(TopicSubscribeRequest(ONE.name, since=since, request=1), tell).run(
+                daemon.service
+            )
 
     async with trio.open_nursery() as nursery:
         await daemon.start(nursery)
@@ -222,9 +233,9 @@ async def test_messages_that_are_removed_while_those_before_them_are_read_are_to
             await daemon.put(ONE.name, bytes(200_000))
         await trio.sleep(60)
         daemon.store.seconds_behind = 0.0
-        assert [told.cursor for told in heard if isinstance(told, Delivered)] == [1, 2, 3, 4, 5]
-        await listen(max(told.cursor for told in heard if isinstance(told, Delivered | Lost)))
-        assert [told.cursor for told in heard if isinstance(told, Delivered)] == [
+        assert [told.cursor for told in heard if isinstance(told, MessageNotice)] == [1, 2, 3, 4, 5]
+        await listen(max(told.cursor for told in heard if isinstance(told, MessageNotice | LossNotice)))
+        assert [told.cursor for told in heard if isinstance(told, MessageNotice)] == [
             1,
             2,
             3,
@@ -236,7 +247,7 @@ async def test_messages_that_are_removed_while_those_before_them_are_read_are_to
             11,
             12,
         ]
-        assert [(told.count, told.cursor) for told in heard if isinstance(told, Lost)] == [(2, 7)]
+        assert [(told.count, told.cursor) for told in heard if isinstance(told, LossNotice)] == [(2, 7)]
         daemon.stop()
 
 

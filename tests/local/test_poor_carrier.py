@@ -10,14 +10,14 @@ from fake_daemon import FakeDaemon
 from hanging_disk import Disk
 from small_network import BEGIN, ONE, until
 
-from hushcast.words import End, Hello, Shown, Subscribe, encode_line
-from hushcast_local.inbox import Gap
+from hushcast.control_messages import EndNotice, Hello, ShownNotice, TopicSubscribeRequest, encode_line
+from hushcast_local.inbox import ReportedGap
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import MAX_PAYLOAD
 from hushcast_protocol.content.topics import Interest
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.lines import Lines
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
+from hushcast_runtime.transports.lines import Lines
 
 SENT = [b"message %d" % number for number in range(10)]
 
@@ -30,7 +30,7 @@ async def shown(daemon: FakeDaemon, count: int) -> list[bytes]:
         for _ in range(count):
             arrival = await feed.next()
             assert arrival is not None
-            assert not isinstance(arrival, Gap)
+            assert not isinstance(arrival, ReportedGap)
             payloads.append(arrival[1].payload)
     with trio.move_on_after(600):
         raise AssertionError(f"shown again: {await feed.next()}")
@@ -92,13 +92,13 @@ async def test_who_has_ended_a_subscription_has_shown_its_messages_whatever_happ
         await daemon.put(ONE.name, SENT[0])
         async with await trio.open_unix_socket(str(daemon.socket)) as stream:
             lines = Lines(stream, MAX_PAYLOAD)
-            for said in (Hello(), Subscribe(ONE.name, request=1)):
+            for said in (Hello(), TopicSubscribeRequest(ONE.name, request=1)):
                 await lines.write(encode_line(said))
             for event in ("version", "subscribed", "message"):
                 assert event in str(await lines.read())
             disk.hang()
-            await lines.write(encode_line(Shown(1, request=1)))
-            await lines.write(encode_line(End(request=1)))
+            await lines.write(encode_line(ShownNotice(1, request=1)))
+            await lines.write(encode_line(EndNotice(request=1)))
             with trio.move_on_after(60):
                 raise AssertionError(f"it has ended, and nothing is on disk: {await lines.read()!r}")
             disk.turn()

@@ -15,14 +15,14 @@ from small_network import BEGIN, ONE, until
 from hushcast_local.subscription import kept
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.topics import Interest
-from hushcast_runtime.carrier import Wanted
+from hushcast_runtime.carriers.carrier import RoutedInterest
 from hushcast_runtime.environment import simulated_environment
 
 TERMS: Mapping[str, Any] = {"k": 5, "otherwise": "refuse"}
 TOO_FEW = "too few subscribers stand behind it"
 
 
-def keep(carrier: FakeCarrier, wanted: Wanted) -> FakeRoute:
+def keep(carrier: FakeCarrier, wanted: RoutedInterest) -> FakeRoute:
     """Keep it as a carrier does that knows terms, and finds too few behind some."""
     route = carrier._begun(wanted)
     if wanted.terms == TERMS:

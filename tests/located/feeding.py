@@ -14,35 +14,35 @@ from fake_daemon import FakeDaemon
 from spatial_world import OWNER, SECONDS, START, message
 
 import hushcast
-from hushcast_located.service.answering import Answerer
-from hushcast_located.service.counted import PROVIDER_COUNTERS
+from hushcast_located.service.answerer import Answerer
+from hushcast_located.service.counters import PROVIDER_COUNTERS
 from hushcast_located.service.identity import open_identity
 from hushcast_located.service.provider import Provider
 from hushcast_located.service.settings import ProvidersDaemonSection, ProviderSettings
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.spatial.answer import Answer
-from hushcast_protocol.spatial.batch import Batch, Interval, WholeBatch, check_batch, make_batch
-from hushcast_protocol.spatial.messages import LocatedMessage
-from hushcast_protocol.spatial.offer import Offer
-from hushcast_protocol.spatial.parts import Assembly, cut
-from hushcast_protocol.spatial.places import chord
-from hushcast_protocol.spatial.requests import (
+from hushcast_protocol.spatial.batch import Batch, BatchInterval, WholeBatch, check_batch, make_batch
+from hushcast_protocol.spatial.located_answer import LocatedAnswer
+from hushcast_protocol.spatial.located_messages import LocatedMessage
+from hushcast_protocol.spatial.located_requests import (
     DAY,
+    LocatedRequest,
     Reply,
-    Request,
-    Subscribe,
-    Taken,
-    Withdraw,
+    RequestConfirmation,
+    SubscribeRequest,
+    WithdrawRequest,
     decode_reply,
     seal_request,
 )
-from hushcast_protocol.spatial.subscription import Subscription
-from hushcast_protocol.spatial.table import Table, idf, sign_table
-from hushcast_protocol.spatial.verify import Verified, verify
+from hushcast_protocol.spatial.located_subscription import LocatedSubscription
+from hushcast_protocol.spatial.message_parts import Assembly, cut
+from hushcast_protocol.spatial.offer import Offer
+from hushcast_protocol.spatial.places import chord
+from hushcast_protocol.spatial.verifier import VerifiedAnswer, verify
+from hushcast_protocol.spatial.weight_table import WeightTable, idf, sign_table
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, system_environment
-from hushcast_runtime.store import MemoryStore, Store
+from hushcast_runtime.storage.store import MemoryStore, Store
 
 
 class Owner:
@@ -54,7 +54,7 @@ class Owner:
         self._daemon = daemon
         said = [message(Random(at), 1, str(at)) for at in range(30)]
         weights, other = idf(one.words for one in said)
-        self.table: Table = sign_table(seed, 1, weights, other, chord(100))
+        self.table: WeightTable = sign_table(seed, 1, weights, other, chord(100))
 
     def make(self, count: int = 20, said: Sequence[LocatedMessage] | None = None, **interval: Any) -> bytes:
         """Sign the next batch."""
@@ -63,7 +63,7 @@ class Owner:
         start = interval.get("start", START if previous is None else previous.end)
         if said is None:
             said = [message(Random(f"{number} {at}"), number, str(at)) for at in range(count)]
-        whole = make_batch(self.seed, Interval(start, SECONDS, previous), self.table, 4, said)
+        whole = make_batch(self.seed, BatchInterval(start, SECONDS, previous), self.table, 4, said)
         self.batches.append(whole)
         return encode(whole)
 
@@ -130,7 +130,7 @@ class House:
 class Subscriber:
     """One subscription of one daemon."""
 
-    def __init__(self, daemon: FakeDaemon, offer: Offer, wanted: Subscription) -> None:
+    def __init__(self, daemon: FakeDaemon, offer: Offer, wanted: LocatedSubscription) -> None:
         self.offer, self.wanted = offer, wanted
         self.name = os.urandom(32)
         self.link = hushcast.new_link("answers", private=True)
@@ -142,12 +142,12 @@ class Subscriber:
     def today(self) -> int:
         return int(self._daemon.env.now() // DAY)
 
-    def subscribe(self, number: int = 1, **changed: Any) -> Subscribe:
+    def subscribe(self, number: int = 1, **changed: Any) -> SubscribeRequest:
         given = {"until": self.today + 7, "answers": self.link, "subscription": self.wanted} | changed
-        return Subscribe(self.name, number, **given)
+        return SubscribeRequest(self.name, number, **given)
 
-    def withdraw(self, number: int) -> Withdraw:
-        return Withdraw(self.name, number, self.today + 7)
+    def withdraw(self, number: int) -> WithdrawRequest:
+        return WithdrawRequest(self.name, number, self.today + 7)
 
     async def listen(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         async with (
@@ -159,19 +159,19 @@ class Subscriber:
                 if (whole := self._assembly.take(one.payload)) is not None:
                     self.replies.append(decode_reply(whole))
 
-    async def ask(self, request: Request) -> bytes:
+    async def ask(self, request: LocatedRequest) -> bytes:
         """Send a request; return it as it travelled."""
         sealed = seal_request(request, self.offer, self.today, os.urandom)
         await self._daemon.put(self.offer.requests, sealed)
         return sealed
 
     @property
-    def answers(self) -> list[Answer]:
-        return [one for one in self.replies if isinstance(one, Answer)]
+    def answers(self) -> list[LocatedAnswer]:
+        return [one for one in self.replies if isinstance(one, LocatedAnswer)]
 
-    def verified(self) -> list[Verified]:
+    def verified(self) -> list[VerifiedAnswer]:
         """Check all answers, each after the one before."""
-        found: list[Verified] = []
+        found: list[VerifiedAnswer] = []
         for answer in self.answers:
             before = found[-1].batch if found else None
             found.append(verify(self.offer.owner, self.wanted, encode(answer), before))
@@ -182,9 +182,9 @@ class Subscriber:
             while sum(isinstance(one, kind) for one in self.replies) < count:  # noqa: ASYNC110
                 await trio.sleep(0.005)
 
-    async def subscribed(self) -> Taken:
+    async def subscribed(self) -> RequestConfirmation:
         await self.ask(self.subscribe())
-        await self.until(Taken)
+        await self.until(RequestConfirmation)
         taken = self.replies[0]
-        assert isinstance(taken, Taken)
+        assert isinstance(taken, RequestConfirmation)
         return taken

@@ -17,14 +17,21 @@ from hushcast.daemon import Daemon
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.secrets import AgreementKey, Seed
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.spatial.answer import Answer, Feed
-from hushcast_protocol.spatial.batch import Batch, Interval, make_batch, read_batch
-from hushcast_protocol.spatial.messages import read_message
+from hushcast_protocol.spatial.batch import Batch, BatchInterval, make_batch, read_batch
+from hushcast_protocol.spatial.located_answer import LocatedAnswer, ProviderBatch
+from hushcast_protocol.spatial.located_messages import read_message
+from hushcast_protocol.spatial.located_requests import (
+    DAY,
+    AskTable,
+    RequestConfirmation,
+    RequestOpener,
+    SubscribeRequest,
+    WithdrawRequest,
+)
+from hushcast_protocol.spatial.message_parts import cut
 from hushcast_protocol.spatial.offer import Offer, write_offer
-from hushcast_protocol.spatial.parts import cut
 from hushcast_protocol.spatial.places import chord
-from hushcast_protocol.spatial.requests import DAY, AskTable, Opening, Subscribe, Taken, Withdraw
-from hushcast_protocol.spatial.table import Table, idf, sign_table
+from hushcast_protocol.spatial.weight_table import WeightTable, idf, sign_table
 
 OWNER = Seed(bytes([7]) * 32)
 HERE = {"lat": 60.17, "lon": 24.94}
@@ -38,19 +45,19 @@ class Provider:
         self._daemon = daemon
         self._key = AgreementKey(bytes([9]) * 32)
         self.offer = Offer(self._key.public(), hushcast.new_link("requests", private=True), OWNER.public(), 1)
-        self.held: dict[bytes, Subscribe] = {}
+        self.held: dict[bytes, SubscribeRequest] = {}
         self.withdrawn: list[bytes] = []
         self.tables_asked = 0
         self.numbers: list[int] = []
-        self.feed: Feed | None = None
+        self.feed: ProviderBatch | None = None
         self.previous: Batch | None = None
-        self.table: Table | None = None
+        self.table: WeightTable | None = None
         self.is_deaf = False
         self.ignored = 0
         self._changed = trio.Event()
 
     async def run(self, task_status: trio.TaskStatus[None]) -> None:
-        opening = Opening(self._key, self.offer.difficulty)
+        opening = RequestOpener(self._key, self.offer.difficulty)
         async with self._daemon.subscribe(self.offer.requests) as messages:
             task_status.started()
             async for message in messages:
@@ -63,19 +70,19 @@ class Provider:
                 except PeerError:
                     continue
 
-    async def _take(self, request: Subscribe | Withdraw | AskTable) -> None:
+    async def _take(self, request: SubscribeRequest | WithdrawRequest | AskTable) -> None:
         if isinstance(request, AskTable):
             self.tables_asked += 1
             assert self.table is not None
             await self.say(request.answers, encode(self.table.whole))
-        elif isinstance(request, Withdraw):
+        elif isinstance(request, WithdrawRequest):
             self.held.pop(request.name, None)
             self.withdrawn.append(request.name)
         else:
             self.held[request.name] = request
             self.numbers.append(request.number)
             newest = None if self.previous is None else self.previous.signed
-            await self.say(request.answers, encode(Taken(request.number, newest)))
+            await self.say(request.answers, encode(RequestConfirmation(request.number, newest)))
         self._tell()
 
     def _tell(self) -> None:
@@ -94,7 +101,7 @@ class Provider:
 
     def batch(
         self, said: list[str] | None = None, seconds: int = 300, weigh: list[str] | None = None
-    ) -> Feed:
+    ) -> ProviderBatch:
         """Make the next batch; with `weigh` a new table, by these texts."""
         random = Random(1)
         number = 1 if self.previous is None else self.previous.body.number + 1
@@ -104,16 +111,16 @@ class Provider:
         ]
         messages = [read_message(json.dumps(one).encode(), number) for one in lines]
         start = self.previous.end if self.previous else int(time.time())
-        interval = Interval(start, seconds, self.previous)
+        interval = BatchInterval(start, seconds, self.previous)
         if self.table is None or weigh:
             weights, other = idf(one.split() for one in weigh or SAID)  # type: ignore[misc]
             version = 1 if self.table is None else self.table.body.version + 1
             self.table = sign_table(OWNER, version, weights, other, chord(100))
         _, self.previous, root = read_batch(encode(make_batch(OWNER, interval, self.table, 4, messages)))
-        self.feed = Feed(self.previous, root, self.table)
+        self.feed = ProviderBatch(self.previous, root, self.table)
         return self.feed
 
-    async def answer(self, spoil: Callable[[Answer], Answer | None] = lambda one: one) -> None:
+    async def answer(self, spoil: Callable[[LocatedAnswer], LocatedAnswer | None] = lambda one: one) -> None:
         """Answer everybody for the batch of now; `None` is not sent."""
         assert self.feed is not None
         for request in list(self.held.values()):
@@ -158,7 +165,9 @@ class Town(World):
         """Wait until the provider holds so many subscriptions."""
         await self.do(self.provider.until, lambda: len(self.provider.held) == count)
 
-    async def interval(self, spoil: Callable[[Answer], Answer | None] = lambda one: one, **how: Any) -> None:
+    async def interval(
+        self, spoil: Callable[[LocatedAnswer], LocatedAnswer | None] = lambda one: one, **how: Any
+    ) -> None:
         """Let the owner make a batch, and the provider answer."""
         self.provider.batch(**how)
         await self.do(self.provider.answer, spoil)

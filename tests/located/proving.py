@@ -16,7 +16,7 @@ from spatial_world import World
 
 from hushcast_located.prover import Prover
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.spatial.proof import wanted
+from hushcast_protocol.spatial.verification_object import wanted
 
 
 def try_batch(random: Random) -> int:

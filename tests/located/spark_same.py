@@ -9,15 +9,15 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from hushcast_located.lines import read_subscriptions
-from hushcast_located.provider import LIST, answer_all, list_all
+from hushcast_located.file_provider import LIST, answer_all, list_all
+from hushcast_located.input_lines import read_subscriptions
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey, encode
-from hushcast_protocol.spatial.answer import Feed
-from hushcast_protocol.spatial.batch import Interval, make_batch, read_batch
-from hushcast_protocol.spatial.messages import LocatedMessage
+from hushcast_protocol.spatial.batch import BatchInterval, make_batch, read_batch
+from hushcast_protocol.spatial.located_answer import ProviderBatch
+from hushcast_protocol.spatial.located_messages import LocatedMessage
 from hushcast_protocol.spatial.places import chord, place_of
-from hushcast_protocol.spatial.table import idf, sign_table
+from hushcast_protocol.spatial.weight_table import idf, sign_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +27,7 @@ _WORDS = [f"word{number}" for number in range(25)]
 _OWNER = Seed(bytes([7]) * 32)
 
 
-def feed() -> tuple[PublicKey, Feed]:
+def feed() -> tuple[PublicKey, ProviderBatch]:
     """A batch of messages around a town."""
     random = Random("feed")
     said = [
@@ -36,8 +36,8 @@ def feed() -> tuple[PublicKey, Feed]:
     ]
     weights, other = idf(one.words for one in said)
     table = sign_table(_OWNER, 1, weights, other, chord(100))
-    owner, batch, root = read_batch(encode(make_batch(_OWNER, Interval(0, 300, None), table, 4, said)))
-    return owner, Feed(batch, root, table)
+    owner, batch, root = read_batch(encode(make_batch(_OWNER, BatchInterval(0, 300, None), table, 4, said)))
+    return owner, ProviderBatch(batch, root, table)
 
 
 def _place(random: Random) -> tuple[int, int, int]:
@@ -72,7 +72,7 @@ def by_spark(
     proofs: bool = True,
 ) -> dict[str, list[str]]:
     """Answers and lists of Spark's: what each answer hashes to by its id, and sorted lines."""
-    from hushcast_located.spark import PARTS, match
+    from hushcast_located.spark_engine import PARTS, match
 
     write(rows(), folder / name)
     out = folder / "by-spark"

@@ -18,27 +18,27 @@ import hushcast
 import hushcast_located
 from hushcast_local import outbox
 from hushcast_located import (
-    Accepted,
     Event,
     Feed,
+    FeedTrouble,
     Interval,
     Lapsed,
-    NewWeights,
-    Trouble,
+    RequestAccepted,
     Unanswered,
     Uncovered,
+    WeightsChange,
 )
-from hushcast_located.following import requests as requests_module
-from hushcast_located.following.kept import Keeping, Kept, look, names
-from hushcast_located.following.requests import Requests
-from hushcast_located.following.world import DAYS, World
+from hushcast_located.subscriber import request_schedule as requests_module
+from hushcast_located.subscriber.environment import DAYS, SubscriberEnvironment
+from hushcast_located.subscriber.request_schedule import RequestSchedule
+from hushcast_located.subscriber.subscription_files import FeedRecord, SubscriptionFiles, look, names
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.spatial.problems import Problem
-from hushcast_protocol.spatial.requests import DAY
+from hushcast_protocol.spatial.answer_problems import AnswerProblem
+from hushcast_protocol.spatial.located_requests import DAY
 
 AT = HERE["lat"], HERE["lon"]
-SOON = World(spread=0.02, patience=0.2)
+SOON = SubscriberEnvironment(spread=0.02, patience=0.2)
 
 
 @asynccontextmanager
@@ -72,7 +72,7 @@ async def interval(feed: Feed) -> Interval:
 async def test_intervals_come_with_what_is_wanted(town: Town) -> None:
     async def program() -> None:
         async with following(town) as feed:
-            await take(feed, Accepted)
+            await take(feed, RequestAccepted)
             await town.interval()
             first = await interval(feed)
             assert [one.text for one in first.messages] == [
@@ -94,18 +94,20 @@ async def test_intervals_come_with_what_is_wanted(town: Town) -> None:
 async def test_what_is_wrong_is_named_and_what_is_told_is_true(town: Town) -> None:
     async def program() -> None:
         async with following(town) as feed:
-            await take(feed, Accepted)
+            await take(feed, RequestAccepted)
             await town.interval()
             assert (await interval(feed)).number == 1
             await town.interval(lambda one: replace(one, number=one.number + 1))
-            trouble = await take(feed, Trouble, Interval)
-            assert trouble == Trouble(Problem.OTHER_INTERVAL, 2, 2)
+            trouble = await take(feed, FeedTrouble, Interval)
+            assert trouble == FeedTrouble(AnswerProblem.OTHER_INTERVAL, 2, 2)
             await town.interval(lambda _: None)
             await town.interval()
-            assert await take(feed, Trouble, Interval) == Trouble(Problem.MISSING_INTERVAL, 3, 3)
+            assert await take(feed, FeedTrouble, Interval) == FeedTrouble(
+                AnswerProblem.MISSING_INTERVAL, 3, 3
+            )
             assert (await interval(feed)).number == 4
             await town.interval(weigh=["shoe", "discount discount"])
-            assert await take(feed, NewWeights, Interval) == NewWeights(5, 2)
+            assert await take(feed, WeightsChange, Interval) == WeightsChange(5, 2)
 
     await town.run(program)
 
@@ -113,7 +115,7 @@ async def test_what_is_wrong_is_named_and_what_is_told_is_true(town: Town) -> No
 async def test_a_name_goes_on_and_nothing_is_lost_or_shown_twice(town: Town) -> None:
     async def program() -> None:
         async with following(town, name="shoes") as feed:
-            await take(feed, Accepted)
+            await take(feed, RequestAccepted)
             await town.interval()
             assert (await interval(feed)).number == 1
         await town.interval()  # while nobody listens
@@ -147,12 +149,12 @@ async def test_a_name_goes_on_and_nothing_is_lost_or_shown_twice(town: Town) -> 
 async def test_an_interval_that_does_not_hold_is_passed_in_the_next_life_too(town: Town) -> None:
     async def program() -> None:
         async with following(town, name="lied") as feed:
-            await take(feed, Accepted)
+            await take(feed, RequestAccepted)
             await town.interval(lambda one: replace(one, number=one.number + 1))
-            assert await take(feed, Trouble) == Trouble(Problem.OTHER_INTERVAL, 1, 1)
+            assert await take(feed, FeedTrouble) == FeedTrouble(AnswerProblem.OTHER_INTERVAL, 1, 1)
             with pytest.raises(TimeoutError), anyio.fail_after(0.1):
                 await anext(feed)  # the bad answer is done with, and acknowledged
-        async with following(town, name="lied", world=World(patience=30)) as feed:
+        async with following(town, name="lied", world=SubscriberEnvironment(patience=30)) as feed:
             await town.interval()
             assert (await interval(feed)).number == 2, "at once"
 
@@ -164,7 +166,7 @@ async def test_an_answer_in_many_parts_is_acknowledged_when_it_is_told(town: Tow
 
     async def program() -> None:
         async with following(town, name="big") as feed:
-            await take(feed, Accepted)
+            await take(feed, RequestAccepted)
             kept = look(town.folder, "big")
             assert kept is not None
             acknowledged: list[int] = []
@@ -190,27 +192,27 @@ async def test_an_answer_in_many_parts_is_acknowledged_when_it_is_told(town: Tow
 
 def _cut_fine(whole: bytes) -> list[bytes]:
     from hushcast_protocol.base.hashes import Domain, digest
-    from hushcast_protocol.spatial.parts import Part, cut
+    from hushcast_protocol.spatial.message_parts import MessagePart, cut
 
     size = max(len(whole) // 66, 1)
     pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
     if len(pieces) > 68:
         return cut(whole)
     name = digest(Domain.LOCATED_PART, whole)
-    return [encode(Part(name, at, len(pieces), piece)) for at, piece in enumerate(pieces)]
+    return [encode(MessagePart(name, at, len(pieces), piece)) for at, piece in enumerate(pieces)]
 
 
 async def test_a_provider_that_says_nothing_is_told_of_and_asked_again(town: Town) -> None:
     async def program() -> None:
         town.provider.is_deaf = True
-        hasty = World(spread=0.02, patience=0.2, unanswered=0.05, retry=0.2)
+        hasty = SubscriberEnvironment(spread=0.02, patience=0.2, unanswered=0.05, retry=0.2)
         async with following(town, name="slow", world=hasty) as feed:
             told = await take(feed, Unanswered)
             assert isinstance(told, Unanswered)
             assert told.seconds >= 0.05
             await town.do(town.provider.until, lambda: town.provider.ignored > 0)
             town.provider.is_deaf = False
-            await take(feed, Accepted)
+            await take(feed, RequestAccepted)
             assert town.provider.numbers[-1] > 1
 
     await town.run(program)
@@ -248,7 +250,7 @@ async def test_one_without_a_name_ends_in_the_daemon_though_the_provider_cannot_
     async def program() -> None:
         async def follow() -> None:
             async with following(town) as feed:
-                await take(feed, Accepted)
+                await take(feed, RequestAccepted)
                 monkeypatch.setattr(outbox, "MAX_PUBLICATIONS", 0)
 
         with pytest.raises(hushcast.Refusal, match="outbox is full"):
@@ -263,7 +265,7 @@ async def test_two_subscriptions_have_nothing_in_common(town: Town) -> None:
     async def program() -> None:
         async with following(town, name="one") as one, following(town, name="two") as two:
             for feed in (one, two):
-                await take(feed, Accepted)
+                await take(feed, RequestAccepted)
             first, second = town.provider.held.values()
             assert first.name != second.name
             assert first.answers != second.answers
@@ -284,9 +286,9 @@ async def test_lives_that_end_at_any_moment_lose_nothing(town: Town, seed: int) 
         made = 0
         while len(done) < 8:
             lives = chance.randrange(1, 4)
-            async with following(town, name="lives", world=World(patience=30)) as feed:
+            async with following(town, name="lives", world=SubscriberEnvironment(patience=30)) as feed:
                 if not town.provider.numbers:
-                    await take(feed, Accepted)
+                    await take(feed, RequestAccepted)
                 with anyio.CancelScope() as scope:
                     while lives:
                         lives -= 1
@@ -313,9 +315,9 @@ async def test_a_request_that_ended_is_asked_anew_behind_what_waits(
 
     async def program() -> None:
         async with following(town, name="away") as feed:
-            await take(feed, Accepted)
+            await take(feed, RequestAccepted)
         await town.interval()
-        keeping = Keeping(town.folder, "away")
+        keeping = SubscriptionFiles(town.folder, "away")
         kept = keeping.load()
         assert kept is not None
         keeping.save(replace(kept, until=SOON.day - 1))
@@ -324,10 +326,10 @@ async def test_a_request_that_ended_is_asked_anew_behind_what_waits(
             await town.interval(lambda _: None)
         async with following(town, name="away") as feed:
             assert (await interval(feed)).number == 1
-            assert isinstance(await take(feed, Lapsed, Trouble, Interval), Lapsed)
-            await take(feed, Accepted)
+            assert isinstance(await take(feed, Lapsed, FeedTrouble, Interval), Lapsed)
+            await take(feed, RequestAccepted)
             await town.interval()
-            event = await take(feed, Interval, Trouble)
+            event = await take(feed, Interval, FeedTrouble)
             assert isinstance(event, Interval)
             assert event.number == 5
         assert town.provider.numbers == [1, 2]
@@ -338,7 +340,7 @@ async def test_a_request_that_ended_is_asked_anew_behind_what_waits(
 async def test_a_daemon_that_is_restarted_is_waited_for(town: Town) -> None:
     async def program() -> None:
         async with following(town) as feed:
-            await take(feed, Accepted)
+            await take(feed, RequestAccepted)
             await town.interval()
             assert (await interval(feed)).number == 1
             await town.stop()
@@ -355,13 +357,13 @@ async def test_blur_tells_less_and_shows_the_same(town: Town) -> None:
     async def program() -> None:
         town.provider.batch()
         async with following(town, name="blurred", blur=5, blur_keywords=1) as feed:
-            await take(feed, Accepted)
+            await take(feed, RequestAccepted)
             (request,) = town.provider.held.values()
             assert len(request.subscription.words) == 1
             assert request.subscription.place != look(town.folder, "blurred").wanted.place  # type: ignore[union-attr]
             assert request.subscription.threshold < 700
             async with following(town) as exact:
-                await take(exact, Accepted)
+                await take(exact, RequestAccepted)
                 for _ in range(2):
                     await town.interval()
                     shown = await interval(feed)
@@ -373,12 +375,12 @@ async def test_blur_tells_less_and_shows_the_same(town: Town) -> None:
         async with following(town, name="blurred") as feed:
             # Of two words the light one becomes the heavy one: what was told does not cover any more.
             await town.interval(weigh=["discount"] * 30 + ["discount shoe"])
-            assert isinstance(await take(feed, NewWeights, Interval), NewWeights)
+            assert isinstance(await take(feed, WeightsChange, Interval), WeightsChange)
             shown = await interval(feed)
             assert town.provider.tables_asked == 2
             assert not shown.is_complete
             assert await take(feed, Uncovered) == Uncovered(shown.number, is_mended=True)
-            await take(feed, Accepted)
+            await take(feed, RequestAccepted)
             (request,) = town.provider.held.values()
             assert request.subscription.words == ("shoe",)
             await town.interval()
@@ -435,7 +437,7 @@ def test_names_and_what_is_kept(tmp_path: Any) -> None:
         hushcast_located.subscribe(None, name="nobody", folder=tmp_path)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="no provider is named"):
         hushcast_located.subscribe(None, at=AT, name="nobody", folder=tmp_path)  # type: ignore[arg-type]
-    keeping = Keeping(tmp_path, "x")
+    keeping = SubscriptionFiles(tmp_path, "x")
     (tmp_path / "x.subscription").write_bytes(b"?")
     with pytest.raises(UsageError, match="damaged"):
         keeping.load()
@@ -451,7 +453,7 @@ class Clock:
         return self.now
 
 
-def kept_one(tmp_path: Any) -> Kept:
+def kept_one(tmp_path: Any) -> FeedRecord:
     feed = hushcast_located.subscribe(None, OFFER, at=AT, keywords="a", folder=tmp_path, name="k")  # type: ignore[arg-type]
     kept = feed._requests.kept
     return replace(kept, told=kept.wanted)
@@ -459,11 +461,11 @@ def kept_one(tmp_path: Any) -> Kept:
 
 def test_renewals_come_at_random_moments_in_the_middle_of_their_time(tmp_path: Any) -> None:
     clock = Clock()
-    world = World(now=clock)
+    world = SubscriberEnvironment(now=clock)
     moments = set()
     kept = kept_one(tmp_path)
     for _ in range(50):
-        requests = Requests.begin(world, kept)
+        requests = RequestSchedule.begin(world, kept)
         assert requests.ask_at == clock.now
         request = requests.next()
         assert (request.number, request.until) == (1, world.day + DAYS)
@@ -472,12 +474,12 @@ def test_renewals_come_at_random_moments_in_the_middle_of_their_time(tmp_path: A
         away = (requests.ask_at - clock.now) / DAY
         assert (DAYS - 1) / 3 <= away <= DAYS * 2 / 3
         moments.add(requests.ask_at)
-        again = Requests.begin(world, requests.kept)
+        again = RequestSchedule.begin(world, requests.kept)
         assert int(again.ask_at) == int(requests.ask_at), "also in another life"
     assert len(moments) == 50
-    overdue = Requests.begin(replace_clock(world, requests.ask_at + DAY), requests.kept)
+    overdue = RequestSchedule.begin(replace_clock(world, requests.ask_at + DAY), requests.kept)
     assert not overdue.is_lapsed
-    late = Requests.begin(replace_clock(world, clock.now + 20 * DAY), requests.kept)
+    late = RequestSchedule.begin(replace_clock(world, clock.now + 20 * DAY), requests.kept)
     assert late.is_lapsed
     request = late.next()
     assert (request.number, late.kept.first, late.kept.followed) == (2, 2, None)
@@ -485,26 +487,26 @@ def test_renewals_come_at_random_moments_in_the_middle_of_their_time(tmp_path: A
 
 def test_what_is_to_be_told_anew_is_told_in_the_next_life(tmp_path: Any) -> None:
     clock = Clock()
-    world = World(now=clock)
-    requests = Requests.begin(world, kept_one(tmp_path))
+    world = SubscriberEnvironment(now=clock)
+    requests = RequestSchedule.begin(world, kept_one(tmp_path))
     requests.next()
     requests.taken(1)
     wider = replace(requests.kept.wanted, threshold=500)
     requests.ask_anew(wider)
     assert clock.now <= requests.ask_at <= clock.now + world.spread
-    again = Requests.begin(world, requests.kept)
+    again = RequestSchedule.begin(world, requests.kept)
     assert again.ask_at <= clock.now + world.retry
     assert again.next().subscription == wider
     assert again.kept.told_before == requests.kept.wanted
 
 
-def replace_clock(world: World, now: float) -> World:
-    return World(now=lambda: now, randomness=world.randomness)
+def replace_clock(world: SubscriberEnvironment, now: float) -> SubscriberEnvironment:
+    return SubscriberEnvironment(now=lambda: now, randomness=world.randomness)
 
 
 def test_who_hears_nothing_asks_less_and_less_often(tmp_path: Any) -> None:
     clock = Clock()
-    requests = Requests.begin(World(now=clock), kept_one(tmp_path))
+    requests = RequestSchedule.begin(SubscriberEnvironment(now=clock), kept_one(tmp_path))
     waits = []
     for _ in range(12):
         clock.now = requests.ask_at
@@ -518,4 +520,4 @@ def test_who_hears_nothing_asks_less_and_less_often(tmp_path: Any) -> None:
 
 
 def test_time_is_the_machine_s_unless_told() -> None:
-    assert abs(World().now() - time.time()) < 5
+    assert abs(SubscriberEnvironment().now() - time.time()) < 5

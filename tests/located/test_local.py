@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 from proving import try_batch
 from spatial_world import World, entries
 
-import hushcast_located.figures.measure as measure_module
+import hushcast_located.figures.matching_costs as measure_module
 import hushcast_located.prover as prover_module
-import hushcast_located.reach as reach_module
+import hushcast_located.similarity_reach as reach_module
 from hushcast_located import engines
 from hushcast_located.crowd import crowd_of
-from hushcast_located.figures.measure import Size, measure
-from hushcast_located.local import Local, Work
+from hushcast_located.figures.matching_costs import WorkloadSize, measure
+from hushcast_located.local_engine import LocalEngine, MatchingWork
 from hushcast_located.workload import KEYWORDS, Workload, greatest_distance
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.spatial.matching import Counted, plain, pruned
-from hushcast_protocol.spatial.similarity import WHOLE, Asked
-from hushcast_protocol.spatial.table import sign_table
+from hushcast_protocol.spatial.matching import MatchingCost, plain, pruned
+from hushcast_protocol.spatial.similarity import WHOLE, WeightedSubscription
+from hushcast_protocol.spatial.weight_table import sign_table
 
 Pairs = list[tuple[int, str]]
 
@@ -35,17 +35,17 @@ def hold(world: World) -> int:
     for at, feed in enumerate(world.feeds):
         asked = [feed.table.asked(one) for one in world.subscriptions]
         expected = [(number, name) for number in range(len(asked)) for name in world.wanted(at, number)]
-        pure = Counted()
+        pure = MatchingCost()
         assert sorted((number, one.message.id) for number, one in plain(entries(feed.root), asked, pure)) == (
             sorted(expected)
         )
-        engine = Local(crowd_of(asked), pruned_from=world.random.choice((1, 2, 8)))
+        engine = LocalEngine(crowd_of(asked), pruned_from=world.random.choice((1, 2, 8)))
         for way in (engine.plain, engine.settled):
-            work = Work()
+            work = MatchingWork()
             assert found(way(entries(feed.root), work)) == sorted(expected)
             assert work.accessed == pure.accessed
             assert work.candidates >= pure.candidates  # the filter is rounded up
-        work = Work()
+        work = MatchingWork()
         assert found(engine.pruned(feed.root, work)) == sorted(expected)
         assert work.accessed <= pure.accessed
         assert work.compared <= work.candidates
@@ -82,9 +82,11 @@ def test_the_heaviest_words_and_most_of_them(seed: int) -> None:
             sorted(((word, weights[word]) for word in random.sample(words, 1 + 2 * number)), key=_rank)
         )
         place = random.choice(world.subscriptions).place
-        asked.append(Asked(place, some, random.randrange(WHOLE + 1), random.randrange(WHOLE + 1), 2**31))
-    expected = sorted((at, one.message.id) for at, one in pruned(world.feeds[0].root, asked, Counted()))
-    assert found(Local(crowd_of(asked), 1).pruned(world.feeds[0].root, Work())) == expected
+        asked.append(
+            WeightedSubscription(place, some, random.randrange(WHOLE + 1), random.randrange(WHOLE + 1), 2**31)
+        )
+    expected = sorted((at, one.message.id) for at, one in pruned(world.feeds[0].root, asked, MatchingCost()))
+    assert found(LocalEngine(crowd_of(asked), 1).pruned(world.feeds[0].root, MatchingWork())) == expected
 
 
 def _rank(one: tuple[str, int]) -> tuple[int, str]:
@@ -96,9 +98,9 @@ def test_a_border_is_decided_by_integers() -> None:
     (entry, *_) = entries(world.feeds[0].root)
     x, y, z = entry.message.place
     for off in (0, 1):  # exactly where simS is theta, and a unit (6 mm) beyond
-        one = Asked((x, y, z - 2**28 - off), {"nowhere": 7}, 0, 500, 2**29)
-        engine = Local(crowd_of([one]))
-        names = [name for _, name in found(engine.plain([entry], Work()))]
+        one = WeightedSubscription((x, y, z - 2**28 - off), {"nowhere": 7}, 0, 500, 2**29)
+        engine = LocalEngine(crowd_of([one]))
+        names = [name for _, name in found(engine.plain([entry], MatchingWork()))]
         assert names == ([entry.message.id] if off == 0 else [])
 
 
@@ -156,7 +158,7 @@ def test_a_workload_follows_from_its_seed_and_is_as_the_papers() -> None:
 @pytest.mark.slow
 def test_what_is_measured_is_as_the_paper_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure_module, "PROOFS", 20)
-    points = list(measure(Size(1500, 40, 1), lambda _: None))
+    points = list(measure(WorkloadSize(1500, 40, 1), lambda _: None))
     assert len(points) == 9
     for point in points:
         plain_way, settled, by_tree = (point.ways[name] for name in ("SP", "SP, settled", "SP + IIP"))

@@ -16,21 +16,21 @@ from msgspec.structs import replace
 from spatial_world import OWNER, STRANGER, message, place
 
 import hushcast
-from hushcast_located.service.answering import Answerer
+from hushcast_located.service.answerer import Answerer
 from hushcast_located.service.doctor import own_findings
-from hushcast_located.service.requests import MAX_TABLES_AN_HOUR
-from hushcast_located.service.shelf import MAX_TABLES
+from hushcast_located.service.provider_store import MAX_TABLES
+from hushcast_located.service.request_taker import MAX_TABLES_AN_HOUR
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.spatial.answer import Answer
-from hushcast_protocol.spatial.arrivals import MAX_HELD
+from hushcast_protocol.spatial.answer_problems import AnswerProblem, InvalidAnswer
+from hushcast_protocol.spatial.batch_arrivals import MAX_HELD
+from hushcast_protocol.spatial.located_answer import LocatedAnswer
+from hushcast_protocol.spatial.located_requests import AskTable, RequestConfirmation
+from hushcast_protocol.spatial.located_subscription import LocatedSubscription
 from hushcast_protocol.spatial.places import chord
-from hushcast_protocol.spatial.problems import DoesNotHold, Problem
-from hushcast_protocol.spatial.requests import AskTable, Taken
-from hushcast_protocol.spatial.subscription import Subscription
-from hushcast_protocol.spatial.table import WholeTable, sign_table
+from hushcast_protocol.spatial.weight_table import WholeTable, sign_table
 
-ALL = Subscription(place(Random(1)), ("ba",), 0, 0)  # wants every message
-NEAR = Subscription(place(Random(2)), ("ba", "da"), 500, 700)
+ALL = LocatedSubscription(place(Random(1)), ("ba",), 0, 0)  # wants every message
+NEAR = LocatedSubscription(place(Random(2)), ("ba", "da"), 500, 700)
 
 
 class Network:
@@ -48,7 +48,7 @@ class Network:
         await self.daemon.start(self._nursery)
         await self.owner._daemon.start(self._nursery)
 
-    async def subscriber(self, wanted: Subscription = ALL) -> Subscriber:
+    async def subscriber(self, wanted: LocatedSubscription = ALL) -> Subscriber:
         self._subscribers += 1
         daemon = FakeDaemon(self._folder / f"{self._subscribers}.sock", network=self.daemon.network)
         await daemon.start(self._nursery)
@@ -98,7 +98,7 @@ async def test_every_subscriber_gets_an_answer_to_every_batch_that_holds(make: M
         for _ in range(3):
             await network.owner.publish(network.owner.make())
         for one in subscribers:
-            await one.until(Answer, 3)
+            await one.until(LocatedAnswer, 3)
             assert [said.batch.body.number for said in one.verified()] == [1, 2, 3]
         assert [len(said.messages) for said in subscribers[0].verified()] == [20] * 3
         await network.house.until("batches_answered", 3)
@@ -115,7 +115,7 @@ async def test_a_batch_of_five_megabytes_arrives_in_parts(make: Make) -> None:
         whole = network.owner.make(said=said)
         assert len(whole) > 5_000_000
         await network.owner.publish(whole)
-        await one.until(Answer)
+        await one.until(LocatedAnswer)
         assert len(one.verified()[0].messages) == 105
 
 
@@ -129,7 +129,7 @@ async def test_a_later_subscriber_hears_which_batch_was_the_newest(make: Make) -
         taken = await one.subscribed()
         assert taken.newest == network.owner.batches[0].signed
         await network.owner.publish(network.owner.make())
-        await one.until(Answer)
+        await one.until(LocatedAnswer)
         assert one.answers[0].number == 2
 
 
@@ -141,10 +141,10 @@ async def test_batches_in_any_order_are_answered_in_theirs(make: Make) -> None:
         wholes = [network.owner.make() for _ in range(4)]
         await network.owner.publish(wholes[0])  # waits for its weights
         await network.owner.publish_table()
-        await one.until(Answer)
+        await one.until(LocatedAnswer)
         for at in (3, 2, 2, 0, 1):
             await network.owner.publish(wholes[at])
-        await one.until(Answer, 4)
+        await one.until(LocatedAnswer, 4)
         assert [said.batch.body.number for said in one.verified()] == [1, 2, 3, 4]
         assert network.house.counters["batches_repeated"] == 2
 
@@ -161,7 +161,7 @@ async def test_weights_of_batches_that_wait_are_kept_however_many_there_are(make
         first, second, *others = wholes
         for pair in (first, *others, second):
             await owner.publish(*pair)
-        await one.until(Answer, len(wholes))
+        await one.until(LocatedAnswer, len(wholes))
         assert [said.batch.body.version for said in one.verified()] == list(range(1, MAX_TABLES + 3))
 
 
@@ -174,12 +174,12 @@ async def test_a_batch_that_never_comes_is_waited_for_and_told(make: Make) -> No
         await one.subscribed()
         first, second, third = (network.owner.make() for _ in range(3))
         await network.owner.publish(first, third)
-        await one.until(Answer, 2)
+        await one.until(LocatedAnswer, 2)
         assert [answer.number for answer in one.answers] == [1, 3]
         assert network.house.counters["batches_missing"] == 1
-        with pytest.raises(DoesNotHold) as caught:
+        with pytest.raises(InvalidAnswer) as caught:
             one.verified()
-        assert caught.value.problem is Problem.MISSING_INTERVAL
+        assert caught.value.problem is AnswerProblem.MISSING_INTERVAL
         await network.owner.publish(second)
         await network.house.until("batches_repeated")
         (told,) = [
@@ -207,7 +207,7 @@ async def test_what_the_owner_did_not_publish_is_counted_and_harms_nothing(make:
         await network.owner.publish(network.owner.make())
         good = network.owner.batches[0]
         await network.owner.publish(encode(replace(good, messages=good.messages[1:])))
-        await one.until(Answer)
+        await one.until(LocatedAnswer)
         counters = network.house.counters
         await network.house.until("batches_refused", 3)
         assert (counters["feed_foreign"], counters["feed_refused"]) == (2, 2)
@@ -222,12 +222,12 @@ async def test_a_batch_that_goes_back_in_time_is_refused(make: Make) -> None:
         one = await network.subscriber()
         await one.subscribed()
         await network.owner.publish(network.owner.make())
-        await one.until(Answer)
+        await one.until(LocatedAnswer)
         forker = Owner(network.owner._daemon, network.feed)
         await network.owner.publish(forker.make(3))  # another first one
         await network.house.until("batches_refused")
         await network.owner.publish(network.owner.make())
-        await one.until(Answer, 2)
+        await one.until(LocatedAnswer, 2)
         assert [said.batch.body.number for said in one.verified()] == [1, 2]
 
 
@@ -237,7 +237,7 @@ async def test_requests_that_do_not_hold_are_counted_and_nobody_hears(make: Make
         one, other, third = [await network.subscriber() for _ in range(3)]
         counters = network.house.counters
         sealed = await one.ask(one.subscribe(2))
-        await one.until(Taken)
+        await one.until(RequestConfirmation)
         await one._daemon.put(one.offer.requests, sealed)  # the same stamp again
         await one._daemon.put(one.offer.requests, b"anything")
         await one.ask(one.subscribe(3, answers=hushcast.new_link("open to all")))
@@ -254,7 +254,7 @@ async def test_requests_that_do_not_hold_are_counted_and_nobody_hears(make: Make
         await network.house.until("requests_full")
         await other.ask(other.withdraw(2))
         await third.ask(third.subscribe())
-        await third.until(Taken)
+        await third.until(RequestConfirmation)
         assert counters["requests_taken"] == 4
         assert [len(each.replies) for each in (one, other, third)] == [1, 1, 1]
 
@@ -266,7 +266,7 @@ async def test_who_asks_the_same_again_hears_the_same_again(make: Make) -> None:
         request = one.subscribe()
         await one.ask(request)
         await one.ask(request)
-        await one.until(Taken, 2)
+        await one.until(RequestConfirmation, 2)
         assert one.replies[0] == one.replies[1]
 
 
@@ -292,7 +292,7 @@ async def test_withdrawn_and_ended_subscriptions_leave_the_disk(make: Make) -> N
         one, other = [await network.subscriber() for _ in range(2)]
         await one.subscribed()
         await other.ask(other.subscribe(until=other.today))
-        await other.until(Taken)
+        await other.until(RequestConfirmation)
         await one.ask(one.withdraw(2))
         await network.house.until("requests_taken", 3)
         found = dict(await network.house.store.scan("subscription"))
@@ -325,7 +325,7 @@ async def test_a_kill_in_the_middle_loses_nothing_and_answers_nothing_differentl
                 await trio.sleep_forever()
     async with running(network):
         for one in subscribers:
-            await one.until(Answer, 4)
+            await one.until(LocatedAnswer, 4)
         await network.house.until("batches_answered", 4)
     for one in subscribers:
         told = {answer.number: encode(answer) for answer in one.answers}
@@ -343,7 +343,7 @@ async def test_a_daemon_that_comes_and_goes_is_waited_for(make: Make) -> None:
         async with trio.open_nursery() as nursery:
             await network.daemon.start(nursery)
             await network.owner.publish(network.owner.make())
-            await one.until(Answer)
+            await one.until(LocatedAnswer)
             network.daemon.stop()
             nursery.cancel_scope.cancel()
 

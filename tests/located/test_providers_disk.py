@@ -16,34 +16,38 @@ from msgspec.structs import asdict
 from spatial_world import place
 
 import hushcast
-from hushcast_located.service.shelf import BATCH, PROGRESS, SUBSCRIPTION, TABLE, Shelf
+from hushcast_located.service.provider_store import BATCH, PROGRESS, SUBSCRIPTION, TABLE, ProviderStore
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.topics import parse_topic
+from hushcast_protocol.spatial.located_requests import RequestConfirmation
+from hushcast_protocol.spatial.located_subscription import LocatedSubscription
 from hushcast_protocol.spatial.places import chord
-from hushcast_protocol.spatial.register import Kept, Register, decode_record
-from hushcast_protocol.spatial.requests import Taken
-from hushcast_protocol.spatial.subscription import Subscription
-from hushcast_protocol.spatial.table import sign_table
-from hushcast_runtime import restoring
+from hushcast_protocol.spatial.subscription_register import (
+    RegisteredSubscription,
+    SubscriptionRegister,
+    decode_record,
+)
+from hushcast_protocol.spatial.weight_table import sign_table
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.layout import DATABASE
-from hushcast_runtime.store import Change, MemoryStore, SqliteStore, StoreError
+from hushcast_runtime.storage import recovery
+from hushcast_runtime.storage.state_layout import DATABASE
+from hushcast_runtime.storage.store import Change, MemoryStore, SqliteStore, StoreError
 
-WANTED = Subscription(place(Random(1)), ("ba", "da"), 500, 700)
+WANTED = LocatedSubscription(place(Random(1)), ("ba", "da"), 500, 700)
 
 
-def rows(house: House) -> list[tuple[bytes, Kept]]:
+def rows(house: House) -> list[tuple[bytes, RegisteredSubscription]]:
     """Return the subscriptions in the order in which they lie in the database."""
     path = house.settings.state_path() / DATABASE
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
         found = database.execute("SELECT key, value FROM records WHERE kind = 'subscription' ORDER BY rowid")
         records = [(name, decode_record(value)) for name, value in found]
-    assert all(isinstance(record, Kept) for _, record in records)
-    return [(name, record) for name, record in records if isinstance(record, Kept)]
+    assert all(isinstance(record, RegisteredSubscription) for _, record in records)
+    return [(name, record) for name, record in records if isinstance(record, RegisteredSubscription)]
 
 
-def about(record: Kept) -> dict[str, object]:
+def about(record: RegisteredSubscription) -> dict[str, object]:
     """Return all that a record says, but for what is drawn for it alone and what was asked for."""
     topic = parse_topic(record.answers)
     assert topic.secret is not None
@@ -73,7 +77,7 @@ async def test_two_subscriptions_of_one_daemon_are_as_two_of_two(tmp_path: Path)
             for subscriber in subscribers:
                 await nursery.start(subscriber.listen)
                 await subscriber.ask(subscriber.subscribe())
-                await subscriber.until(Taken)
+                await subscriber.until(RequestConfirmation)
             await owner.publish_table()
             await owner.publish(owner.make(3))
             await house.until("batches_answered")
@@ -100,7 +104,7 @@ async def test_tables_that_come_at_once_are_dropped_once(autojump_clock: trio.te
     tables = [sign_table(owner, version, {"ba": 7}, 9, chord(100)) for version in range(1, 9)]
     old, new = tables[:6], tables[6:]  # a provider that was killed in the middle of it may have too many
     await store.write(*(Change(TABLE, table.digest, encode(table.whole)) for table in old))
-    shelf = Shelf(store, simulated_environment("tables"), owner.public(), Register(1))
+    shelf = ProviderStore(store, simulated_environment("tables"), owner.public(), SubscriptionRegister(1))
     await shelf.load(1.0)
     async with trio.open_nursery() as nursery:
         for table in new:
@@ -118,7 +122,7 @@ async def test_what_was_withdrawn_or_has_ended_is_not_on_disk(tmp_path: Path) ->
         house.store = SqliteStore(path)
         nursery.start_soon(house.store.run)
         words = tuple(f"distinctive{number}" for number in range(3))
-        wanted = Subscription(WANTED.place, words, 500, 700)
+        wanted = LocatedSubscription(WANTED.place, words, 500, 700)
         async with house.running() as provider:
             with trio.fail_after(20):
                 while len(held := daemon.service.subscriber.subscriptions) < 2:  # noqa: ASYNC110
@@ -153,10 +157,10 @@ async def test_what_is_damaged_is_set_aside(autojump_clock: trio.testing.MockClo
         Change(TABLE, bad.digest, encode(bad.whole)[:-1]),
         *(Change(kind, *record) for kind in (SUBSCRIPTION, BATCH, TABLE) for record in FOREIGN),
     )
-    shelf = Shelf(store, simulated_environment("damaged"), owner.public(), Register(1))
+    shelf = ProviderStore(store, simulated_environment("damaged"), owner.public(), SubscriptionRegister(1))
     await shelf.load(1.0)
     assert shelf.tables == {good.digest: 1}
-    assert [(kind, restoring._read(held).count) for kind, held in await store.scan(restoring.DAMAGED)] == [
+    assert [(kind, recovery._read(held).count) for kind, held in await store.scan(recovery.DAMAGED)] == [
         (b"batch", 4),
         (b"subscription", 4),
         (b"table", 5),
@@ -168,6 +172,8 @@ async def test_a_provider_does_not_start_without_what_it_answered_last(
 ) -> None:
     store = MemoryStore()
     await store.write(Change(PROGRESS, b"", b"junk"))
-    shelf = Shelf(store, simulated_environment("damaged"), Seed(bytes(32)).public(), Register(1))
+    shelf = ProviderStore(
+        store, simulated_environment("damaged"), Seed(bytes(32)).public(), SubscriptionRegister(1)
+    )
     with pytest.raises(StoreError, match="without it a batch might be answered twice"):
         await shelf.load(1.0)

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from spark_same import MESSAGES, SUBSCRIPTIONS, by_local, by_spark, feed
 
-from hushcast_located.lines import read_subscriptions
+from hushcast_located.input_lines import read_subscriptions
 from hushcast_protocol.base.errors import UsageError
 
 pytestmark = pytest.mark.spark
 
 
 def test_spark_answers_and_lists_as_one_process_does(spark, tmp_path, monkeypatch):
-    import hushcast_located.spark as engine
+    import hushcast_located.spark_engine as engine
 
     monkeypatch.setattr(engine, "AT_ONCE", 25)  # several tasks
     found = by_spark(spark, tmp_path)
@@ -26,7 +26,7 @@ def test_spark_answers_and_lists_as_one_process_does(spark, tmp_path, monkeypatc
 
 
 def test_what_is_wrong_is_told_by_its_line(spark, tmp_path):
-    from hushcast_located.spark import match
+    from hushcast_located.spark_engine import match
 
     line = '{"id": "%s", "lat": 60.17, "lon": 24.94, "keywords": "shoe", "alpha": %s, "threshold": 0.7}\n'
     file = tmp_path / "wrong.jsonl"

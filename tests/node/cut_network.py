@@ -10,7 +10,7 @@ from several_directories import Directories
 from slow_wires import SlowWires
 from small_network import ONE, Node, SmallNetwork
 
-from hushcast_overlay.route import RouteMailbox
+from hushcast_overlay.routes.route import RouteMailbox
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Topic

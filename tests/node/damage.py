@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hushcast_runtime.restoring import DAMAGED
-from hushcast_runtime.store import Change, MemoryStore
+from hushcast_runtime.storage.recovery import DAMAGED
+from hushcast_runtime.storage.store import Change, MemoryStore
 
 WAYS = ("truncated", "flipped", "foreign")
 FOREIGN = ((b"", b""), (b"x", b"junk"), (b"\xff" * 40, b"\xc1" * 64), (b"a" * 41, bytes(8)))

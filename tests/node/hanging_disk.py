@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import trio
 
-from hushcast_runtime.store import Change, MemoryStore, Store
+from hushcast_runtime.storage.store import Change, MemoryStore, Store
 
 
 class Disk(MemoryStore):

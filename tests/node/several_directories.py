@@ -5,28 +5,30 @@ from __future__ import annotations
 import trio
 from small_network import Process, SmallNetwork, until
 
-from hushcast_directory.directories import Pinned
-from hushcast_directory.expelled import ExpelledFile, follow
-from hushcast_directory.roll import Roll
-from hushcast_directory.server import DirectoryServer
-from hushcast_directory.sitting import Alone, Sitting
-from hushcast_protocol.authorities.admission import OPEN, Admission
+from hushcast_directory.client.pinned_directories import PinnedDirectories
+from hushcast_directory.server.configured_set import ConfiguredSet, SetOfOne
+from hushcast_directory.server.directory_server import DirectoryServer
+from hushcast_directory.server.expulsion_list import ExpulsionList, follow
+from hushcast_directory.server.roll import Roll
+from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
 from hushcast_protocol.authorities.heads import Head, decode_head
-from hushcast_protocol.authorities.members import Authorities, Member
+from hushcast_protocol.authorities.seat_admission import OPEN, SeatAdmission
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.transports.base import Transport
 
 SEEDS = sorted((Seed(bytes([220 + number]) * 32) for number in range(5)), key=Seed.public)
 
 
-def a_set(count: int, quorum: int, admission: Admission = OPEN, shard_size: int = SHARD_SIZE) -> Authorities:
+def a_set(
+    count: int, quorum: int, admission: SeatAdmission = OPEN, shard_size: int = SHARD_SIZE
+) -> Authorities:
     """The first so many authorities, and their rules."""
     keys = [seed.public() for seed in SEEDS[:count]]
-    members = tuple(Member(key, memory_address(key)) for key in keys)
+    members = tuple(AuthorityContact(key, memory_address(key)) for key in keys)
     return Authorities(members, quorum, admission, shard_size)
 
 
@@ -36,9 +38,9 @@ class Authority(Process):
     def __init__(self, network: SmallNetwork, number: int, first_roster: int) -> None:
         super().__init__(network, f"directory-{number}")
         self.seed = SEEDS[number]
-        self.sitting: Sitting | Alone = Alone(first_roster)
+        self.sitting: ConfiguredSet | SetOfOne = SetOfOne(first_roster)
         self.server: DirectoryServer | None = None
-        self.expelled: ExpelledFile | None = None
+        self.expelled: ExpulsionList | None = None
         self._store = MemoryStore()
 
     async def _run(self, transport: Transport, env: Environment, task_status: trio.TaskStatus[None]) -> None:
@@ -70,7 +72,7 @@ class Directories:
         first_roster: int,
         count: int,
         quorum: int,
-        admission: Admission = OPEN,
+        admission: SeatAdmission = OPEN,
         shard_size: int = SHARD_SIZE,
     ) -> None:
         self._network = network
@@ -90,11 +92,11 @@ class Directories:
         """Configure all, which takes effect when they start."""
         for one in self.all:
             first = self._first_roster
-            one.sitting = Alone(first) if now is None else Sitting(now, following, first)
+            one.sitting = SetOfOne(first) if now is None else ConfiguredSet(now, following, first)
 
-    def directories(self) -> Pinned:
+    def directories(self) -> PinnedDirectories:
         """What daemons pin: those of the beginning."""
-        return Pinned(self._pinned.members, self._pinned.quorum)
+        return PinnedDirectories(self._pinned.members, self._pinned.quorum)
 
     async def start(self) -> None:
         """Start all."""

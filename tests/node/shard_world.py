@@ -9,17 +9,23 @@ from typing import Any
 import trio
 from small_network import until
 
-from hushcast_directory.sources import NOTHING, CheckPart, Fetched, Reached, Terms
-from hushcast_node.counted import COUNTERS
-from hushcast_node.relay import make_relay
+from hushcast_directory.client.roster_source import (
+    NOTHING,
+    CheckPart,
+    DirectoryStatus,
+    FetchedRoster,
+    SeatTerms,
+)
+from hushcast_node.counters import COUNTERS
+from hushcast_node.relay_role import make_relay
 from hushcast_overlay.connector import Connector
-from hushcast_overlay.identity import draw_identity
+from hushcast_overlay.relay.identity import draw_identity
 from hushcast_overlay.rosters import RosterKeeper
-from hushcast_overlay.shard_fetching import ShardFetching
-from hushcast_overlay.shards import Shards
-from hushcast_protocol.authorities.admission import Admission
+from hushcast_overlay.shards.shard_fetcher import ShardFetcher
+from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.authorities.heads import Beacon
-from hushcast_protocol.authorities.work import Work
+from hushcast_protocol.authorities.name_work import NameWork
+from hushcast_protocol.authorities.seat_admission import SeatAdmission
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.hashes import Domain, digest
@@ -35,26 +41,26 @@ from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_protocol.shards.assignment import shard_of_relay, shard_of_topic
-from hushcast_protocol.shards.cutting import Cut, cut
-from hushcast_protocol.shards.requests import (
+from hushcast_protocol.shards.shard_cut import Cut, cut
+from hushcast_protocol.shards.shard_requests import (
     AskLeaf,
     AskSlice,
-    NotShown,
     ShardAnswer,
     ShardRequest,
+    ShardUnavailable,
     ShownLeaf,
     ShownPiece,
     ShownSlice,
 )
-from hushcast_runtime.connection_guard import ConnectionGuard
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
-from hushcast_runtime.store import Change, MemoryStore
+from hushcast_runtime.storage.store import Change, MemoryStore
 from hushcast_runtime.tracing import NoTracer
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.connection_guard import ConnectionGuard
 from hushcast_runtime.transports.memory import MemoryNetwork
-from hushcast_testnet.clock_calls import call_at
+from hushcast_testnet.simulations.clock_calls import call_at
 
 EPOCH = 60  # seconds
 DAY = 10_000
@@ -157,11 +163,11 @@ class ShardWorld:
     def true_answer(self, request: ShardRequest) -> ShardAnswer:
         """What somebody who has everything shows."""
         if request.day not in self.cuts:
-            return NotShown()
+            return ShardUnavailable()
         made = self.cuts[request.day]
         if isinstance(request, AskLeaf):
             if request.epoch not in self.heads or request.day not in self.days(request.epoch):
-                return NotShown()
+                return ShardUnavailable()
             leaves = made.leaves(self.standing(request.epoch))
             return ShownLeaf(leaves.bodies[request.shard], leaves.tree.path(request.shard))
         if isinstance(request, AskSlice):
@@ -225,13 +231,13 @@ class WorldSource:
     def restored(self, record: bytes) -> Roster:
         return self._world.heads[int(record)]
 
-    async def fetch(self, after: int | None, held: Roster | None) -> Fetched:
+    async def fetch(self, after: int | None, held: Roster | None) -> FetchedRoster:
         await trio.sleep(1)
         newest = max(self._world.heads)
         epoch = newest if after is None else after + 1
         if epoch > newest:
             return NOTHING
-        return Fetched(self._world.heads[epoch], b"%d" % epoch, epoch < newest)
+        return FetchedRoster(self._world.heads[epoch], b"%d" % epoch, epoch < newest)
 
     def following(self, roster: Roster) -> Sequence[Change]:
         return ()
@@ -240,23 +246,23 @@ class WorldSource:
         self._world.asked.append((self._name, self._world.now, request))
         await trio.sleep(1)
         answer = self._world.authorities(request)
-        if isinstance(answer, NotShown):
+        if isinstance(answer, ShardUnavailable):
             raise TransportError("no directory shows it")
         if check is not None:
             await self._env.compute(check, answer)
         return answer
 
-    async def register(self, descriptor: Signed, work: Work | None = None) -> None:
+    async def register(self, descriptor: Signed, work: NameWork | None = None) -> None:
         raise NotImplementedError
 
-    def terms(self) -> Terms | None:
-        return Terms(self._world.epoch, Admission(), Beacon(DAY, bytes(32)), {})
+    def terms(self) -> SeatTerms | None:
+        return SeatTerms(self._world.epoch, SeatAdmission(), Beacon(DAY, bytes(32)), {})
 
     async def compare(self, epoch: int) -> None:
         raise NotImplementedError
 
-    def reached(self) -> Reached:
-        return Reached(1, 1)
+    def reached(self) -> DirectoryStatus:
+        return DirectoryStatus(1, 1)
 
 
 class Member:
@@ -283,7 +289,7 @@ class Member:
         source = WorldSource(world, env, self.name)
         self.rosters = RosterKeeper(NETWORK, source, env, self.store, self.counters)
         connector = Connector(self.transport, env, self.rosters, self._is_listed, self.counters)  # type: ignore[arg-type]
-        fetching = ShardFetching(NETWORK, connector, source, env, self.counters)
+        fetching = ShardFetcher(NETWORK, connector, source, env, self.counters)
         self.shards = Shards(self.relay, self.rosters, source, fetching, env, self.store, self.counters)
         await self.rosters.load()
         await self.shards.load()

@@ -13,23 +13,23 @@ from typing import Any, Protocol, TypeVar
 import trio
 from gated_transport import Gate, ProcessTransport
 
-from hushcast_directory.agreeing import Agreeing
-from hushcast_directory.directories import Checks, Pinned
-from hushcast_directory.roll import Roll
-from hushcast_directory.server import DirectoryServer
-from hushcast_directory.sitting import Alone
-from hushcast_local.inbox import Gap, Received
+from hushcast_directory.client.pinned_directories import PinnedDirectories, RosterChecks
+from hushcast_directory.server.authority_driver import AuthorityDriver
+from hushcast_directory.server.configured_set import SetOfOne
+from hushcast_directory.server.directory_server import DirectoryServer
+from hushcast_directory.server.roll import Roll
+from hushcast_local.inbox import InboxMessage, ReportedGap
 from hushcast_local.service import InboxFeed
-from hushcast_node.counted import COUNTERS
-from hushcast_node.daemon import Daemon, Parts
-from hushcast_node.parts import OverlayParts
-from hushcast_overlay.identity import draw_identity
-from hushcast_overlay.route import Route
-from hushcast_protocol.authorities.answers import roster_of
+from hushcast_node.carrier_parts import OverlayParts
+from hushcast_node.counters import COUNTERS
+from hushcast_node.daemon import NodeDaemon, NodeParts
+from hushcast_overlay.relay.identity import draw_identity
+from hushcast_overlay.routes.route import OverlayRoute
+from hushcast_protocol.authorities.head_answers import roster_of
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.roster import Network, View, check_roster
+from hushcast_protocol.base.roster import Network, RosterView, check_roster
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.predicates import parse_where
@@ -37,14 +37,14 @@ from hushcast_protocol.content.tokens import published_tokens, topic_key
 from hushcast_protocol.content.topics import Interest, Topic, parse_topic
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Drop, OverlayFrame, Receipt, decode_overlay
 from hushcast_protocol.overlay.profile import HARDENED
-from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import LOOK_EVERY, Environment, simulated_environment
-from hushcast_runtime.store import MemoryStore, Store
+from hushcast_runtime.storage.store import MemoryStore, Store
 from hushcast_runtime.tracing import FileTracer, NoTracer, Tracer
 from hushcast_runtime.transports.base import Transport
+from hushcast_runtime.transports.channel import Channel, open_channel
 from hushcast_runtime.transports.memory import MemoryNetwork
-from hushcast_testnet.clock_calls import call_at
+from hushcast_testnet.simulations.clock_calls import call_at
 
 EPOCH_SECONDS = 60
 DAY_SECONDS = EPOCHS_A_DAY * EPOCH_SECONDS
@@ -57,7 +57,7 @@ TWO = parse_topic("topic two")
 
 T = TypeVar("T")
 derive = functools.cache(topic_key)
-CHECKS_ONCE = Checks(functools.cache(check_roster), functools.cache(roster_of))
+CHECKS_ONCE = RosterChecks(functools.cache(check_roster), functools.cache(roster_of))
 
 
 async def until(condition: Callable[[], Any], within: float = ARRIVES_WITHIN, what: str = "") -> None:
@@ -135,7 +135,7 @@ class Directory(Protocol):
     async def start(self) -> None:
         """Begin."""
 
-    def directories(self) -> Pinned:
+    def directories(self) -> PinnedDirectories:
         """Return what daemons pin."""
 
 
@@ -151,7 +151,7 @@ class DirectoryProcess(Process):
         self.address = Address("")
 
     @property
-    def agreeing(self) -> Agreeing:
+    def agreeing(self) -> AuthorityDriver:
         """What makes the heads of the life that runs."""
         assert self._server is not None
         return self._server.agreeing
@@ -167,13 +167,13 @@ class DirectoryProcess(Process):
         assert self.agreeing.epoch is not None
         return self.agreeing.epoch
 
-    def directories(self) -> Pinned:
+    def directories(self) -> PinnedDirectories:
         """What daemons pin."""
-        return Pinned.alone(self.address, self.seed.public())
+        return PinnedDirectories.alone(self.address, self.seed.public())
 
     async def _run(self, transport: Transport, env: Environment, task_status: trio.TaskStatus[None]) -> None:
         net = self.network.net
-        roll, sitting = Roll(net, self.seed, self.store), Alone(self._first_roster)
+        roll, sitting = Roll(net, self.seed, self.store), SetOfOne(self._first_roster)
         await roll.load()
         listener = await transport.listen(self.seed)
         self.address = listener.address
@@ -190,10 +190,10 @@ class Node(Process):
         self.identity = draw_identity(network.environment(f"{name} keys").randomness) if is_relay else None
         self.store = store or MemoryStore()
         self.counters: list[Counters] = []
-        self._daemon: Daemon | None = None
+        self._daemon: NodeDaemon | None = None
 
     @property
-    def daemon(self) -> Daemon:
+    def daemon(self) -> NodeDaemon:
         assert self._daemon is not None
         return self._daemon
 
@@ -215,7 +215,7 @@ class Node(Process):
 
     async def _run(self, transport: Transport, env: Environment, task_status: trio.TaskStatus[None]) -> None:
         network = self.network
-        parts = Parts(
+        parts = NodeParts(
             OverlayParts(
                 network.net,
                 network.profile,
@@ -233,11 +233,11 @@ class Node(Process):
         self._daemon = self.made(parts)
         await self._daemon.run(task_status=task_status)
 
-    def made(self, parts: Parts) -> Daemon:
+    def made(self, parts: NodeParts) -> NodeDaemon:
         """Return the daemon of the life that begins."""
-        return Daemon(parts, self.counters[-1])
+        return NodeDaemon(parts, self.counters[-1])
 
-    def route(self, topic: Any = ONE) -> Route:
+    def route(self, topic: Any = ONE) -> OverlayRoute:
         return next(held for held in self.daemon.overlay.routes.held if held.wanted.interest.topic == topic)
 
     async def listen(self, topic: Any = ONE, where: str = "") -> Ear:
@@ -252,7 +252,7 @@ class Ear:
     def __init__(self, network: SmallNetwork, feed: InboxFeed, shows: bool = True) -> None:
         self.feed = feed
         self.shows = shows
-        self.heard: list[Received] = []
+        self.heard: list[InboxMessage] = []
         self.numbers: list[int] = []
         self.gaps: list[bytes] = []
         self.ended = False
@@ -262,7 +262,7 @@ class Ear:
     async def _listen(self) -> None:
         with self._scope:
             while (arrival := await self.feed.next()) is not None:
-                if isinstance(arrival, Gap):
+                if isinstance(arrival, ReportedGap):
                     self.gaps.append(arrival.id)
                     continue
                 number, received = arrival
@@ -376,7 +376,11 @@ class SmallNetwork:
         return sum(node.count(name) for node in self.nodes)
 
     async def knock(
-        self, node: Node, us: Seed | None = None, view: View | None = None, expected: bytes | None = None
+        self,
+        node: Node,
+        us: Seed | None = None,
+        view: RosterView | None = None,
+        expected: bytes | None = None,
     ) -> Channel[OverlayFrame]:
         """Open a link to a relay as a stranger would, or under a name."""
         assert node.daemon.overlay.relay is not None

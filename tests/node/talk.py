@@ -6,8 +6,8 @@ from typing import Any
 
 import trio
 
-from hushcast_runtime.channel import Channel
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.channel import Channel
 
 
 class Talk:

@@ -8,7 +8,7 @@ import pytest
 import trio
 from small_network import ONE, Node, SmallNetwork, derive, small_network
 
-from hushcast_overlay.detours import PRUNE_AFTER
+from hushcast_overlay.relay.detours import PRUNE_AFTER
 from hushcast_protocol.base.secrets import LeaseSecret
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import PADDED_SIZES

@@ -5,12 +5,12 @@ from __future__ import annotations
 import trio
 from small_network import ONE, small_network
 
-from hushcast_overlay.identity import draw_identity
+from hushcast_overlay.relay.identity import draw_identity
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.own_address import open_address
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.processes.own_address import open_address
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.transports.base import Listener, Transport
 from hushcast_runtime.transports.tcp import TcpTransport
 

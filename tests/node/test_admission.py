@@ -9,17 +9,17 @@ from several_directories import Directories
 from small_network import DAY_SECONDS, EPOCH_SECONDS, small_network, until
 
 from hushcast_node.overlay_doctor import examine_overlay
-from hushcast_protocol.authorities import work
-from hushcast_protocol.authorities.admission import Admission
+from hushcast_protocol.authorities import name_work
+from hushcast_protocol.authorities.seat_admission import SeatAdmission
 
 pytestmark = pytest.mark.slow
 BITS = 9
 
 
 async def test_a_newcomer_works_waits_and_is_seated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "WORK_OPERATIONS", 1)
-    monkeypatch.setattr(work, "WORK_MEMORY", 8192)
-    rules = Admission(newcomers=1, growth=0, age=True, work=BITS)
+    monkeypatch.setattr(name_work, "WORK_OPERATIONS", 1)
+    monkeypatch.setattr(name_work, "WORK_MEMORY", 8192)
+    rules = SeatAdmission(newcomers=1, growth=0, age=True, work=BITS)
     made = partial(Directories, count=1, quorum=1, admission=rules)
     async with small_network(relays=3, clients=0, directory=made) as net:
         for relay in net.relays:  # of the first head: seated, and without work for now

@@ -10,13 +10,13 @@ import pytest
 import trio
 from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
 
-from hushcast_overlay.mailbox import Mailbox
-from hushcast_overlay.peers import Peers
+from hushcast_overlay.relay.peers import Peers
+from hushcast_overlay.routes.mailbox import Mailbox
 from hushcast_protocol.base.hop import MAX_QUEUE
 from hushcast_protocol.base.hop_link import MAX_UNACKNOWLEDGED
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import MAX_PAYLOAD
-from hushcast_runtime.channel import Channel
+from hushcast_runtime.transports.channel import Channel
 
 LARGEST = MAX_PAYLOAD + 100  # bytes of the largest body, a little less in truth
 COUNT = 60  # messages of the largest size, 15 MB: three times what the queue and the window take

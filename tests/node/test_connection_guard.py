@@ -6,11 +6,11 @@ import pytest
 import trio
 import trio.testing
 
-from hushcast_node.counted import COUNTERS
-from hushcast_runtime import connection_guard
-from hushcast_runtime.connection_guard import ConnectionGuard
+from hushcast_node.counters import COUNTERS
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
+from hushcast_runtime.transports import connection_guard
+from hushcast_runtime.transports.connection_guard import ConnectionGuard
 
 CAP = 3
 

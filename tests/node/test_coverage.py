@@ -6,12 +6,12 @@ import pytest
 import trio
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Node, small_network, until
 
-from hushcast_overlay.probing import PROBE_WITHIN
+from hushcast_overlay.routes.probes import PROBE_WITHIN
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import PADDED_SIZES, padded_size
 from hushcast_protocol.content.reports import REPORTED_WITHIN, SETTLED
 from hushcast_protocol.content.topics import parse_topic
-from hushcast_protocol.overlay.forwarding import Decision, Outcome
+from hushcast_protocol.overlay.forwarding import ForwardingDecision, ForwardingOutcome
 
 pytestmark = pytest.mark.slow
 
@@ -22,8 +22,8 @@ MANY = {"probes_an_epoch": 60.0, "origins": 1, "epoch": EPOCH}
 class Loses:
     """A router that confirms everything and sends nothing."""
 
-    def route(self, *_: object) -> Decision:
-        return Decision(Outcome.DUPLICATE)
+    def route(self, *_: object) -> ForwardingDecision:
+        return ForwardingDecision(ForwardingOutcome.DUPLICATE)
 
     def use_label(self, label: bytes) -> None:
         pass

@@ -10,8 +10,8 @@ from small_network import Node, SmallNetwork, small_network
 from hushcast_node.overlay_doctor import examine_overlay
 from hushcast_overlay.neighbourhood import Neighbourhood
 from hushcast_protocol.base.findings import Finding
+from hushcast_protocol.base.roster_standing import RosterStanding
 from hushcast_protocol.base.sharding import Sharding
-from hushcast_protocol.base.standing import Standing
 from hushcast_protocol.shards.assignment import shard_of_relay
 
 BEACON = b"beacon" + bytes(26)
@@ -23,10 +23,10 @@ def cut(net: SmallNetwork, node: Node) -> Neighbourhood:
     newest = overlay.rosters.newest
     assert newest is not None
     near = Neighbourhood(net.calendar, net.env)
-    near.hold(Standing(newest, newest))
+    near.hold(RosterStanding(newest, newest))
     told = Sharding(net.calendar.day(net.now), BEACON, 2, bytes(32), bytes(32), 2001)
     roster = replace(newest, relays={}, shards=(told,))
-    overlay.rosters._hold_all([Standing(roster, roster)])
+    overlay.rosters._hold_all([RosterStanding(roster, roster)])
     return near
 
 

@@ -7,7 +7,7 @@ import trio
 from cut_network import CutNetwork, cut_network
 from small_network import EPOCH_SECONDS, ONE, TWO, Ear, Node, until
 
-from hushcast_overlay.route import EARLIEST_RENEWAL, LATEST_RENEWAL, Route
+from hushcast_overlay.routes.route import EARLIEST_RENEWAL, LATEST_RENEWAL, OverlayRoute
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.content.bodies import Content
 
@@ -211,7 +211,7 @@ async def test_a_mailbox_of_tomorrow_that_is_not_published_holds_up_nothing_else
         await until(lambda: bool(first.on(tomorrow)), 2 * EPOCH, "it is told as soon as it can be found")
 
 
-async def renewed_but(net: CutNetwork, held_up: Route, other: Route) -> None:
+async def renewed_but(net: CutNetwork, held_up: OverlayRoute, other: OverlayRoute) -> None:
     tomorrow = net.today + 1
     await until(lambda: bool(other.on(tomorrow)), net.midnight() - net.now, "the other is installed")
     assert not held_up.on(tomorrow)

@@ -6,7 +6,7 @@ import pytest
 import trio
 from small_network import ONE, Node, SmallNetwork, small_network, until
 
-from hushcast_overlay import detours
+from hushcast_overlay.relay import detours
 from hushcast_protocol.base.hop import DETOUR_AFTER
 from hushcast_protocol.base.hop_link import IDLE
 from hushcast_protocol.content.bodies import Content

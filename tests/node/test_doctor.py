@@ -15,14 +15,14 @@ import pytest
 import trio
 from small_network import EPOCH_SECONDS, Node, SmallNetwork, small_network
 
-from hushcast.words import Finding
-from hushcast_node.doctor import Doctor
+from hushcast.control_messages import Finding
+from hushcast_node.doctor import NodeDoctor
 from hushcast_node.overlay_doctor import FILES_NEEDED
 from hushcast_node.settings import JoinedNetworkSection, NodeSettings
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.secrets import Seed
-from hushcast_runtime.examining import LITTLE_ROOM, NO_ROOM, REACHED_WITHIN
-from hushcast_runtime.tor.watch import TorState
+from hushcast_runtime.processes.examinations import LITTLE_ROOM, NO_ROOM, REACHED_WITHIN
+from hushcast_runtime.tor.tor_watch import TorState
 from hushcast_runtime.transports.base import TransportError
 
 WELL = TorState(100, "Done", True)
@@ -53,15 +53,15 @@ def settings(state: Path, role: str, transport: str = "tor") -> NodeSettings:
     return NodeSettings(state=str(state), role=role, transport=transport, network=section)  # type: ignore[arg-type]
 
 
-def doctor_of(net: SmallNetwork, node: Node, state: Path, tor: FakeTor | None = None) -> Doctor:
+def doctor_of(net: SmallNetwork, node: Node, state: Path, tor: FakeTor | None = None) -> NodeDoctor:
     role = "relay" if node.identity else "client"
-    doctor = Doctor(settings(state, role), net.env)
+    doctor = NodeDoctor(settings(state, role), net.env)
     doctor.daemon = node.daemon
     doctor.tor = tor or FakeTor(net.now)  # type: ignore[assignment]
     return doctor
 
 
-async def found(doctor: Doctor) -> dict[str, Finding]:
+async def found(doctor: NodeDoctor) -> dict[str, Finding]:
     findings = await doctor.examine()
     assert all(finding.advice or finding.verdict == "good" for finding in findings), "what is to be done?"
     named = {finding.check: finding for finding in findings}
@@ -88,7 +88,7 @@ async def test_a_network_that_is_well(tmp_path: Path) -> None:
 
 
 async def test_before_anything_is_up(tmp_path: Path) -> None:
-    doctor = Doctor(settings(tmp_path, "relay"), SmallNetwork.environment(_NoNetwork(), "x"))
+    doctor = NodeDoctor(settings(tmp_path, "relay"), SmallNetwork.environment(_NoNetwork(), "x"))
     expected = {
         "tor": "bad",
         "clock": "warning",
@@ -173,7 +173,7 @@ async def test_a_service_that_cannot_be_reached(tmp_path: Path, monkeypatch: pyt
 async def test_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, verdict: str) -> None:
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(0, 0, free))
-    doctor = Doctor(settings(tmp_path, "client", "tcp"), SmallNetwork.environment(_NoNetwork(), "x"))
+    doctor = NodeDoctor(settings(tmp_path, "client", "tcp"), SmallNetwork.environment(_NoNetwork(), "x"))
     findings = await found(doctor)
     assert findings["disk"].verdict == verdict
     assert {"tor", "clock"}.isdisjoint(findings), "there is no Tor to look at"
@@ -189,5 +189,5 @@ def _few_files() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_few_files")
 async def test_too_few_files(tmp_path: Path) -> None:
-    doctor = Doctor(settings(tmp_path, "client", "tcp"), SmallNetwork.environment(_NoNetwork(), "x"))
+    doctor = NodeDoctor(settings(tmp_path, "client", "tcp"), SmallNetwork.environment(_NoNetwork(), "x"))
     assert (await found(doctor))["open files"].verdict == "bad"

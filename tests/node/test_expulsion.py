@@ -13,13 +13,13 @@ import trio
 from several_directories import Directories
 from small_network import EPOCH_SECONDS, Node, SmallNetwork, small_network, until
 
-from hushcast_directory.expelled import ExpelledFile, read, write
-from hushcast_directory.probing import Probing
+from hushcast_directory.server.expulsion_list import ExpulsionList, read, write
+from hushcast_directory.server.hidden_subscriptions import HiddenSubscriptions
 from hushcast_node.overlay_doctor import examine_overlay
-from hushcast_protocol.authorities.expulsion import Expelled, Trial
+from hushcast_protocol.authorities.expulsion import ExpelledRelay, LossTrial
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, parse_topic
-from hushcast_protocol.overlay.forwarding import Decision, Outcome
+from hushcast_protocol.overlay.forwarding import ForwardingDecision, ForwardingOutcome
 
 pytestmark = pytest.mark.slow
 
@@ -30,15 +30,15 @@ PROBES = 5.0  # an epoch of each subscription
 class Loses:
     """A router that confirms everything and sends nothing."""
 
-    def route(self, *_: object) -> Decision:
-        return Decision(Outcome.DUPLICATE)
+    def route(self, *_: object) -> ForwardingDecision:
+        return ForwardingDecision(ForwardingOutcome.DUPLICATE)
 
     def use_label(self, label: bytes) -> None:
         pass
 
 
 class Client:
-    """A daemon as `Probing` needs it, without a socket in between."""
+    """A daemon as `HiddenSubscriptions` needs it, without a socket in between."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -50,7 +50,7 @@ class Client:
     async def unsubscribe(self, topic: str) -> None:
         await self._node.daemon.service.unsubscribe(parse_topic(topic))
 
-    async def losses(self, topic: str) -> Trial | None:
+    async def losses(self, topic: str) -> LossTrial | None:
         await trio.lowlevel.checkpoint()
         (told,) = await self._node.daemon.service.coverage(parse_topic(topic), losses=True)
         return {bytes.fromhex(relay): (lost, passed) for relay, (lost, passed) in told["losses"].items()}
@@ -74,10 +74,10 @@ async def test_two_of_three_expel_who_loses_messages_and_it_loses_its_seat(tmp_p
         assert isinstance(net.directory, Directories)
         files = [tmp_path / str(number) for number in range(2)]
         for number, file in enumerate(files):
-            net.directory.all[number].expelled = ExpelledFile(file)
+            net.directory.all[number].expelled = ExpulsionList(file)
             env = net.environment(f"authority {number}")
             client = Client(net.clients[number])
-            net.nursery.start_soon(Probing(client, net.calendar, env, file, 8).run)
+            net.nursery.start_soon(HiddenSubscriptions(client, net.calendar, env, file, 8).run)
         day = 24 * EPOCH_SECONDS
         await until(lambda: all(map(read, files)), 3 * day, "both lists name somebody")
         assert [{one.relay for one in read(file)} for file in files] == [{bad.id}] * 2
@@ -100,15 +100,15 @@ async def test_one_of_three_alone_expels_nobody(tmp_path: Path) -> None:
         assert isinstance(net.directory, Directories)
         honest, file = net.relays[2], tmp_path / "expelled"
         one = net.directory.all[0]
-        one.expelled = ExpelledFile(file)
-        write(file, [Expelled(honest.id, net.calendar.epoch(net.now))])
+        one.expelled = ExpulsionList(file)
+        write(file, [ExpelledRelay(honest.id, net.calendar.epoch(net.now))])
         for _ in range(6):
             await trio.sleep(EPOCH_SECONDS)
             assert seats(net) == {relay.id for relay in net.relays}
         # It serves what the others decided, with descriptors that it had from them.
         assert len({other.head for other in net.directory.all}) == 1
         assert honest.daemon.status()["registration"] is None
-        listed = ExpelledFile(file)
+        listed = ExpulsionList(file)
         net.directory.all[1].expelled = listed
         await until(lambda: honest.id not in seats(net), 3 * EPOCH_SECONDS, "two of three do")
         write(file, [])

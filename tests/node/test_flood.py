@@ -8,14 +8,14 @@ import pytest
 import trio
 from small_network import ONE, Node, SmallNetwork, small_network, until
 
-from hushcast_overlay import admission_control
-from hushcast_overlay.admission_control import MAX_DROPS_AT_ONCE, MAX_PARCELS_AT_ONCE, AdmissionControl
-from hushcast_protocol.base.stamps import CAPACITY, FIRST_DIFFICULTY, MAX_DIFFICULTY, mint
+from hushcast_overlay.relay import admission_control
+from hushcast_overlay.relay.admission_control import MAX_DROPS_AT_ONCE, MAX_PARCELS_AT_ONCE, AdmissionControl
+from hushcast_protocol.base.proof_of_work import CAPACITY, FIRST_DIFFICULTY, MAX_DIFFICULTY, mint
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.tokens import published_tokens, topic_key
+from hushcast_protocol.overlay.frame_directions import decode_receipt
 from hushcast_protocol.overlay.frames import Drop, ParcelAnswer, ParcelFrame, Receipt, handed_in
-from hushcast_protocol.overlay.speaking import decode_receipt
 
 LOW = 6  # bits, where a test mints a lot
 

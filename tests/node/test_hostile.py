@@ -10,7 +10,7 @@ import trio
 from small_network import BEGIN, ONE, Node, SmallNetwork, counted, derive, small_network, until
 
 from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.roster import View
+from hushcast_protocol.base.roster import RosterView
 from hushcast_protocol.base.secrets import ParcelKey, Seed
 from hushcast_protocol.base.wire import Wire, encode
 from hushcast_protocol.content.bodies import Content, compose
@@ -28,9 +28,9 @@ from hushcast_protocol.overlay.frames import (
     Receipt,
 )
 from hushcast_protocol.overlay.trail import Trail
-from hushcast_protocol.shards.requests import AskSlice, ShownSlice
-from hushcast_runtime.channel import HANDSHAKE_TIMEOUT, Channel
+from hushcast_protocol.shards.shard_requests import AskSlice, ShownSlice
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.channel import HANDSHAKE_TIMEOUT, Channel
 
 STRANGER = Seed(b"stranger" * 4)
 
@@ -352,10 +352,10 @@ async def test_another_roster_for_the_same_epoch_ends_a_link_and_is_counted() ->
         view = relay.daemon.overlay.rosters.view()
         assert view is not None
         us = net.relays[1].identity.seed  # type: ignore[union-attr]
-        channel = await net.knock(relay, us, View(view.epoch, bytes(32)))
+        channel = await net.knock(relay, us, RosterView(view.epoch, bytes(32)))
         assert await is_shut(channel, 1.0)
         assert relay.count("roster_mismatches") == 1
-        other_epoch = await net.knock(relay, us, View(view.epoch + 1, bytes(32)))
+        other_epoch = await net.knock(relay, us, RosterView(view.epoch + 1, bytes(32)))
         assert not await is_shut(other_epoch, 1.0)
         await other_epoch.aclose()
         assert relay.count("roster_mismatches") == 1

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from hushcast_local import inbox as module
 from hushcast_local.inbox import Inbox, InboxListener
 from hushcast_local.settings import InboxSection
-from hushcast_node.counted import COUNTERS
+from hushcast_node.counters import COUNTERS
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.bodies import Content
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
-from hushcast_runtime.store import Change, MemoryStore
+from hushcast_runtime.storage.store import Change, MemoryStore
 
 NAME = b"subscription 1 ."
 DAY = 24 * 3600.0

@@ -6,7 +6,7 @@ import pytest
 from cut_network import CutNetwork, cut_network
 from small_network import Node, until
 
-from hushcast_overlay.kept_links import CONNECT_WITHIN, EARLIEST_AHEAD, LATEST_AHEAD, PREPARE
+from hushcast_overlay.relay.kept_links import CONNECT_WITHIN, EARLIEST_AHEAD, LATEST_AHEAD, PREPARE
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.overlay.hops import relay_hop
 

@@ -10,7 +10,7 @@ from hanging_disk import Disk
 from small_network import ONE, TWO, Node, SmallNetwork, counted, derive, small_network, until
 
 from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.roster import View
+from hushcast_protocol.base.roster import RosterView
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import Message
@@ -24,9 +24,9 @@ from hushcast_protocol.overlay.frames import (
     OverlayFrame,
     decode_overlay,
 )
-from hushcast_protocol.shards.requests import AskSlice, NotShown
-from hushcast_runtime.channel import Channel, open_channel
+from hushcast_protocol.shards.shard_requests import AskSlice, ShardUnavailable
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.channel import Channel, open_channel
 
 STRANGER = Seed(b"stranger" * 4)
 
@@ -44,8 +44,8 @@ def seed_of(node: Node) -> Seed:
 
 
 async def visit(
-    net: SmallNetwork, us: Seed | None, view: View | None = None
-) -> tuple[Channel[OverlayFrame], View | None]:
+    net: SmallNetwork, us: Seed | None, view: RosterView | None = None
+) -> tuple[Channel[OverlayFrame], RosterView | None]:
     """Open a link to the mailbox of the first client's subscription."""
     (held,) = net.clients[0].route().mailboxes
     assert held.address is not None
@@ -142,8 +142,8 @@ async def test_it_shows_no_roster_and_does_not_react_to_any(shown: str) -> None:
         views = {
             "none": None,
             "ours": ours,
-            "other": View(ours.epoch, bytes(32)),
-            "later": View(ours.epoch + 1, bytes(32)),
+            "other": RosterView(ours.epoch, bytes(32)),
+            "later": RosterView(ours.epoch + 1, bytes(32)),
         }
         channel, view = await visit(net, seed_of(a_top(net)), views[shown])
         assert view is None
@@ -158,7 +158,9 @@ async def test_frames_other_than_messages_end_the_link() -> None:
     async with small_network(relays=3) as net:
         subscriber = net.clients[0]
         await subscriber.listen()
-        for number, frame in enumerate((Ack(1, ()), Drop(a_message(net), None), AskSlice(1, 0), NotShown())):
+        for number, frame in enumerate(
+            (Ack(1, ()), Drop(a_message(net), None), AskSlice(1, 0), ShardUnavailable())
+        ):
             channel, _ = await visit(net, seed_of(a_top(net)))
             await channel.send(frame)
             assert await says_nothing(channel)

@@ -9,13 +9,13 @@ import trio
 from small_network import DAY_SECONDS, ONE, Node, SmallNetwork, small_network, until
 
 from hushcast_local import outbox, publisher
-from hushcast_local.outbox import NotYetTaken, Outbox
-from hushcast_overlay import dropping
+from hushcast_local.outbox import NoReceiptYet, Outbox
+from hushcast_overlay.routes import dropper
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 
 SIZE = 1167  # bytes of a small body
 
@@ -40,7 +40,7 @@ async def start_relays(net: SmallNetwork) -> None:
 
 
 async def publish_in_vain(node: Node, payload: bytes) -> None:
-    with pytest.raises(NotYetTaken, match="stays in the outbox"):
+    with pytest.raises(NoReceiptYet, match="stays in the outbox"):
         await node.daemon.service.publish(ONE, Content(payload))
 
 
@@ -86,7 +86,7 @@ async def test_tries_become_rarer_and_each_has_three_circuits_an_origin() -> Non
     async with small_network(relays=8) as net:
         await stop_relays(net)
         await publish_in_vain(net.clients[1], b"x")
-        assert listed(net.clients[1])[0]["attempts"] == 2 * dropping.ATTEMPTS
+        assert listed(net.clients[1])[0]["attempts"] == 2 * dropper.ATTEMPTS
         began = net.now
         await until(lambda: listed(net.clients[1])[0]["attempts"] == 12, 60)
         await until(lambda: listed(net.clients[1])[0]["state"] == "waiting", 60)

@@ -9,12 +9,12 @@ import pytest
 import trio
 import trio.testing
 
-from hushcast_overlay.passing import PACE, PassingOn
+from hushcast_overlay.relay.parcel_forwarding import PACE, ParcelForwarding
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.frames import ParcelAnswer
 from hushcast_protocol.overlay.hops import relay_hop
-from hushcast_protocol.overlay.parcels import Onward
+from hushcast_protocol.overlay.parcels import OnwardParcel
 
 RELAYS = [bytes([number]) * 32 for number in range(1, 21)]
 
@@ -41,8 +41,8 @@ async def test_only_what_needs_a_new_link_waits_for_its_turn(
 ) -> None:
     others = Others(RELAYS[:linked])
     shards: Any = SimpleNamespace(relay=lambda relay: relay)
-    parcel: Any = SimpleNamespace(onward=tuple(Onward(relay, b"") for relay in RELAYS), patience=10)
-    passing = PassingOn(shards, others)
+    parcel: Any = SimpleNamespace(onward=tuple(OnwardParcel(relay, b"") for relay in RELAYS), patience=10)
+    passing = ParcelForwarding(shards, others)
     with passing.reserve(parcel, ORIGIN) as passage:
         assert await passage.run() == ()
     assert len(others.asked) == len(RELAYS)
@@ -57,9 +57,9 @@ async def test_who_leaves_gives_back_the_turns_that_it_waited_for(
     """A stranger hands in parcels and leaves, again and again; what others hand in need not wait for them."""
     others = Others([])
     shards: Any = SimpleNamespace(relay=lambda relay: relay)
-    many: Any = SimpleNamespace(onward=tuple(Onward(relay, b"") for relay in RELAYS), patience=10)
-    one: Any = SimpleNamespace(onward=(Onward(RELAYS[0], b""),), patience=10)
-    passing = PassingOn(shards, others)
+    many: Any = SimpleNamespace(onward=tuple(OnwardParcel(relay, b"") for relay in RELAYS), patience=10)
+    one: Any = SimpleNamespace(onward=(OnwardParcel(RELAYS[0], b""),), patience=10)
+    passing = ParcelForwarding(shards, others)
     for _ in range(50):
         with passing.reserve(many, ORIGIN) as passage, trio.move_on_after(PACE / 2):
             await passage.run()

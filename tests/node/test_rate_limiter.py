@@ -6,8 +6,8 @@ import pytest
 import trio
 from small_network import ONE, TWO, small_network
 
-from hushcast_overlay import rate_limiter
-from hushcast_overlay.rate_limiter import MAX_FLOWS, RateLimiter
+from hushcast_overlay.relay import rate_limiter
+from hushcast_overlay.relay.rate_limiter import MAX_FLOWS, RateLimiter
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay.hops import relay_hop
 from hushcast_runtime.environment import simulated_environment

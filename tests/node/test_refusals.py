@@ -7,12 +7,12 @@ import trio
 from small_network import EPOCH_SECONDS, ONE, SmallNetwork, small_network, until
 
 from hushcast_local import outbox, subscriber
-from hushcast_overlay.dropping import ATTEMPTS, LONGEST_DELAY, RECEIPT_TIMEOUT
+from hushcast_overlay.routes.dropper import ATTEMPTS, LONGEST_DELAY, RECEIPT_TIMEOUT
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import MAX_PAYLOAD
 from hushcast_protocol.content.topics import Interest, parse_topic
-from hushcast_runtime import spool
+from hushcast_runtime.storage import spool
 
 
 async def refusal_of(awaitable: object) -> str:

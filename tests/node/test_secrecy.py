@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from small_network import DAY_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
 
-from hushcast_overlay.route import Route, RouteMailbox
+from hushcast_overlay.routes.route import OverlayRoute, RouteMailbox
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import write_link
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 
 pytestmark = pytest.mark.slow
 
@@ -34,13 +34,13 @@ def both_forms(secret: bytes) -> tuple[bytes, bytes]:
     return secret, secret.hex().encode()
 
 
-def only_mailbox(route: Route) -> RouteMailbox:
+def only_mailbox(route: OverlayRoute) -> RouteMailbox:
     """The mailbox of a route on days without shards."""
     (mailbox,) = route.mailboxes
     return mailbox
 
 
-def mailbox_marks(route: Route) -> list[bytes]:
+def mailbox_marks(route: OverlayRoute) -> list[bytes]:
     """What names a mailbox: its key and its address, in every form that they are kept in."""
     mailbox = only_mailbox(route)
     assert mailbox.address is not None

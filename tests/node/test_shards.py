@@ -8,10 +8,10 @@ import pytest
 import trio
 from shard_world import CALENDAR, DAY, EPOCH, ShardWorld, client, network
 
-from hushcast_overlay import shard_keeper
-from hushcast_overlay.shard_serving import LEAVES_SHOWN
+from hushcast_overlay.shards import shard_keeper
+from hushcast_overlay.shards.shard_server import LEAVES_SHOWN
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
-from hushcast_protocol.shards.requests import AskLeaf, AskPiece, AskSlice, NotShown
+from hushcast_protocol.shards.shard_requests import AskLeaf, AskPiece, AskSlice, ShardUnavailable
 from hushcast_runtime.transports.base import TransportError
 
 pytestmark = pytest.mark.slow
@@ -122,7 +122,7 @@ async def test_two_who_want_the_same_fetch_it_once():
 async def test_a_fetch_that_fails_is_told_and_may_be_tried_again():
     async with network() as world:
         one = await client(world)  # no relay is up
-        world.authorities = lambda request: NotShown()
+        world.authorities = lambda request: ShardUnavailable()
         with pytest.raises(TransportError):
             await one.shards.find(DAY, world.trunk_in(0))
         assert one.counters["shard_fetches_failed"] == 1
@@ -146,8 +146,8 @@ async def test_a_relay_knows_its_own_shards_alone_and_serves_them():
         assert serving.answer(AskSlice(DAY, shard)) == world.true_answer(AskSlice(DAY, shard))
         leaf = AskLeaf(world.epoch, DAY, shard)
         assert serving.answer(leaf) == world.true_answer(leaf)
-        assert serving.answer(AskSlice(DAY, (shard + 1) % 4)) == NotShown()
-        assert serving.answer(AskLeaf(world.epoch + 3, DAY, shard)) == NotShown()
+        assert serving.answer(AskSlice(DAY, (shard + 1) % 4)) == ShardUnavailable()
+        assert serving.answer(AskLeaf(world.epoch + 3, DAY, shard)) == ShardUnavailable()
         assert member.counters["shard_parts_shown"] == 2
         assert member.counters["shard_parts_not_shown"] == 2
 

@@ -10,24 +10,24 @@ import trio
 from shard_world import DAY, EPOCH, NETWORK, Member, ShardWorld, client, network
 from small_network import until
 
-from hushcast_overlay import strangers
-from hushcast_overlay.shard_fetching import Asked
+from hushcast_overlay.relay import strangers
+from hushcast_overlay.shards.shard_fetcher import ShardContact
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Ping, decode_overlay
-from hushcast_protocol.shards.requests import (
+from hushcast_protocol.shards.shard_requests import (
     AskLeaf,
     AskPiece,
     AskSlice,
-    NotShown,
     ShardAnswer,
     ShardRequest,
+    ShardUnavailable,
     ShownLeaf,
     ShownPiece,
     ShownSlice,
 )
-from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.channel import Channel, open_channel
 
 pytestmark = pytest.mark.slow
 
@@ -184,7 +184,7 @@ async def test_who_says_nothing_is_waited_for_once_though_another_answers_first(
         fetching, sharding = (one := await client(world)).shards._fetching, one.shards.sharding(DAY)
         assert sharding is not None
         world.wires.listeners[world.address(silent)].accept = lambda stream: None  # type: ignore[method-assign]
-        whom = [Asked(relay, Address(world.address(relay))) for relay in (silent, *others)]
+        whom = [ShardContact(relay, Address(world.address(relay))) for relay in (silent, *others)]
         waits = 0
         for _ in range(20):  # it would come first in one of four
             begin = trio.current_time()
@@ -201,7 +201,7 @@ async def test_where_no_guide_shows_a_shard_an_authority_does():
     async with network() as world:
         await world.relays_up()
         for relay in world.guides(2, DAY):
-            world.relays[relay].lie(lambda request: NotShown())
+            world.relays[relay].lie(lambda request: ShardUnavailable())
         one = await client(world)
         assert await one.roster_of(2) == set(world.members(2, DAY))
         assert one.asked == [AskPiece(DAY, 0), AskLeaf(world.epoch, DAY, 2), AskSlice(DAY, 2)]
@@ -224,9 +224,9 @@ async def test_what_is_held_goes_on_while_no_leaf_comes():
         await world.relays_up()
         one = await client(world)
         near = await one.shards.find(DAY, world.trunk_in(1))
-        world.authorities = lambda request: NotShown()
+        world.authorities = lambda request: ShardUnavailable()
         for relay in world.members(1, DAY):
-            world.relays[relay].lie(lambda request: NotShown())
+            world.relays[relay].lie(lambda request: ShardUnavailable())
         begin = world.epoch
         await trio.sleep(3 * EPOCH)
         assert near.newest is not None
@@ -272,7 +272,7 @@ async def test_a_second_frame_and_what_only_relays_say_get_no_answer():
         await member.start()
         await trio.sleep(10)
         shard = world.shard_of(world.ids[0], DAY)
-        for said in (Ping(), NotShown(), ShownSlice(b"")):
+        for said in (Ping(), ShardUnavailable(), ShownSlice(b"")):
             channel = await ask(world, member, said)  # type: ignore[arg-type]
             with pytest.raises(TransportError):
                 await channel.one(5.0)

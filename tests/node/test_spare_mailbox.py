@@ -10,15 +10,15 @@ import trio
 from slow_wires import SlowListener, SlowWires
 from small_network import ONE, TWO, Node, SmallNetwork, counted, until
 
-from hushcast_overlay.spare_mailbox import LEAST_APART, MAX_APART, SpareMailbox
+from hushcast_overlay.routes.spare_mailbox import LEAST_APART, MAX_APART, SpareMailbox
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Topic, parse_topic
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
-from hushcast_runtime.channel import open_channel
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.channel import open_channel
 
 EPOCH = 3600  # seconds: no roster and no mending falls into a test
 PUBLISHED_AFTER = 30.0  # virtual seconds, as over Tor

@@ -6,8 +6,8 @@ import pytest
 import trio
 from small_network import EPOCH_SECONDS, ONE, Node, SmallNetwork, small_network, until
 
-from hushcast_overlay.registration import VALIDITY
-from hushcast_protocol.base.standing import UNSEAT_AFTER
+from hushcast_overlay.relay.registration import VALIDITY
+from hushcast_protocol.base.roster_standing import UNSEAT_AFTER
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest
 from hushcast_protocol.overlay.leases import Withdraw, lease_word

@@ -9,18 +9,18 @@ import pytest
 import trio
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Node, SmallNetwork, small_network, until
 
-from hushcast_local.outbox import NotYetTaken
-from hushcast_overlay.detours import Detours
+from hushcast_local.outbox import NoReceiptYet
 from hushcast_overlay.neighbourhood import Neighbourhood
-from hushcast_overlay.shards import Shards
+from hushcast_overlay.relay.detours import Detours
+from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.errors import DecodeError, HushcastError
 from hushcast_protocol.base.hop import DETOUR_AFTER
-from hushcast_protocol.base.standing import Standing
+from hushcast_protocol.base.roster_standing import RosterStanding
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.overlay.hops import relay_hop
 from hushcast_protocol.overlay.tree import Tree
-from hushcast_runtime.spool import Spooled
+from hushcast_runtime.storage.spool import SpooledMessage
 from hushcast_runtime.transports.base import TransportError
 
 LONG = 4 * 3600  # seconds of an epoch, so long that no tree is mended during a test
@@ -72,7 +72,7 @@ async def test_a_publication_waits_in_the_outbox(outage: Outage) -> None:
     async with small_network(relays=4, clients=2) as net:
         ear = await net.clients[0].listen()
         outage.lasts = True
-        with pytest.raises(NotYetTaken, match="which relays take the message could not be fetched"):
+        with pytest.raises(NoReceiptYet, match="which relays take the message could not be fetched"):
             await net.clients[1].daemon.service.publish(ONE, Content(b"x"))
         assert ear.heard == []
         outage.lasts = False
@@ -191,7 +191,7 @@ def ways_around(relay: Node, monkeypatch: pytest.MonkeyPatch) -> list[Hop]:
     taken: list[Hop] = []
     around = Detours.around
 
-    async def noted(detours: Detours, hop: Hop, items: Any, away: Any) -> list[tuple[Hop, Spooled]]:
+    async def noted(detours: Detours, hop: Hop, items: Any, away: Any) -> list[tuple[Hop, SpooledMessage]]:
         placed = await around(detours, hop, items, away)
         if detours._relay == relay.id:
             taken.extend(way for way, _ in placed)
@@ -208,7 +208,7 @@ def smaller_neighbourhood(net: SmallNetwork, node: Node, relays: set[bytes]) -> 
     for standing in whole.standings:
         kept = {name: relay for name, relay in standing.roster.relays.items() if name in relays}
         roster = replace(standing.roster, relays=kept)
-        near.hold(Standing(roster, roster))
+        near.hold(RosterStanding(roster, roster))
     return near
 
 
@@ -222,6 +222,6 @@ async def test_who_drops_at_a_relay_far_away_sees_that_it_holds_another_roster()
         await net.clients[0].daemon.service.publish(ONE, Content(b"x"))
         assert net.clients[0].count("roster_mismatches") == net.clients[0].count("views_passed_over") == 0
         client.rosters._digests[view.epoch] = b"another" + bytes(25)
-        with pytest.raises(NotYetTaken):
+        with pytest.raises(NoReceiptYet):
             await net.clients[0].daemon.service.publish(ONE, Content(b"y"))
         assert net.clients[0].count("roster_mismatches") > 0

@@ -13,12 +13,12 @@ import pytest
 import trio
 from small_network import EPOCH_SECONDS, ONE, Node, SmallNetwork, until
 
-from hushcast_directory.resuming import resume
-from hushcast_directory.roll import Roll
-from hushcast_directory.sitting import Alone
-from hushcast_directory.upgrade import MIGRATIONS as DIRECTORY_MIGRATIONS
+from hushcast_directory.server.configured_set import SetOfOne
+from hushcast_directory.server.resumption import resume
+from hushcast_directory.server.roll import Roll
+from hushcast_directory.server.upgrade import MIGRATIONS as DIRECTORY_MIGRATIONS
 from hushcast_node.upgrade import MIGRATIONS, VERSION
-from hushcast_overlay.identity import load_identity
+from hushcast_overlay.relay.identity import load_identity
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.roster import RosterBody, roster_digest
@@ -27,8 +27,8 @@ from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import make_topic
 from hushcast_runtime.environment import Environment, simulated_environment
-from hushcast_runtime.layout import DATABASE, kept_version, migrate
-from hushcast_runtime.store import MemoryStore, SqliteStore
+from hushcast_runtime.storage.state_layout import DATABASE, kept_version, migrate
+from hushcast_runtime.storage.store import MemoryStore, SqliteStore
 
 KEPT = sorted((Path(__file__).parents[1] / "data").glob("state-*"))
 RELAYS, CLIENTS = 3, 2
@@ -142,7 +142,7 @@ async def test_a_directory_takes_up_its_chain(kept: Path) -> None:
     newest = msgspec.msgpack.decode(signed.body, type=RosterBody)
     roll = Roll(newest.network, seed, store)
     await roll.load()
-    kept_now, listing = await resume(roll, Alone(RELAYS).at(seed.public(), memory_address(seed.public())))
+    kept_now, listing = await resume(roll, SetOfOne(RELAYS).at(seed.public(), memory_address(seed.public())))
     assert kept_now.chain.beginning == roster_digest(signed.body)
     assert listing is not None
     assert listing.epoch == newest.epoch

@@ -8,12 +8,12 @@ import trio
 from cut_network import CutNetwork, cut_network
 from small_network import EPOCH_SECONDS, ONE, Ear, Node, derive, until
 
-from hushcast_local.outbox import NotYetTaken
+from hushcast_local.outbox import NoReceiptYet
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.tokens import token
 from hushcast_protocol.content.topics import Topic, make_topic
 from hushcast_protocol.shards.assignment import copies_of_topic
-from hushcast_runtime.store import Change
+from hushcast_runtime.storage.store import Change
 
 pytestmark = pytest.mark.slow
 EPOCH = EPOCH_SECONDS
@@ -136,7 +136,7 @@ async def test_records_that_know_no_width_are_read_as_of_none() -> None:
         await reader.listen()
         for relay in net.relays:
             await relay.stop()
-        with pytest.raises(NotYetTaken):
+        with pytest.raises(NoReceiptYet):
             await publisher.daemon.service.publish(ONE, Content(b"waits"))
         assert len(publisher.daemon.service.outbox()) == 1
         for node, kind in ((reader, "installation"), (publisher, "outbox-state")):

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import trio
 
-from hushcast_directory.sources import Terms
-from hushcast_overlay.working import Working
-from hushcast_protocol.authorities import work as work_module
-from hushcast_protocol.authorities.admission import Admission
+from hushcast_directory.client.roster_source import SeatTerms
+from hushcast_overlay.relay.name_work import RelayNameWork
+from hushcast_protocol.authorities import name_work as work_module
 from hushcast_protocol.authorities.heads import Beacon
-from hushcast_protocol.authorities.work import RENEWED, is_worth
+from hushcast_protocol.authorities.name_work import RENEWED, is_worth
+from hushcast_protocol.authorities.seat_admission import SeatAdmission
 from hushcast_runtime.environment import Environment, simulated_environment
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 
 NETWORK, RELAY = b"n" * 32, b"r" * 32
 TRY = 0.1  # seconds
@@ -31,11 +31,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 class Heads:
     """What the newest head says, and who waits for the next."""
 
-    def __init__(self, asked: Terms | None) -> None:
+    def __init__(self, asked: SeatTerms | None) -> None:
         self.asked = asked
         self._lot = trio.lowlevel.ParkingLot()
 
-    def tell(self, asked: Terms | None) -> None:
+    def tell(self, asked: SeatTerms | None) -> None:
         self.asked = asked
         self._lot.unpark_all()
 
@@ -51,8 +51,8 @@ def slow_environment() -> Environment:
 
 
 @asynccontextmanager
-async def working(heads: Heads, store: MemoryStore, relay: bytes = RELAY) -> AsyncIterator[Working]:
-    made = Working(NETWORK, relay, slow_environment(), store, lambda: heads.asked, heads._lot.park)
+async def working(heads: Heads, store: MemoryStore, relay: bytes = RELAY) -> AsyncIterator[RelayNameWork]:
+    made = RelayNameWork(NETWORK, relay, slow_environment(), store, lambda: heads.asked, heads._lot.park)
     await made.load()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(made.run)
@@ -61,8 +61,8 @@ async def working(heads: Heads, store: MemoryStore, relay: bytes = RELAY) -> Asy
         nursery.cancel_scope.cancel()
 
 
-def asked(bits: int, day: int = 100, epoch: int = 24 * 100) -> Terms:
-    return Terms(epoch, Admission(work=bits), Beacon(day, bytes([day]) * 32), {})
+def asked(bits: int, day: int = 100, epoch: int = 24 * 100) -> SeatTerms:
+    return SeatTerms(epoch, SeatAdmission(work=bits), Beacon(day, bytes([day]) * 32), {})
 
 
 async def test_nothing_is_looked_for_unless_it_is_asked_for() -> None:

@@ -14,7 +14,7 @@ import trio
 import trio.testing
 from steps import run_in_short_steps
 
-from hushcast_testnet.simulation import rare_collections
+from hushcast_testnet.simulations.overlay_simulation import rare_collections
 
 SCHEDULE = int(os.environ.get("HUSHCAST_SCHEDULE", "1"))
 """Another number runs all tasks in another order, as `for n in 1 2 3; do HUSHCAST_SCHEDULE=$n pytest …`."""

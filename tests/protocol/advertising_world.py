@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 from broker_examples import KEY, TOPIC
 
-from hushcast_protocol.brokers.advertised import Advertised
+from hushcast_protocol.brokers.child_advertisements import ChildAdvertisements
+from hushcast_protocol.brokers.clear_words import outside, shown
+from hushcast_protocol.brokers.filter_routes import FilterRoutes
 from hushcast_protocol.brokers.filters import Filter, Side, covers
 from hushcast_protocol.brokers.items import of_roots
-from hushcast_protocol.brokers.routes import Routes
-from hushcast_protocol.brokers.upward import Said, Upward
-from hushcast_protocol.brokers.words import outside, shown
+from hushcast_protocol.brokers.parent_table import ParentTable, SentAdvertisement
 
 CHILD = b"c" * 32
 SOURCES = (b"1" * 32, b"2" * 32)
@@ -26,12 +26,12 @@ class World:
     def __init__(self, pick: Callable[[int], int]) -> None:
         """`pick(n)` chooses from 0 to n - 1."""
         self.pick = pick
-        self.routes = Routes()
-        self.upward = Upward()
-        self.parent = Advertised()
+        self.routes = FilterRoutes()
+        self.upward = ParentTable()
+        self.parent = ChildAdvertisements()
         self.since: dict[tuple[bytes, bytes], tuple[Filter, int]] = {}  # by source and name, with the version
         self.is_linked = False
-        self.to_parent: deque[Said] = deque()
+        self.to_parent: deque[SentAdvertisement] = deque()
         self.answers: deque[bool] = deque()
         self.batch: list[bool | None] = []
         self.pause = False
@@ -115,7 +115,7 @@ class World:
         """The parent loses its disk, and with it the link: what was confirmed is not any more."""
         self.unlink()
         if self.pick(4) == 0:
-            self.parent = Advertised()
+            self.parent = ChildAdvertisements()
             self.since = {key: (given, self.upward.version + 1) for key, (given, _) in self.since.items()}
             self.upward.version += 1
 

@@ -13,35 +13,43 @@ from functools import cache
 import msgspec
 from core_examples import seed
 
-from hushcast_protocol.authorities.actions import Accuse, Actions, Do, Keep, Kept, Publish, Send, Stop
-from hushcast_protocol.authorities.admission import OPEN, Admission
+from hushcast_protocol.authorities.actions import (
+    Accuse,
+    AuthorityActions,
+    AuthorityCommand,
+    AuthorityState,
+    Keep,
+    PublishHead,
+    SendFrame,
+    Stop,
+)
+from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
 from hushcast_protocol.authorities.ballots import Ballot, Cast, ballot_digest
-from hushcast_protocol.authorities.chain import Followed
+from hushcast_protocol.authorities.chain import ChainState
 from hushcast_protocol.authorities.evidence import check_evidence, check_fork
-from hushcast_protocol.authorities.frames import Assent, Echo, Frame, Heads
+from hushcast_protocol.authorities.frames import Assent, AuthorityFrame, Echo, Heads
 from hushcast_protocol.authorities.heads import (
-    Accord,
-    Certified,
-    Mark,
+    AssentBody,
+    CertifiedHead,
+    IndexedSignature,
     assent_to,
     check_certified,
     head_digest,
 )
-from hushcast_protocol.authorities.listing import Listed, Listing
+from hushcast_protocol.authorities.listing import ListedRelay, Listing
 from hushcast_protocol.authorities.machine import Authority
-from hushcast_protocol.authorities.members import Authorities
-from hushcast_protocol.authorities.members import Member as Named
 from hushcast_protocol.authorities.schedule import schedule
+from hushcast_protocol.authorities.seat_admission import OPEN, SeatAdmission
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Purpose, signature
+from hushcast_protocol.base.signatures import SignaturePurpose, signature
 from hushcast_protocol.base.wire import PublicKey, encode
 
 NETWORK = Network("authorities", "hardened", 3600)
 FIRST = 24 * 100  # the first epoch of a day
-RELAYS: tuple[Listed, ...] = tuple(
+RELAYS: tuple[ListedRelay, ...] = tuple(
     (bytes([number]) * 32, bytes([number]) * 16, number - 3) for number in (3, 5, 7)
 )
 SEEDS = sorted((seed(2000 + number) for number in range(9)), key=Seed.public)
@@ -49,10 +57,10 @@ MOST = 40  # messages on their way
 
 
 @cache
-def members(count: int, quorum: int, first: int = 0, admission: Admission = OPEN) -> Authorities:
+def members(count: int, quorum: int, first: int = 0, admission: SeatAdmission = OPEN) -> Authorities:
     """Return a set of `count` of `SEEDS`, from the one numbered `first` on."""
     keys = [one.public() for one in SEEDS[first : first + count]]
-    return Authorities(tuple(Named(key, memory_address(key)) for key in keys), quorum, admission)
+    return Authorities(tuple(AuthorityContact(key, memory_address(key)) for key in keys), quorum, admission)
 
 
 def start_of(epoch: int) -> float:
@@ -65,11 +73,11 @@ class Member:
 
     def __init__(self, world: World, seed: Seed, authorities: Authorities) -> None:
         self.world, self.seed, self.key = world, seed, seed.public()
-        self.disk = Kept(Followed(authorities))
-        self.listed: tuple[Listed, ...] = RELAYS
+        self.disk = AuthorityState(ChainState(authorities))
+        self.listed: tuple[ListedRelay, ...] = RELAYS
         self.following: Authorities | None = None
         self.said: dict[tuple[type, int], bytes] = {}
-        self.published: list[Certified] = []
+        self.published: list[CertifiedHead] = []
         self.listings: dict[int, Listing] = {}
         self.proofs: list[Accuse | Stop] = []
         self.restart()
@@ -90,19 +98,19 @@ class Member:
     def hear(self, sender: PublicKey, data: bytes) -> None:
         self.do(self.machine.received(sender, data, self.world.now))
 
-    def do(self, actions: Actions) -> None:
+    def do(self, actions: AuthorityActions) -> None:
         for action in actions:
-            if action is Do.VOTE:
+            if action is AuthorityCommand.VOTE:
                 self.do(self.machine.cast(self.listed, self.following, self.world.now))
             elif isinstance(action, Keep):
                 self.disk = action.kept
                 if action.listing is not None:
                     self.listings[action.listing.epoch] = action.listing
-            elif isinstance(action, Send):
+            elif isinstance(action, SendFrame):
                 self._check_said(action.frame)
                 for key in action.to:
                     self.world.send(self.key, key, action.frame)
-            elif isinstance(action, Publish):
+            elif isinstance(action, PublishHead):
                 head = check_certified(action.certified, NETWORK.id, self._set_of(action.certified))
                 assert self.disk.chain.newest == action.certified, "published before it is on disk"
                 assert action.listing.root == head.root
@@ -118,12 +126,12 @@ class Member:
                 check_fork(action.fork, NETWORK.id, self._set_of(action.fork.first))
                 self.proofs.append(action)
 
-    def _set_of(self, certified: Certified) -> Authorities:
+    def _set_of(self, certified: CertifiedHead) -> Authorities:
         found = self.machine.chain.in_charge(self.world.epoch_of(certified))
         assert found is not None
         return found
 
-    def _check_said(self, frame: Frame) -> None:
+    def _check_said(self, frame: AuthorityFrame) -> None:
         """What is said once is on disk before, and never said differently."""
         if isinstance(frame, Echo) and frame.author == self.key:
             assert self.disk.voted >= frame.epoch
@@ -145,14 +153,14 @@ class World:
         self.two_faced = {one.public(): one for one in own[:two_faced]}
         self.honest = {one.public(): Member(self, one, authorities) for one in own[two_faced:] + more}
         self.on_the_way: list[tuple[PublicKey, PublicKey, bytes]] = []
-        self.heard: list[Frame] = []
+        self.heard: list[AuthorityFrame] = []
 
     @staticmethod
-    def epoch_of(certified: Certified) -> int:
+    def epoch_of(certified: CertifiedHead) -> int:
         epoch: int = msgspec.msgpack.decode(certified.head)[2]
         return epoch
 
-    def send(self, sender: PublicKey, to: PublicKey, frame: Frame) -> None:
+    def send(self, sender: PublicKey, to: PublicKey, frame: AuthorityFrame) -> None:
         if to in self.two_faced:
             self.heard = [*self.heard[-30:], frame]
         elif to in self.honest:
@@ -186,21 +194,25 @@ class World:
         self.pass_to(times.published + 1)
         self.deliver()
 
-    def cast(self, author: PublicKey, epoch: int, listed: tuple[Listed, ...], *signers: PublicKey) -> Echo:
+    def cast(
+        self, author: PublicKey, epoch: int, listed: tuple[ListedRelay, ...], *signers: PublicKey
+    ) -> Echo:
         """Return another ballot of a two-faced authority, signed by it and by others of these."""
         newest = next((one.disk.chain.newest for one in self.honest.values()), None)
         body = encode(Ballot(NETWORK.id, epoch, author, newest, listed, None, None, None))
         cast = Cast(NETWORK.id, epoch, author, ballot_digest(body))
         keys = self.authorities.keys
         marks = [
-            Mark(keys.index(key), signature(self.two_faced[key], Purpose.BALLOT, encode(cast)))
+            IndexedSignature(
+                keys.index(key), signature(self.two_faced[key], SignaturePurpose.BALLOT, encode(cast))
+            )
             for key in sorted({author, *signers})
         ]
         return Echo(epoch, author, cast.ballot, tuple(marks), body)
 
     def assent(self, signer: PublicKey, epoch: int, head: bytes) -> Assent:
         """Return a two-faced authority's assent."""
-        return Assent(epoch, head, assent_to(self.two_faced[signer], Accord(NETWORK.id, epoch, head)))
+        return Assent(epoch, head, assent_to(self.two_faced[signer], AssentBody(NETWORK.id, epoch, head)))
 
 
 def play(pick: Callable[[int], int], more: Callable[[], bool]) -> None:
@@ -264,7 +276,7 @@ def _two_faced(world: World, pick: Callable[[int], int]) -> None:
     one, to = keys[pick(len(keys))], list(world.honest)[pick(len(world.honest))]
     epoch = NETWORK.calendar.epoch(world.now + NETWORK.calendar.grace) + pick(8) // 7
     kind = pick(5)
-    frame: Frame
+    frame: AuthorityFrame
     if kind < 2:
         frame = world.cast(one, epoch, RELAYS[: pick(4)], *keys[: pick(3)])
         if pick(2):

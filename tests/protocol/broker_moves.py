@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from filter_examples import FUNCTIONS, TOPICS, Brute, Table, drawn
 
-from hushcast_protocol.brokers.conditions import Condition
-from hushcast_protocol.brokers.levels import Levels
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+from hushcast_protocol.brokers.anonymity_levels import Levels
 from hushcast_protocol.content.topics import Topic
 
 MOST = 24  # subscriptions at once: beside each step all of them are compared with all
@@ -53,7 +53,7 @@ def compare(levels: Levels, brute: Brute) -> None:
         assert poset.sources(one) == table.sources([one])
         for name in FUNCTIONS:
             assert getattr(poset, name)(one) == getattr(table, name)(one), name
-        for condition in Condition:
+        for condition in AnonymityCondition:
             assert levels.level(one, condition) == table.level(one, condition), condition
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from core_examples import DAY, small_message, stream
 
 from hushcast_protocol.base.group import Scalar
-from hushcast_protocol.base.stamps import Stamp
+from hushcast_protocol.base.proof_of_work import ProofOfWork
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.central import frames, proofs
+from hushcast_protocol.central import frames, request_proofs
 from hushcast_protocol.central.introduction import (
     PseudonymSecret,
     SealingKey,
@@ -31,46 +31,46 @@ TOKENS = tuple(encrypted(KEY, bytes([number]) * 16) for number in range(3))
 AT_SERVER = tuple(transformed(THERE, token) for token in TOKENS)
 WRAPPED = wrap(KEY, encode(MESSAGE), stream(6))
 WRAPPED_AT_SERVER = rerouted(THERE, WRAPPED)
-SUBSCRIBE = proofs.subscribe(PSEUDONYM, SECRET, 1, TOKENS)
-WITHDRAW = proofs.withdraw(PSEUDONYM, SECRET, 2, TOKENS[:1])
-ATTACH = proofs.attach(PSEUDONYM, SECRET)
-PUBLISH = proofs.publish(PSEUDONYM, SECRET, TOKENS, WRAPPED)
-CHAIN = proofs.followed(SALT, WRAPPED)
+SUBSCRIBE = request_proofs.subscribe(PSEUDONYM, SECRET, 1, TOKENS)
+WITHDRAW = request_proofs.withdraw(PSEUDONYM, SECRET, 2, TOKENS[:1])
+ATTACH = request_proofs.attach(PSEUDONYM, SECRET)
+PUBLISH = request_proofs.publish(PSEUDONYM, SECRET, TOKENS, WRAPPED)
+CHAIN = request_proofs.followed(SALT, WRAPPED)
 
 FROM_USER: list[frames.FromUser] = [
     frames.Introduce(BLINDING.reveal(), SEALED, None),
-    frames.Introduce(BLINDING.reveal(), SEALED, Stamp(1, b"12345678")),
+    frames.Introduce(BLINDING.reveal(), SEALED, ProofOfWork(1, b"12345678")),
     SUBSCRIBE,
     WITHDRAW,
-    proofs.withdraw(PSEUDONYM, SECRET, 3, ()),
+    request_proofs.withdraw(PSEUDONYM, SECRET, 3, ()),
     ATTACH,
     PUBLISH,
-    proofs.acknowledge(SECRET, CHAIN, 1),
+    request_proofs.acknowledge(SECRET, CHAIN, 1),
     frames.Ping(),
 ]
 TO_USER: list[frames.ToUser] = [
-    proofs.done(SECRET, SUBSCRIBE, "accepted"),
-    frames.Done("closed", None),
-    frames.Attached(SALT),
+    request_proofs.done(SECRET, SUBSCRIBE, "accepted"),
+    frames.UserAnswer("closed", None),
+    frames.AttachAnswer(SALT),
     frames.Delivery(WRAPPED),
     frames.Pong(7, True),
 ]
 FROM_PROXY: list[frames.FromProxy] = [
-    frames.Request(1, frames.AskFactor(SEALED)),
-    frames.Request(2, proofs.subscribe(PSEUDONYM, SECRET, 1, AT_SERVER)),
-    frames.Request(3, proofs.withdraw(PSEUDONYM, SECRET, 2, AT_SERVER[:1])),
-    frames.Request(4, ATTACH),
-    frames.Request(70_000, proofs.publish(PSEUDONYM, SECRET, AT_SERVER, WRAPPED_AT_SERVER)),
-    frames.Acknowledged(4, 1, proofs.acknowledge(SECRET, CHAIN, 1).proof),
+    frames.ProxyRequest(1, frames.AskTransformationFactor(SEALED)),
+    frames.ProxyRequest(2, request_proofs.subscribe(PSEUDONYM, SECRET, 1, AT_SERVER)),
+    frames.ProxyRequest(3, request_proofs.withdraw(PSEUDONYM, SECRET, 2, AT_SERVER[:1])),
+    frames.ProxyRequest(4, ATTACH),
+    frames.ProxyRequest(70_000, request_proofs.publish(PSEUDONYM, SECRET, AT_SERVER, WRAPPED_AT_SERVER)),
+    frames.DeliveriesAcknowledged(4, 1, request_proofs.acknowledge(SECRET, CHAIN, 1).proof),
     frames.Detach(4),
     frames.Ping(),
 ]
 FROM_SERVER: list[frames.FromServer] = [
-    frames.Answer(1, frames.Factor(PSEUDONYM, DAY, FACTOR.reveal())),
-    frames.Answer(2, proofs.done(SECRET, SUBSCRIBE, "accepted")),
-    frames.Answer(3, frames.Done("unknown", None)),
-    frames.Answer(4, frames.Attached(SALT)),
-    frames.Deliver(4, WRAPPED_AT_SERVER),
+    frames.ServerAnswer(1, frames.TransformationFactor(PSEUDONYM, DAY, FACTOR.reveal())),
+    frames.ServerAnswer(2, request_proofs.done(SECRET, SUBSCRIBE, "accepted")),
+    frames.ServerAnswer(3, frames.UserAnswer("unknown", None)),
+    frames.ServerAnswer(4, frames.AttachAnswer(SALT)),
+    frames.ServerDelivery(4, WRAPPED_AT_SERVER),
     frames.Detach(4),
     frames.Pong(0, True),
 ]

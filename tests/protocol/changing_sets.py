@@ -18,27 +18,26 @@ from authority_world import FIRST, NETWORK, RELAYS, SEEDS, Member, World, start_
 from core_examples import seed
 
 from hushcast_protocol.authorities.actions import Stop
+from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
 from hushcast_protocol.authorities.ballots import Ballot, Cast, ballot_digest
 from hushcast_protocol.authorities.beacon import NOTHING, to_say
-from hushcast_protocol.authorities.frames import AskHeads, Assent, Echo, Frame, Heads
+from hushcast_protocol.authorities.frames import AskHeads, Assent, AuthorityFrame, Echo, Heads
 from hushcast_protocol.authorities.heads import (
-    Accord,
-    Certified,
-    Change,
+    AssentBody,
+    AuthorityChange,
+    CertifiedHead,
     Head,
-    Mark,
+    IndexedSignature,
     assent_to,
     decode_head,
     head_digest,
 )
 from hushcast_protocol.authorities.listing import settle
-from hushcast_protocol.authorities.members import Authorities
-from hushcast_protocol.authorities.members import Member as Named
 from hushcast_protocol.authorities.schedule import schedule
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Purpose, signature
+from hushcast_protocol.base.signatures import SignaturePurpose, signature
 from hushcast_protocol.base.wire import PublicKey, encode
 
 COUNT = 5  # directories of a set
@@ -47,7 +46,7 @@ MADE_UP = [seed(3000 + number) for number in range(2)]  # keys that never were a
 
 
 def set_of(keys: list[PublicKey], quorum: int) -> Authorities:
-    return Authorities.of([Named(key, memory_address(key)) for key in keys], quorum)
+    return Authorities.of([AuthorityContact(key, memory_address(key)) for key in keys], quorum)
 
 
 class Changing(World):
@@ -65,18 +64,18 @@ class Changing(World):
         self.late: dict[
             PublicKey, int
         ] = {}  # who starts when the set to come is in charge, and in which epoch
-        self.past: list[Certified] = []
+        self.past: list[CertifiedHead] = []
         self.lies, self.lied = False, 0
         """Whether the liars lie in this epoch, and in how many they did."""
         self.heads: dict[int, bytes] = {}
 
-    def send(self, sender: PublicKey, to: PublicKey, frame: Frame) -> None:
+    def send(self, sender: PublicKey, to: PublicKey, frame: AuthorityFrame) -> None:
         if sender in self.two_faced and self.lies and self.chance.random() < 0.7:
             return
         if to in self.honest or to in self.puppets:
             self.on_the_way.append((sender, to, encode(frame)))
 
-    def say(self, sender: PublicKey, frame: Frame) -> None:
+    def say(self, sender: PublicKey, frame: AuthorityFrame) -> None:
         """Have a liar say something to some, or to all."""
         some = self.chance.random()
         for to in self.honest:
@@ -230,7 +229,9 @@ class Changing(World):
         keys = self.authorities.keys
         signers = [key for key in self.two_faced if key in keys and (key == author or chance.random() < 0.8)]
         marks = tuple(
-            Mark(keys.index(key), signature(self.two_faced[key], Purpose.BALLOT, encode(cast)))
+            IndexedSignature(
+                keys.index(key), signature(self.two_faced[key], SignaturePurpose.BALLOT, encode(cast))
+            )
             for key in sorted(signers)
         )
         return Echo(epoch, author, cast.ballot, marks, body if chance.random() < 0.9 else None)
@@ -238,9 +239,9 @@ class Changing(World):
     def _assent(self, key: PublicKey, epoch: int) -> Assent:
         heads = [one.machine._head for one in self.honest.values() if one.machine._head is not None]
         digest = head_digest(self.chance.choice(heads)) if heads else self.chance.randbytes(32)
-        return Assent(epoch, digest, assent_to(self.two_faced[key], Accord(NETWORK.id, epoch, digest)))
+        return Assent(epoch, digest, assent_to(self.two_faced[key], AssentBody(NETWORK.id, epoch, digest)))
 
-    def _head(self, epoch: int) -> Certified | None:
+    def _head(self, epoch: int) -> CertifiedHead | None:
         """Return a head that was, one of another set, one that is made up, or none."""
         chance = self.chance
         kind = chance.randrange(5)
@@ -253,19 +254,19 @@ class Changing(World):
             return self.past[-1]
         return chance.choice(self.past[-60:]) if kind == 3 else self._made_up(epoch)
 
-    def _made_up(self, epoch: int) -> Certified:
+    def _made_up(self, epoch: int) -> CertifiedHead:
         """Return a head of a set that never was, which says that those of now follow it."""
         seeds: list[Seed] = sorted([*MADE_UP, *self.two_faced.values()], key=Seed.public)
         quorum = len(seeds) // 2 + 1
         authorities = set_of([one.public() for one in seeds], quorum)
         before = epoch - self.chance.randrange(1, 30)
-        change = Change(epoch - epoch % 24, self.authorities)
+        change = AuthorityChange(epoch - epoch % 24, self.authorities)
         listing = settle(RELAYS, None, before, authorities.admission, None)
         head = Head(NETWORK.id, before, bytes(32), authorities, listing.root, 3, NOTHING, (), change)
         body = encode(head)
-        accord = Accord(NETWORK.id, before, head_digest(body))
-        marks = tuple(Mark(place, assent_to(one, accord)) for place, one in enumerate(seeds))
-        return Certified(body, marks)
+        accord = AssentBody(NETWORK.id, before, head_digest(body))
+        marks = tuple(IndexedSignature(place, assent_to(one, accord)) for place, one in enumerate(seeds))
+        return CertifiedHead(body, marks)
 
 
 def changes(world: Changing) -> int:

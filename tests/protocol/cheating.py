@@ -9,21 +9,29 @@ from random import Random
 from msgspec.structs import replace
 from spatial_world import OWNER, STRANGER, World, place
 
-from hushcast_protocol.base.signatures import Purpose, Signed, sign
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, sign
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.spatial.answer import Answer
+from hushcast_protocol.spatial.answer_problems import AnswerProblem
 from hushcast_protocol.spatial.batch import Batch
-from hushcast_protocol.spatial.pages import Page
+from hushcast_protocol.spatial.located_answer import LocatedAnswer
+from hushcast_protocol.spatial.located_subscription import LocatedSubscription
 from hushcast_protocol.spatial.postings import common_weights, pack, unpack
-from hushcast_protocol.spatial.problems import Problem
-from hushcast_protocol.spatial.proof import Apart, Closed, Hidden, Opened, Shown, Wanted, shown_whole
-from hushcast_protocol.spatial.proof import _shown as show
-from hushcast_protocol.spatial.proof import closed as show_closed
-from hushcast_protocol.spatial.proof import hidden as show_hidden
-from hushcast_protocol.spatial.proof import opened as show_opened
-from hushcast_protocol.spatial.subscription import Subscription
-from hushcast_protocol.spatial.table import sign_table
-from hushcast_protocol.spatial.tree import Entry, Node, Part
+from hushcast_protocol.spatial.tmr_tree import TreeEntry, TreeNode, TreePart
+from hushcast_protocol.spatial.verification_object import (
+    ClosedNode,
+    HiddenPart,
+    OpenedNode,
+    ShownPart,
+    UnwantedMessage,
+    WantedMessage,
+    shown_whole,
+)
+from hushcast_protocol.spatial.verification_object import _shown as show
+from hushcast_protocol.spatial.verification_object import closed as show_closed
+from hushcast_protocol.spatial.verification_object import hidden as show_hidden
+from hushcast_protocol.spatial.verification_object import opened as show_opened
+from hushcast_protocol.spatial.weight_table import sign_table
+from hushcast_protocol.spatial.word_pages import Page
 
 Way = tuple[int, ...]
 """Which child at each node, from the root of a proof."""
@@ -33,9 +41,9 @@ Way = tuple[int, ...]
 class Cheat:
     """What is sent in place of an honest answer, to whom, and what must be said of it."""
 
-    subscription: Subscription
-    answer: Answer | bytes
-    problems: set[Problem]
+    subscription: LocatedSubscription
+    answer: LocatedAnswer | bytes
+    problems: set[AnswerProblem]
     before: Batch | None = None
 
     @property
@@ -56,51 +64,51 @@ class Scene:
         return self.world.random
 
     @property
-    def subscription(self) -> Subscription:
+    def subscription(self) -> LocatedSubscription:
         return self.world.subscriptions[self.number]
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> LocatedAnswer:
         return self.world.answers[self.interval][self.number]
 
     def batch(self, interval: int) -> Batch:
         return self.world.feeds[interval].batch
 
-    def cheat(self, answer: Answer | bytes, *problems: Problem) -> Cheat:
+    def cheat(self, answer: LocatedAnswer | bytes, *problems: AnswerProblem) -> Cheat:
         return Cheat(self.subscription, answer, set(problems))
 
-    def with_proof(self, proof: Shown | None, *problems: Problem) -> Cheat:
+    def with_proof(self, proof: ShownPart | None, *problems: AnswerProblem) -> Cheat:
         return self.cheat(replace(self.answer, proof=proof), *problems)
 
-    def pick(self, *kinds: type) -> tuple[Way, Shown] | None:
+    def pick(self, *kinds: type) -> tuple[Way, ShownPart] | None:
         """One of the parts of these kinds."""
         found = [(way, one) for way, one in parts(self.answer.proof) if isinstance(one, kinds)]
         return self.random.choice(found) if found else None
 
-    def part(self, way: Way) -> Part:
+    def part(self, way: Way) -> TreePart:
         """The part of the tree that stands at a way."""
-        part: Part | None = self.world.feeds[self.interval].root
+        part: TreePart | None = self.world.feeds[self.interval].root
         for at in way:
-            assert isinstance(part, Node)
+            assert isinstance(part, TreeNode)
             part = part.children[at]
         assert part is not None
         return part
 
 
-def parts(shown: Shown | None, way: Way = ()) -> Iterator[tuple[Way, Shown]]:
+def parts(shown: ShownPart | None, way: Way = ()) -> Iterator[tuple[Way, ShownPart]]:
     if shown is not None:
         yield way, shown
-    if isinstance(shown, Opened):
+    if isinstance(shown, OpenedNode):
         for at, child in enumerate(shown.children):
             yield from parts(child, (*way, at))
 
 
-def changed(shown: Shown | None, way: Way, fresh: Shown | None) -> Shown:
+def changed(shown: ShownPart | None, way: Way, fresh: ShownPart | None) -> ShownPart:
     """A proof with another part at a way; `None` takes it out."""
     if not way:
         assert fresh is not None
         return fresh
-    assert isinstance(shown, Opened)
+    assert isinstance(shown, OpenedNode)
     children = list(shown.children)
     at = way[0]
     if len(way) == 1:
@@ -110,27 +118,27 @@ def changed(shown: Shown | None, way: Way, fresh: Shown | None) -> Shown:
     return replace(shown, children=tuple(children))
 
 
-def swapped(scene: Scene, way: Way, fresh: Shown) -> Shown:
+def swapped(scene: Scene, way: Way, fresh: ShownPart) -> ShownPart:
     """The proof with another part at a way, in a node that shows its box where it must."""
     proof = changed(scene.answer.proof, way, fresh)
     if not way:
         return proof
-    node: Shown = proof
+    node: ShownPart = proof
     for at in way[:-1]:
-        assert isinstance(node, Opened)
+        assert isinstance(node, OpenedNode)
         node = node.children[at]
-    assert isinstance(node, Opened)
+    assert isinstance(node, OpenedNode)
     of_tree = scene.part(way[:-1])
-    assert isinstance(of_tree, Node)
+    assert isinstance(of_tree, TreeNode)
     return changed(proof, way[:-1], show_opened(of_tree, node.children))
 
 
-def beside(scene: Scene, extra: Shown) -> Shown | None:
+def beside(scene: Scene, extra: ShownPart) -> ShownPart | None:
     """The proof with one more part at one of its nodes."""
-    if (found := scene.pick(Opened)) is None:
+    if (found := scene.pick(OpenedNode)) is None:
         return None
     way, node = found
-    assert isinstance(node, Opened)
+    assert isinstance(node, OpenedNode)
     return changed(scene.answer.proof, way, replace(node, children=(*node.children, extra)))
 
 
@@ -142,46 +150,46 @@ def alone(scene: Scene, way: Way) -> bool:
 
 
 def left_out(scene: Scene) -> Cheat | None:
-    found = scene.pick(Wanted, Closed, Apart, Hidden)
+    found = scene.pick(WantedMessage, ClosedNode, UnwantedMessage, HiddenPart)
     if found is None or alone(scene, found[0]):
         return None
-    return scene.with_proof(changed(scene.answer.proof, found[0], None), Problem.LEFT_OUT)
+    return scene.with_proof(changed(scene.answer.proof, found[0], None), AnswerProblem.LEFT_OUT)
 
 
 def all_left_out(scene: Scene) -> Cheat | None:
-    return scene.with_proof(None, Problem.LEFT_OUT) if scene.answer.proof is not None else None
+    return scene.with_proof(None, AnswerProblem.LEFT_OUT) if scene.answer.proof is not None else None
 
 
 def said_to_be_unwanted(scene: Scene) -> Cheat | None:
-    if (found := scene.pick(Wanted)) is None:
+    if (found := scene.pick(WantedMessage)) is None:
         return None
     entry = scene.part(found[0])
     fresh = scene.random.choice((show_hidden, show_closed))(entry)
-    return scene.with_proof(swapped(scene, found[0], fresh), Problem.LEFT_OUT)
+    return scene.with_proof(swapped(scene, found[0], fresh), AnswerProblem.LEFT_OUT)
 
 
 def closed_over(scene: Scene) -> Cheat | None:
     """A node that is closed though its bound reaches, most often over something that is wanted."""
-    if (found := scene.pick(Opened)) is None:
+    if (found := scene.pick(OpenedNode)) is None:
         return None
     fresh = scene.random.choice((show_hidden, show_closed))(scene.part(found[0]))
-    return scene.with_proof(swapped(scene, found[0], fresh), Problem.LEFT_OUT)
+    return scene.with_proof(swapped(scene, found[0], fresh), AnswerProblem.LEFT_OUT)
 
 
 def hidden_though_it_is_only_far(scene: Scene) -> Cheat | None:
-    if (found := scene.pick(Closed, Apart)) is None:
+    if (found := scene.pick(ClosedNode, UnwantedMessage)) is None:
         return None
     fresh = show_hidden(scene.part(found[0]))
-    return scene.with_proof(swapped(scene, found[0], fresh), Problem.LEFT_OUT)
+    return scene.with_proof(swapped(scene, found[0], fresh), AnswerProblem.LEFT_OUT)
 
 
 def changed_in_what_is_shown(scene: Scene) -> Cheat | None:
-    if (found := scene.pick(Opened, Hidden, Closed, Apart, Wanted)) is None:
+    if (found := scene.pick(OpenedNode, HiddenPart, ClosedNode, UnwantedMessage, WantedMessage)) is None:
         return None
     way, one = found
     random = scene.random
-    fresh: Shown
-    if isinstance(one, Wanted):
+    fresh: ShownPart
+    if isinstance(one, WantedMessage):
         fresh = random.choice(
             (
                 replace(one, payload=one.payload + b"!"),
@@ -190,11 +198,11 @@ def changed_in_what_is_shown(scene: Scene) -> Cheat | None:
                 replace(one, place=place(random)),
             )
         )
-    elif isinstance(one, Apart):
+    elif isinstance(one, UnwantedMessage):
         fresh = random.choice((replace(one, content=random.randbytes(32)), replace(one, place=place(random))))
-    elif isinstance(one, Hidden):
+    elif isinstance(one, HiddenPart):
         fresh = replace(one, hash=random.randbytes(32))
-    elif isinstance(one, Closed):
+    elif isinstance(one, ClosedNode):
         at = place(random)
         low, high = one.box
         fresh = random.choice(
@@ -210,16 +218,16 @@ def changed_in_what_is_shown(scene: Scene) -> Cheat | None:
         return None
     if fresh == one:
         return None
-    return scene.with_proof(changed(scene.answer.proof, way, fresh), Problem.CHANGED)
+    return scene.with_proof(changed(scene.answer.proof, way, fresh), AnswerProblem.CHANGED)
 
 
 def numbers_moved(scene: Scene) -> Cheat | None:
     """Two parts side by side that have as many messages as before, together: words would be another's."""
-    if (found := scene.pick(Opened)) is None:
+    if (found := scene.pick(OpenedNode)) is None:
         return None
     way, node = found
-    assert isinstance(node, Opened)
-    some = [at for at, one in enumerate(node.children) if isinstance(one, Hidden | Closed)]
+    assert isinstance(node, OpenedNode)
+    some = [at for at, one in enumerate(node.children) if isinstance(one, HiddenPart | ClosedNode)]
     if len(some) < 2:
         return None
     one, other = scene.random.sample(some, 2)
@@ -229,7 +237,7 @@ def numbers_moved(scene: Scene) -> Cheat | None:
     children[one] = replace(children[one], count=children[one].count - 1)  # type: ignore[union-attr]
     children[other] = replace(children[other], count=children[other].count + 1)  # type: ignore[union-attr]
     fresh = replace(node, children=tuple(children))
-    return scene.with_proof(changed(scene.answer.proof, way, fresh), Problem.CHANGED)
+    return scene.with_proof(changed(scene.answer.proof, way, fresh), AnswerProblem.CHANGED)
 
 
 def words_changed(scene: Scene) -> Cheat | None:
@@ -240,7 +248,7 @@ def words_changed(scene: Scene) -> Cheat | None:
     if page == shown.pages[at]:
         return None
     fresh = replace(shown, pages=(*shown.pages[:at], page, *shown.pages[at + 1 :]))
-    return scene.cheat(replace(scene.answer, words=fresh), Problem.CHANGED)
+    return scene.cheat(replace(scene.answer, words=fresh), AnswerProblem.CHANGED)
 
 
 def page_changed(random: Random, page: Page, count: int) -> Page:
@@ -266,72 +274,72 @@ def words_hidden(scene: Scene) -> Cheat | None:
     if not others:
         return None
     fresh = paged.shown([*sorted(needed)[1:], scene.random.choice(others)])
-    return scene.cheat(replace(scene.answer, words=fresh), Problem.LEFT_OUT)
+    return scene.cheat(replace(scene.answer, words=fresh), AnswerProblem.LEFT_OUT)
 
 
 def invented(scene: Scene) -> Cheat | None:
     made = made_up(scene)
     fresh = beside(scene, made)
-    return None if fresh is None else scene.with_proof(fresh, Problem.INVENTED)
+    return None if fresh is None else scene.with_proof(fresh, AnswerProblem.INVENTED)
 
 
-def made_up(scene: Scene) -> Wanted:
+def made_up(scene: Scene) -> WantedMessage:
     number = scene.answer.number
-    return Wanted(number, "new", scene.subscription.place, b"buy this")
+    return WantedMessage(number, "new", scene.subscription.place, b"buy this")
 
 
 def invented_in_the_place_of_another(scene: Scene) -> Cheat | None:
-    if (found := scene.pick(Wanted, Apart)) is None:
+    if (found := scene.pick(WantedMessage, UnwantedMessage)) is None:
         return None
-    return scene.with_proof(changed(scene.answer.proof, found[0], made_up(scene)), Problem.CHANGED)
+    return scene.with_proof(changed(scene.answer.proof, found[0], made_up(scene)), AnswerProblem.CHANGED)
 
 
 def invented_where_nothing_is(scene: Scene) -> Cheat | None:
     if scene.answer.proof is not None:
         return None
-    proof = Opened(None, (made_up(scene),))
-    return scene.with_proof(proof, Problem.INVENTED)
+    proof = OpenedNode(None, (made_up(scene),))
+    return scene.with_proof(proof, AnswerProblem.INVENTED)
 
 
 def moved(scene: Scene) -> Cheat | None:
     """A message of another interval, beside those of this one or in the place of one."""
     other = scene.world.answers[scene.random.choice([at for at in range(3) if at != scene.interval])]
-    whole = [one for answer in other for _, one in parts(answer.proof) if isinstance(one, Wanted)]
+    whole = [one for answer in other for _, one in parts(answer.proof) if isinstance(one, WantedMessage)]
     if not whole:
         return None
     one = scene.random.choice(whole)
-    found = scene.pick(Wanted, Apart) if scene.random.random() < 0.5 else None
+    found = scene.pick(WantedMessage, UnwantedMessage) if scene.random.random() < 0.5 else None
     if found is not None:
-        return scene.with_proof(changed(scene.answer.proof, found[0], one), Problem.OTHER_INTERVAL)
+        return scene.with_proof(changed(scene.answer.proof, found[0], one), AnswerProblem.OTHER_INTERVAL)
     fresh = beside(scene, one)
-    return None if fresh is None else scene.with_proof(fresh, Problem.OTHER_INTERVAL)
+    return None if fresh is None else scene.with_proof(fresh, AnswerProblem.OTHER_INTERVAL)
 
 
 def whole_proof_moved(scene: Scene) -> Cheat | None:
     other = scene.random.choice([at for at in range(3) if at != scene.interval])
     proof = scene.world.answers[other][scene.number].proof
-    if not any(isinstance(one, Wanted) for _, one in parts(proof)):
+    if not any(isinstance(one, WantedMessage) for _, one in parts(proof)):
         return None
     if scene.world.feeds[other].table is not scene.world.feeds[scene.interval].table:
         return None
     words = scene.random.choice((scene.answer.words, scene.world.answers[other][scene.number].words))
-    return scene.cheat(replace(scene.answer, proof=proof, words=words), Problem.OTHER_INTERVAL)
+    return scene.cheat(replace(scene.answer, proof=proof, words=words), AnswerProblem.OTHER_INTERVAL)
 
 
 def said_to_be_of_another_interval(scene: Scene) -> Cheat | None:
-    return scene.cheat(replace(scene.answer, number=scene.answer.number + 1), Problem.OTHER_INTERVAL)
+    return scene.cheat(replace(scene.answer, number=scene.answer.number + 1), AnswerProblem.OTHER_INTERVAL)
 
 
 def batch_left_out(scene: Scene) -> Cheat | None:
     if scene.interval < 2:
         return None
-    cheat = scene.cheat(scene.answer, Problem.MISSING_INTERVAL)
+    cheat = scene.cheat(scene.answer, AnswerProblem.MISSING_INTERVAL)
     cheat.before = scene.batch(0)
     return cheat
 
 
 def old_root(scene: Scene) -> Cheat | None:
-    cheat = scene.cheat(scene.answer, Problem.OLD_ROOT)
+    cheat = scene.cheat(scene.answer, AnswerProblem.OLD_ROOT)
     cheat.before = scene.batch(scene.random.randrange(scene.interval, 3))
     return cheat
 
@@ -347,7 +355,7 @@ def weights_changed(scene: Scene) -> Cheat | None:
     fresh = replace(
         shown, pages=(*shown.pages[:at], replace(page, weights=tuple(weights)), *shown.pages[at + 1 :])
     )
-    return scene.cheat(replace(scene.answer, weights=fresh), Problem.WEIGHTS)
+    return scene.cheat(replace(scene.answer, weights=fresh), AnswerProblem.WEIGHTS)
 
 
 def weights_hidden(scene: Scene) -> Cheat | None:
@@ -358,7 +366,7 @@ def weights_hidden(scene: Scene) -> Cheat | None:
     if not others:
         return None
     fresh = paged.shown([*sorted(needed)[1:], scene.random.choice(others)])
-    return scene.cheat(replace(scene.answer, weights=fresh), Problem.WEIGHTS)
+    return scene.cheat(replace(scene.answer, weights=fresh), AnswerProblem.WEIGHTS)
 
 
 def table_changed(scene: Scene) -> Cheat | None:
@@ -368,9 +376,9 @@ def table_changed(scene: Scene) -> Cheat | None:
     fresh = scene.random.choice((replace(body, most=body.most // 2 + 1), replace(body, other=body.other + 1)))
     signed = table.whole.signed
     forged = scene.random.choice(
-        (Signed(encode(fresh), signed.signature), sign(STRANGER, Purpose.LOCATED_TABLE, fresh))
+        (Signed(encode(fresh), signed.signature), sign(STRANGER, SignaturePurpose.LOCATED_TABLE, fresh))
     )
-    return scene.cheat(replace(scene.answer, table=forged), Problem.WEIGHTS)
+    return scene.cheat(replace(scene.answer, table=forged), AnswerProblem.WEIGHTS)
 
 
 def table_of_another_version(scene: Scene) -> Cheat | None:
@@ -378,64 +386,64 @@ def table_of_another_version(scene: Scene) -> Cheat | None:
     other = sign_table(OWNER, table.body.version + 1, {"a": 1}, 5, table.body.most)
     excerpt = other.excerpt(scene.subscription)
     answer = replace(scene.answer, table=other.whole.signed, weights=excerpt)
-    return scene.cheat(answer, Problem.WEIGHTS)
+    return scene.cheat(answer, AnswerProblem.WEIGHTS)
 
 
 def cut_off(scene: Scene) -> Cheat | None:
     data = encode(scene.answer)
-    return scene.cheat(data[: scene.random.randrange(len(data))], Problem.FORM)
+    return scene.cheat(data[: scene.random.randrange(len(data))], AnswerProblem.FORM)
 
 
 def longer(scene: Scene) -> Cheat | None:
     return scene.cheat(
-        encode(scene.answer) + scene.random.randbytes(scene.random.randint(1, 9)), Problem.FORM
+        encode(scene.answer) + scene.random.randbytes(scene.random.randint(1, 9)), AnswerProblem.FORM
     )
 
 
 def wanted_though_it_is_not(scene: Scene) -> Cheat | None:
-    if (found := scene.pick(Apart, Hidden)) is None:
+    if (found := scene.pick(UnwantedMessage, HiddenPart)) is None:
         return None
     entry = scene.part(found[0])
-    if not isinstance(entry, Entry):
+    if not isinstance(entry, TreeEntry):
         return None
-    return scene.with_proof(swapped(scene, found[0], shown_whole(entry)), Problem.PADDED)
+    return scene.with_proof(swapped(scene, found[0], shown_whole(entry)), AnswerProblem.PADDED)
 
 
 def shown_though_its_words_would_do(scene: Scene) -> Cheat | None:
-    if (found := scene.pick(Hidden)) is None:
+    if (found := scene.pick(HiddenPart)) is None:
         return None
-    return scene.with_proof(swapped(scene, found[0], show_closed(scene.part(found[0]))), Problem.PADDED)
+    return scene.with_proof(swapped(scene, found[0], show_closed(scene.part(found[0]))), AnswerProblem.PADDED)
 
 
 def box_for_nothing(scene: Scene) -> Cheat | None:
     """A box that follows from those of the children."""
-    if (found := scene.pick(Opened)) is None:
+    if (found := scene.pick(OpenedNode)) is None:
         return None
     way, node = found
-    assert isinstance(node, Opened)
+    assert isinstance(node, OpenedNode)
     if node.box is not None:
         return None
     fresh = replace(node, box=scene.part(way).box)
-    return scene.with_proof(changed(scene.answer.proof, way, fresh), Problem.PADDED)
+    return scene.with_proof(changed(scene.answer.proof, way, fresh), AnswerProblem.PADDED)
 
 
 def opened_for_nothing(scene: Scene) -> Cheat | None:
     """A node that need not be opened, and below it perhaps another one."""
-    if (found := scene.pick(Closed, Hidden)) is None:
+    if (found := scene.pick(ClosedNode, HiddenPart)) is None:
         return None
     node = scene.part(found[0])
-    if not isinstance(node, Node):
+    if not isinstance(node, TreeNode):
         return None
-    return scene.with_proof(swapped(scene, found[0], opened(scene, node)), Problem.PADDED)
+    return scene.with_proof(swapped(scene, found[0], opened(scene, node)), AnswerProblem.PADDED)
 
 
-def opened(scene: Scene, node: Node) -> Opened:
+def opened(scene: Scene, node: TreeNode) -> OpenedNode:
     feed = scene.world.feeds[scene.interval]
     asked = feed.table.asked(scene.subscription)
     common = common_weights(asked.weights, feed.said.numbers, feed.batch.body.count)
-    children: list[Shown] = []
+    children: list[ShownPart] = []
     for child in node.children:
-        if isinstance(child, Node) and scene.random.random() < 0.3:
+        if isinstance(child, TreeNode) and scene.random.random() < 0.3:
             children.append(opened(scene, child))
         else:
             children.append(show(child, asked, common))
@@ -450,14 +458,14 @@ def more_pages(scene: Scene) -> Cheat | None:
     if not others:
         return None
     fresh = paged.shown([*needed, scene.random.choice(others)])
-    return scene.cheat(replace(scene.answer, words=fresh), Problem.PADDED)
+    return scene.cheat(replace(scene.answer, words=fresh), AnswerProblem.PADDED)
 
 
 def of_another_subscription(scene: Scene) -> Cheat | None:
     other = scene.random.choice(scene.world.answers[scene.interval])
     if other.subscription == scene.answer.subscription:
         return None
-    return scene.cheat(other, Problem.OTHER_SUBSCRIPTION)
+    return scene.cheat(other, AnswerProblem.OTHER_SUBSCRIPTION)
 
 
 def of_another_subscription_under_this_name(scene: Scene) -> Cheat | None:
@@ -465,10 +473,10 @@ def of_another_subscription_under_this_name(scene: Scene) -> Cheat | None:
     answer = replace(scene.answer, proof=other.proof)
     if outline(other.proof) == outline(scene.answer.proof):
         return None  # what is opened and what is closed is right for this one, too
-    return scene.cheat(answer, Problem.LEFT_OUT, Problem.PADDED)
+    return scene.cheat(answer, AnswerProblem.LEFT_OUT, AnswerProblem.PADDED)
 
 
-def outline(proof: Shown | None) -> list[tuple[Way, str]]:
+def outline(proof: ShownPart | None) -> list[tuple[Way, str]]:
     """Which parts are opened, hidden, closed, apart and wanted."""
     return [(way, type(one).__name__) for way, one in parts(proof)]
 
@@ -477,12 +485,12 @@ def signed_by_another(scene: Scene) -> Cheat | None:
     body = scene.batch(scene.interval).body
     forged = scene.random.choice(
         (
-            sign(STRANGER, Purpose.LOCATED_BATCH, body),
+            sign(STRANGER, SignaturePurpose.LOCATED_BATCH, body),
             Signed(encode(replace(body, count=body.count + 1)), scene.answer.batch.signature),
             Signed(scene.answer.batch.body, scene.random.randbytes(64)),
         )
     )
-    return scene.cheat(replace(scene.answer, batch=forged), Problem.SIGNATURE)
+    return scene.cheat(replace(scene.answer, batch=forged), AnswerProblem.SIGNATURE)
 
 
 Means = Callable[[Scene], Cheat | None]

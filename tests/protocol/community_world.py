@@ -9,25 +9,30 @@ from random import Random
 from filter_examples import TOPICS, drawn
 from filter_examples import message as values_of
 
-from hushcast_protocol.base.agreement import agreement_key
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.key_agreement import agreement_key
 from hushcast_protocol.base.secrets import AgreementKey, Seed, TopicKey
 from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.brokers.community.above import Above
-from hushcast_protocol.brokers.community.below import Below
+from hushcast_protocol.brokers.clear_words import from_outside, outside, point, read_words, shown, words
 from hushcast_protocol.brokers.community.charter import check_charter, epoch_key, sign_charter
-from hushcast_protocol.brokers.community.epochs import Epoch, Epochs, Gone, Term
-from hushcast_protocol.brokers.community.sealing import (
-    Sealed,
+from hushcast_protocol.brokers.community.child_tables import ChildTables
+from hushcast_protocol.brokers.community.community_epochs import (
+    CommunityEpochs,
+    ForgottenEpoch,
+    KnownEpoch,
+    MemberEpoch,
+)
+from hushcast_protocol.brokers.community.community_table import words_of
+from hushcast_protocol.brokers.community.parent_view import ParentView
+from hushcast_protocol.brokers.community.sealed_filter import (
+    SealedFilter,
     open_filter,
     open_words,
     seal_filter,
     seal_words,
 )
-from hushcast_protocol.brokers.community.table import words_of
 from hushcast_protocol.brokers.filters import Filter, covers
-from hushcast_protocol.brokers.words import from_outside, outside, point, read_words, shown, words
 from hushcast_protocol.content.attributes import Values
 from hushcast_protocol.content.messages import HEADER, PADDED_SIZES, SEAL, TRAIL_SIZE, Message, message_id
 from hushcast_protocol.content.topics import Topic
@@ -61,14 +66,14 @@ class Member:
         self.seed = Seed.draw(random.randbytes)
         self.key = self.seed.public()
         self.own: AgreementKey = agreement_key(self.seed)
-        self.epochs = Epochs(CALENDAR)
+        self.epochs = CommunityEpochs(CALENDAR)
 
-    def hear(self, signed: Signed) -> tuple[Epoch | None, list[Gone]]:
+    def hear(self, signed: Signed) -> tuple[MemberEpoch | None, list[ForgottenEpoch]]:
         """Take a charter; return the epoch that it opens, and those that there is no room for any more."""
         charter = check_charter(signed, NETWORK)
         key = epoch_key(charter, self.own)
-        epoch = None if key is None else Epoch(charter.community, charter.epoch, charter.begins, key)
-        return epoch, self.epochs.add(charter.community, charter.epoch, Term(charter.begins, epoch))
+        epoch = None if key is None else MemberEpoch(charter.community, charter.epoch, charter.begins, key)
+        return epoch, self.epochs.add(charter.community, charter.epoch, KnownEpoch(charter.begins, epoch))
 
 
 @dataclass
@@ -77,7 +82,7 @@ class Asked:
 
     community: bytes
     filter: Filter
-    items: dict[bytes, Sealed] = field(default_factory=dict)
+    items: dict[bytes, SealedFilter] = field(default_factory=dict)
     """By label."""
 
 
@@ -119,7 +124,7 @@ class Client(Member):
                 self._take_back(one.items.pop(label))
         self.broker.say()
 
-    def _take_back(self, sealed: Sealed) -> None:
+    def _take_back(self, sealed: SealedFilter) -> None:
         if sealed.name in self.broker.below.of(self.key):  # else a member has dropped it by itself
             self.broker.below.take(self.key, sealed.name)
 
@@ -140,14 +145,14 @@ class Broker(Member):
         self.parent = parent
         self.children: dict[bytes, Broker] = {}
         self.clients: dict[bytes, Client] = {}
-        self.above = Above(self.key)
-        self.below = Below(self.epochs, self.above)
-        self.shown: dict[bytes, Sealed] = {}
-        self.seen: list[Sealed] = []
+        self.above = ParentView(self.key)
+        self.below = ChildTables(self.epochs, self.above)
+        self.shown: dict[bytes, SealedFilter] = {}
+        self.seen: list[SealedFilter] = []
         if parent is not None:
             parent.children[self.key] = self
 
-    def hear_item(self, child: bytes, sealed: Sealed) -> None:
+    def hear_item(self, child: bytes, sealed: SealedFilter) -> None:
         self.seen.append(sealed)
         self.below.put(child, sealed.name, self.below.table.read(sealed))
 
@@ -222,7 +227,7 @@ class World:
     def draw(self) -> Filter:
         return drawn(self.random, TOPICS[:2])
 
-    def message(self, epoch: Epoch, topic: Topic, values: Values) -> Message:
+    def message(self, epoch: MemberEpoch, topic: Topic, values: Values) -> Message:
         body = self.random.randbytes(8).ljust(HEADER + PADDED_SIZES[0] + SEAL, b".")
         day = CALENDAR.day(NOW)
         id_ = message_id(day, body)
@@ -261,7 +266,7 @@ class World:
                     sealed.label == epoch.label for one in client.asked for sealed in one.items.values()
                 )
 
-    def is_in(self, member: Member, epoch: Epoch) -> bool:
+    def is_in(self, member: Member, epoch: MemberEpoch) -> bool:
         return member.epochs.under(epoch.label) is not None
 
     def check_shown(self) -> None:
@@ -284,7 +289,7 @@ class World:
                 },
             }
 
-    def roots(self, broker: Broker, epoch: Epoch) -> list[Sealed]:
+    def roots(self, broker: Broker, epoch: MemberEpoch) -> list[SealedFilter]:
         held = {
             given.filter for _, _, given in broker.below.table.under(epoch.label) if given.filter is not None
         }
@@ -294,7 +299,7 @@ class World:
             if not any(other != one and covers(other, one) for other in held)
         ]
 
-    def check_opens(self, member: Member, sealed: Sealed) -> None:
+    def check_opens(self, member: Member, sealed: SealedFilter) -> None:
         """A member opens what is of its communities, and nothing else, whatever label it takes it for."""
         for epoch in member.epochs.open:
             try:

@@ -11,20 +11,20 @@ import nacl.public
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from hushcast_protocol.authorities import directory_requests as asked
 from hushcast_protocol.authorities import heads
-from hushcast_protocol.authorities import requests as asked
-from hushcast_protocol.authorities.work import Work
-from hushcast_protocol.base import links, roster, stamps
+from hushcast_protocol.authorities.name_work import NameWork
+from hushcast_protocol.base import links, proof_of_work, roster
 from hushcast_protocol.base.addresses import Address, memory_address, onion_address
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.secrets import LeaseSecret, ParcelKey, Randomness, Seed, TopicKey
 from hushcast_protocol.base.shard_count import MAX_BITS
-from hushcast_protocol.base.signatures import Purpose, Signed, signature
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.wire import decoder
 from hushcast_protocol.content import bodies, messages
 from hushcast_protocol.content.messages import TRAIL_SIZE
 from hushcast_protocol.overlay import frames, leases, parcels
-from hushcast_protocol.shards import requests as shards
+from hushcast_protocol.shards import shard_requests as shards
 from hushcast_protocol.shards.guides import piece_bits
 
 CALENDAR = Calendar(60)
@@ -87,7 +87,7 @@ def roster_body(
     count: int, epoch: int = EPOCH, previous: bytes = roster.GENESIS, since: int | None = None
 ) -> roster.RosterBody:
     first = epoch if since is None else since
-    entries = tuple(roster.Entry(signed_descriptor(number), first) for number in range(count))
+    entries = tuple(roster.RosterEntry(signed_descriptor(number), first) for number in range(count))
     return roster.RosterBody(NETWORK, epoch, previous, entries)
 
 
@@ -125,7 +125,7 @@ def carry_out(
 
 
 def parcel_to(
-    number: int, instruction: leases.Instruction, *onward: parcels.Onward, epoch: int = EPOCH
+    number: int, instruction: leases.Instruction, *onward: parcels.OnwardParcel, epoch: int = EPOCH
 ) -> parcels.Parcel:
     return parcels.Parcel(
         network=NETWORK.id,
@@ -163,21 +163,21 @@ def bit_flips(data: bytes, start: int = 0, end: int | None = None) -> Iterator[b
 # Readers: how a daemon takes hostile bytes of each type, once past whatever seal or signature an adversary
 # can make for itself.
 
-_decode_proof = decoder(links.Proof | links.Anonymous, "proof", links.MAX_HANDSHAKE_FRAME)
+_decode_proof = decoder(links.IdentityProof | links.Anonymous, "proof", links.MAX_HANDSHAKE_FRAME)
 
 
 def read_descriptor(data: bytes) -> object:
-    given = signature(seed(1000), Purpose.DESCRIPTOR, data)
+    given = signature(seed(1000), SignaturePurpose.DESCRIPTOR, data)
     return roster.check_descriptor(Signed(data, given), NETWORK)
 
 
 def read_roster(data: bytes) -> object:
-    given = signature(DIRECTORY, Purpose.ROSTER, data)
+    given = signature(DIRECTORY, SignaturePurpose.ROSTER, data)
     return roster.check_roster(Signed(data, given), DIRECTORY.public(), NETWORK)
 
 
 def read_consent(data: bytes) -> object:
-    given = signature(MAILBOX, Purpose.CONSENT, data)
+    given = signature(MAILBOX, SignaturePurpose.CONSENT, data)
     return leases.check_consent(Signed(data, given), relay_id(0), mailbox_install(relay_id(0)))
 
 
@@ -216,7 +216,7 @@ counters = st.integers(0, 2**48 - 1)
 printable = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=256)
 signed = st.builds(Signed, st.binary(max_size=64), bytes64)
 elements = st.lists(bytes16, min_size=1, max_size=5).map(tuple)
-views = st.none() | st.builds(roster.View, counters, bytes32)
+views = st.none() | st.builds(roster.RosterView, counters, bytes32)
 instructions = st.one_of(
     st.builds(
         leases.Install,
@@ -237,7 +237,7 @@ plain_messages = st.builds(
     st.binary(min_size=TRAIL_SIZE, max_size=TRAIL_SIZE),
     st.binary(max_size=100),
 )
-made_stamps = st.builds(stamps.Stamp, counters, st.binary(min_size=8, max_size=8))
+made_stamps = st.builds(proof_of_work.ProofOfWork, counters, st.binary(min_size=8, max_size=8))
 overlay_frames = st.one_of(
     st.builds(frames.Forward, plain_messages),
     st.builds(frames.Ack, counters, st.lists(counters, max_size=4).map(tuple)),
@@ -248,43 +248,45 @@ overlay_frames = st.one_of(
     st.builds(
         frames.ParcelAnswer,
         counters,
-        st.none() | st.sampled_from(get_args(frames.Reason)),
+        st.none() | st.sampled_from(get_args(frames.RefusalReason)),
         st.lists(bytes32, max_size=3).map(tuple),
     ),
 )
 certified = st.builds(
-    heads.Certified,
+    heads.CertifiedHead,
     st.binary(max_size=100),
-    st.lists(st.builds(heads.Mark, st.integers(0, 8), bytes64), min_size=1, max_size=3).map(tuple),
+    st.lists(st.builds(heads.IndexedSignature, st.integers(0, 8), bytes64), min_size=1, max_size=3).map(
+        tuple
+    ),
 )
-works = st.builds(Work, st.builds(heads.Beacon, counters, bytes32), st.binary(min_size=8, max_size=8))
+works = st.builds(NameWork, st.builds(heads.Beacon, counters, bytes32), st.binary(min_size=8, max_size=8))
 shard_numbers = st.integers(0, 2**MAX_BITS - 1)
 paths = st.lists(bytes32, max_size=MAX_BITS).map(tuple)
 requests = st.one_of(
-    st.builds(asked.Register, signed, st.none() | works),
+    st.builds(asked.RegisterRelay, signed, st.none() | works),
     st.builds(asked.Fetch, st.none() | counters),
     st.builds(shards.AskLeaf, counters, counters, shard_numbers),
     st.builds(shards.AskSlice, counters, shard_numbers),
     st.builds(shards.AskPiece, counters, st.integers(0, 2 ** piece_bits(MAX_BITS) - 1)),
 )
 answers = st.one_of(
-    st.just(asked.Registered()),
+    st.just(asked.RelayRegistered()),
     st.builds(asked.Rosters, st.none() | signed, st.booleans()),
     st.builds(
-        asked.Agreed,
+        asked.HeadAnswer,
         st.lists(certified, max_size=3).map(tuple),
-        st.lists(st.builds(roster.Entry, signed, counters), max_size=3).map(tuple),
+        st.lists(st.builds(roster.RosterEntry, signed, counters), max_size=3).map(tuple),
         st.lists(st.tuples(bytes32, counters), max_size=3).map(tuple),
         st.booleans(),
         st.none() | bytes32,
     ),
-    st.builds(asked.Refused, printable),
+    st.builds(asked.DirectoryRefusal, printable),
     st.builds(shards.ShownLeaf, st.binary(max_size=100), paths),
     st.builds(shards.ShownSlice, st.binary(max_size=100)),
     st.builds(shards.ShownPiece, st.binary(max_size=100), paths),
-    st.just(shards.NotShown()),
+    st.just(shards.ShardUnavailable()),
 )
-proofs = st.builds(links.Proof, bytes32, bytes64, views) | st.builds(links.Anonymous, views)
+proofs = st.builds(links.IdentityProof, bytes32, bytes64, views) | st.builds(links.Anonymous, views)
 open_parcels = st.builds(
     parcels.Parcel,
     network=st.just(NETWORK.id),
@@ -293,7 +295,9 @@ open_parcels = st.builds(
     instruction=instructions,
     patience=st.integers(0, parcels.MAX_PATIENCE),
     onward=st.lists(
-        st.builds(parcels.Onward, bytes32.filter(lambda relay: relay != relay_id(0)), st.binary(max_size=40)),
+        st.builds(
+            parcels.OnwardParcel, bytes32.filter(lambda relay: relay != relay_id(0)), st.binary(max_size=40)
+        ),
         max_size=3,
         unique_by=lambda onward: onward.relay,
     ).map(tuple),

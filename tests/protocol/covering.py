@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from spatial_world import ALPHAS, THRESHOLDS
 
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.spatial.covering import cover
 from hushcast_protocol.spatial.places import Place, chord, place_of, square
-from hushcast_protocol.spatial.similarity import Asked, in_order
+from hushcast_protocol.spatial.similarity import WeightedSubscription, in_order
+from hushcast_protocol.spatial.subscription_blur import cover
 
 MESSAGES = 40  # of each case
 
@@ -53,7 +53,7 @@ def try_case(random: Random, excess: Excess) -> None:
     words = random.sample(sorted(weights), random.randint(1, 5))
     own = in_order({word: weights[word] for word in words})
     alpha, threshold = random.choice((0, 1000, *ALPHAS)), random.choice((*THRESHOLDS, 1, 1000))
-    true = Asked(near(random, home, most / 10), own, alpha, threshold, chord(most))
+    true = WeightedSubscription(near(random, home, most / 10), own, alpha, threshold, chord(most))
     blur = random.choice((None, most / 100, most / 20, most / 4))
     count = random.choice((None, 1, 2, 3))
     excess.cases += 1
@@ -62,7 +62,7 @@ def try_case(random: Random, excess: Excess) -> None:
     except UsageError:
         excess.refused += 1
         return
-    shown = Asked(
+    shown = WeightedSubscription(
         told.place,
         in_order({word: own[word] for word in told.words}),
         told.alpha,

@@ -19,15 +19,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from filter_examples import TOPICS, Brute, drawn
 
-from hushcast_protocol.brokers.beyond import Group
-from hushcast_protocol.brokers.conditions import Condition, Otherwise
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, Fallback
+from hushcast_protocol.brokers.edge_subscriptions import MAX_BOGUS, ExposureChanges, SubscriptionKey
 from hushcast_protocol.brokers.exposure import OPEN, Exposure
+from hushcast_protocol.brokers.filter_table import Source
 from hushcast_protocol.brokers.filters import Filter, covers
-from hushcast_protocol.brokers.frames import Terms
-from hushcast_protocol.brokers.subscribed import MAX_BOGUS, Changes, Name
-from hushcast_protocol.brokers.table import Source
+from hushcast_protocol.brokers.frames import AnonymityTerms
+from hushcast_protocol.brokers.network_crowd import SubscriptionGroup
 
-WAYS: tuple[Otherwise, ...] = ("refuse", "wait", "generalise", "bogus")
+WAYS: tuple[Fallback, ...] = ("refuse", "wait", "generalise", "bogus")
 MOST = 24  # subscriptions at once
 SUBSCRIBERS = 8
 
@@ -37,25 +37,25 @@ class Oracle:
 
     def __init__(self, random: Random) -> None:
         self._random = random
-        self.known: dict[tuple[Filter, Condition], int] = {}
+        self.known: dict[tuple[Filter, AnonymityCondition], int] = {}
 
-    def says(self, shown: Filter, condition: Condition, k: int, own: Set[Source]) -> bool:
+    def says(self, shown: Filter, condition: AnonymityCondition, k: int, own: Set[Source]) -> bool:
         assert own
         return self.known.get((shown, condition), 0) >= k
 
-    def has_sunk(self, group: Group) -> bool:
+    def has_sunk(self, group: SubscriptionGroup) -> bool:
         return self._random.random() < 0.5
 
-    def wider(self, group: Group, own: Set[Source]) -> Filter | None:
+    def wider(self, group: SubscriptionGroup, own: Set[Source]) -> Filter | None:
         found = [one for one, _ in self.known if covers(one, group.filter)]
         return self._random.choice(found) if found else None
 
-    def turn(self, exposure: Exposure, known: list[Filter]) -> Changes:
+    def turn(self, exposure: Exposure, known: list[Filter]) -> ExposureChanges:
         """Learn something about one filter, or forget everything."""
         if not known or self._random.random() < 0.2:
             self.known.clear()
         else:
-            given, condition = self._random.choice(known), self._random.choice(list(Condition))
+            given, condition = self._random.choice(known), self._random.choice(list(AnonymityCondition))
             sides = tuple(one if self._random.random() < 0.8 else None for one in given.sides)
             self.known[Filter(given.topic, sides), condition] = self._random.randrange(6)
         list(exposure.wishes())
@@ -65,16 +65,16 @@ class Oracle:
 class Outside:
     """What has left the broker, and by its own record of who is there, whether it may."""
 
-    def __init__(self, minimum: Terms, oracle: Oracle | None = None) -> None:
+    def __init__(self, minimum: AnonymityTerms, oracle: Oracle | None = None) -> None:
         self._minimum = minimum
         self._oracle = oracle
-        self.there: dict[Name, tuple[Filter, Terms]] = {}
+        self.there: dict[SubscriptionKey, tuple[Filter, AnonymityTerms]] = {}
         self.away: set[Source] = set()
         self.shown: set[Filter] = set()  # but for what something else outside covers
-        self.bogus: dict[Name, int] = {}
+        self.bogus: dict[SubscriptionKey, int] = {}
         self.counts: Counter[str] = Counter()
 
-    def hear(self, changes: Changes) -> None:
+    def hear(self, changes: ExposureChanges) -> None:
         """Take what the broker says."""
         roots = changes.roots
         assert not roots.shown & roots.withdrawn
@@ -105,7 +105,7 @@ class Outside:
                 self._may(brute, name, shown) for name, (one, _) in self.there.items() if covers(shown, one)
             ), "a filter below its k is shown outside"
 
-    def _may(self, brute: Brute, name: Name, shown: Filter) -> bool:
+    def _may(self, brute: Brute, name: SubscriptionKey, shown: Filter) -> bool:
         """Tell whether one subscription's terms, and the broker's, allow it to be shown."""
         one, terms = self.there[name]
         demands = self._demands(terms)
@@ -123,7 +123,7 @@ class Outside:
         open_ones = among(brute, lambda at, asker: asker[1] == 1 or (at == one and asker[0] in own))
         hiding = among(brute, lambda at, asker: asker[1] <= most)
 
-        def level(each: Terms) -> int:
+        def level(each: AnonymityTerms) -> int:
             if otherwise == "bogus":
                 return len(dict(behind_outside(brute, one, shown, each.condition))) + bogus
             there = behind_outside(hiding, one, shown, each.condition)
@@ -135,24 +135,24 @@ class Outside:
             level(each) >= each.k or known.get((shown, each.condition), 0) >= each.k for each in demands
         )
 
-    def _demands(self, terms: Terms) -> set[Terms]:
-        return {Terms(one.k, one.condition, "wait") for one in (terms, self._minimum) if one.k > 1}
+    def _demands(self, terms: AnonymityTerms) -> set[AnonymityTerms]:
+        return {AnonymityTerms(one.k, one.condition, "wait") for one in (terms, self._minimum) if one.k > 1}
 
-    def _otherwise(self, terms: Terms) -> Otherwise:
+    def _otherwise(self, terms: AnonymityTerms) -> Fallback:
         found = (terms if terms.k > 1 else self._minimum).otherwise
         return "wait" if found == "bogus" and max(terms.k, self._minimum.k) > MAX_BOGUS else found
 
 
-def level_outside(brute: Brute, one: Filter, shown: Filter, condition: Condition) -> int:
+def level_outside(brute: Brute, one: Filter, shown: Filter, condition: AnonymityCondition) -> int:
     """The level of what is shown in place of a filter, as the paper defines it."""
     return len(behind_outside(brute, one, shown, condition))
 
 
-def behind_outside(brute: Brute, one: Filter, shown: Filter, condition: Condition) -> set[Any]:
+def behind_outside(brute: Brute, one: Filter, shown: Filter, condition: AnonymityCondition) -> set[Any]:
     """The sources of what is shown in place of a filter, as the paper defines them."""
     if shown == one:
         return brute.behind(one, condition)
-    if condition is Condition.SOURCE:
+    if condition is AnonymityCondition.SOURCE:
         return brute.sources(each for each in brute.held if covers(shown, each))
     beside = Brute()
     beside.held = {each: set(sources) for each, sources in brute.held.items()}
@@ -173,9 +173,9 @@ def among(brute: Brute, is_there: Callable[[Filter, Any], bool]) -> Brute:
 def play(
     random: Random,
     events: int,
-    condition: Condition,
-    way: Otherwise,
-    minimum: Terms = OPEN,
+    condition: AnonymityCondition,
+    way: Fallback,
+    minimum: AnonymityTerms = OPEN,
     is_told: bool = False,
 ) -> Counter[str]:
     """Let subscribers come and go; fail at the first event after which too much is outside.
@@ -202,7 +202,7 @@ def play(
         else:
             known = [one for one, _ in outside.there.values()]
             one = random.choice(known) if known and random.random() < 0.4 else drawn(random, topics)
-            terms = Terms(random.choice((1, 2, 3, 3, 5)), condition, way)
+            terms = AnonymityTerms(random.choice((1, 2, 3, 3, 5)), condition, way)
             name = (random.randrange(SUBSCRIBERS), event.to_bytes(16, "big"))
             if outside.there and random.random() < 0.1:
                 name = random.choice(list(outside.there))
@@ -226,7 +226,7 @@ def play(
 if __name__ == "__main__":
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    for condition, way in product(Condition, WAYS):
+    for condition, way in product(AnonymityCondition, WAYS):
         for is_told in (False, True):
             counts = play(Random(seed), count, condition, way, is_told=is_told)
             known = ", with what is known of the whole network" if is_told else ""

@@ -11,15 +11,7 @@ from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.secrets import AgreementKey, Secret
 from hushcast_protocol.base.wire import decoder, encode
-from hushcast_protocol.brokers.full.actions import Action
-from hushcast_protocol.brokers.full.enclosing import content_of, labels_of, streamed
-from hushcast_protocol.brokers.full.holder import Holder
-from hushcast_protocol.brokers.full.items import Layered
-from hushcast_protocol.brokers.full.keys import Keyring, LayerKeys
-from hushcast_protocol.brokers.full.labels import Label, as_tokens, onward, read_labels
-from hushcast_protocol.brokers.full.layers import Path
-from hushcast_protocol.brokers.full.rows import Changes, Rows
-from hushcast_protocol.brokers.full.secrets import (
+from hushcast_protocol.brokers.full.aggregation import (
     AskFactors,
     Factors,
     asking,
@@ -27,7 +19,15 @@ from hushcast_protocol.brokers.full.secrets import (
     unblinded,
     with_share,
 )
-from hushcast_protocol.brokers.full.words import published_names
+from hushcast_protocol.brokers.full.group_action import GroupAction
+from hushcast_protocol.brokers.full.item_labels import ItemLabel, as_tokens, onward, read_labels
+from hushcast_protocol.brokers.full.layer_keys import Keyring, LayerKeys
+from hushcast_protocol.brokers.full.layered_word import LayeredWord
+from hushcast_protocol.brokers.full.layers import LayerPath
+from hushcast_protocol.brokers.full.outer_message import content_of, labels_of, streamed
+from hushcast_protocol.brokers.full.published_names import published_names
+from hushcast_protocol.brokers.full.rows import RowChanges, Rows
+from hushcast_protocol.brokers.full.word_holder import WordHolder
 from hushcast_protocol.content.messages import HEADER, PADDED_SIZES, SEAL, TRAIL_SIZE, Message, message_id
 
 FIGURE_2 = {
@@ -44,7 +44,7 @@ FIGURE_2 = {
 NETWORK = bytes(range(32))
 DAY = 20_000
 
-decode_item: Callable[[bytes], Layered] = decoder(Layered, "item", 1024)
+decode_item: Callable[[bytes], LayeredWord] = decoder(LayeredWord, "item", 1024)
 decode_ask: Callable[[bytes], AskFactors] = decoder(AskFactors, "ask", 1024)
 
 
@@ -61,7 +61,7 @@ def message(*words: bytes, text: bytes = b"body", day: int = DAY) -> Message:
     return Message(message_id(day, body), day, words, bytes(TRAIL_SIZE), body)
 
 
-def enclosed(action: Action, root: Secret, published: Message) -> tuple[Message, tuple[Label, ...]]:
+def enclosed(action: GroupAction, root: Secret, published: Message) -> tuple[Message, tuple[ItemLabel, ...]]:
     """Return the outer message, and the labels, as a root makes them that somebody asked."""
     content = content_of(action, root, published)
     return streamed(content, published), labels_of(content, published)
@@ -75,23 +75,23 @@ class Node:
     keys: Keyring
     above: tuple[bytes, ...]
     rows: Rows
-    holder: Holder
-    own: dict[bytes, Layered] = field(default_factory=dict)
+    holder: WordHolder
+    own: dict[bytes, LayeredWord] = field(default_factory=dict)
     """What it asks for itself, by word."""
-    up: deque[Changes] = field(default_factory=deque)
+    up: deque[RowChanges] = field(default_factory=deque)
     """What is on its way to the parent."""
-    shown: dict[bytes, Layered] = field(default_factory=dict)
+    shown: dict[bytes, LayeredWord] = field(default_factory=dict)
     """What its parent has of it once all this is there, by name."""
-    factors: dict[Path, LayerKeys] = field(default_factory=dict)
-    labels: list[Label] = field(default_factory=list)
+    factors: dict[LayerPath, LayerKeys] = field(default_factory=dict)
+    labels: list[ItemLabel] = field(default_factory=list)
     """Those under which the last publication came."""
     got: list[Message] = field(default_factory=list)
 
-    def tell(self, shown: Sequence[Layered], withdrawn: Sequence[bytes] = ()) -> None:
+    def tell(self, shown: Sequence[LayeredWord], withdrawn: Sequence[bytes] = ()) -> None:
         self.shown |= {item.name: item for item in shown}
         for name in withdrawn:
             del self.shown[name]
-        self.up.append(Changes(tuple(shown), tuple(withdrawn)))
+        self.up.append(RowChanges(tuple(shown), tuple(withdrawn)))
 
 
 class World:
@@ -100,7 +100,7 @@ class World:
     def __init__(
         self,
         parents: Mapping[str, str],
-        action: Action,
+        action: GroupAction,
         layers: int,
         *,
         aggregates: bool = True,
@@ -113,7 +113,7 @@ class World:
         for name in [self.root, *parents]:
             keys = Keyring(action, key_of(name), NETWORK)
             above = tuple(key_of(one).public() for one in self.path(name))
-            holder = Holder(keys, above, layers, day)
+            holder = WordHolder(keys, above, layers, day)
             self.nodes[name] = Node(name, keys, above, self._rows(keys, above), holder)
         self.names = {node.keys.public: name for name, node in self.nodes.items()}
 
@@ -138,7 +138,7 @@ class World:
 
     # Up.
 
-    def want(self, name: str, word: bytes) -> Layered:
+    def want(self, name: str, word: bytes) -> LayeredWord:
         node = self.nodes[name]
         item = node.own[word] = node.holder.item(word)
         node.tell((item,))
@@ -165,7 +165,7 @@ class World:
         for one in changes.withdrawn:
             rows.take(node.keys.public, one)
 
-    def learn(self, name: str, day: int, path: Path) -> None:
+    def learn(self, name: str, day: int, path: LayerPath) -> None:
         """Have a broker ask its ancestors for the factors of a path."""
         node = self.nodes[name]
         ask = asking(self.action, node.keys.public, 1, day, path)
@@ -229,7 +229,7 @@ class World:
         assert all(one.id == inner.id and one.body == inner.body for got in found.values() for one in got)
         return found
 
-    def _pass(self, node: Node, outer: Message, labels: Sequence[Label]) -> None:
+    def _pass(self, node: Node, outer: Message, labels: Sequence[ItemLabel]) -> None:
         for child, mine in onward(node.rows, self.day, labels).items():
             for tokens in as_tokens(mine):
                 self._receive(self.nodes[self.names[child]], outer, tokens)

@@ -15,10 +15,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from filter_examples import Brute, drawn, everything
 
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+from hushcast_protocol.brokers.anonymity_levels import Levels
 from hushcast_protocol.brokers.filters import Filter, covers
-from hushcast_protocol.brokers.generalise import Shown, generalise
-from hushcast_protocol.brokers.levels import Levels
+from hushcast_protocol.brokers.generalisation import Generalisation, generalise
 from hushcast_protocol.content.topics import make_topic
 
 CASES = [
@@ -29,20 +29,20 @@ CASES = [
 ALL = {topic: sorted(everything(topic), key=lambda one: one.volume) for topic in CASES}
 
 
-def case(random: Random) -> tuple[Filter, Condition, int, Brute]:
+def case(random: Random) -> tuple[Filter, AnonymityCondition, int, Brute]:
     """Draw some subscriptions, and what is asked of one of them."""
     topic, brute = random.choice(CASES), Brute()
     for _ in range(random.randint(2, 10)):
         brute.insert(drawn(random, [topic]), random.randrange(6))
     asked = random.choice(list(brute.held))
-    return asked, random.choice(list(Condition)), random.randint(2, 4), brute
+    return asked, random.choice(list(AnonymityCondition)), random.randint(2, 4), brute
 
 
-def holds(brute: Brute, given: Filter, shown: Filter, condition: Condition, k: int) -> bool:
+def holds(brute: Brute, given: Filter, shown: Filter, condition: AnonymityCondition, k: int) -> bool:
     """Tell by the definitions whether a filter may be shown in place of another."""
     if not covers(shown, given):
         return False
-    if condition is Condition.SOURCE and shown != given:
+    if condition is AnonymityCondition.SOURCE and shown != given:
         return len(brute.sources(one for one in brute.held if covers(shown, one))) >= k
     beside = Brute()
     beside.held = {one: set(sources) for one, sources in brute.held.items()}
@@ -50,7 +50,7 @@ def holds(brute: Brute, given: Filter, shown: Filter, condition: Condition, k: i
     return beside.level(shown, condition) >= k
 
 
-def compared(random: Random) -> tuple[Shown | None, float | None, bool]:
+def compared(random: Random) -> tuple[Generalisation | None, float | None, bool]:
     """Return what is shown in one case, the volume of the best there is, and whether it may be shown."""
     given, condition, k, brute = case(random)
     levels = Levels()

@@ -13,15 +13,15 @@ import time
 from dataclasses import dataclass
 from random import Random
 
-from hushcast_protocol.base.agreement import shared_secret
+from hushcast_protocol.base.key_agreement import shared_secret
 from hushcast_protocol.base.secrets import AgreementKey, Seed
-from hushcast_protocol.purposes.cover import Element, cover
-from hushcast_protocol.purposes.grants import Grant, Granted, make_grant, read_grant
-from hushcast_protocol.purposes.issued import Issued, issue
-from hushcast_protocol.purposes.keys import epoch_start
-from hushcast_protocol.purposes.names import Purpose
-from hushcast_protocol.purposes.problems import NotUsable, Problem
-from hushcast_protocol.purposes.sealed import _HEADER, Opener, Sealer, _mask, _read_header, _secret
+from hushcast_protocol.purposes.grants import Grant, GrantScope, make_grant, read_grant
+from hushcast_protocol.purposes.key_cover import CoverElement, cover
+from hushcast_protocol.purposes.purpose_keys import epoch_start
+from hushcast_protocol.purposes.purpose_names import Purpose
+from hushcast_protocol.purposes.purpose_problems import PurposeError, PurposeProblem
+from hushcast_protocol.purposes.sealed_messages import _HEADER, Opener, Sealer, _mask, _read_header, _secret
+from hushcast_protocol.purposes.signed_vocabulary import SignedVocabulary, issue
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 
 A_WORLD = 500  # cases with one vocabulary
@@ -88,7 +88,7 @@ class World:
         for number in range(self.random.choice((0, 1, 1, 1, 2, 3, 8))):
             begin = self.random.randrange(EPOCHS)
             epochs = range(FIRST + begin, FIRST + self.random.randint(begin + 1, EPOCHS))
-            asked = Granted(number, key.public(), Purpose(self.random.choice(self.paths)), epochs)
+            asked = GrantScope(number, key.public(), Purpose(self.random.choice(self.paths)), epochs)
             data = make_grant(self.issuer, self.issued, asked, 0, self.random.randbytes)
             grants.append(read_grant(data, key, self.issuer.public()))
         return Reader(grants, Opener(grants))
@@ -134,8 +134,8 @@ def try_case(world: World, sizes: Sizes) -> None:
         }
         try:
             opened = reader.opener.open(data)
-        except NotUsable as error:
-            if right or error.problem is not Problem.NOT_GRANTED:
+        except PurposeError as error:
+            if right or error.problem is not PurposeProblem.NOT_GRANTED:
                 raise
             sizes.closed += 1
         else:
@@ -149,8 +149,8 @@ def try_case(world: World, sizes: Sizes) -> None:
 
 
 def fits(
-    data: bytes, held: AgreementKey, issued: Issued, epoch: int, elements: tuple[Element, ...]
-) -> list[Element]:
+    data: bytes, held: AgreementKey, issued: SignedVocabulary, epoch: int, elements: tuple[CoverElement, ...]
+) -> list[CoverElement]:
     """Return the elements under which a thief of a one-time key finds a message's slots."""
     _, own, nonce, end = _read_header(data)
     tags = {data[at : at + TAG] for at in range(_HEADER, end, SLOT)}

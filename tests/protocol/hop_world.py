@@ -13,15 +13,15 @@ from hushcast_protocol.base import hop
 from hushcast_protocol.base.hop import DETOUR_AFTER, MAX_LINKS_A_PEER, NextHop
 from hushcast_protocol.base.hop_link import IDLE, LinkState
 from hushcast_protocol.base.hop_values import (
-    Actions,
-    Backlog,
+    BacklogState,
     Close,
-    Dialling,
-    Do,
+    DialState,
+    HopActions,
+    HopCommand,
+    HopRules,
     ReadBack,
     Reroute,
-    Rules,
-    Send,
+    SendItems,
     Settle,
 )
 
@@ -69,7 +69,7 @@ class World:
         """`pick(n)` chooses from 0 to n - 1."""
         self.pick = pick
         self.now = 1000.0
-        self.rules = Rules(lambda item: item.number in self.spool, Random(1).randbytes, goes_around, dials)
+        self.rules = HopRules(lambda item: item.number in self.spool, Random(1).randbytes, goes_around, dials)
         self.hop: NextHop[Link, Parcel] = NextHop(self.rules)
         self.spool: dict[int, Parcel] = {}
         self.wires: dict[Link, Wire] = {}
@@ -87,9 +87,9 @@ class World:
 
     # What the machine wants done.
 
-    def do(self, actions: Actions[Link, Parcel]) -> None:
+    def do(self, actions: HopActions[Link, Parcel]) -> None:
         for action in actions:
-            if isinstance(action, Send):
+            if isinstance(action, SendItems):
                 self._send(action.link, action.items)
             elif isinstance(action, Settle):
                 for item in action.items:
@@ -106,24 +106,24 @@ class World:
             else:
                 self._do_named(action)
 
-    def _do_named(self, action: Do) -> None:
-        if action is Do.DIAL:
+    def _do_named(self, action: HopCommand) -> None:
+        if action is HopCommand.DIAL:
             assert not self.is_dialling
             assert self.rules.dials
             assert self.hop.needs_dial, "dialled for nobody"
             self.is_dialling = True
-        elif action is Do.STOP_DIALLING:
+        elif action is HopCommand.STOP_DIALLING:
             assert self.is_dialling
             assert not self.hop.is_wanted
             self.is_dialling = False
-        elif action is Do.GO_AROUND:
+        elif action is HopCommand.GO_AROUND:
             assert not self.is_moving
             assert self.hop.is_away
             self.is_moving = True
-        elif action is Do.WENT_AWAY:
+        elif action is HopCommand.WENT_AWAY:
             assert self.rules.goes_around
         else:
-            assert action is Do.CAME_BACK
+            assert action is HopCommand.CAME_BACK
             self.progress = self.now
 
     def _read(self, after: Parcel | None) -> None:
@@ -335,8 +335,8 @@ class World:
         self.patience = (DETOUR_AFTER, DETOUR_AFTER, DETOUR_AFTER, 0.0, math.inf)[self.pick(5)]
         return self.patience
 
-    def _went(self, actions: Actions[Link, Parcel]) -> None:
-        if Do.WENT_AWAY in actions:
+    def _went(self, actions: HopActions[Link, Parcel]) -> None:
+        if HopCommand.WENT_AWAY in actions:
             assert self.now - self.progress >= self.patience, "it counts as away, and answered just now"
         self.do(actions)
 
@@ -365,18 +365,18 @@ class World:
     def _check_it_is_not_stuck(self) -> None:
         machine = self.hop
         assert machine.deadline > self.now
-        assert (machine.dialling is Dialling.DIALLING) == self.is_dialling
-        assert (machine.backlog is Backlog.READING) == (self.reading is not None)
-        assert (machine.backlog is Backlog.MOVING) == self.is_moving
-        assert (machine.dialling is Dialling.PAUSED) == (machine._dial_at < math.inf)
+        assert (machine.dialling is DialState.DIALLING) == self.is_dialling
+        assert (machine.backlog is BacklogState.READING) == (self.reading is not None)
+        assert (machine.backlog is BacklogState.MOVING) == self.is_moving
+        assert (machine.dialling is DialState.PAUSED) == (machine._dial_at < math.inf)
         if not self.rules.dials:
-            assert machine.dialling is Dialling.IDLE
+            assert machine.dialling is DialState.IDLE
             assert machine.links or not machine._queue
         elif machine.needs_dial:
-            assert machine.dialling is not Dialling.IDLE
+            assert machine.dialling is not DialState.IDLE
         if machine._queue and machine.links:
             assert machine.links[-1].unacknowledged
-        if machine.backlog is Backlog.SPOOLED and (self.rules.dials or machine.links):
+        if machine.backlog is BacklogState.SPOOLED and (self.rules.dials or machine.links):
             assert machine._around_at < math.inf if machine.is_away else self.in_memory()
         if machine.is_unused:
             assert not set(self.spool) - self.stuck

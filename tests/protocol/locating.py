@@ -20,9 +20,9 @@ from cheating import MEANS, Means, Scene
 from spatial_world import OWNER, World, entries
 
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.spatial.matching import Counted, plain, pruned
-from hushcast_protocol.spatial.problems import DoesNotHold, Problem
-from hushcast_protocol.spatial.verify import verify
+from hushcast_protocol.spatial.answer_problems import AnswerProblem, InvalidAnswer
+from hushcast_protocol.spatial.matching import MatchingCost, plain, pruned
+from hushcast_protocol.spatial.verifier import verify
 
 A_WORLD = 100  # attempts in one world
 
@@ -32,7 +32,7 @@ def try_case(random: Random) -> tuple[int, int, int]:
     world = World.draw(random, most=random.choice((0, 1, 5, 30, 60)), intervals=1)
     feed = world.feeds[0]
     asked = [feed.table.asked(one) for one in world.subscriptions]
-    by_tree, by_lists = Counted(), Counted()
+    by_tree, by_lists = MatchingCost(), MatchingCost()
     found = sorted((number, one.message.id) for number, one in pruned(feed.root, asked, by_tree))
     assert found == sorted(
         (number, one.message.id) for number, one in plain(entries(feed.root), asked, by_lists)
@@ -51,7 +51,7 @@ def try_case(random: Random) -> tuple[int, int, int]:
     return len(asked), messages, size
 
 
-def try_attempt(world: World, means: Means) -> Problem | None:
+def try_attempt(world: World, means: Means) -> AnswerProblem | None:
     """Cheat once; return the name it was caught by, `None` where this means cannot be tried."""
     scene = Scene(world, world.random.randrange(3), world.random.randrange(len(world.subscriptions)))
     cheat = means(scene)
@@ -59,7 +59,7 @@ def try_attempt(world: World, means: Means) -> Problem | None:
         return None
     try:
         verify(OWNER.public(), cheat.subscription, cheat.data, cheat.before)
-    except DoesNotHold as error:
+    except InvalidAnswer as error:
         if error.problem not in cheat.problems:
             raise AssertionError(f"{means.__name__} is called {error.problem}") from error
         return error.problem

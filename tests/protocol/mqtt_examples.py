@@ -24,9 +24,9 @@ from hushcast_protocol.mqtt.packets import (
     Publish,
     PubRec,
     PubRel,
+    RequestedSubscription,
     SubAck,
     Subscribe,
-    Subscription,
     UnsubAck,
     Unsubscribe,
     Will,
@@ -96,8 +96,12 @@ OF_CLIENT: list[Packet] = [
     PubRec(2, 0x10, _TOLD),
     PubRel(3, 0x92),
     PubComp(4, 0x92, _TOLD),
-    Subscribe(5, [Subscription("home/#", 1, True, True, 2)], _of("subscription_identifier", "user_property")),
-    Subscribe(5, [Subscription("+/kitchen/+"), Subscription("$share/group/home/#", 2)]),
+    Subscribe(
+        5,
+        [RequestedSubscription("home/#", 1, True, True, 2)],
+        _of("subscription_identifier", "user_property"),
+    ),
+    Subscribe(5, [RequestedSubscription("+/kitchen/+"), RequestedSubscription("$share/group/home/#", 2)]),
     Unsubscribe(6, ["home/#", "$share/group/a"], _of("user_property")),
     PingReq(),
     Auth(0x19, _of("authentication_method", "authentication_data")),
@@ -138,7 +142,9 @@ def plain(packet: Packet) -> Packet | None:
         if packet.will is not None:
             changes["will"] = msgspec.structs.replace(packet.will, properties={})
     if isinstance(packet, Subscribe):
-        changes["subscriptions"] = [Subscription(one.filter, one.qos) for one in packet.subscriptions]
+        changes["subscriptions"] = [
+            RequestedSubscription(one.filter, one.qos) for one in packet.subscriptions
+        ]
     if isinstance(packet, SubAck):
         changes["reasons"] = [min(reason, 0x80) for reason in packet.reasons]
     if isinstance(packet, UnsubAck):
@@ -284,11 +290,11 @@ _either = [
 ]
 
 
-def _no_local_on_shares(one: Subscription) -> Subscription:
+def _no_local_on_shares(one: RequestedSubscription) -> RequestedSubscription:
     return msgspec.structs.replace(one, no_local=one.no_local and not one.filter.startswith("$share"))
 
 
-_subscription = st.builds(Subscription, filters, _qos, st.booleans(), st.booleans(), _qos).map(
+_subscription = st.builds(RequestedSubscription, filters, _qos, st.booleans(), st.booleans(), _qos).map(
     _no_local_on_shares
 )
 client_packets: st.SearchStrategy[Packet] = st.one_of(

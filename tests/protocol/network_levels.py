@@ -19,19 +19,18 @@ from filter_examples import Brute
 from tomography_examples import CAP, KEYS, NETWORK, NOW, SEEDS, SERVICE, WHOLE, drawn_sides, tree
 
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.brokers.beyond import Group
-from hushcast_protocol.brokers.conditions import Condition, Otherwise
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, Fallback
 from hushcast_protocol.brokers.exposure import Exposure
+from hushcast_protocol.brokers.filter_table import Source
 from hushcast_protocol.brokers.filters import Filter, covers
-from hushcast_protocol.brokers.frames import Terms
-from hushcast_protocol.brokers.table import Source
-from hushcast_protocol.brokers.tomography.frames import Answered, Unwatch
-from hushcast_protocol.brokers.tomography.gathered import Gathered
-from hushcast_protocol.brokers.tomography.service import Service
-from hushcast_protocol.brokers.tomography.service import Terms as Times
-from hushcast_protocol.brokers.tomography.stating import Client, Nobody, Stating
-from hushcast_protocol.brokers.tomography.watching import Watching
-from hushcast_protocol.brokers.tomography.ways import between
+from hushcast_protocol.brokers.frames import AnonymityTerms
+from hushcast_protocol.brokers.network_crowd import SubscriptionGroup
+from hushcast_protocol.brokers.tomography.broker_statements import BogusSource, BrokerStatements, Client
+from hushcast_protocol.brokers.tomography.crowd_watch import CrowdWatch
+from hushcast_protocol.brokers.tomography.frames import AskReply, Unwatch
+from hushcast_protocol.brokers.tomography.stated_filters import StatedFilters
+from hushcast_protocol.brokers.tomography.tomography_service import AnswerTimes, TomographyService
+from hushcast_protocol.brokers.tomography.tree_paths import between
 
 EVERY = 5.0  # seconds between the moments at which all speak
 LATE = 3  # such moments after which what others' leaving made wrong is right again: one for each edge broker
@@ -43,18 +42,18 @@ class EdgeBroker:
 
     def __init__(self, name: str, random: Random, now: float) -> None:
         self.name, self.key, self.now = name, KEYS[name], now
-        self.watching = Watching(SERVICE.public(), 1)
+        self.watching = CrowdWatch(SERVICE.public(), 1)
         self.watching.use(between(tree(), self.key, KEYS["root"]) or ())
         self.exposure = Exposure(beyond=self)
-        self.stating = Stating(SEEDS[name], random.randbytes, int(now * 1000), cap=CAP, life=1800)
+        self.stating = BrokerStatements(SEEDS[name], random.randbytes, int(now * 1000), cap=CAP, life=1800)
 
-    def says(self, shown: Filter, condition: Condition, k: int, own: set[Source]) -> bool:  # type: ignore[override]
+    def says(self, shown: Filter, condition: AnonymityCondition, k: int, own: set[Source]) -> bool:  # type: ignore[override]
         return self.watching.says(shown, condition, k, own, self.now)
 
-    def has_sunk(self, group: Group) -> bool:
+    def has_sunk(self, group: SubscriptionGroup) -> bool:
         return self.watching.has_sunk(group)
 
-    def wider(self, group: Group, own: set[Source]) -> Filter | None:  # type: ignore[override]
+    def wider(self, group: SubscriptionGroup, own: set[Source]) -> Filter | None:  # type: ignore[override]
         return self.watching.wider(group, own, self.now)
 
     def look(self, topics: bool = True) -> None:
@@ -66,7 +65,7 @@ class EdgeBroker:
 
     def held(self) -> dict[Filter, list[Client]]:
         shown = self.exposure.behind_shown()
-        return {one: [*sources, *map(Nobody, range(bogus))] for one, (sources, bogus) in shown.items()}
+        return {one: [*sources, *map(BogusSource, range(bogus))] for one, (sources, bogus) in shown.items()}
 
     def roots(self) -> set[Filter]:
         shown = self.exposure.shown
@@ -76,15 +75,17 @@ class EdgeBroker:
 class Play:
     """The brokers, the service, and what they say."""
 
-    def __init__(self, seed: str, condition: Condition, ways: tuple[Otherwise, ...]) -> None:
+    def __init__(self, seed: str, condition: AnonymityCondition, ways: tuple[Fallback, ...]) -> None:
         self.random = Random(seed)
         self.condition, self.ways = condition, ways
         self.now = NOW
-        self.service = Service(SERVICE, Gathered(tree(), CAP), NETWORK.calendar, Times())
+        self.service = TomographyService(SERVICE, StatedFilters(tree(), CAP), NETWORK.calendar, AnswerTimes())
         self.edges = {name: EdgeBroker(name, self.random, self.now) for name in EDGES}
         draw = self.random.randbytes
-        self.inner = {name: Stating(SEEDS[name], draw, 1, cap=CAP, life=1800) for name in ("c", "d", "root")}
-        self.there: dict[tuple[str, Source, bytes], tuple[Filter, Terms]] = {}
+        self.inner = {
+            name: BrokerStatements(SEEDS[name], draw, 1, cap=CAP, life=1800) for name in ("c", "d", "root")
+        }
+        self.there: dict[tuple[str, Source, bytes], tuple[Filter, AnonymityTerms]] = {}
         self.quiet = 0
         self.counts: Counter[str] = Counter()
 
@@ -106,7 +107,9 @@ class Play:
     def come(self, name: str, key: bytes) -> None:
         edge, source = self.edges[name], self.random.randrange(SUBSCRIBERS).to_bytes(32, "big")
         given = Filter(WHOLE.topic, (*drawn_sides(self.random)[:1], None, None))
-        terms = Terms(self.random.choice((1, 1, 2, 2, 3, 4)), self.condition, self.random.choice(self.ways))
+        terms = AnonymityTerms(
+            self.random.choice((1, 1, 2, 2, 3, 4)), self.condition, self.random.choice(self.ways)
+        )
         edge.exposure.subscribe(source, key, given, terms)
         if edge.exposure.standing(source, key) is not None:
             self.there[name, source, key] = given, terms
@@ -129,7 +132,7 @@ class Play:
         edge.look()
         self.service.forget(edge.key)
 
-    def state(self, stating: Stating, key: bytes, held: dict[Filter, list[Client]]) -> None:
+    def state(self, stating: BrokerStatements, key: bytes, held: dict[Filter, list[Client]]) -> None:
         for given in stating.filters() - held.keys():
             stating.drop(given)
         for given, clients in held.items():
@@ -155,7 +158,7 @@ class Play:
         before = {name: self.by_network(name) for name in EDGES}
         for news in self.service.advance(self.now):
             edge = next(one for one in self.edges.values() if one.key == news.asker)
-            edge.watching.hear(Answered(news.number, news.answer, None, 0), self.now)
+            edge.watching.hear(AskReply(news.number, news.answer, None, 0), self.now)
         for edge in self.edges.values():
             edge.look()
         self.quiet += 1
@@ -172,11 +175,11 @@ class Play:
             try:
                 answer = self.service.watch(edge.key, frame.number, frame.question, self.now)
             except Refusal:  # its cap
-                edge.watching.hear(Answered(frame.number, None, "cap", 0), self.now)
+                edge.watching.hear(AskReply(frame.number, None, "cap", 0), self.now)
             else:
-                edge.watching.hear(Answered(frame.number, answer, None, 0), self.now)
+                edge.watching.hear(AskReply(frame.number, answer, None, 0), self.now)
 
-    def by_network(self, name: str) -> dict[tuple[Source, bytes], tuple[Filter, Terms]]:
+    def by_network(self, name: str) -> dict[tuple[Source, bytes], tuple[Filter, AnonymityTerms]]:
         """What an edge broker shows of subscriptions because the network has enough."""
         found = {}
         for (other, source, key), (_, terms) in self.there.items():
@@ -186,7 +189,7 @@ class Play:
                 found[source, key] = standing.shown, terms
         return found
 
-    def check(self, before: dict[str, dict[tuple[Source, bytes], tuple[Filter, Terms]]]) -> None:
+    def check(self, before: dict[str, dict[tuple[Source, bytes], tuple[Filter, AnonymityTerms]]]) -> None:
         """Fail where what is shown has too few behind it, unless somebody has just left.
 
         What is shown anew has to have them at once where nobody has left; all else, when all are told.
@@ -216,7 +219,7 @@ class Play:
 
 
 def play(
-    seed: str, events: int, condition: Condition, ways: tuple[Otherwise, ...] = ("wait",)
+    seed: str, events: int, condition: AnonymityCondition, ways: tuple[Fallback, ...] = ("wait",)
 ) -> Counter[str]:
     """Let subscribers come and go, with pauses; fail where too few stand behind what is shown."""
     game = Play(seed, condition, ways)
@@ -230,7 +233,7 @@ def play(
 if __name__ == "__main__":
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 2_000
     seed = sys.argv[2] if len(sys.argv) > 2 else "1"
-    for condition in Condition:
+    for condition in AnonymityCondition:
         for ways in (("wait",), ("wait", "generalise", "bogus", "refuse")):
             found = play(seed, count, condition, ways)  # type: ignore[arg-type]
             print(f"{condition}, {', '.join(ways)}: {count:,} events, {dict(found)}", flush=True)

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from itertools import product
 from random import Random
 
-from hushcast_protocol.purposes.cached import Cached
+from hushcast_protocol.purposes.cached_reservations import CachedReservationTree
 from hushcast_protocol.purposes.clauses import of_message, reserve
-from hushcast_protocol.purposes.deciding import decide, refuses
-from hushcast_protocol.purposes.names import Purpose
-from hushcast_protocol.purposes.stores import Flat, Tree
+from hushcast_protocol.purposes.filter_reach import effective, reach
+from hushcast_protocol.purposes.purpose_decision import decide, refuses
+from hushcast_protocol.purposes.purpose_names import Purpose
+from hushcast_protocol.purposes.reservations import ReservationList, ReservationTree
 from hushcast_protocol.purposes.vocabulary import Vocabulary
-from hushcast_protocol.purposes.wide import effective, reach
 
 Path = tuple[str, ...]  # levels of a purpose, of a topic, of a filter
 Sets = tuple[frozenset[Path], frozenset[Path]]  # allowed and prohibited
@@ -130,7 +130,11 @@ class World:
         self.random = random
         self.drawn = Drawn(random)
         self.oracle = Oracle()
-        self.stores = {"flat": Flat(), "tree": Tree(), "cached": Cached()}
+        self.stores = {
+            "flat": ReservationList(),
+            "tree": ReservationTree(),
+            "cached": CachedReservationTree(),
+        }
         self.wrong: Counter[str] = Counter()
         self.decisions = 0
         self.right = 0

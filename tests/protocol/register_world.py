@@ -10,10 +10,10 @@ from unittest import mock
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.group import Scalar, base
-from hushcast_protocol.central import proofs, register
-from hushcast_protocol.central.frames import Subscribe, Withdraw
-from hushcast_protocol.central.introduction import Introduced, PseudonymSecret, pseudonym_of
-from hushcast_protocol.central.register import Register, waits_for
+from hushcast_protocol.central import pseudonym_register, request_proofs
+from hushcast_protocol.central.frames import Subscribe, WithdrawTokens
+from hushcast_protocol.central.introduction import OpenedIntroduction, PseudonymSecret, pseudonym_of
+from hushcast_protocol.central.pseudonym_register import PseudonymRegister, waits_for
 
 CALENDAR = Calendar(60)
 TODAY = 1000
@@ -27,20 +27,20 @@ OUTSIDE = bytes(32)
 MOST_TOKENS, MOST_OF_ALL, ASSURED = 4, 7, 2
 
 
-def new() -> Register:
-    return Register(CALENDAR, bytes(16))
+def new() -> PseudonymRegister:
+    return PseudonymRegister(CALENDAR, bytes(16))
 
 
-def introduced(number: int, day: int = TODAY, use: str = "subscribe") -> Introduced:
-    return Introduced(NAMES[number], use, day, Scalar.draw(_SOURCE.randbytes), SECRETS[number])  # type: ignore[arg-type]
+def introduced(number: int, day: int = TODAY, use: str = "subscribe") -> OpenedIntroduction:
+    return OpenedIntroduction(NAMES[number], use, day, Scalar.draw(_SOURCE.randbytes), SECRETS[number])  # type: ignore[arg-type]
 
 
 def subscribe(number: int, serial: int, *tokens: bytes) -> Subscribe:
-    return proofs.subscribe(NAMES[number], SECRETS[number], serial, tokens)
+    return request_proofs.subscribe(NAMES[number], SECRETS[number], serial, tokens)
 
 
-def withdraw(number: int, serial: int, *tokens: bytes) -> Withdraw:
-    return proofs.withdraw(NAMES[number], SECRETS[number], serial, tokens)
+def withdraw(number: int, serial: int, *tokens: bytes) -> WithdrawTokens:
+    return request_proofs.withdraw(NAMES[number], SECRETS[number], serial, tokens)
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Known:
     day: int
     tokens: set[bytes] = field(default_factory=set)
     serial: int = -1
-    request: Subscribe | Withdraw | None = None
+    request: Subscribe | WithdrawTokens | None = None
     is_over: bool = False
 
 
@@ -60,7 +60,7 @@ class World:
 
     def __init__(self) -> None:
         self.register = new()
-        self.stored: dict[bytes, register.Kept] = {}
+        self.stored: dict[bytes, pseudonym_register.PseudonymRecord] = {}
         self.model: dict[int, Known] = {}
         self.now = NOW
 
@@ -95,7 +95,7 @@ class World:
         if found is None:
             self.model.setdefault(number, Known(proxy, day))
 
-    def ask(self, proxy: bytes, request: Subscribe | Withdraw) -> None:
+    def ask(self, proxy: bytes, request: Subscribe | WithdrawTokens) -> None:
         number = NAMES.index(request.pseudonym)
         expected = self.expected(proxy, number, request)
         try:
@@ -109,7 +109,7 @@ class World:
         assert found == expected
         if found != "accepted":
             return
-        assert proofs.is_from_server(SECRETS[number], request, answer)
+        assert request_proofs.is_from_server(SECRETS[number], request, answer)
         known = self.model[number]
         if request.serial > known.serial and not known.is_over:
             known.serial, known.request = request.serial, request
@@ -119,7 +119,7 @@ class World:
                 known.tokens -= set(request.tokens or known.tokens)
                 known.is_over = not request.tokens
 
-    def expected(self, proxy: bytes, number: int, request: Subscribe | Withdraw) -> str:
+    def expected(self, proxy: bytes, number: int, request: Subscribe | WithdrawTokens) -> str:
         known = self.model.get(number)
         if known is None:
             return "unknown"
@@ -128,7 +128,7 @@ class World:
         if request.serial <= known.serial:
             again = known.request is not None and request.proof == known.request.proof
             return "accepted" if again else "form"
-        if isinstance(request, Withdraw):
+        if isinstance(request, WithdrawTokens):
             return "accepted"
         if known.is_over:
             return "unknown"
@@ -182,9 +182,9 @@ def play(pick: Callable[[int], int], more: Callable[[], bool]) -> None:
     """Let requests come for as long as the script has `more`; `pick(n)` chooses from 0 to n - 1."""
     world = World()
     with (
-        mock.patch.object(register, "MAX_TOKENS_EACH", MOST_TOKENS),
-        mock.patch.object(register, "MAX_TOKENS_OF_ALL", MOST_OF_ALL),
-        mock.patch.object(register, "TOKENS_ASSURED", ASSURED),
+        mock.patch.object(pseudonym_register, "MAX_TOKENS_EACH", MOST_TOKENS),
+        mock.patch.object(pseudonym_register, "MAX_TOKENS_OF_ALL", MOST_OF_ALL),
+        mock.patch.object(pseudonym_register, "TOKENS_ASSURED", ASSURED),
     ):
         for number in range(2):
             world.introduce(PROXIES[0], number, TODAY)

@@ -10,13 +10,13 @@ from random import Random
 
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.spatial.answer import Answer, Feed
-from hushcast_protocol.spatial.batch import Batch, Interval, make_batch, read_batch
-from hushcast_protocol.spatial.messages import LocatedMessage
+from hushcast_protocol.spatial.batch import Batch, BatchInterval, make_batch, read_batch
+from hushcast_protocol.spatial.located_answer import LocatedAnswer, ProviderBatch
+from hushcast_protocol.spatial.located_messages import LocatedMessage
+from hushcast_protocol.spatial.located_subscription import LocatedSubscription
 from hushcast_protocol.spatial.places import MAX_DISTANCE, Place, chord, place_of, square
-from hushcast_protocol.spatial.subscription import Subscription
-from hushcast_protocol.spatial.table import Table, idf, sign_table
-from hushcast_protocol.spatial.tree import Entry, Part
+from hushcast_protocol.spatial.tmr_tree import TreeEntry, TreePart
+from hushcast_protocol.spatial.weight_table import WeightTable, idf, sign_table
 
 OWNER, STRANGER = Seed(bytes([7]) * 32), Seed(bytes([8]) * 32)
 ALPHAS, THRESHOLDS = (100, 300, 500, 700, 900), (500, 600, 700, 800, 900)  # the paper's grid, section 4.1
@@ -45,7 +45,7 @@ def message(random: Random, number: int, name: str) -> LocatedMessage:
     return LocatedMessage(number, name, place(random), said, random.randbytes(random.randrange(40)))
 
 
-def subscription(random: Random, near: Iterable[LocatedMessage] = ()) -> Subscription:
+def subscription(random: Random, near: Iterable[LocatedMessage] = ()) -> LocatedSubscription:
     """A subscription of the paper's grid, now and then at its ends, often near one of these messages."""
     some = list(near)
     home, wanted = place(random), words(random, 5)
@@ -56,18 +56,18 @@ def subscription(random: Random, near: Iterable[LocatedMessage] = ()) -> Subscri
     ends = random.random() < 0.1
     alpha = random.choice((0, 1000)) if ends else random.choice(ALPHAS)
     threshold = random.choice((0, 1, 1000)) if ends else random.choice(THRESHOLDS)
-    return Subscription(home, wanted, alpha, threshold)
+    return LocatedSubscription(home, wanted, alpha, threshold)
 
 
-def entries(part: Part | None) -> Iterator[Entry]:
+def entries(part: TreePart | None) -> Iterator[TreeEntry]:
     """All messages of a tree."""
-    if isinstance(part, Entry):
+    if isinstance(part, TreeEntry):
         yield part
     for child in getattr(part, "children", ()):
         yield from entries(child)
 
 
-def wants(one: Subscription, other: LocatedMessage, table: Table) -> bool:
+def wants(one: LocatedSubscription, other: LocatedMessage, table: WeightTable) -> bool:
     """Equations 1 to 3 as they stand, in eighty digits."""
     weights = {word: table.weights.get(word, table.body.other) for word in one.words}
     with localcontext() as context:
@@ -85,17 +85,17 @@ class World:
     """Three intervals of a feed; `draw` makes one from a seed."""
 
     random: Random
-    feeds: list[Feed]
-    subscriptions: list[Subscription]
+    feeds: list[ProviderBatch]
+    subscriptions: list[LocatedSubscription]
 
     @staticmethod
     def draw(random: Random, most: int = 30, intervals: int = 3, subscriptions: int = 4) -> World:
         """Draw batches of up to `most` messages, and subscriptions."""
-        feeds: list[Feed] = []
+        feeds: list[ProviderBatch] = []
         previous: Batch | None = None
-        table: Table | None = None
+        table: WeightTable | None = None
         for _ in range(intervals):
-            interval = Interval(START if previous is None else previous.end, SECONDS, previous)
+            interval = BatchInterval(START if previous is None else previous.end, SECONDS, previous)
             said = [message(random, interval.number, str(at)) for at in range(random.randint(0, most))]
             if table is None or random.random() < 0.2:
                 weights, other = idf(one.words for one in said)
@@ -104,12 +104,12 @@ class World:
             whole = make_batch(OWNER, interval, table, random.choice((2, 3, 4, 8)), said)
             owner, previous, root = read_batch(encode(whole))
             assert owner == OWNER.public()
-            feeds.append(Feed(previous, root, table))
+            feeds.append(ProviderBatch(previous, root, table))
         near = [one.message for feed in feeds for one in entries(feed.root)]
         return World(random, feeds, [subscription(random, near) for _ in range(subscriptions)])
 
     @cached_property
-    def answers(self) -> list[list[Answer]]:
+    def answers(self) -> list[list[LocatedAnswer]]:
         """Honest answers, of each interval to each subscription."""
         return [feed.answers(self.subscriptions) for feed in self.feeds]
 

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushcast_protocol.base.errors import DecodeError, Refusal
-from hushcast_protocol.brokers import advertised, passed, upward
-from hushcast_protocol.brokers.advertised import Advertised
+from hushcast_protocol.brokers import child_advertisements, parent_table, recent_forwards
+from hushcast_protocol.brokers.child_advertisements import ChildAdvertisements
+from hushcast_protocol.brokers.clear_words import ShownFilter, from_outside, outside, shown, words
+from hushcast_protocol.brokers.filter_routes import NOTHING, FilterRoutes, table_digest
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import Advertise
 from hushcast_protocol.brokers.items import ItemChanges, of_roots
-from hushcast_protocol.brokers.passed import Passed
+from hushcast_protocol.brokers.parent_table import ParentTable
+from hushcast_protocol.brokers.recent_forwards import RecentForwards
 from hushcast_protocol.brokers.roots import RootChanges
-from hushcast_protocol.brokers.routes import NOTHING, Routes, table_digest
-from hushcast_protocol.brokers.upward import Upward
-from hushcast_protocol.brokers.words import ShownFilter, from_outside, outside, shown, words
 
 ONE, TWO = b"1" * 32, b"2" * 32
 
@@ -57,8 +57,8 @@ def many(count: int) -> list[Filter]:
 
 
 def test_a_whole_table_and_what_changes_go_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upward, "MAX_IN_ONE", 4)
-    child, parent = Upward(), Advertised()
+    monkeypatch.setattr(parent_table, "MAX_IN_ONE", 4)
+    child, parent = ParentTable(), ChildAdvertisements()
     child.change(of_roots(RootChanges(frozenset(many(10)), frozenset())))
     child.linked(parent.begin(CHILD))
     batch = child.next()
@@ -73,7 +73,7 @@ def test_a_whole_table_and_what_changes_go_in_pieces(monkeypatch: pytest.MonkeyP
 
 
 def test_a_parent_that_has_it_all_is_told_nothing() -> None:
-    child = Upward()
+    child = ParentTable()
     version = child.change(of_roots(RootChanges(frozenset(many(3)), frozenset())))
     child.linked(table_digest(child.shown))
     assert not child.next()
@@ -81,7 +81,7 @@ def test_a_parent_that_has_it_all_is_told_nothing() -> None:
 
 
 def test_what_is_said_once_more_is_said_until_it_is_accepted() -> None:
-    child, parent = Upward(), Advertised()
+    child, parent = ParentTable(), ChildAdvertisements()
     first, *others = [from_outside(one) for one in many(3)]
     child.change(ItemChanges([first, *others], ()))
     child.linked(parent.begin(CHILD))
@@ -107,7 +107,7 @@ def test_what_is_said_once_more_is_said_until_it_is_accepted() -> None:
 
 
 def test_nothing_is_confirmed_while_there_is_no_link() -> None:
-    child = Upward()
+    child = ParentTable()
     child.linked(NOTHING)
     assert child.change(of_roots(RootChanges(frozenset(), frozenset()))) == child.confirmed
     child.unlinked()
@@ -115,14 +115,14 @@ def test_nothing_is_confirmed_while_there_is_no_link() -> None:
 
 
 def test_advertisements_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    parent = Advertised()
+    parent = ChildAdvertisements()
     filters = [shown(KEY, WIDE), shown(KEY, NARROW)]
-    monkeypatch.setattr(advertised, "MAX_FILTERS_BELOW", 1)
+    monkeypatch.setattr(child_advertisements, "MAX_FILTERS_BELOW", 1)
     with pytest.raises(Refusal, match="quota"):
         parent.take(ONE, Advertise(1, tuple(filters), (), "no"))
     parent.take(ONE, Advertise(1, (filters[0],), (), "no"))
     parent.take(ONE, Advertise(2, (filters[0],), (), "no"))
-    monkeypatch.setattr(advertised, "MAX_FILTERS", 1)
+    monkeypatch.setattr(child_advertisements, "MAX_FILTERS", 1)
     with pytest.raises(Refusal, match="quota"):
         parent.take(TWO, Advertise(1, (filters[0],), (), "no"))
     assert len(parent.routes) == 1
@@ -131,7 +131,7 @@ def test_advertisements_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_message_is_for_those_who_asked_for_it() -> None:
-    routes = Routes()
+    routes = FilterRoutes()
     wide, narrow = outside(shown(KEY, WIDE)), outside(shown(KEY, NARROW))
     routes.put(ONE, b"a" * 16, wide)
     routes.put(TWO, b"a" * 16, narrow)
@@ -154,7 +154,7 @@ def test_a_message_is_for_those_who_asked_for_it() -> None:
 
 
 def test_filters_of_one_id_with_other_shapes_are_no_harm() -> None:
-    routes = Routes()
+    routes = FilterRoutes()
     true = shown(KEY, WIDE)
     for number, places in enumerate(((None,), (15, None), (3, 3, 3), (None, 2))):
         lie = outside(ShownFilter(true.topic, places, (None,) * len(places)))
@@ -174,8 +174,8 @@ def test_digests_tell_tables_apart() -> None:
 
 
 def test_what_was_passed_on_is_remembered_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passed, "MAX_PASSED_ON", 6)
-    memory = Passed()
+    monkeypatch.setattr(recent_forwards, "MAX_PASSED_ON", 6)
+    memory = RecentForwards()
     assert memory.fresh(b"m", {ONE}) == {ONE}
     assert memory.fresh(b"m", {ONE, TWO}) == {TWO}
     assert memory.fresh(b"m", {ONE, TWO}) == set()

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushcast_protocol.authorities import listing
-from hushcast_protocol.authorities.admission import Admission
 from hushcast_protocol.authorities.listing import (
     AGED,
     Listing,
@@ -20,6 +19,7 @@ from hushcast_protocol.authorities.listing import (
     place_in_line,
     settle,
 )
+from hushcast_protocol.authorities.seat_admission import SeatAdmission
 
 FIRST = 24 * 100
 SEEDS = st.integers(0, 2**32)
@@ -54,8 +54,8 @@ def history(chance: random.Random, names: int, hours: int) -> list[tuple[int, se
     return moments
 
 
-def rules(chance: random.Random) -> Admission:
-    return Admission(chance.choice((0, 1, 3)), chance.choice((0, 100, 500)), chance.random() < 0.5, 0)
+def rules(chance: random.Random) -> SeatAdmission:
+    return SeatAdmission(chance.choice((0, 1, 3)), chance.choice((0, 100, 500)), chance.random() < 0.5, 0)
 
 
 @pytest.mark.slow
@@ -67,7 +67,9 @@ def test_it_is_as_the_model_says(seed: int) -> None:
     admission, names = rules(chance), 30
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(listing, "MAX_WAITING", benches := chance.choice((4, 100)))
-        patch.setattr("hushcast_protocol.authorities.admission.MAX_SEATED", seats := chance.choice((12, 100)))
+        patch.setattr(
+            "hushcast_protocol.authorities.seat_admission.MAX_SEATED", seats := chance.choice((12, 100))
+        )
         door = Door(admission.newcomers, admission.growth, admission.age, benches, seats)
         last = None
         for epoch, here, drawn in history(chance, names, 24 * 4):
@@ -91,7 +93,7 @@ def test_it_is_as_the_model_says(seed: int) -> None:
 def test_what_it_promises(seed: int) -> None:
     """Whoever sits stays; no day seats more than its share; names are older than the day's beacon."""
     chance = random.Random(seed)
-    admission, last = Admission(2, 100, True, 0), None
+    admission, last = SeatAdmission(2, 100, True, 0), None
     listed_since: dict[int, int] = {}
     for epoch, here, drawn in history(chance, 30, 24 * 5):
         listed_since = {one: listed_since.get(one, epoch) for one in here}
@@ -120,7 +122,7 @@ def test_what_it_promises(seed: int) -> None:
 @pytest.mark.parametrize("came", [FIRST + 25, FIRST + 24 + AGED, FIRST + 24 + AGED + 1, FIRST + 47])
 def test_a_relay_is_told_when_it_may_be_seated(age: bool, came: int) -> None:
     """Alone it is seated in just that epoch, with no beacon and no place taken before."""
-    admission = Admission(1, 0, age, 0)
+    admission = SeatAdmission(1, 0, age, 0)
     early = FIRST + 26  # takes the place of its day, unless the other does
     last = settle([(name(1), bytes(16), 0)], None, FIRST, admission, None)
     told = None
@@ -143,7 +145,7 @@ def test_a_relay_is_told_when_it_may_be_seated(age: bool, came: int) -> None:
 @pytest.mark.parametrize("age", [False, True])
 def test_a_flood_of_names_takes_its_share_of_the_places_and_no_seat(age: bool) -> None:
     """A thousand names beside ten honest newcomers: twenty places a day, drawn among all who wait."""
-    admission = Admission(20, 20, age, 0)
+    admission = SeatAdmission(20, 20, age, 0)
     network, honest, names = range(300), range(300, 310), range(1000, 2000)
     entries = [(name(one), bytes(16), 0) for one in (*network, *honest, *names)]
     last = settle([(name(one), bytes(16), 0) for one in network], None, FIRST, admission, None)

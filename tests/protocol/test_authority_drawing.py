@@ -13,11 +13,21 @@ from core_examples import NETWORK, properties, relay_id, signed_descriptor
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.authorities import drawing
+from hushcast_protocol.authorities import shard_draw
+from hushcast_protocol.authorities.authority_set import Authorities
 from hushcast_protocol.authorities.ballots import Ballot
 from hushcast_protocol.authorities.beacon import to_say
-from hushcast_protocol.authorities.counting import Before, count
-from hushcast_protocol.authorities.drawing import (
+from hushcast_protocol.authorities.frames import decode_frame
+from hushcast_protocol.authorities.heads import (
+    AuthorityChange,
+    Beacon,
+    CertifiedHead,
+    Head,
+    IndexedSignature,
+    head_digest,
+)
+from hushcast_protocol.authorities.listing import ListedCut, ListedRelay, Listing, Seat, listing_root
+from hushcast_protocol.authorities.shard_draw import (
     cut_of,
     drawn_by,
     first_beacon,
@@ -25,10 +35,7 @@ from hushcast_protocol.authorities.drawing import (
     most_seated,
     shardings_of,
 )
-from hushcast_protocol.authorities.frames import decode_frame
-from hushcast_protocol.authorities.heads import Beacon, Certified, Change, Head, Mark, head_digest
-from hushcast_protocol.authorities.listing import Drawn, Listed, Listing, Seat, listing_root
-from hushcast_protocol.authorities.members import Authorities
+from hushcast_protocol.authorities.tally import HeadBasis, count
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.roster import GENESIS, MAX_RELAYS, MAX_SEATED, Relay, descriptor_digest
 from hushcast_protocol.base.shard_count import MIN_SHARD_SIZE, SHARD_SIZE, bits_for
@@ -42,7 +49,7 @@ FIVE = msgspec.structs.replace(members(5, 3), shard_size=SIZE)
 SIGNED = {descriptor_digest(one.body): one for one in (signed_descriptor(number) for number in range(60))}
 
 
-def listed(numbers: Iterable[int]) -> tuple[Listed, ...]:
+def listed(numbers: Iterable[int]) -> tuple[ListedRelay, ...]:
     known = dict(zip(range(60), SIGNED, strict=True))
     return tuple(sorted((relay_id(number), known[number], number % 5) for number in numbers))
 
@@ -71,7 +78,7 @@ class Counters:
         """Have them agree; the first `silent` of them do not reveal their secrets."""
         shown = None
         if self.head is not None:
-            shown = Certified(encode(self.head), (Mark(0, bytes(64)),))
+            shown = CertifiedHead(encode(self.head), (IndexedSignature(0, bytes(64)),))
         ballots = {}
         for place, key in enumerate(self.authorities.keys):
             commit, reveal = to_say(SEEDS[place], NETWORK.id, epoch)
@@ -79,9 +86,9 @@ class Counters:
                 reveal = None
             seen = listed(here if place < 3 else [one for one in here if self.chance.random() < 0.8])
             ballots[key] = Ballot(NETWORK.id, epoch, key, shown, seen, commit, reveal, None)
-        before = Before(GENESIS)
+        before = HeadBasis(GENESIS)
         if shown is not None:
-            before = Before(head_digest(shown.head), self.head, self.listing)
+            before = HeadBasis(head_digest(shown.head), self.head, self.listing)
         found = count(NETWORK.id, epoch, self.authorities, ballots, (), before)
         assert found is not None
         self._same_elsewhere(epoch, ballots, before, found)
@@ -89,14 +96,14 @@ class Counters:
         return self.head
 
     def _same_elsewhere(
-        self, epoch: int, ballots: dict[bytes, Ballot], before: Before, found: tuple[Head, Listing]
+        self, epoch: int, ballots: dict[bytes, Ballot], before: HeadBasis, found: tuple[Head, Listing]
     ) -> None:
         """Another one took the ballots in another order, and the last listing from somebody else."""
         order = list(ballots.items())
         self.chance.shuffle(order)
         listing = before.listing and decode_frame(encode(before.listing))
         assert listing is None or isinstance(listing, Listing)
-        other = Before(before.digest, before.head, listing)
+        other = HeadBasis(before.digest, before.head, listing)
         again = count(NETWORK.id, epoch, self.authorities, dict(order), (), other)
         assert again is not None
         assert head_digest(encode(again[0])) == head_digest(encode(found[0]))
@@ -171,7 +178,7 @@ def test_a_set_that_wants_no_shards_ends_them_with_a_day() -> None:
         counters.epoch(epoch, range(20))
     whole = msgspec.structs.replace(FIVE, shard_size=0)
     assert counters.head is not None
-    counters.head = msgspec.structs.replace(counters.head, change=Change(FIRST + 24, whole))
+    counters.head = msgspec.structs.replace(counters.head, change=AuthorityChange(FIRST + 24, whole))
     shards = [counters.epoch(epoch, range(20)).shards for epoch in range(FIRST + 24, FIRST + 50)]
     assert [[one.bits for one in of_epoch] for of_epoch in shards] == [*[[2]] * 12, *[[2, 0]] * 12, [], []]
 
@@ -209,10 +216,13 @@ def decode(leaf: bytes) -> bytes:
 
 
 def test_many_have_a_seat_only_where_they_are_cut() -> None:
-    cut, later = Drawn(DAY, bytes(32), 2, named(range(20))), Drawn(DAY + 1, bytes(32), 2, named(range(20)))
-    whole = Drawn(DAY + 1, bytes(32), 0, ())
+    cut, later = (
+        ListedCut(DAY, bytes(32), 2, named(range(20))),
+        ListedCut(DAY + 1, bytes(32), 2, named(range(20))),
+    )
+    whole = ListedCut(DAY + 1, bytes(32), 0, ())
 
-    def after(*shards: Drawn) -> Listing:
+    def after(*shards: ListedCut) -> Listing:
         return Listing(FIRST + 13, seats(range(20)), (), shards)
 
     assert most_seated(None, FIRST, SIZE) == MAX_SEATED
@@ -268,7 +278,7 @@ def test_whatever_days_come_a_cut_stands_for_its_day(seed: int) -> None:
     model, epoch = Calendar(), FIRST + chance.randrange(48)
     last, shown = None, None
     size = chance.choice((0, 4, 4, 6, 6))
-    in_force: dict[int, tuple[Drawn, ...]] = {}
+    in_force: dict[int, tuple[ListedCut, ...]] = {}
     while epoch < FIRST + 24 * 8:
         if chance.random() < 0.03:
             size = chance.choice((0, 4, 6))
@@ -335,4 +345,4 @@ def test_a_network_of_the_largest_size_is_counted_in_time() -> None:
     shards = drawn_by(NETWORK.id, None, FIRST, relays, None, MIN_SHARD_SIZE)
     (told,) = shardings_of(NETWORK.id, Listing(FIRST, relays, (), shards))
     assert (told.bits, told.count) == (12, MAX_SEATED)
-    assert drawing.cut_of(NETWORK.id, shards[0]).shards[5]
+    assert shard_draw.cut_of(NETWORK.id, shards[0]).shards[5]

@@ -8,19 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushcast_protocol.authorities.ballots import MAX_LISTED
-from hushcast_protocol.authorities.frames import MAX_PEER_FRAME
-from hushcast_protocol.authorities.gathering import (
+from hushcast_protocol.authorities.descriptor_exchange import (
     MAX_BATCH,
     MAX_GATHERED,
     MAX_GIVEN,
     MAX_HAVE,
     AskDescriptors,
-    Descriptors,
-    Gathering,
-    Have,
+    DescriptorBatch,
+    DescriptorExchange,
+    HaveDescriptors,
     decode_peer_frame,
     shown,
 )
+from hushcast_protocol.authorities.frames import MAX_PEER_FRAME
 from hushcast_protocol.base.errors import DecodeError, PeerError
 from hushcast_protocol.base.roster import MAX_DESCRIPTOR, descriptor_digest
 from hushcast_protocol.base.signatures import Signed
@@ -34,9 +34,9 @@ def held(number: int, issued: int = 10) -> tuple[bytes, bytes, int]:
 
 
 def test_only_what_is_newer_is_asked_for_and_once() -> None:
-    gathering = Gathering()
+    gathering = DescriptorExchange()
     own = {held(1)[0]: 10, held(2)[0]: 9, held(3)[0]: 11}
-    have = Have((held(1), held(2), held(3), held(4)))
+    have = HaveDescriptors((held(1), held(2), held(3), held(4)))
     assert gathering.heard(ONE, have, own.get) == [AskDescriptors((held(2)[1], held(4)[1]))]
     assert gathering.heard(ONE, have, own.get) == []
     # Another one may hold what the first does not give.
@@ -44,12 +44,12 @@ def test_only_what_is_newer_is_asked_for_and_once() -> None:
 
 
 def test_only_what_was_asked_for_is_taken_and_once() -> None:
-    gathering = Gathering()
+    gathering = DescriptorExchange()
     signed = signed_descriptor(1)
     known = descriptor_digest(signed.body)
     (question,) = gathering.ask(ONE, [known])
     given = gathering.asked(OTHER, question, {known: signed}.get)
-    assert given == Descriptors((signed,))
+    assert given == DescriptorBatch((signed,))
     assert gathering.given(OTHER, given) == []
     assert gathering.given(ONE, given) == [(known, signed)]
     assert gathering.given(ONE, given) == []
@@ -58,22 +58,22 @@ def test_only_what_was_asked_for_is_taken_and_once() -> None:
     gathering.begin()
     assert gathering.given(ONE, given) == []  # late: it is of an exchange gone by
     with pytest.raises(DecodeError):
-        gathering.given(ONE, Descriptors((signed, Signed(b"no descriptor", bytes(64)))))
+        gathering.given(ONE, DescriptorBatch((signed, Signed(b"no descriptor", bytes(64)))))
 
 
 def test_one_sender_has_no_more_than_its_share() -> None:
-    gathering = Gathering()
+    gathering = DescriptorExchange()
     many = [held(number) for number in range(MAX_GATHERED + 500)]
     asked = [question for have in shown(many) for question in gathering.heard(ONE, have, {}.get)]
     assert sum(len(question.digests) for question in asked) == MAX_GATHERED
     assert all(len(question.digests) <= MAX_BATCH for question in asked)
-    assert gathering.heard(OTHER, Have((held(1),)), {}.get) != []
+    assert gathering.heard(OTHER, HaveDescriptors((held(1),)), {}.get) != []
     gathering.begin()
-    assert gathering.heard(ONE, Have((held(1),)), {}.get) != []
+    assert gathering.heard(ONE, HaveDescriptors((held(1),)), {}.get) != []
 
 
 def test_one_asker_is_given_no_more_than_its_share() -> None:
-    gathering = Gathering()
+    gathering = DescriptorExchange()
     signed = Signed(b"", bytes(64))
     question = AskDescriptors((bytes(16),) * MAX_BATCH)
     answers = [
@@ -88,7 +88,7 @@ def test_the_largest_frames_fit() -> None:
     all_held = [(bytes([255]) * 32, bytes(16), 2**47)] * MAX_LISTED
     frames = shown(all_held)
     assert [len(frame.held) for frame in frames] == [*[MAX_HAVE] * 18, MAX_LISTED - 18 * MAX_HAVE]
-    largest = Descriptors((Signed(bytes(MAX_DESCRIPTOR), bytes(64)),) * MAX_BATCH)
+    largest = DescriptorBatch((Signed(bytes(MAX_DESCRIPTOR), bytes(64)),) * MAX_BATCH)
     for frame in (frames[0], largest, AskDescriptors((bytes(16),) * MAX_BATCH)):
         assert decode_peer_frame(encode(frame)) == frame
         assert len(encode(frame)) <= MAX_PEER_FRAME
@@ -100,7 +100,9 @@ def test_the_largest_frames_fit() -> None:
 @settings(deadline=None)
 @given(st.data())
 def test_every_cut_and_flip_is_refused_or_read(data: st.DataObject) -> None:
-    whole = encode(data.draw(st.sampled_from([Have((held(1), held(2))), AskDescriptors((bytes(16),))])))
+    whole = encode(
+        data.draw(st.sampled_from([HaveDescriptors((held(1), held(2))), AskDescriptors((bytes(16),))]))
+    )
     cut = data.draw(st.integers(0, len(whole) - 1))
     flipped = bytearray(whole)
     flipped[cut] ^= 1 << data.draw(st.integers(0, 7))

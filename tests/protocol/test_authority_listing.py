@@ -6,22 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.authorities.admission import OPEN, Admission
 from hushcast_protocol.authorities.listing import (
     MAX_WAITING,
-    Listed,
+    ListedRelay,
     Listing,
     drawn_by_all,
     place_in_line,
     settle,
 )
+from hushcast_protocol.authorities.seat_admission import OPEN, SeatAdmission
 from hushcast_protocol.base.roster import MAX_RELAYS, MAX_SEATED
 
 DAY = 24 * 100  # the first epoch of a day
 DRAWN = b"\x07" * 32
 
 
-def relays(*numbers: int) -> tuple[Listed, ...]:
+def relays(*numbers: int) -> tuple[ListedRelay, ...]:
     return tuple((number.to_bytes(32, "big"), number.to_bytes(16, "big"), number % 3) for number in numbers)
 
 
@@ -34,7 +34,7 @@ def waiting(listing: Listing) -> dict[int, int]:
 
 
 def test_the_first_seats_all_and_since_is_the_epoch_without_a_gap() -> None:
-    first = settle(relays(3, 1, 2), None, DAY, Admission(1), None)
+    first = settle(relays(3, 1, 2), None, DAY, SeatAdmission(1), None)
     assert seated(first) == {1: DAY, 2: DAY, 3: DAY}
     second = settle(relays(1, 3), first, DAY + 1, OPEN, None)
     third = settle(relays(1, 2, 3, 4), second, DAY + 2, OPEN, None)
@@ -44,7 +44,7 @@ def test_the_first_seats_all_and_since_is_the_epoch_without_a_gap() -> None:
 
 
 def test_so_many_newcomers_a_day_as_the_beacon_draws_them() -> None:
-    rules = Admission(newcomers=2)
+    rules = SeatAdmission(newcomers=2)
     last = settle(relays(*range(10)), None, DAY - 5, OPEN, None)
     seats = []
     for epoch in (DAY, DAY + 1, DAY + 30):
@@ -63,7 +63,7 @@ def test_so_many_newcomers_a_day_as_the_beacon_draws_them() -> None:
 
 
 def test_a_large_network_grows_by_a_share() -> None:
-    rules = Admission(newcomers=20, growth=20)
+    rules = SeatAdmission(newcomers=20, growth=20)
     assert [rules.cap(seats) for seats in (0, 1000, 1500, 2000)] == [20, 20, 30, 40]
     assert OPEN.cap(0) == MAX_SEATED
     last = settle(relays(*range(1500)), None, DAY - 1, OPEN, None)
@@ -82,7 +82,7 @@ def test_a_large_network_grows_by_a_share() -> None:
 def test_age(come: int, at: int, seats: bool) -> None:
     """Seated when a day begins is who waited before the secrets of its beacon were revealed."""
     last = settle(relays(1), None, DAY - 1, OPEN, None)
-    rules = Admission(age=True)
+    rules = SeatAdmission(age=True)
     for epoch in range(DAY, at):
         if epoch < DAY + 24:
             here = relays(1, 2) if epoch >= come else relays(1)
@@ -111,7 +111,7 @@ def test_a_flood_moves_nobody_who_has_a_seat_and_draws_who_waits() -> None:
     st.none() | st.just(DRAWN),
 )
 def test_whatever_comes(days: list[set[int]], age: bool, newcomers: int, drawn: bytes | None) -> None:
-    rules, last = Admission(newcomers, 0, age), None
+    rules, last = SeatAdmission(newcomers, 0, age), None
     for number, here in enumerate(days):
         epoch = DAY + 7 * number
         before, last = last, settle(relays(*here), last, epoch, rules, drawn)

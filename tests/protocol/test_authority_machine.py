@@ -10,17 +10,32 @@ from authority_world import FIRST, NETWORK, RELAYS, SEEDS, Member, World, member
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hushcast_protocol.authorities.actions import Accuse, Do, Keep, Kept, Publish, Send, Stop
-from hushcast_protocol.authorities.admission import OPEN, Admission
+from hushcast_protocol.authorities.actions import (
+    Accuse,
+    AuthorityCommand,
+    AuthorityState,
+    Keep,
+    PublishHead,
+    SendFrame,
+    Stop,
+)
+from hushcast_protocol.authorities.authority_set import Authorities
 from hushcast_protocol.authorities.ballots import Ballot
-from hushcast_protocol.authorities.chain import MAX_HEADS, MAX_TURNS, Chain, Followed
+from hushcast_protocol.authorities.chain import MAX_HEADS, MAX_TURNS, Chain, ChainState
 from hushcast_protocol.authorities.evidence import check_fork, who_forked
 from hushcast_protocol.authorities.frames import AskHeads, Assent, Echo, Heads, decode_frame
-from hushcast_protocol.authorities.heads import Accord, Certified, Mark, assent_to, decode_head, head_digest
+from hushcast_protocol.authorities.heads import (
+    AssentBody,
+    CertifiedHead,
+    IndexedSignature,
+    assent_to,
+    decode_head,
+    head_digest,
+)
 from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.authorities.machine import MAX_ASKED, MAX_ASSENTS, MAX_LISTINGS, Authority, Phase
-from hushcast_protocol.authorities.members import Authorities
 from hushcast_protocol.authorities.schedule import schedule
+from hushcast_protocol.authorities.seat_admission import OPEN, SeatAdmission
 from hushcast_protocol.base.errors import AuthenticationError, PeerError
 from hushcast_protocol.base.wire import encode
 
@@ -63,9 +78,9 @@ def test_an_epoch_of_one() -> None:
     times = schedule(NETWORK.calendar, FIRST, world.authorities)
     assert machine.deadline == times.gathered
     assert machine.tick(times.gathered - 1) == []
-    assert machine.tick(times.gathered) == [Do.GATHER]
+    assert machine.tick(times.gathered) == [AuthorityCommand.GATHER]
     assert machine.deadline == times.cast
-    assert machine.tick(times.cast) == [Do.VOTE]
+    assert machine.tick(times.cast) == [AuthorityCommand.VOTE]
     assert machine.cast(RELAYS, None, times.cast) == [Keep(machine.kept)]
     assert machine.deadline == times.counted == times.cast + 300
     first, second, published = machine.tick(times.counted)
@@ -73,7 +88,7 @@ def test_an_epoch_of_one() -> None:
     assert first.kept.assented == FIRST
     assert first.kept.chain.newest is None
     assert isinstance(second, Keep)
-    assert isinstance(published, Publish)
+    assert isinstance(published, PublishHead)
     assert second.kept.chain.newest == published.certified
     assert first.listing == published.listing
     assert published.listing.seats == tuple((*one, FIRST) for one in RELAYS)
@@ -89,7 +104,7 @@ def test_one_alone_waits_for_nobody() -> None:
     assert isinstance(vote, Keep)
     assert isinstance(assent, Keep)
     assert isinstance(kept, Keep)
-    assert isinstance(published, Publish)
+    assert isinstance(published, PublishHead)
     assert (vote.kept.voted, assent.kept.assented) == (FIRST - 1, FIRST - 1)
     assert assent.listing == published.listing
     assert published.listing.epoch == machine.chain.epoch == FIRST - 1
@@ -102,7 +117,7 @@ def test_one_alone_waits_for_nobody() -> None:
     member.listings[FIRST] = member.listings.get(FIRST, published.listing)
     member.restart()
     epoch = NETWORK.calendar.epoch(world.now + NETWORK.calendar.lead)
-    assert isinstance(member.machine.alone(RELAYS, None, world.now)[-1], Publish)
+    assert isinstance(member.machine.alone(RELAYS, None, world.now)[-1], PublishHead)
     assert member.machine.chain.epoch == epoch
     assert World(FIVE).honest[FIVE.keys[0]].machine.alone(RELAYS, None, now) == []
 
@@ -110,7 +125,7 @@ def test_one_alone_waits_for_nobody() -> None:
 def test_one_goes_on_from_the_last_roster_of_a_single_directory() -> None:
     one, roster = members(1, 1), bytes([9]) * 32
     before = Listing(FIRST, tuple((*one, FIRST - 50) for one in RELAYS[:2]), ())
-    kept = Kept(Followed(one, beginning=roster))
+    kept = AuthorityState(ChainState(one, beginning=roster))
     machine = Authority(NETWORK, SEEDS[0], kept, start_of(FIRST), before)
     assert machine.alone(RELAYS, None, start_of(FIRST)) == []  # there is a roster for that epoch
     times = schedule(NETWORK.calendar, FIRST + 1, one)
@@ -119,7 +134,7 @@ def test_one_goes_on_from_the_last_roster_of_a_single_directory() -> None:
     machine.tick(times.cast)
     machine.cast(RELAYS, None, times.cast)
     *_, published = machine.tick(times.counted)
-    assert isinstance(published, Publish)
+    assert isinstance(published, PublishHead)
     assert decode_head(published.certified.head).previous == roster
     assert [since for *_, since in published.listing.seats] == [FIRST - 50, FIRST - 50, FIRST + 1]
 
@@ -130,7 +145,7 @@ def test_without_the_listing_before_there_is_no_assent_until_it_comes() -> None:
     lost = next(iter(world.honest.values()))
     lost.listings.clear()
     lost.restart()
-    assert not any(isinstance(one, Publish) for one in lost.machine.tick(lost.machine.deadline))
+    assert not any(isinstance(one, PublishHead) for one in lost.machine.tick(lost.machine.deadline))
     lost.machine.phase = Phase.VOTING
     ballot = Ballot(NETWORK.id, FIRST + 1, FIVE.keys[1], lost.disk.chain.newest, RELAYS, None, None, None)
     assert lost.machine._before(FIVE, {FIVE.keys[1]: ballot}) is None
@@ -322,9 +337,9 @@ def test_too_late_to_cast_is_sat_out() -> None:
     late = times.cast + times.round
     assert machine.tick(late) == []
     assert machine.deadline == times.gathered + 3600
-    machine = Authority(NETWORK, SEEDS[0], Kept(Followed(FIVE)), start_of(FIRST))
-    assert machine.tick(times.gathered) == [Do.GATHER]
-    assert machine.tick(late) == [Do.VOTE]
+    machine = Authority(NETWORK, SEEDS[0], AuthorityState(ChainState(FIVE)), start_of(FIRST))
+    assert machine.tick(times.gathered) == [AuthorityCommand.GATHER]
+    assert machine.tick(late) == [AuthorityCommand.VOTE]
     assert machine.cast(RELAYS, None, late) == []
     assert machine.kept.voted == -1
 
@@ -362,7 +377,7 @@ def test_questions_are_answered_a_few_times_an_epoch() -> None:
     answers = [one.machine.received(FIVE.keys[1], asked, world.now) for _ in range(MAX_ASKED + 3)]
     assert sum(map(bool, answers)) == MAX_ASKED
     (send,) = answers[0]
-    assert isinstance(send, Send)
+    assert isinstance(send, SendFrame)
     assert send.frame == Heads((one.published[-1],))
     assert one.machine.received(SEEDS[8].public(), asked, world.now) == []
 
@@ -373,14 +388,14 @@ def test_questions_are_answered_a_few_times_an_epoch() -> None:
 def test_heads_without_a_quorum_move_nobody() -> None:
     world = World(FIVE)
     world.epoch(FIRST)
-    chain = Chain(NETWORK.id, Followed(FIVE))
+    chain = Chain(NETWORK.id, ChainState(FIVE))
     (certified, *_) = next(iter(world.honest.values())).published
     made_up = encode(msgspec.structs.replace(decode_head(certified.head), root=bytes(32)))
     marks = certified.marks
     for false in (
         msgspec.structs.replace(certified, marks=marks[:2]),
         msgspec.structs.replace(certified, marks=(marks[0],) * 3),
-        Certified(made_up, marks),
+        CertifiedHead(made_up, marks),
         msgspec.structs.replace(certified, head=certified.head + b"\x00"),
     ):
         with pytest.raises(PeerError):
@@ -388,7 +403,7 @@ def test_heads_without_a_quorum_move_nobody() -> None:
     assert chain.epoch == -1
     assert chain.take(certified)
     assert not chain.take(certified)
-    other = Chain(bytes(32), Followed(FIVE))
+    other = Chain(bytes(32), ChainState(FIVE))
     with pytest.raises(PeerError):
         other.take(certified)
 
@@ -409,7 +424,7 @@ def test_a_chain_compares_two_days_of_heads() -> None:
 def test_one_becomes_three_and_who_was_away_follows() -> None:
     one, three, five = members(1, 1), members(3, 2), FIVE
     world = World(one, joining=4)
-    away = Chain(NETWORK.id, Followed(one))
+    away = Chain(NETWORK.id, ChainState(one))
     for epoch in range(FIRST, FIRST + 2 * 48 + 30):
         for member in world.honest.values():
             member.following = three if epoch < FIRST + 50 else five
@@ -429,7 +444,7 @@ def test_one_becomes_three_and_who_was_away_follows() -> None:
         away.take(certified)
     assert away.head == newest.head
     # Who lacks the way does not believe the end of it.
-    lost = Chain(NETWORK.id, Followed(one))
+    lost = Chain(NETWORK.id, ChainState(one))
     assert newest.state.newest is not None
     assert newest.head is not None
     assert not lost.knows_set_of(newest.head)
@@ -438,11 +453,11 @@ def test_one_becomes_three_and_who_was_away_follows() -> None:
 
 
 def test_rules_and_addresses_change_as_the_set_does_and_need_no_turn() -> None:
-    rules = Admission(newcomers=1)
+    rules = SeatAdmission(newcomers=1)
     world = World(members(1, 1))
     (member,) = world.honest.values()
     member.following = members(1, 1, admission=rules)
-    chains = [Chain(NETWORK.id, Followed(members(1, 1))) for _ in range(2)]
+    chains = [Chain(NETWORK.id, ChainState(members(1, 1))) for _ in range(2)]
     for epoch in range(FIRST, FIRST + 26):
         world.epoch(epoch)
         chains[0].take(member.published[-1])
@@ -466,8 +481,8 @@ def test_the_oldest_changes_are_forgotten() -> None:
     changed = msgspec.structs.replace(
         decode_head(first.head), epoch=FIRST + 24, authorities=following, change=None
     )
-    accord = Accord(NETWORK.id, changed.epoch, head_digest(encode(changed)))
-    assert chain.take(Certified(encode(changed), (Mark(0, assent_to(SEEDS[1], accord)),)))
+    accord = AssentBody(NETWORK.id, changed.epoch, head_digest(encode(changed)))
+    assert chain.take(CertifiedHead(encode(changed), (IndexedSignature(0, assent_to(SEEDS[1], accord)),)))
     assert len(chain.state.turns) == MAX_TURNS
     assert chain.state.authorities == following
 
@@ -485,6 +500,6 @@ def test_what_is_kept_reads_back() -> None:
     world = World(FIVE)
     world.epoch(FIRST)
     member: Member = next(iter(world.honest.values()))
-    assert msgspec.msgpack.decode(encode(member.disk), type=Kept) == member.disk
+    assert msgspec.msgpack.decode(encode(member.disk), type=AuthorityState) == member.disk
     assert isinstance(decode_frame(encode(Heads((member.published[-1],)))), Heads)
     assert Echo.__struct_config__.tag == "echo"

@@ -8,8 +8,8 @@ from authority_world import FIRST, NETWORK, RELAYS, SEEDS, World, members
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hushcast_protocol.authorities.actions import Accuse, Send
-from hushcast_protocol.authorities.admission import MAX_WORK, Admission
+from hushcast_protocol.authorities.actions import Accuse, SendFrame
+from hushcast_protocol.authorities.authority_set import MAX_AUTHORITIES, MAX_SET, Authorities
 from hushcast_protocol.authorities.ballots import (
     LISTED,
     MAX_BALLOT,
@@ -20,35 +20,42 @@ from hushcast_protocol.authorities.ballots import (
     read_ballot,
 )
 from hushcast_protocol.authorities.beacon import advance, commitment, secret_of, to_say
-from hushcast_protocol.authorities.counting import Before, count, listed_by
 from hushcast_protocol.authorities.evidence import Evidence, check_evidence
 from hushcast_protocol.authorities.frames import MAX_ECHO, MAX_PEER_FRAME, AskBallot, Echo, decode_frame
 from hushcast_protocol.authorities.heads import (
     MAX_CERTIFIED,
     MAX_HEAD,
-    Accord,
+    AssentBody,
+    AuthorityChange,
     Beacon,
-    Certified,
-    Change,
-    Draw,
+    BeaconShare,
+    BeaconState,
+    CertifiedHead,
     Head,
-    Mark,
-    Share,
+    IndexedSignature,
     assent_to,
     check_certified,
     decode_head,
     head_digest,
 )
-from hushcast_protocol.authorities.listing import MAX_DRAWN, MAX_LISTING, MAX_WAITING, Drawn, Listed, Listing
-from hushcast_protocol.authorities.members import MAX_AUTHORITIES, MAX_SET, Authorities
+from hushcast_protocol.authorities.listing import (
+    MAX_DRAWN,
+    MAX_LISTING,
+    MAX_WAITING,
+    ListedCut,
+    ListedRelay,
+    Listing,
+)
 from hushcast_protocol.authorities.rounds import MAX_ANSWERS, MAX_SHOWN, Rounds
+from hushcast_protocol.authorities.seat_admission import MAX_WORK, SeatAdmission
+from hushcast_protocol.authorities.tally import HeadBasis, count, listed_by
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.errors import DecodeError, PeerError
+from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.base.roster import GENESIS, MAX_RELAYS, MAX_SEATED
 from hushcast_protocol.base.shard_count import MAX_BITS
 from hushcast_protocol.base.sharding import Sharding
-from hushcast_protocol.base.signatures import Purpose, Signed, signature
-from hushcast_protocol.base.stamps import MAX_DIFFICULTY
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.wire import decoder, encode
 
 FIVE = members(5, 3)
@@ -74,7 +81,7 @@ def test_a_ballot_is_taken_with_as_many_signatures_as_the_round_asks_for(number:
         assert list(one.counted()[0]) == ([LIAR] if signers >= number else [])
         if actions:
             (send,) = actions
-            assert isinstance(send, Send)
+            assert isinstance(send, SendFrame)
             assert isinstance(send.frame, Echo)
             assert send.frame.body is None
             assert set(send.to) == set(FIVE.keys[signers:4])
@@ -89,14 +96,14 @@ def test_nothing_is_taken_after_the_last_round() -> None:
 def test_only_what_is_held_entire_is_signed() -> None:
     one, echo = rounds(), liars().cast(LIAR, FIRST, RELAYS)
     bare = msgspec.structs.replace(echo, body=None)
-    assert one.take(OTHER, bare, 1) == [Send((OTHER,), AskBallot(FIRST, echo.ballot))]
+    assert one.take(OTHER, bare, 1) == [SendFrame((OTHER,), AskBallot(FIRST, echo.ballot))]
     assert one.take(OTHER, bare, 1) == []  # asked once
-    assert one.take(LIAR, bare, 1) == [Send((LIAR,), AskBallot(FIRST, echo.ballot))]
+    assert one.take(LIAR, bare, 1) == [SendFrame((LIAR,), AskBallot(FIRST, echo.ballot))]
     assert one.answer(OTHER, AskBallot(FIRST, echo.ballot)) == []
     assert len(one.take(LIAR, echo, 1)) == 1
     for _ in range(MAX_ANSWERS):
         (answer,) = one.answer(OTHER, AskBallot(FIRST, echo.ballot))
-        assert isinstance(answer, Send)
+        assert isinstance(answer, SendFrame)
         assert isinstance(answer.frame, Echo)
         assert answer.frame.body == echo.body
     assert one.answer(OTHER, AskBallot(FIRST, echo.ballot)) == []
@@ -108,7 +115,7 @@ def test_two_ballots_are_evidence_and_a_third_is_refused_from_the_same() -> None
     assert len(one.take(OTHER, echoes[0], 1)) == 1
     accuse, send = one.take(OTHER, echoes[1], 1)
     assert isinstance(accuse, Accuse)
-    assert isinstance(send, Send)
+    assert isinstance(send, SendFrame)
     assert check_evidence(accuse.evidence, NETWORK.id) == FIRST
     assert one.counted() == ({}, [LIAR])
     with pytest.raises(DecodeError, match="third"):
@@ -138,8 +145,8 @@ def test_hostile_echoes_are_refused_with_a_reason() -> None:
         "not signed by its author": replace(
             echo, marks=world.cast(OTHER, FIRST, RELAYS).marks[:0] + _by(echo, 1)
         ),
-        "signed by nobody": replace(echo, marks=(*echo.marks, Mark(7, bytes(64)))),
-        "does not hold": replace(echo, marks=(*echo.marks, Mark(1, bytes(64)))),
+        "signed by nobody": replace(echo, marks=(*echo.marks, IndexedSignature(7, bytes(64)))),
+        "does not hold": replace(echo, marks=(*echo.marks, IndexedSignature(1, bytes(64)))),
         "not the one": replace(echo, body=world.cast(LIAR, FIRST, RELAYS[:1]).body),
     }
     for reason, bad in cases.items():
@@ -152,14 +159,14 @@ def test_hostile_echoes_are_refused_with_a_reason() -> None:
     assert rounds().take(OTHER, replace(echo, author=HONEST), 1) == []
 
 
-def _by(echo: Echo, place: int) -> tuple[Mark, ...]:
+def _by(echo: Echo, place: int) -> tuple[IndexedSignature, ...]:
     cast = Cast(NETWORK.id, echo.epoch, echo.author, echo.ballot)
-    return (Mark(place, signature(SEEDS[place], Purpose.BALLOT, encode(cast))),)
+    return (IndexedSignature(place, signature(SEEDS[place], SignaturePurpose.BALLOT, encode(cast))),)
 
 
 def _echo_of(ballot: Ballot) -> Echo:
     body = encode(ballot)
-    echo = Echo(FIRST, LIAR, ballot_digest(body), (Mark(0, bytes(64)),), body)
+    echo = Echo(FIRST, LIAR, ballot_digest(body), (IndexedSignature(0, bytes(64)),), body)
     return msgspec.structs.replace(echo, marks=_by(echo, 0))
 
 
@@ -183,14 +190,16 @@ def test_a_ballot_that_says_nonsense_is_signed_by_nobody() -> None:
 
 
 def head(epoch: int = FIRST - 1) -> Head:
-    draw = Draw(None, None, (), (), ())
+    draw = BeaconState(None, None, (), (), ())
     return Head(NETWORK.id, epoch, GENESIS, FIVE, bytes(32), 0, draw, (), None)
 
 
-def certified(given: Head, signers: int) -> Certified:
+def certified(given: Head, signers: int) -> CertifiedHead:
     body = encode(given)
-    accord = Accord(given.network, given.epoch, head_digest(body))
-    return Certified(body, tuple(Mark(place, assent_to(SEEDS[place], accord)) for place in range(signers)))
+    accord = AssentBody(given.network, given.epoch, head_digest(body))
+    return CertifiedHead(
+        body, tuple(IndexedSignature(place, assent_to(SEEDS[place], accord)) for place in range(signers))
+    )
 
 
 def test_what_a_head_needs() -> None:
@@ -200,8 +209,8 @@ def test_what_a_head_needs() -> None:
     for bad in (
         certified(head(), 2),
         replace(good, marks=(*good.marks, good.marks[0])),
-        replace(good, marks=(*good.marks, Mark(5, bytes(64)))),
-        replace(good, marks=(*good.marks, Mark(3, bytes(64)))),
+        replace(good, marks=(*good.marks, IndexedSignature(5, bytes(64)))),
+        replace(good, marks=(*good.marks, IndexedSignature(3, bytes(64)))),
         replace(good, head=encode(head(FIRST))),
         certified(replace(head(), network=bytes(32)), 3),
         certified(replace(head(), authorities=members(5, 4)), 3),
@@ -214,12 +223,12 @@ def test_evidence_holds_only_against_who_said_two_things() -> None:
     world = liars()
     echoes = [world.cast(LIAR, FIRST, RELAYS[:many]) for many in range(2)]
     bodies = [encode(Cast(NETWORK.id, FIRST, LIAR, echo.ballot)) for echo in echoes]
-    own = [Signed(body, signature(SEEDS[0], Purpose.BALLOT, body)) for body in bodies]
+    own = [Signed(body, signature(SEEDS[0], SignaturePurpose.BALLOT, body)) for body in bodies]
     assert check_evidence(Evidence(LIAR, *own), NETWORK.id) == FIRST
     # Who passes both on has signed both, too, and is not to blame.
-    passed = [Signed(body, signature(SEEDS[4], Purpose.BALLOT, body)) for body in bodies]
-    accord = encode(Accord(NETWORK.id, FIRST, bytes(32)))
-    assent = Signed(accord, signature(SEEDS[0], Purpose.ASSENT, accord))
+    passed = [Signed(body, signature(SEEDS[4], SignaturePurpose.BALLOT, body)) for body in bodies]
+    accord = encode(AssentBody(NETWORK.id, FIRST, bytes(32)))
+    assent = Signed(accord, signature(SEEDS[0], SignaturePurpose.ASSENT, accord))
     later = encode(Cast(NETWORK.id, FIRST + 1, LIAR, echoes[1].ballot))
     for bad in (
         Evidence(HONEST, *passed),
@@ -227,7 +236,7 @@ def test_evidence_holds_only_against_who_said_two_things() -> None:
         Evidence(HONEST, *own),
         Evidence(LIAR, own[0], own[0]),
         Evidence(LIAR, own[0], assent),
-        Evidence(LIAR, own[0], Signed(later, signature(SEEDS[0], Purpose.BALLOT, later))),
+        Evidence(LIAR, own[0], Signed(later, signature(SEEDS[0], SignaturePurpose.BALLOT, later))),
         Evidence(LIAR, own[0], Signed(own[1].body, bytes(64))),
     ):
         with pytest.raises(PeerError):
@@ -277,11 +286,11 @@ def test_every_cut_and_flip_of_a_frame_is_refused_or_read(data: st.DataObject) -
 
 def test_the_largest_fit_their_bounds() -> None:
     far = [msgspec.structs.replace(one, address=onion_address(one.key)) for one in members(9, 5).members]
-    nine = Authorities(tuple(far), 5, Admission(MAX_RELAYS, 1000, True, MAX_WORK))
+    nine = Authorities(tuple(far), 5, SeatAdmission(MAX_RELAYS, 1000, True, MAX_WORK))
     assert 1000 < len(encode(nine)) <= MAX_SET
     keys = nine.keys
-    shares = tuple(Share(key, bytes(32)) for key in keys)
-    draw = Draw(Beacon(2**47, bytes(32)), Beacon(2**47, bytes(32)), shares, shares, keys)
+    shares = tuple(BeaconShare(key, bytes(32)) for key in keys)
+    draw = BeaconState(Beacon(2**47, bytes(32)), Beacon(2**47, bytes(32)), shares, shares, keys)
     largest = Head(
         NETWORK.id,
         2**47,
@@ -291,12 +300,14 @@ def test_the_largest_fit_their_bounds() -> None:
         MAX_SEATED,
         draw,
         keys,
-        Change(2**47, nine),
+        AuthorityChange(2**47, nine),
         (Sharding(2**47, bytes(32), MAX_BITS, bytes(32), bytes(32), MAX_SEATED),) * MAX_DRAWN,
     )
     body = encode(largest)
     assert 4200 < len(body) <= MAX_HEAD
-    shown = Certified(body + bytes(MAX_HEAD - len(body)), tuple(Mark(place, bytes(64)) for place in range(9)))
+    shown = CertifiedHead(
+        body + bytes(MAX_HEAD - len(body)), tuple(IndexedSignature(place, bytes(64)) for place in range(9))
+    )
     assert len(encode(shown)) <= MAX_CERTIFIED
     listed = tuple((number.to_bytes(32, "big"), bytes(16), MAX_DIFFICULTY) for number in range(MAX_LISTED))
     assert len(encode(listed)) <= MAX_LISTED * LISTED + 3
@@ -304,12 +315,12 @@ def test_the_largest_fit_their_bounds() -> None:
     assert len(encode(ballot)) <= MAX_BALLOT
     seats = tuple((*one, 2**47) for one in listed[:MAX_SEATED])
     cut = tuple((relay, known, since) for relay, known, _, since in seats)
-    shards = (Drawn(2**47, bytes(32), MAX_BITS, cut),) * MAX_DRAWN
+    shards = (ListedCut(2**47, bytes(32), MAX_BITS, cut),) * MAX_DRAWN
     listing = Listing(2**47, seats, tuple((relay, 2**47) for relay, *_ in listed[:MAX_WAITING]), shards)
     assert len(encode(listing)) <= MAX_LISTING
     assert decode_frame(encode(listing)) == listing
     assert len(encode(listing)) <= MAX_PEER_FRAME
-    marks = tuple(Mark(place, bytes(64)) for place in range(9))
+    marks = tuple(IndexedSignature(place, bytes(64)) for place in range(9))
     echo = Echo(2**47, LIAR, bytes(32), marks, encode(ballot).ljust(MAX_BALLOT, b"\x00"))
     assert decode_frame(encode(echo)) == echo
     assert len(encode(echo)) <= MAX_ECHO
@@ -323,7 +334,7 @@ def test_a_relay_is_listed_with_the_descriptor_that_most_name() -> None:
     one = RELAYS[0]
     other, harder = (one[0], bytes(16), 0), (*one[:2], 4)
 
-    def ballot(*which: Listed) -> Ballot:
+    def ballot(*which: ListedRelay) -> Ballot:
         return Ballot(NETWORK.id, FIRST, LIAR, None, which, None, None, None)
 
     assert listed_by(FIVE, [ballot(one)] * 3 + [ballot(other)] * 2) == (one,)
@@ -350,7 +361,7 @@ def day(silent: int = 0, false: int = 0, missing: range = range(0), gap: int = 0
             if reveal is not None and place < silent + false:
                 reveal = None if place < silent else bytes(32)
             ballots[key] = Ballot(NETWORK.id, epoch, key, shown, (), commit, reveal, None)
-        before = Before(GENESIS) if shown is None else Before(head_digest(shown.head), last, listing)
+        before = HeadBasis(GENESIS) if shown is None else HeadBasis(head_digest(shown.head), last, listing)
         found = count(NETWORK.id, epoch, FIVE, ballots, (), before)
         assert found is not None
         last, listing = found

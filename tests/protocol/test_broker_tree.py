@@ -12,27 +12,27 @@ import pytest
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Purpose, Signed, sign
-from hushcast_protocol.brokers.network import BrokersNetwork
-from hushcast_protocol.brokers.tree import (
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, sign
+from hushcast_protocol.brokers.broker_tree import (
     MAX_CHILDREN,
     MAX_LEVELS,
+    BrokerPosition,
     BrokerRole,
-    Seat,
     TreeBody,
     check_newer,
     check_tree,
     sign_tree,
 )
+from hushcast_protocol.brokers.network import BrokersNetwork
 
 ROOT = Seed(bytes([1]) * 32)
 NETWORK = BrokersNetwork("trees", "clear", 3600, ROOT.public())
 
 
-def seat(number: int, role: BrokerRole = "inner", parent: int | None = 1) -> Seat:
+def seat(number: int, role: BrokerRole = "inner", parent: int | None = 1) -> BrokerPosition:
     """The seat of the broker with this number; the root is 1."""
     key = keyed(number)
-    return Seat(key, memory_address(key), role, None if parent is None else keyed(parent))
+    return BrokerPosition(key, memory_address(key), role, None if parent is None else keyed(parent))
 
 
 def keyed(number: int) -> bytes:
@@ -42,9 +42,9 @@ def keyed(number: int) -> bytes:
 TREE = (seat(1, "root", None), seat(2), seat(3), seat(4, "edge", 2), seat(5, "edge", 3), seat(6, "edge", 1))
 
 
-def unchecked(*seats: Seat) -> Signed:
+def unchecked(*seats: BrokerPosition) -> Signed:
     """A tree that the root signed without looking."""
-    return sign(ROOT, Purpose.BROKER_TREE, TreeBody(NETWORK.id, 1, seats))
+    return sign(ROOT, SignaturePurpose.BROKER_TREE, TreeBody(NETWORK.id, 1, seats))
 
 
 def test_a_tree_tells_who_is_above_and_below() -> None:
@@ -75,7 +75,9 @@ def test_a_tree_tells_who_is_above_and_below() -> None:
         ((*TREE, msgspec.structs.replace(seat(7), address=TREE[1].address)), "same address"),
     ],
 )
-def test_what_is_no_tree_is_refused_by_who_signs_and_by_who_reads(seats: tuple[Seat, ...], told: str) -> None:
+def test_what_is_no_tree_is_refused_by_who_signs_and_by_who_reads(
+    seats: tuple[BrokerPosition, ...], told: str
+) -> None:
     with pytest.raises(DecodeError, match=told):
         sign_tree(ROOT, NETWORK, 1, seats)
     with pytest.raises(DecodeError, match=told):

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.secrets import TopicKey, TopicSecret
 from hushcast_protocol.base.wire import decoder, encode
-from hushcast_protocol.brokers.filters import Filter, covers
-from hushcast_protocol.brokers.words import (
+from hushcast_protocol.brokers.clear_words import (
     ID_DAY,
     ShownFilter,
     from_outside,
@@ -23,6 +22,7 @@ from hushcast_protocol.brokers.words import (
     shown,
     words,
 )
+from hushcast_protocol.brokers.filters import Filter, covers
 from hushcast_protocol.content.tokens import hashed_topic_key
 from hushcast_protocol.content.topics import Topic, make_topic
 from tests.protocol.filter_examples import TOPICS, drawn, messages

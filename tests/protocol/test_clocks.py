@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.base.clocks import (
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.trusted_clock import (
     AHEAD,
     CERTAIN,
     FOLLOWED_AFTER,
@@ -17,7 +18,6 @@ from hushcast_protocol.base.clocks import (
     published,
     roster_span,
 )
-from hushcast_protocol.base.epochs import Calendar
 
 EPOCH = 3600
 DAY = 24 * EPOCH

@@ -23,30 +23,36 @@ from filter_examples import TOPICS, WIDE
 
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
 from hushcast_protocol.base.secrets import EpochKey, TopicKey
-from hushcast_protocol.base.signatures import Purpose, Signed, sign
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, sign
 from hushcast_protocol.base.wire import encode
+from hushcast_protocol.brokers.clear_words import ShownFilter, shown, words
 from hushcast_protocol.brokers.community import charter as charters
 from hushcast_protocol.brokers.community.charter import (
     MAX_CHARTER,
     MAX_MEMBERS,
-    Admitted,
     CharterBody,
+    CharterMember,
     check_charter,
     check_newer,
     epoch_key,
     sign_charter,
 )
-from hushcast_protocol.brokers.community.epochs import MAX_EPOCHS, Epoch, Epochs, Gone, Term
-from hushcast_protocol.brokers.community.sealing import (
+from hushcast_protocol.brokers.community.community_epochs import (
+    MAX_EPOCHS,
+    CommunityEpochs,
+    ForgottenEpoch,
+    KnownEpoch,
+    MemberEpoch,
+)
+from hushcast_protocol.brokers.community.sealed_filter import (
     FILTER_ROOM,
-    Sealed,
+    SealedFilter,
     open_filter,
     open_words,
     seal_filter,
     seal_words,
 )
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.words import ShownFilter, shown, words
 from hushcast_protocol.content.attributes import MAX_ATTRIBUTES, MAX_BITS, Label, Number
 from hushcast_protocol.content.messages import HEADER, PADDED_SIZES, SEAL, TRAIL_SIZE, Message
 from hushcast_protocol.content.topics import Topic, make_topic
@@ -55,8 +61,8 @@ ID = b"i" * 32
 ONE = TOPICS[0]
 
 
-def epoch(number: int = 1, begins: float = NOW, community: bytes = b"c" * 32) -> Epoch:
-    return Epoch(community, number, int(begins), EpochKey(bytes([number]) * 32))
+def epoch(number: int = 1, begins: float = NOW, community: bytes = b"c" * 32) -> MemberEpoch:
+    return MemberEpoch(community, number, int(begins), EpochKey(bytes([number]) * 32))
 
 
 def anything(random: Random, members: int) -> tuple[Keeper, list[Member]]:
@@ -102,16 +108,16 @@ def test_a_damaged_charter_is_refused() -> None:
 
 def test_a_charter_that_its_keeper_did_not_sign_so_is_refused() -> None:
     keeper, (one,) = anything(Random(1), 1)
-    body = CharterBody(NETWORK, keeper.key, 1, 0, (Admitted(one.own.public(), bytes(80)),))
+    body = CharterBody(NETWORK, keeper.key, 1, 0, (CharterMember(one.own.public(), bytes(80)),))
     with pytest.raises(AuthenticationError):
-        check_charter(sign(one.seed, Purpose.CHARTER, body), NETWORK)
+        check_charter(sign(one.seed, SignaturePurpose.CHARTER, body), NETWORK)
     with pytest.raises(AuthenticationError):
-        check_charter(sign(keeper.seed, Purpose.BROKER_TREE, body), NETWORK)
-    twice = CharterBody(NETWORK, keeper.key, 1, 0, 2 * (Admitted(one.own.public(), bytes(80)),))
+        check_charter(sign(keeper.seed, SignaturePurpose.BROKER_TREE, body), NETWORK)
+    twice = CharterBody(NETWORK, keeper.key, 1, 0, 2 * (CharterMember(one.own.public(), bytes(80)),))
     with pytest.raises(DecodeError):
-        check_charter(sign(keeper.seed, Purpose.CHARTER, twice), NETWORK)
+        check_charter(sign(keeper.seed, SignaturePurpose.CHARTER, twice), NETWORK)
     with pytest.raises(AuthenticationError):
-        epoch_key(check_charter(sign(keeper.seed, Purpose.CHARTER, body), NETWORK), one.own)
+        epoch_key(check_charter(sign(keeper.seed, SignaturePurpose.CHARTER, body), NETWORK), one.own)
 
 
 def test_the_newest_charter_counts_and_two_of_one_epoch_are_evidence() -> None:
@@ -152,12 +158,12 @@ def test_a_key_of_low_order_is_no_member() -> None:
 
 
 def test_an_epoch_is_published_under_once_it_begins() -> None:
-    epochs = Epochs(CALENDAR)
+    epochs = CommunityEpochs(CALENDAR)
     first, second = epoch(1), epoch(2, NOW + 100)
     assert epochs.current(first.community, NOW) is None
-    epochs.add(first.community, 1, Term(first.begins, first))
+    epochs.add(first.community, 1, KnownEpoch(first.begins, first))
     assert epochs.current(first.community, NOW - 50) == first, "the first of all has none before it"
-    epochs.add(first.community, 2, Term(second.begins, second))
+    epochs.add(first.community, 2, KnownEpoch(second.begins, second))
     assert epochs.current(first.community, NOW + 99) == first
     assert epochs.current(first.community, NOW + 100) == second
     assert epochs.of(first.community) == [first, second]
@@ -166,37 +172,37 @@ def test_an_epoch_is_published_under_once_it_begins() -> None:
 
 
 def test_an_epoch_stays_open_for_as_long_as_messages_of_it_travel() -> None:
-    epochs = Epochs(CALENDAR)
+    epochs = CommunityEpochs(CALENDAR)
     first, second = epoch(1), epoch(2, NOW + 100)
     for one in (first, second):
-        epochs.add(one.community, one.number, Term(one.begins, one))
+        epochs.add(one.community, one.number, KnownEpoch(one.begins, one))
     assert epochs.may_publish(first, NOW + 99 + CALENDAR.grace)
     assert not epochs.may_publish(first, NOW + 100 + CALENDAR.grace)
     assert epochs.may_publish(second, NOW + 1e9)
     last = CALENDAR.lapse(CALENDAR.day(NOW + 100 + CALENDAR.grace))
     assert epochs.expire(last - 1) == []
-    assert epochs.expire(last) == [Gone(first.community, 1, first)]
+    assert epochs.expire(last) == [ForgottenEpoch(first.community, 1, first)]
     assert epochs.under(first.label) is None
     assert epochs.expire(1e12) == [], "the last has no end"
 
 
 def test_who_is_expelled_has_no_epoch_to_publish_under() -> None:
-    epochs = Epochs(CALENDAR)
+    epochs = CommunityEpochs(CALENDAR)
     first = epoch(1)
-    epochs.add(first.community, 1, Term(first.begins, first))
-    epochs.add(first.community, 2, Term(int(NOW) + 100, None))
+    epochs.add(first.community, 1, KnownEpoch(first.begins, first))
+    epochs.add(first.community, 2, KnownEpoch(int(NOW) + 100, None))
     assert epochs.current(first.community, NOW + 99) == first
     assert epochs.current(first.community, NOW + 100) is None
-    assert epochs.expire(1e12) == [Gone(first.community, 1, first)]
+    assert epochs.expire(1e12) == [ForgottenEpoch(first.community, 1, first)]
     assert epochs.open == []
 
 
 def test_of_one_community_a_few_epochs_are_open_and_the_oldest_gives_way() -> None:
-    epochs = Epochs(CALENDAR)
+    epochs = CommunityEpochs(CALENDAR)
     over = []
     for number in range(1, MAX_EPOCHS + 4):
         one = epoch(number)
-        over += epochs.add(one.community, number, Term(one.begins, one))
+        over += epochs.add(one.community, number, KnownEpoch(one.begins, one))
     assert [one.number for one in over] == [1, 2, 3]
     assert [one.number for one in epochs.open] == list(range(4, MAX_EPOCHS + 4))
     assert [one.epoch for one in epochs.forget(epoch().community)] == [epoch(n) for n in (4, 5, 6, 7)]
@@ -205,11 +211,11 @@ def test_of_one_community_a_few_epochs_are_open_and_the_oldest_gives_way() -> No
 
 
 def test_who_is_not_in_a_community_keeps_little_of_it() -> None:
-    epochs = Epochs(CALENDAR)
+    epochs = CommunityEpochs(CALENDAR)
     community, gone = epoch().community, []
     for number in range(1, 20):
         inside = epoch(number) if number == 7 else None
-        gone += epochs.add(community, number, Term(int(NOW) + number, inside))
+        gone += epochs.add(community, number, KnownEpoch(int(NOW) + number, inside))
     kept = {*range(1, 20)} - {one.number for one in gone}
     assert kept == {7, 8, 19}, "the one that it has, what ends that, and the newest"
     assert [one.number for one in epochs.expire(1e12)] == [7, 8]
@@ -226,7 +232,7 @@ def test_a_filter_is_opened_under_its_epoch_alone() -> None:
         open_filter(epoch(2), sealed)
     for box in damaged(sealed.box):
         with pytest.raises(PeerError):
-            open_filter(epoch(1), Sealed(sealed.label, box))
+            open_filter(epoch(1), SealedFilter(sealed.label, box))
 
 
 def test_sealed_again_a_filter_is_the_same_and_another_childs_is_not() -> None:
@@ -338,8 +344,8 @@ def test_who_is_expelled_reads_nothing_from_the_next_epoch_on() -> None:
     charter = check_charter(signed, NETWORK)
     assert epoch_key(charter, evil.own) is None
     for sealed in charter.members.values():
-        body = CharterBody(NETWORK, keeper.key, 9, 0, (Admitted(evil.own.public(), sealed),))
-        moved = check_charter(sign(keeper.seed, Purpose.CHARTER, body), NETWORK)
+        body = CharterBody(NETWORK, keeper.key, 9, 0, (CharterMember(evil.own.public(), sealed),))
+        moved = check_charter(sign(keeper.seed, SignaturePurpose.CHARTER, body), NETWORK)
         with pytest.raises(AuthenticationError):
             epoch_key(moved, evil.own)
     now = world.clients[1].epochs.current(keeper.key, NOW + 100)
@@ -353,7 +359,7 @@ def test_who_is_expelled_reads_nothing_from_the_next_epoch_on() -> None:
             with pytest.raises(PeerError):
                 open_filter(old, sealed)
             with pytest.raises(PeerError):
-                open_filter(old, Sealed(old.label, sealed.box))
+                open_filter(old, SealedFilter(old.label, sealed.box))
         for tokens in (message.tokens, (old.label, *message.tokens[1:])):
             with pytest.raises(PeerError):
                 open_words(old, message.id, tokens)
@@ -382,12 +388,12 @@ def test_what_is_sealed_wrongly_is_refused_by_a_member() -> None:
     root = Broker(random, None)
     child = Broker(random, root)
     keeper.members = {root.own.public()}
-    junk = Sealed(epoch().label, bytes(len(seal_filter(epoch(), b"s" * 32, _filter()).box)))
+    junk = SealedFilter(epoch().label, bytes(len(seal_filter(epoch(), b"s" * 32, _filter()).box)))
     root.hear_item(child.key, junk)  # nobody here can tell
     root.learn(keeper.sign())
     own = root.epochs.open[0]
     with pytest.raises(Refusal):
-        root.below.table.read(Sealed(own.label, junk.box))
+        root.below.table.read(SealedFilter(own.label, junk.box))
     broken = shown(KEYS[ONE], Filter(ONE, ((2, 3),)))
     upside_down = ShownFilter(broken.topic, broken.places, ((3, 2),))
     with pytest.raises(Refusal):
@@ -407,7 +413,7 @@ def test_a_key_that_comes_late_opens_what_is_there_and_drops_what_is_wrong() -> 
     known, _ = teller.hear(signed)
     assert known is not None
     good = seal_filter(known, b"k" * 32, _filter())
-    wrong = Sealed(known.label, good.box[::-1])
+    wrong = SealedFilter(known.label, good.box[::-1])
     for sealed in (good, wrong):
         root.hear_item(b"k" * 32, sealed)
     message = _message(known)
@@ -451,7 +457,7 @@ def _filter() -> ShownFilter:
     return shown(KEYS[ONE], Filter(ONE, ((0, 7),)))
 
 
-def _message(under: Epoch, id_: bytes | None = None) -> Message:
+def _message(under: MemberEpoch, id_: bytes | None = None) -> Message:
     body = b"body".ljust(HEADER + PADDED_SIZES[0] + SEAL, b".")
     day = CALENDAR.day(NOW)
     tokens = seal_words(under, ID, words(KEYS[ONE], ONE, {"a": 3}), Random(9).randbytes)

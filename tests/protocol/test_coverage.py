@@ -17,21 +17,13 @@ from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.reports import (
     MAX_HEARD,
     MAX_REPORT,
-    Heard,
     Report,
+    ReportedMessage,
     decode_report,
     missed,
     write_report,
 )
-from hushcast_protocol.overlay.coverage import (
-    Probe,
-    Way,
-    judge,
-    judged,
-    share,
-    ways,
-    weight,
-)
+from hushcast_protocol.overlay.coverage import ProbeCopy, ProbePath, judge, judged, share, ways, weight
 from hushcast_protocol.overlay.tree import Tree, plan
 
 
@@ -61,7 +53,7 @@ def test_an_interval_holds_the_truth_19_times_of_20():
     assert 0.935 <= held / 2000 <= 0.965
 
 
-def probed(droppers: set[bytes], rounds: int, seed: int, relays: int = 200) -> list[Probe]:
+def probed(droppers: set[bytes], rounds: int, seed: int, relays: int = 200) -> list[ProbeCopy]:
     """Probe every relay of a tree some times; droppers lose all."""
     rng = random.Random(seed)
     names = [number.to_bytes(32, "big") for number in range(1, relays + 1)]
@@ -70,7 +62,7 @@ def probed(droppers: set[bytes], rounds: int, seed: int, relays: int = 200) -> l
     for _ in range(rounds):
         for origin in rng.sample(names, len(names)):
             way = (origin,) if tree.parents[origin] is None else (origin, tree.parents[origin])
-            probes.append(Probe(way, not droppers.intersection(way), 0.0))
+            probes.append(ProbeCopy(way, not droppers.intersection(way), 0.0))
     return probes
 
 
@@ -95,18 +87,18 @@ def test_bad_luck_names_nobody():
 def test_a_relay_that_loses_a_little_is_no_suspect():
     """Less than what messages with two origins hardly notice; more is named, though most of it passes."""
     way = (b"a" * 32,)
-    assert not judge([Probe(way, number % 20 != 0, 0.0) for number in range(300)]).suspects
-    assert judge([Probe(way, number % 3 != 0, 0.0) for number in range(30)]).suspects == [way[0]]
+    assert not judge([ProbeCopy(way, number % 20 != 0, 0.0) for number in range(300)]).suspects
+    assert judge([ProbeCopy(way, number % 3 != 0, 0.0) for number in range(30)]).suspects == [way[0]]
 
 
 def test_one_lost_probe_names_nobody():
-    assert not judge([Probe((b"a" * 32,), False, 0.0)]).suspects
+    assert not judge([ProbeCopy((b"a" * 32,), False, 0.0)]).suspects
 
 
 NAMES = [number.to_bytes(32, "big") for number in range(1, 201)]
 
 
-def sent_in_pairs(bad: set[bytes], pairs: int, seed: int, select: bool) -> tuple[list[Probe], float]:
+def sent_in_pairs(bad: set[bytes], pairs: int, seed: int, select: bool) -> tuple[list[ProbeCopy], float]:
     """Probe with two origins each; return the outcomes, and the share of probes that came at all.
 
     Those that are bad lose everything, or where they `select` only what they hold both copies of.
@@ -124,7 +116,7 @@ def sent_in_pairs(bad: set[bytes], pairs: int, seed: int, select: bool) -> tuple
         came += bool(came_by)
         copies = {origin: all_ways[origin] for origin in origins}
         for origin, arrived in judged(copies, origins, came_by).items():
-            outcomes.append(Probe(copies[origin].relays, arrived, 0.0, weight(origin, all_ways, 2)))
+            outcomes.append(ProbeCopy(copies[origin].relays, arrived, 0.0, weight(origin, all_ways, 2)))
     return outcomes, came / pairs
 
 
@@ -164,16 +156,16 @@ def test_the_share_is_that_of_all_origins_whatever_the_tree(depth):
         copies = {origin: all_ways[origin] for origin in rng.sample(names, 2)}
         came_by = {way.relays[-1] for way in copies.values() if bad.isdisjoint(way.relays)}
         for origin, arrived in judged(copies, list(copies), came_by).items():
-            outcomes.append(Probe(copies[origin].relays, arrived, 0.0, weight(origin, all_ways, 2)))
+            outcomes.append(ProbeCopy(copies[origin].relays, arrived, 0.0, weight(origin, all_ways, 2)))
     assert share(outcomes)[0] == pytest.approx(true, abs=0.012)
 
 
 A, B, C, D = (letter * 32 for letter in (b"a", b"b", b"c", b"d"))
 ON_A, ON_B, UNDER_A, OTHER_UNDER_A = (
-    Way((A,), frozenset([A])),
-    Way((B,), frozenset([B])),
-    Way((C, A), frozenset([A])),
-    Way((D, A), frozenset([A])),
+    ProbePath((A,), frozenset([A])),
+    ProbePath((B,), frozenset([B])),
+    ProbePath((C, A), frozenset([A])),
+    ProbePath((D, A), frozenset([A])),
 )
 
 
@@ -210,7 +202,7 @@ def test_only_what_is_certain_is_judged(copies, taken, came_by, known):
 def test_with_several_trees_a_copy_may_come_by_any():
     trees = [Tree({A: None, B: None, C: A, D: B}), Tree({A: C, B: D, C: None, D: None})]
     found = ways(trees, [A, B, C, D, b"e" * 32])
-    assert found[C] == Way((C,), frozenset([A, C]))
+    assert found[C] == ProbePath((C,), frozenset([A, C]))
     assert set(found) == {A, B, C, D}  # the last has no seat yet
     assert judged({C: found[C], D: found[D]}, [C, D], {C}) == {C: True, D: False}
     assert judged({A: found[A], C: found[C]}, [A, C], {C}) == {}
@@ -223,7 +215,7 @@ def test_a_listed_root_hears_one_copy_whoever_brings_it():
 
 
 def test_a_report_is_as_small_as_the_smallest_message():
-    heard = [Heard(bytes([n]) * 32, {"lat": 2**31, "kind": "f" * 60}) for n in range(50)]
+    heard = [ReportedMessage(bytes([n]) * 32, {"lat": 2**31, "kind": "f" * 60}) for n in range(50)]
     packed = write_report(heard)
     assert len(packed) <= MAX_REPORT < PADDED_SIZES[0]
     read = decode_report(packed)
@@ -245,16 +237,16 @@ def test_only_what_should_have_come_is_missed():
     where = parse_where("lat in [10, 20]", [parse_attribute("lat:0..100:1")])
     report = Report(
         (
-            Heard(b"1" * 32, {"lat": 15}),  # missed
-            Heard(b"2" * 32, {"lat": 50}),  # not wanted
-            Heard(b"5" * 32, {"lat": 15}),  # known
+            ReportedMessage(b"1" * 32, {"lat": 15}),  # missed
+            ReportedMessage(b"2" * 32, {"lat": 50}),  # not wanted
+            ReportedMessage(b"5" * 32, {"lat": 15}),  # known
         )
     )
     assert missed(report, where, {b"5" * 32}.__contains__) == [b"1" * 32]
 
 
 def test_a_report_is_cut_to_the_room_that_there_is():
-    heard = [Heard(bytes([n]) * 32, {}) for n in range(20)]
+    heard = [ReportedMessage(bytes([n]) * 32, {}) for n in range(20)]
     for room in (11, 40, 100, 500):
         packed = write_report(heard, room)
         assert len(packed) <= room

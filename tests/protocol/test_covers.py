@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from topic_examples import WORD, where
 
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.content.covers import around, cover, cover_to_end, widened
+from hushcast_protocol.content.dyadic_covers import around, cover, cover_to_end, widened
 from hushcast_protocol.content.tokens import MAX_COVER, entry_tokens
 
 BITS = 16

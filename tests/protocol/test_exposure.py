@@ -8,11 +8,11 @@ from random import Random
 import pytest
 from exposing import WAYS, play
 
-from hushcast_protocol.brokers.conditions import Condition, Otherwise
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, Fallback
+from hushcast_protocol.brokers.edge_subscriptions import MAX_BOGUS, SubscriptionKey
 from hushcast_protocol.brokers.exposure import OPEN, Exposure
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.frames import Terms
-from hushcast_protocol.brokers.subscribed import MAX_BOGUS, Name
+from hushcast_protocol.brokers.frames import AnonymityTerms
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, make_topic
 
@@ -23,8 +23,10 @@ def where(text: str) -> Filter:
     return Filter.of(Interest(TOPIC, parse_where(text, TOPIC.attributes)))
 
 
-def terms(k: int, otherwise: Otherwise = "wait", condition: Condition = Condition.SOURCE) -> Terms:
-    return Terms(k, condition, otherwise)
+def terms(
+    k: int, otherwise: Fallback = "wait", condition: AnonymityCondition = AnonymityCondition.SOURCE
+) -> AnonymityTerms:
+    return AnonymityTerms(k, condition, otherwise)
 
 
 NAME = bytes(16)
@@ -32,22 +34,29 @@ HOME = where("a in [10, 20]")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("condition", "way"), [*product(Condition, WAYS)])
+@pytest.mark.parametrize(("condition", "way"), [*product(AnonymityCondition, WAYS)])
 @pytest.mark.parametrize(
-    "minimum", [OPEN, Terms(2, Condition.SOURCE, "wait")], ids=["own k", "and the broker's"]
+    "minimum", [OPEN, AnonymityTerms(2, AnonymityCondition.SOURCE, "wait")], ids=["own k", "and the broker's"]
 )
 def test_no_filter_below_its_k_is_outside_whoever_comes_and_goes(
-    condition: Condition, way: Otherwise, minimum: Terms
+    condition: AnonymityCondition, way: Fallback, minimum: AnonymityTerms
 ) -> None:
     play(Random(f"{condition} {way}"), 60, condition, way, minimum)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("condition", "way"), [*product(Condition, WAYS)])
+@pytest.mark.parametrize(("condition", "way"), [*product(AnonymityCondition, WAYS)])
 def test_nor_is_one_of_which_the_network_is_not_known_to_have_enough(
-    condition: Condition, way: Otherwise
+    condition: AnonymityCondition, way: Fallback
 ) -> None:
-    play(Random(f"{condition} {way}"), 40, condition, way, Terms(2, Condition.SOURCE, "wait"), is_told=True)
+    play(
+        Random(f"{condition} {way}"),
+        40,
+        condition,
+        way,
+        AnonymityTerms(2, AnonymityCondition.SOURCE, "wait"),
+        is_told=True,
+    )
 
 
 def test_who_asks_for_nothing_is_shown_at_once_and_withdrawn_when_gone() -> None:
@@ -146,8 +155,8 @@ def test_after_a_restart_what_may_be_shown_is_shown_and_nothing_else() -> None:
 @pytest.mark.slow
 def test_who_was_told_that_another_filter_brings_its_messages_hears_when_that_sinks_in_a_later_step() -> None:
     topic = make_topic("line", ["a:0..65535"])
-    exposure, told = Exposure(), dict[Name, bool]()
-    terms_there = Terms(2, Condition.SUCCESSOR, "wait")
+    exposure, told = Exposure(), dict[SubscriptionKey, bool]()
+    terms_there = AnonymityTerms(2, AnonymityCondition.SUCCESSOR, "wait")
     wide = [Filter(topic, ((at, 40_000 + at),)) for at in range(150)]
     for at, one in enumerate(wide):
         exposure.subscribe("wide", at.to_bytes(16, "big"), one, terms_there)

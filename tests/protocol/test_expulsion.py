@@ -15,16 +15,16 @@ from hushcast_protocol.authorities.expulsion import (
     MAX_EXPELLED,
     MAX_EXPELLED_A_DAY,
     MIN_TRIALS,
-    Expelled,
-    Loser,
-    Trial,
+    ExpelledRelay,
+    LossTrial,
+    LossyRelay,
     extended,
     in_force,
     losers,
     reason,
 )
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
-from hushcast_protocol.overlay.coverage import Probe, judge, judged, ways
+from hushcast_protocol.overlay.coverage import ProbeCopy, judge, judged, ways
 from hushcast_protocol.overlay.tree import plan
 
 NAMES = [number.to_bytes(32, "big") for number in range(1, 101)]
@@ -34,7 +34,7 @@ DAY = 20_000 * EPOCHS_A_DAY
 
 def trial(
     rng: random.Random, probes: int, bad: set[bytes], share: float, victim: bytes | None = None
-) -> Trial:
+) -> LossTrial:
     """One hidden subscription: probes with two origins each in a tree of its own, and what it tells.
 
     Bad relays lose a `share` of what they are given; with a `victim`, all that comes from it instead. One in
@@ -56,11 +56,11 @@ def trial(
                 came_by.add(all_ways[origin].relays[-1])
         copies = {origin: all_ways[origin] for origin in origins}
         for origin, arrived in judged(copies, origins, came_by).items():
-            outcomes.append(Probe(copies[origin].relays, arrived, 0.0))
+            outcomes.append(ProbeCopy(copies[origin].relays, arrived, 0.0))
     return judge(outcomes).losses
 
 
-def named(trials: list[Trial]) -> set[bytes]:
+def named(trials: list[LossTrial]) -> set[bytes]:
     return {loser.relay for loser in losers(trials)}
 
 
@@ -107,7 +107,7 @@ def test_half_of_the_trees_name_nobody(said: list[tuple[float, float]], data: st
 def test_a_few_trials_name_nobody() -> None:
     assert losers([{VICTIM: (50.0, 0.0)}] * (MIN_TRIALS - 1)) == []
     (loser,) = losers([{VICTIM: (50.0, 0.0)}] * MIN_TRIALS)
-    assert loser == Loser(VICTIM, 50.0 * MIN_TRIALS, 50.0 * MIN_TRIALS, MIN_TRIALS)
+    assert loser == LossyRelay(VICTIM, 50.0 * MIN_TRIALS, 50.0 * MIN_TRIALS, MIN_TRIALS)
     # Trials that did not meet it are none of it.
     met, missed = {VICTIM: (50.0, 0.0)}, {VICTIM: (0.0, 0.1), NAMES[0]: (0.0, 50.0)}
     assert losers([met] * (MIN_TRIALS - 1) + [missed] * 5) == []
@@ -121,8 +121,8 @@ def test_a_little_loss_is_borne() -> None:
     ]
 
 
-def listed(*since: int) -> list[Expelled]:
-    return [Expelled(NAMES[number], epoch) for number, epoch in enumerate(since)]
+def listed(*since: int) -> list[ExpelledRelay]:
+    return [ExpelledRelay(NAMES[number], epoch) for number, epoch in enumerate(since)]
 
 
 def test_an_expulsion_ends() -> None:
@@ -136,7 +136,7 @@ def test_an_expulsion_ends() -> None:
         False,
     ]
     # Named again, it is left out for as long again.
-    again = [one, Expelled(one.relay, end)]
+    again = [one, ExpelledRelay(one.relay, end)]
     assert in_force(again, end, NAMES) == {one.relay}
     assert extended(again, [], end, NAMES) == (again[1],)
     assert "epoch 480168" in reason(one, 1_700_000_000.0)
@@ -167,7 +167,7 @@ def test_the_bounds_hold_whatever_a_list_says(since: list[int], relays: int) -> 
 @given(st.lists(epochs, max_size=20), st.sets(st.integers(0, 99), max_size=25), st.integers(0, 23))
 def test_a_list_grows_by_what_is_in_force(since: list[int], found: set[int], epoch: int) -> None:
     book = tuple(listed(*since))
-    fresh = extended(book, [Loser(NAMES[one], 5.0, 10.0, 20) for one in found], DAY + epoch, NAMES)
+    fresh = extended(book, [LossyRelay(NAMES[one], 5.0, 10.0, 20) for one in found], DAY + epoch, NAMES)
     running = [one for one in book if one.until > DAY + epoch]
     assert list(fresh[: len(running)]) == running
     added = {one.relay for one in fresh[len(running) :]}
@@ -179,7 +179,7 @@ def test_a_list_grows_by_what_is_in_force(since: list[int], found: set[int], epo
 
 def test_where_too_many_lose_nobody_is_expelled() -> None:
     most = int(MAX_AT_FAULT * len(NAMES))
-    found = [Loser(relay, 5.0, 10.0, 20) for relay in NAMES]
+    found = [LossyRelay(relay, 5.0, 10.0, 20) for relay in NAMES]
     assert extended([], found[: most + 1], DAY, NAMES) == ()
     assert len(extended([], found[:most], DAY, NAMES)) == 5
     assert len(extended(extended([], found[:most], DAY, NAMES), found[:most], DAY + 24, NAMES)) == 10

@@ -29,7 +29,13 @@ from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_protocol.overlay import forwarding
 from hushcast_protocol.overlay.elements import ORIGIN, element
-from hushcast_protocol.overlay.forwarding import CIRCULATION, Decision, Outcome, RecentIds, Router
+from hushcast_protocol.overlay.forwarding import (
+    CIRCULATION,
+    ForwardingDecision,
+    ForwardingOutcome,
+    RecentIds,
+    Router,
+)
 from hushcast_protocol.overlay.hops import is_mailbox, key_of, relay_hop
 from hushcast_protocol.overlay.installations import Installation, ListedRoot, MailboxRoot
 from hushcast_protocol.overlay.leases import Install, ToRelay, lease_mark
@@ -72,11 +78,11 @@ class Seat:
         mark = lease_mark(trunk, OWN)
         carry_out(self.leases, Install(bytes([number]) * 16, DAY, ToRelay(to), found, mark, bytes(16)))
 
-    def route(self, message: Message, previous: bytes = A, now: float = NOW) -> Decision:
+    def route(self, message: Message, previous: bytes = A, now: float = NOW) -> ForwardingDecision:
         return self.router.route(message, previous, now)
 
 
-def sent(decision: Decision) -> dict[Hop, tuple[bytes, ...]]:
+def sent(decision: ForwardingDecision) -> dict[Hop, tuple[bytes, ...]]:
     return {send.hop: send.message.tokens for send in decision.sends}
 
 
@@ -98,7 +104,7 @@ both = pytest.mark.parametrize("profile", [HARDENED, PAPER], ids=lambda profile:
 def test_a_message_goes_where_its_element_leads(profile):
     message = small_message((ONE,))
     decision = Seat(profile).take((ONE, A), to=B).route(message)
-    assert decision.outcome is Outcome.FORWARDED
+    assert decision.outcome is ForwardingOutcome.FORWARDED
     assert sent(decision) == {TO_B: (ONE,)}
     on = decision.sends[0].message
     assert (on.id, on.day, on.body) == (message.id, message.day, message.body)
@@ -108,25 +114,25 @@ def test_a_message_goes_where_its_element_leads(profile):
 @both
 def test_a_message_that_nobody_asked_for_goes_nowhere(profile):
     seat = Seat(profile)
-    assert seat.route(small_message((ONE,))).outcome is Outcome.UNROUTED
+    assert seat.route(small_message((ONE,))).outcome is ForwardingOutcome.UNROUTED
     seat.take((TWO, A), to=B)
     decision = seat.route(small_message((ONE,), number=1))
-    assert decision.outcome is Outcome.UNROUTED
+    assert decision.outcome is ForwardingOutcome.UNROUTED
     assert decision.sends == ()
 
 
 def test_only_the_edges_of_a_tree_lead_on():
     seat = Seat().take((ONE, A), (ONE, ORIGIN), to=B)
-    assert seat.route(small_message((ONE,), 1), A).outcome is Outcome.FORWARDED
-    assert seat.route(small_message((ONE,), 2), ORIGIN).outcome is Outcome.FORWARDED
-    assert seat.route(small_message((ONE,), 3), B).outcome is Outcome.UNROUTED
-    assert seat.route(small_message((ONE,), 4), C).outcome is Outcome.UNROUTED
+    assert seat.route(small_message((ONE,), 1), A).outcome is ForwardingOutcome.FORWARDED
+    assert seat.route(small_message((ONE,), 2), ORIGIN).outcome is ForwardingOutcome.FORWARDED
+    assert seat.route(small_message((ONE,), 3), B).outcome is ForwardingOutcome.UNROUTED
+    assert seat.route(small_message((ONE,), 4), C).outcome is ForwardingOutcome.UNROUTED
 
 
 def test_as_published_all_edges_lead_on():
     seat = Seat(PAPER).take((ONE, A), to=B)
     for number, previous in enumerate((A, B, C, ORIGIN)):
-        assert seat.route(small_message((ONE,), number), previous).outcome is Outcome.FORWARDED
+        assert seat.route(small_message((ONE,), number), previous).outcome is ForwardingOutcome.FORWARDED
 
 
 @both
@@ -141,14 +147,14 @@ def test_a_message_enters_by_any_of_its_entry_tokens_and_climbs_by_the_trunk_alo
 @both
 def test_extra_tokens_added_by_a_relay_in_between_lead_along_no_edge(profile):
     alone = Seat(profile).take((TWO, A), (THREE, A), to=C) if profile is HARDENED else Seat(profile)
-    assert alone.route(small_message((ONE, TWO, THREE)), A).outcome is Outcome.UNROUTED
+    assert alone.route(small_message((ONE, TWO, THREE)), A).outcome is ForwardingOutcome.UNROUTED
 
 
 @both
 def test_tables_of_other_days_do_not_count(profile):
     seat = Seat(profile).take((ONE, A), to=B, day=DAY + 1)
-    assert seat.route(small_message((ONE,))).outcome is Outcome.UNROUTED
-    assert seat.route(small_message((ONE,), day=DAY + 1)).outcome is Outcome.FORWARDED
+    assert seat.route(small_message((ONE,))).outcome is ForwardingOutcome.UNROUTED
+    assert seat.route(small_message((ONE,), day=DAY + 1)).outcome is ForwardingOutcome.FORWARDED
 
 
 @both
@@ -178,7 +184,7 @@ def test_the_same_message_goes_to_a_next_hop_once():
     assert sent(seat.route(message, A)) == {TO_B: (ONE,)}
     for previous in (A, C, A):
         decision = seat.route(message, previous)
-        assert decision.outcome is Outcome.DUPLICATE
+        assert decision.outcome is ForwardingOutcome.DUPLICATE
         assert decision.sends == ()
 
 
@@ -187,8 +193,8 @@ def test_a_second_copy_brings_what_the_first_did_not():
     message = small_message((ONE,))
     assert sent(seat.route(message, A)) == {TO_B: (ONE,)}
     assert sent(seat.route(message, C)) == {TO_D: (ONE,)}
-    assert seat.route(message, C).outcome is Outcome.DUPLICATE
-    assert seat.route(small_message((ONE, TWO)), ORIGIN).outcome is Outcome.DUPLICATE
+    assert seat.route(message, C).outcome is ForwardingOutcome.DUPLICATE
+    assert seat.route(small_message((ONE, TWO)), ORIGIN).outcome is ForwardingOutcome.DUPLICATE
 
 
 def test_a_copy_with_other_tokens_suppresses_nothing():
@@ -211,8 +217,8 @@ def test_as_published_an_id_is_forwarded_once():
     message = small_message((ONE, TWO))
     assert sent(seat.route(message, A)) == {TO_B: (ONE,)}
     seat.take((ONE, A), (TWO, A), to=C)
-    assert seat.route(message, C).outcome is Outcome.DUPLICATE
-    assert seat.route(message, ORIGIN).outcome is Outcome.DUPLICATE
+    assert seat.route(message, C).outcome is ForwardingOutcome.DUPLICATE
+    assert seat.route(message, ORIGIN).outcome is ForwardingOutcome.DUPLICATE
 
 
 # The trail
@@ -227,13 +233,15 @@ def test_the_trail_alone_never_drops():
 def test_the_trail_drops_where_memory_may_have_been_lost():
     seat = Seat(started=FRESH).take((ONE, A), to=B)
     looped = passed(small_message((ONE,)), LABEL)
-    assert seat.route(looped) == Decision(Outcome.LOOP, popcount=Trail(looped.trail).popcount())
+    assert seat.route(looped) == ForwardingDecision(
+        ForwardingOutcome.LOOP, popcount=Trail(looped.trail).popcount()
+    )
     assert sent(seat.route(small_message((ONE,)))) == {TO_B: (ONE,)}, "a drop must not be remembered as sent"
 
 
 def test_a_relay_that_started_lately_forwards_what_did_not_pass_it():
     seat = Seat(started=FRESH).take((ONE, A), to=B)
-    assert seat.route(passed(small_message((ONE,)), b"x" * LABEL_SIZE)).outcome is Outcome.FORWARDED
+    assert seat.route(passed(small_message((ONE,)), b"x" * LABEL_SIZE)).outcome is ForwardingOutcome.FORWARDED
 
 
 def test_a_known_id_is_judged_by_memory_even_if_that_is_young():
@@ -241,19 +249,24 @@ def test_a_known_id_is_judged_by_memory_even_if_that_is_young():
     message = small_message((ONE,))
     seat.route(message, A)
     assert sent(seat.route(passed(message, LABEL), C)) == {TO_D: (ONE,)}
-    assert seat.route(passed(message, LABEL), A).outcome is Outcome.DUPLICATE
+    assert seat.route(passed(message, LABEL), A).outcome is ForwardingOutcome.DUPLICATE
 
 
 @pytest.mark.parametrize("started", [START, FRESH])
 def test_as_published_the_trail_drops(started):
     seat = Seat(PAPER, started).take((ONE, A), to=B)
-    assert seat.route(passed(small_message((ONE,)), LABEL)).outcome is Outcome.LOOP
-    assert seat.route(small_message((ONE,))).outcome is Outcome.FORWARDED
+    assert seat.route(passed(small_message((ONE,)), LABEL)).outcome is ForwardingOutcome.LOOP
+    assert seat.route(small_message((ONE,))).outcome is ForwardingOutcome.FORWARDED
 
 
 def test_the_labels_of_this_and_the_last_epoch_are_recognised():
     labels = [bytes([number]) * LABEL_SIZE for number in range(3)]
-    outcomes = (Outcome.FORWARDED, Outcome.FORWARDED, Outcome.LOOP, Outcome.LOOP)
+    outcomes = (
+        ForwardingOutcome.FORWARDED,
+        ForwardingOutcome.FORWARDED,
+        ForwardingOutcome.LOOP,
+        ForwardingOutcome.LOOP,
+    )
     for passed_label, outcome in zip((LABEL, *labels), outcomes, strict=True):
         seat = Seat(PAPER).take((ONE, A), to=B)
         for label in labels:
@@ -270,7 +283,7 @@ def test_a_forged_trail_is_refused(profile):
     forged = Message(message.id, message.day, message.tokens, b"\xff" * len(message.trail), message.body)
     with pytest.raises(DecodeError):
         Seat(profile).take((ONE, A), to=B).route(forged)
-    assert Seat(profile).take((ONE, A), to=B).route(message).outcome is Outcome.FORWARDED
+    assert Seat(profile).take((ONE, A), to=B).route(message).outcome is ForwardingOutcome.FORWARDED
 
 
 @both
@@ -317,7 +330,7 @@ def test_a_trail_without_room_matters_only_where_the_message_would_go_on(profile
     message = small_message((ONE,))
     full = ((1 << MAX_BITS_SET) - 1).to_bytes(len(message.trail), "little")
     fullest = Message(message.id, message.day, message.tokens, full, message.body)
-    assert Seat(profile).route(fullest).outcome is Outcome.UNROUTED
+    assert Seat(profile).route(fullest).outcome is ForwardingOutcome.UNROUTED
 
 
 # Memory
@@ -369,7 +382,7 @@ def test_what_went_nowhere_is_not_remembered(profile):
     seat = Seat(profile).take((TWO, A), to=B)
     message = small_message((ONE,))
     for _ in range(3):
-        assert seat.route(message).outcome is Outcome.UNROUTED
+        assert seat.route(message).outcome is ForwardingOutcome.UNROUTED
     assert len(seat.memory) == 0
     seat.take((ONE, A), to=C)
     assert sent(seat.route(message)) == {TO_C: (ONE,)}
@@ -401,7 +414,7 @@ def test_no_next_hop_gets_a_token_of_a_message_twice(arrivals):
 @properties(40)
 @given(st.lists(bytes16, min_size=1, max_size=80).map(tuple), st.sampled_from([HARDENED, PAPER]))
 def test_any_tokens_end_in_a_decision(tokens, profile):
-    assert Seat(profile).take((ONE, A), to=B).route(small_message(tokens)).outcome in Outcome
+    assert Seat(profile).take((ONE, A), to=B).route(small_message(tokens)).outcome in ForwardingOutcome
 
 
 # Whole networks
@@ -619,8 +632,8 @@ def test_a_detour_enters_by_its_bypass_alone():
 def test_a_detour_that_comes_back_says_that_it_is_not_routed():
     seat = Seat().take((TWO, ORIGIN), to=B)
     detour = small_message((ONE, TWO))
-    assert seat.route(detour, previous=C).outcome is Outcome.FORWARDED
-    assert seat.route(detour, previous=A).outcome is Outcome.UNROUTED
+    assert seat.route(detour, previous=C).outcome is ForwardingOutcome.FORWARDED
+    assert seat.route(detour, previous=A).outcome is ForwardingOutcome.UNROUTED
 
 
 def test_as_published_there_are_no_detours():
@@ -631,9 +644,9 @@ def test_as_published_there_are_no_detours():
 def test_an_id_that_is_known_is_still_unrouted_where_nothing_leads_on():
     seat = Seat().take((ONE, A), to=B)
     known = small_message((ONE,))
-    assert seat.route(known, previous=A).outcome is Outcome.FORWARDED
-    assert seat.route(known, previous=A).outcome is Outcome.DUPLICATE
-    assert seat.route(known, previous=C).outcome is Outcome.UNROUTED
+    assert seat.route(known, previous=A).outcome is ForwardingOutcome.FORWARDED
+    assert seat.route(known, previous=A).outcome is ForwardingOutcome.DUPLICATE
+    assert seat.route(known, previous=C).outcome is ForwardingOutcome.UNROUTED
 
 
 def test_what_waits_for_a_next_hop_follows_its_lease_and_no_other_and_goes_nowhere_twice():

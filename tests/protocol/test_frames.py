@@ -6,11 +6,11 @@ import msgspec
 import pytest
 from core_examples import relay_id, small_message, stream
 
-from hushcast_protocol.authorities import requests as asked
+from hushcast_protocol.authorities import directory_requests as asked
 from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.proof_of_work import ProofOfWork
 from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.secrets import TopicKey
-from hushcast_protocol.base.stamps import Stamp
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import MAX_PAYLOAD, MAX_TOKENS, Message
@@ -28,9 +28,9 @@ def largest_message() -> Message:
     "frame",
     [
         frames.Forward(largest_message()),
-        frames.Drop(largest_message(), Stamp(2**48 - 1, bytes(8))),
+        frames.Drop(largest_message(), ProofOfWork(2**48 - 1, bytes(8))),
         frames.Ack(2**48 - 1, ()),
-        frames.ParcelFrame(2**48 - 1, bytes(MAX_PARCEL), Stamp(2**48 - 1, bytes(8))),
+        frames.ParcelFrame(2**48 - 1, bytes(MAX_PARCEL), ProofOfWork(2**48 - 1, bytes(8))),
         frames.ParcelAnswer(2**48 - 1, "withdrawn", (relay_id(0),) * MAX_RELAYS),
     ],
     ids=lambda frame: type(frame).__name__,
@@ -60,7 +60,7 @@ def test_frames_over_their_limits_are_refused(frame):
         frames.decode_overlay(encode(frame))
 
 
-@pytest.mark.parametrize("reason", get_args(frames.Reason))
+@pytest.mark.parametrize("reason", get_args(frames.RefusalReason))
 def test_every_reason_to_refuse_a_parcel_is_read(reason):
     answer = frames.ParcelAnswer(1, reason, ())
     assert frames.decode_overlay(encode(answer)) == answer
@@ -71,7 +71,7 @@ PRINTABLE = "".join(map(chr, range(32, 127)))
 
 @pytest.mark.parametrize("reason", ["", PRINTABLE, "x" * 256])
 def test_a_directory_says_why_in_printable_ascii(reason):
-    answer = asked.Refused(reason)
+    answer = asked.DirectoryRefusal(reason)
     assert asked.decode_directory_answer(encode(answer)) == answer
 
 
@@ -80,7 +80,7 @@ def test_a_directory_says_why_in_printable_ascii(reason):
 )
 def test_a_directory_cannot_write_on_a_terminal_or_forge_log_lines(reason):
     with pytest.raises(DecodeError):
-        asked.decode_directory_answer(encode(asked.Refused(reason)))
+        asked.decode_directory_answer(encode(asked.DirectoryRefusal(reason)))
 
 
 def test_each_kind_of_end_reads_its_own_frames_only():
@@ -88,8 +88,8 @@ def test_each_kind_of_end_reads_its_own_frames_only():
     requests, answers = (
         [asked.Fetch(1)],
         [
-            asked.Registered(),
-            asked.Refused("full"),
+            asked.RelayRegistered(),
+            asked.DirectoryRefusal("full"),
             asked.Rosters(None, False),
         ],
     )
@@ -112,7 +112,7 @@ def test_frames_on_the_wire_do_not_change():
     assert encode(frames.Ack(7, ())) == msgspec.msgpack.encode(["ack", 7, []])
     assert encode(frames.Receipt("day")) == msgspec.msgpack.encode(["receipt", "day"])
     assert encode(frames.ParcelFrame(1, b"s", None)) == msgspec.msgpack.encode(["parcel", 1, b"s", None])
-    stamp = Stamp(2, b"12345678")
+    stamp = ProofOfWork(2, b"12345678")
     assert encode(stamp) == msgspec.msgpack.encode(["stamp", 2, b"12345678"])
     assert encode(frames.ParcelAnswer(1, None, ())) == msgspec.msgpack.encode(["parcel-answer", 1, None, []])
     message = small_message()

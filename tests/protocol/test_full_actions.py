@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.group import ORDER, added, hashed
 from hushcast_protocol.base.secrets import Secret
-from hushcast_protocol.brokers.full.actions import GROUP, KEY_SEED, PADS, Action
+from hushcast_protocol.brokers.full.group_action import GROUP, KEY_SEED, PADS, GroupAction
 
 ACTIONS = pytest.mark.parametrize("action", [PADS, GROUP], ids=["pads", "group"])
 SEEDS = st.lists(st.binary(min_size=KEY_SEED, max_size=KEY_SEED), min_size=1, max_size=4)
@@ -19,7 +19,7 @@ EIGHT = bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886
 @pytest.mark.slow
 @ACTIONS
 @given(seeds=SEEDS, word=st.binary(max_size=32), order=st.randoms())
-def test_layers_come_off_in_any_order(action: Action, seeds: list[bytes], word: bytes, order) -> None:
+def test_layers_come_off_in_any_order(action: GroupAction, seeds: list[bytes], word: bytes, order) -> None:
     keys: list[Secret] = []
     for seed in seeds:
         keys.append(action.key(seed.ljust(KEY_SEED, b"1") if any(seed) else b"1" * KEY_SEED))
@@ -34,7 +34,7 @@ def test_layers_come_off_in_any_order(action: Action, seeds: list[bytes], word: 
 
 
 @ACTIONS
-def test_a_product_of_none_changes_nothing(action: Action) -> None:
+def test_a_product_of_none_changes_nothing(action: GroupAction) -> None:
     element = action.element(b"w")
     nothing = action.product(())
     assert action.wrap(nothing, element) == element

@@ -9,18 +9,18 @@ import pytest
 from full_world import DAY, FIGURE_2, World, enclosed, key_of, message, word_of
 
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
-from hushcast_protocol.brokers.full import handing_up
-from hushcast_protocol.brokers.full.actions import GROUP, PADS, Action
-from hushcast_protocol.brokers.full.handing_up import (
+from hushcast_protocol.brokers.full import hand_up
+from hushcast_protocol.brokers.full.group_action import GROUP, PADS, GroupAction
+from hushcast_protocol.brokers.full.hand_up import (
     MESSAGE,
-    Kept,
-    Shares,
+    HandedUpMessages,
+    HandUpShares,
     as_published,
     check_words,
     turned_back,
 )
-from hushcast_protocol.brokers.full.labels import Label, as_tokens
-from hushcast_protocol.brokers.full.words import published_names
+from hushcast_protocol.brokers.full.item_labels import ItemLabel, as_tokens
+from hushcast_protocol.brokers.full.published_names import published_names
 from hushcast_protocol.content.messages import Message
 
 WORDS = [word_of(number) for number in range(3)]
@@ -31,10 +31,10 @@ def came(world: World, name: str, outer: Message) -> Message:
     return msgspec.structs.replace(outer, tokens=as_tokens(world.nodes[name].labels)[0])
 
 
-def handed_up(world: World, name: str, given: Message) -> tuple[Label, ...]:
+def handed_up(world: World, name: str, given: Message) -> tuple[ItemLabel, ...]:
     """What the root has of what waited for a node."""
     below = world.nodes[name].keys.public
-    labels: tuple[Label, ...] = ()
+    labels: tuple[ItemLabel, ...] = ()
     for above in world.path(name):
         node = world.nodes[above]
         child = below
@@ -57,7 +57,7 @@ def published(world: World, *words: bytes) -> tuple[Message, Message]:
 
 @pytest.mark.parametrize("action", [PADS, GROUP])
 @pytest.mark.parametrize("seed", range(6))
-def test_it_comes_back_to_the_root_from_wherever_it_was(action: Action, seed: int) -> None:
+def test_it_comes_back_to_the_root_from_wherever_it_was(action: GroupAction, seed: int) -> None:
     random = Random(seed)
     parents = {f"n{at}": f"n{max(0, at - 1 - random.randrange(4))}" for at in range(1, 9)}
     world = World(parents, action, random.randint(2, 4), aggregates=seed % 2 == 0)
@@ -123,8 +123,8 @@ def test_it_comes_back_under_no_word_that_it_had_not() -> None:
 
 def test_a_child_hands_up_so_much_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
     given = message(WORDS[0])
-    monkeypatch.setattr(handing_up, "MAX_HANDED_UP", 2 * (len(given.body) + MESSAGE))
-    shares = Shares()
+    monkeypatch.setattr(hand_up, "MAX_HANDED_UP", 2 * (len(given.body) + MESSAGE))
+    shares = HandUpShares()
     for child in (b"one", b"two"):
         for _ in range(2):
             shares.take(child, given)
@@ -137,8 +137,8 @@ def test_a_child_hands_up_so_much_a_day(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_what_is_kept_is_due_once_and_whenever_its_word_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     one, two, three = (message(word, text=word) for word in WORDS)
-    monkeypatch.setattr(handing_up, "MAX_KEPT", 2 * (len(one.body) + MESSAGE))
-    kept = Kept()
+    monkeypatch.setattr(hand_up, "MAX_KEPT", 2 * (len(one.body) + MESSAGE))
+    kept = HandedUpMessages()
     assert kept.put(one)
     assert kept.put(two)
     assert not kept.put(one)

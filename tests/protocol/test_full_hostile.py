@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.brokers.full import day_rows
-from hushcast_protocol.brokers.full.actions import GROUP, PADS
-from hushcast_protocol.brokers.full.holder import Holder
-from hushcast_protocol.brokers.full.items import Layered
-from hushcast_protocol.brokers.full.keys import Keyring
-from hushcast_protocol.brokers.full.labels import Label, as_tokens, onward
-from hushcast_protocol.brokers.full.layers import MAX_LAYERS, Layer, in_order, own_layers
-from hushcast_protocol.brokers.full.secrets import (
+from hushcast_protocol.brokers.full.aggregation import (
     AskFactors,
     Factors,
     asking,
@@ -26,6 +20,12 @@ from hushcast_protocol.brokers.full.secrets import (
     unblinded,
     with_share,
 )
+from hushcast_protocol.brokers.full.group_action import GROUP, PADS
+from hushcast_protocol.brokers.full.item_labels import ItemLabel, as_tokens, onward
+from hushcast_protocol.brokers.full.layer_keys import Keyring
+from hushcast_protocol.brokers.full.layered_word import LayeredWord
+from hushcast_protocol.brokers.full.layers import MAX_LAYERS, Layer, in_order, own_layers
+from hushcast_protocol.brokers.full.word_holder import WordHolder
 
 ONE = word_of(1)
 POINT = GROUP.element(b"point")
@@ -33,11 +33,11 @@ A1, B1, B3, B4, C, STRANGER = (key_of(name).public() for name in ("A1", "B1", "B
 LOW_ORDER = bytes(32)
 
 
-def layered(*pairs: tuple[bytes, bytes], element: bytes = POINT) -> Layered:
-    return Layered(DAY, element, in_order(Layer(*pair) for pair in pairs))
+def layered(*pairs: tuple[bytes, bytes], element: bytes = POINT) -> LayeredWord:
+    return LayeredWord(DAY, element, in_order(Layer(*pair) for pair in pairs))
 
 
-def refused(world: World, broker: str, item: Layered) -> str:
+def refused(world: World, broker: str, item: LayeredWord) -> str:
     rows = world.nodes[broker].rows
     with pytest.raises(Refusal) as caught:
         rows.read(item)
@@ -57,7 +57,7 @@ def refused(world: World, broker: str, item: Layered) -> str:
         (layered((A1, B1), (STRANGER, B1), (A1, B3)), "tree"),
         (layered((A1, B1), (A1, B3), (STRANGER, B3)), "tree"),
         (layered((A1, B1), (A1, B3), (A1, B3)), "form"),  # one twice
-        (Layered(DAY, POINT, in_order([Layer(A1, B1), Layer(A1, B3), Layer(A1, B4)])[::-1]), "form"),
+        (LayeredWord(DAY, POINT, in_order([Layer(A1, B1), Layer(A1, B3), Layer(A1, B4)])[::-1]), "form"),
         (layered((B1, B1), (A1, B3), (A1, B4)), "form"),  # a broker's own, or one above it
         (layered((A1, B1), (B1, B3), (A1, B4)), "form"),
         (layered((A1, B1), (A1, B3), (B3, B4)), "form"),
@@ -67,7 +67,7 @@ def refused(world: World, broker: str, item: Layered) -> str:
         (layered((A1, B1), (A1, B3), (A1, B4), element=b"\xff" * 32), "form"),
     ],
 )
-def test_items_that_no_honest_child_sends_are_refused(item: Layered, reason: str) -> None:
+def test_items_that_no_honest_child_sends_are_refused(item: LayeredWord, reason: str) -> None:
     assert refused(World(FIGURE_2, GROUP, 3), "B1", item) == reason
 
 
@@ -83,7 +83,7 @@ def test_what_a_broker_takes_those_above_take_of_it(data: st.DataObject) -> None
     fitting = [Layer(data.draw(owners), target) for target in near[:layers]]
     drawn = st.builds(Layer, owners, st.sampled_from([*near, STRANGER]))
     more = data.draw(st.lists(drawn, max_size=2)) if data.draw(st.booleans()) else []
-    item = Layered(DAY, POINT, in_order([*fitting, *more])[:MAX_LAYERS])
+    item = LayeredWord(DAY, POINT, in_order([*fitting, *more])[:MAX_LAYERS])
     try:
         read = world.nodes[name].rows.read(item)
     except Refusal:
@@ -104,9 +104,9 @@ def test_near_the_root_it_may_have_several_layers_and_no_more_than_there_are() -
 
 
 def test_an_item_has_a_few_layers_at_most_on_the_wire() -> None:
-    decode: Callable[[bytes], Layered] = decoder(Layered, "item", 4096)
-    many = Layered(DAY, POINT, tuple(Layer(bytes([at]) * 32, C) for at in range(MAX_LAYERS + 1)))
-    for wrong in (many, Layered(DAY, POINT, ()), Layered(DAY, POINT[:31], many.layers[:2])):
+    decode: Callable[[bytes], LayeredWord] = decoder(LayeredWord, "item", 4096)
+    many = LayeredWord(DAY, POINT, tuple(Layer(bytes([at]) * 32, C) for at in range(MAX_LAYERS + 1)))
+    for wrong in (many, LayeredWord(DAY, POINT, ()), LayeredWord(DAY, POINT[:31], many.layers[:2])):
         with pytest.raises(DecodeError):
             decode(encode(wrong))
 
@@ -120,10 +120,10 @@ def test_who_repeats_anothers_item_shares_its_row_and_opens_nothing() -> None:
     (row,) = b1.rows.rows(DAY)
     assert {child for child, _ in row.members} == {A1, STRANGER}
     assert not b1.rows.take_changes().shown
-    holder = Holder(Keyring(GROUP, key_of("x"), NETWORK), (B1, *b1.above), 2, DAY)
+    holder = WordHolder(Keyring(GROUP, key_of("x"), NETWORK), (B1, *b1.above), 2, DAY)
     holder.item(ONE)
     (name,) = b1.shown
-    (tokens,) = as_tokens(onward(b1.rows, DAY, [Label(name, GROUP.element(b"M"))])[STRANGER])
+    (tokens,) = as_tokens(onward(b1.rows, DAY, [ItemLabel(name, GROUP.element(b"M"))])[STRANGER])
     with pytest.raises(AuthenticationError):
         holder.open(message(*tokens))
 
@@ -133,7 +133,7 @@ def test_a_child_makes_only_so_many_paths_to_be_compared(monkeypatch: pytest.Mon
     rows = World(FIGURE_2, PADS, 2).nodes["B1"].rows
     reads = []
     for at in range(7):
-        holder = Holder(Keyring(PADS, key_of(f"c{at}"), NETWORK), (B1, B3, B4, C), 2, DAY)
+        holder = WordHolder(Keyring(PADS, key_of(f"c{at}"), NETWORK), (B1, B3, B4, C), 2, DAY)
         reads.append(rows.read(holder.item(ONE)))
         rows.put(A1, reads[-1])
     assert len(rows.missing()) == 4
@@ -142,7 +142,7 @@ def test_a_child_makes_only_so_many_paths_to_be_compared(monkeypatch: pytest.Mon
         rows.put(A1, read)
     assert len(rows.missing()) <= 4
     assert len(rows) == 7
-    honest = Holder(Keyring(PADS, key_of("A2"), NETWORK), (B1, B3, B4, C), 2, DAY)
+    honest = WordHolder(Keyring(PADS, key_of("A2"), NETWORK), (B1, B3, B4, C), 2, DAY)
     read = rows.read(honest.item(ONE))
     rows.put(key_of("A2").public(), read)
     assert (DAY, read.path) in rows.missing()

@@ -9,14 +9,14 @@ from broker_examples import tree as broker_tree
 from full_world import DAY, NETWORK, key_of
 
 from hushcast_protocol.base.addresses import memory_address
-from hushcast_protocol.base.agreement import agreement_key, agreement_public, shared_secret
 from hushcast_protocol.base.errors import AuthenticationError
+from hushcast_protocol.base.key_agreement import agreement_key, agreement_public, shared_secret
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.brokers.full import keys as module
-from hushcast_protocol.brokers.full.actions import GROUP, PADS, Action
-from hushcast_protocol.brokers.full.keys import Keyring, agree
-from hushcast_protocol.brokers.full.places import Places
-from hushcast_protocol.brokers.tree import Seat, check_tree, sign_tree
+from hushcast_protocol.brokers.broker_tree import BrokerPosition, check_tree, sign_tree
+from hushcast_protocol.brokers.full import layer_keys as module
+from hushcast_protocol.brokers.full.group_action import GROUP, PADS, GroupAction
+from hushcast_protocol.brokers.full.layer_keys import Keyring, agree
+from hushcast_protocol.brokers.full.layer_positions import LayerPositions
 
 ONE, OTHER = key_of("one"), key_of("other")
 LOW_ORDER = [bytes(32), b"\x01" + bytes(31)]
@@ -45,7 +45,7 @@ def test_a_key_of_low_order_is_refused(public: bytes) -> None:
 
 
 @pytest.mark.parametrize("action", [PADS, GROUP], ids=["pads", "group"])
-def test_two_ends_agree_on_two_keys_for_each_day_and_network(action: Action) -> None:
+def test_two_ends_agree_on_two_keys_for_each_day_and_network(action: GroupAction) -> None:
     mine = agree(action, ONE, OTHER.public(), NETWORK, DAY)
     assert mine == agree(action, OTHER, ONE.public(), NETWORK, DAY)
     others = [
@@ -59,7 +59,7 @@ def test_two_ends_agree_on_two_keys_for_each_day_and_network(action: Action) -> 
 
 def test_brokers_stand_in_layers_where_they_stand_in_the_tree() -> None:
     tree = check_tree(broker_tree().tree, BROKERS_NETWORK)
-    places = Places(tree)
+    places = LayerPositions(tree)
     root, inner, edge = (agreement_key(seed).public() for seed in (ROOT, INNER, EDGE))
     assert [places.key(seed.public()) for seed in (ROOT, INNER, EDGE)] == [root, inner, edge]
     assert [places.seat(key) for key in (root, inner, edge)] == [one.public() for one in (ROOT, INNER, EDGE)]
@@ -70,10 +70,10 @@ def test_brokers_stand_in_layers_where_they_stand_in_the_tree() -> None:
 
 
 def test_a_tree_with_a_seat_that_is_no_point_has_no_places() -> None:
-    wrong = Seat(b"\x01" + bytes(31), memory_address(b"w" * 32), "edge", INNER.public())
+    wrong = BrokerPosition(b"\x01" + bytes(31), memory_address(b"w" * 32), "edge", INNER.public())
     tree = check_tree(sign_tree(ROOT, BROKERS_NETWORK, 2, (*SEATS, wrong)), BROKERS_NETWORK)
     with pytest.raises(AuthenticationError):
-        Places(tree)
+        LayerPositions(tree)
 
 
 def test_a_ring_keeps_so_many_and_forgets_days(monkeypatch: pytest.MonkeyPatch) -> None:

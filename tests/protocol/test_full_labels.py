@@ -6,18 +6,18 @@ import pytest
 from full_world import DAY, FIGURE_2, NETWORK, World, enclosed, key_of, message, word_of
 
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.brokers.full.actions import GROUP, PADS
-from hushcast_protocol.brokers.full.enclosing import streamed
-from hushcast_protocol.brokers.full.labels import MAX_LABELS, Label, as_tokens, onward, read_labels
-from hushcast_protocol.brokers.full.words import element_name, published_names
+from hushcast_protocol.brokers.full.group_action import GROUP, PADS
+from hushcast_protocol.brokers.full.item_labels import MAX_LABELS, ItemLabel, as_tokens, onward, read_labels
+from hushcast_protocol.brokers.full.outer_message import streamed
+from hushcast_protocol.brokers.full.published_names import element_name, published_names
 from hushcast_protocol.content.messages import MAX_TOKENS, Message, check_message
 
 ONE = word_of(1)
 
 
-def labels(count: int) -> list[Label]:
+def labels(count: int) -> list[ItemLabel]:
     return [
-        Label(number.to_bytes(16, "big"), number.to_bytes(32, "little")) for number in range(1, count + 1)
+        ItemLabel(number.to_bytes(16, "big"), number.to_bytes(32, "little")) for number in range(1, count + 1)
     ]
 
 
@@ -80,11 +80,11 @@ def test_a_holder_opens_nothing_else() -> None:
     name = world.nodes["A1"].own[ONE].name
     with pytest.raises(AuthenticationError):
         holder.open(copy(name, bytes(16), bytes(16)))
-    tampered = holder.open(copy(*as_tokens([Label(name, GROUP.element(b"no"))])[0]))
+    tampered = holder.open(copy(*as_tokens([ItemLabel(name, GROUP.element(b"no"))])[0]))
     assert tampered.id != message(ONE).id
     holder.forget(name)
     with pytest.raises(AuthenticationError):
-        holder.open(copy(*as_tokens([Label(name, GROUP.element(b"no"))])[0]))
+        holder.open(copy(*as_tokens([ItemLabel(name, GROUP.element(b"no"))])[0]))
 
 
 def test_what_opens_a_message_is_checked_where_it_is_passed_on() -> None:
@@ -94,9 +94,9 @@ def test_what_opens_a_message_is_checked_where_it_is_passed_on() -> None:
     rows = world.nodes["B3"].rows
     (name,) = world.nodes["B3"].shown
     with pytest.raises(AuthenticationError):
-        onward(rows, DAY, [Label(name, bytes(32))])
-    assert onward(rows, DAY, [Label(bytes(16), bytes(32))]) == {}
-    assert onward(rows, DAY + 1, [Label(name, GROUP.element(b"M"))]) == {}
+        onward(rows, DAY, [ItemLabel(name, bytes(32))])
+    assert onward(rows, DAY, [ItemLabel(bytes(16), bytes(32))]) == {}
+    assert onward(rows, DAY + 1, [ItemLabel(name, GROUP.element(b"M"))]) == {}
 
 
 def test_a_broker_cannot_open_what_it_passes_on() -> None:

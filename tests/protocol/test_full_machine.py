@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from full_world import World, word_of
 
-from hushcast_protocol.brokers.full.actions import GROUP, PADS, Action
+from hushcast_protocol.brokers.full.group_action import GROUP, PADS, GroupAction
 
 WORDS = [word_of(number) for number in range(3)]
 
@@ -15,7 +15,7 @@ WORDS = [word_of(number) for number in range(3)]
 class Play:
     """Random moves of brokers whose frames and factors may be on their way at any time."""
 
-    def __init__(self, random: Random, action: Action, nodes: int) -> None:
+    def __init__(self, random: Random, action: GroupAction, nodes: int) -> None:
         self.random = random
         parents = {f"n{at}": f"n{max(0, at - 1 - random.randrange(4))}" for at in range(1, nodes)}
         self.world = World(parents, action, random.randint(2, 4), aggregates=random.random() < 0.8)

@@ -6,15 +6,15 @@ import pytest
 from full_world import DAY, FIGURE_2, World, key_of, word_of
 
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.brokers.full.actions import GROUP, PADS, Action
-from hushcast_protocol.brokers.full.holder import Holder
+from hushcast_protocol.brokers.full.group_action import GROUP, PADS, GroupAction
+from hushcast_protocol.brokers.full.word_holder import WordHolder
 
 ACTIONS = pytest.mark.parametrize("action", [PADS, GROUP], ids=["pads", "group"])
 LAYERS = pytest.mark.parametrize("layers", [2, 3, 4])
 ONE, TWO, THREE = (word_of(number) for number in (1, 2, 3))
 
 
-def world(action: Action, layers: int, *, aggregates: bool = True) -> World:
+def world(action: GroupAction, layers: int, *, aggregates: bool = True) -> World:
     found = World(FIGURE_2, action, layers, aggregates=aggregates)
     for name in ("A1", "A2", "B1", "A4", "B4"):
         found.want(name, ONE)
@@ -27,7 +27,9 @@ def world(action: Action, layers: int, *, aggregates: bool = True) -> World:
 @ACTIONS
 @LAYERS
 @pytest.mark.parametrize("aggregates", [True, False])
-def test_who_asked_and_nobody_else_gets_and_opens_it(action: Action, layers: int, aggregates: bool) -> None:
+def test_who_asked_and_nobody_else_gets_and_opens_it(
+    action: GroupAction, layers: int, aggregates: bool
+) -> None:
     one = world(action, layers, aggregates=aggregates)
     for words in ((ONE,), (TWO,), (THREE,), (THREE, TWO, ONE)):
         got = one.publish(*words)
@@ -38,7 +40,7 @@ def test_who_asked_and_nobody_else_gets_and_opens_it(action: Action, layers: int
 
 @ACTIONS
 @LAYERS
-def test_brokers_have_one_row_a_word(action: Action, layers: int) -> None:
+def test_brokers_have_one_row_a_word(action: GroupAction, layers: int) -> None:
     one = world(action, layers)
     assert one.rows_of("B1") == [{"A1", "A2"}]
     assert sorted(map(sorted, one.rows_of("B2"))) == [["A3", "A4", "A5"], ["A4"]]
@@ -125,7 +127,7 @@ def test_what_is_not_of_this_broker_is_not_recalled() -> None:
 def test_days_are_apart_and_go_without_a_word() -> None:
     one = world(PADS, 2)
     b1 = one.nodes["B1"]
-    tomorrow = Holder(one.nodes["A1"].keys, one.nodes["A1"].above, 2, DAY + 1)
+    tomorrow = WordHolder(one.nodes["A1"].keys, one.nodes["A1"].above, 2, DAY + 1)
     read = b1.rows.read(tomorrow.item(ONE))
     assert b1.rows.put(key_of("A1").public(), read)
     assert not b1.rows.put(key_of("A1").public(), read)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import pytest
 from full_world import FIGURE_2, World
 
-from hushcast_protocol.brokers.full.actions import PADS
-from hushcast_protocol.brokers.full.items import Layered
-from hushcast_protocol.brokers.full.labels import Label
-from hushcast_protocol.brokers.full.reading import ReadItem
+from hushcast_protocol.brokers.full.comparable_item import ComparableItem
+from hushcast_protocol.brokers.full.group_action import PADS
+from hushcast_protocol.brokers.full.item_labels import ItemLabel
+from hushcast_protocol.brokers.full.layered_word import LayeredWord
 
 W, OTHER = b"w".ljust(32, b"\x00"), b"w'".ljust(32, b"\x00")
 
@@ -34,13 +34,13 @@ def world() -> World:
     return found
 
 
-def sent(world: World, name: str) -> list[ReadItem]:
+def sent(world: World, name: str) -> list[ComparableItem]:
     """Return what a node has advertised, as its parent reads it."""
     node = world.nodes[name]
     return list(world.nodes[world.parents[name]].rows.of(node.keys.public).values())
 
 
-def shown(item: Layered, world: World) -> tuple[bytes, set[tuple[str, str]]]:
+def shown(item: LayeredWord, world: World) -> tuple[bytes, set[tuple[str, str]]]:
     return item.element, {(world.names[one.owner], world.names[one.target]) for one in item.layers}
 
 
@@ -105,7 +105,7 @@ def test_table_3_forwarding_table_of_b3(world: World) -> None:
     }
 
 
-def message(world: World, name: str, label: Label) -> tuple[bytes, bytes]:
+def message(world: World, name: str, label: ItemLabel) -> tuple[bytes, bytes]:
     """Return the control part and the key of what went to a node under a label."""
     node = world.nodes[name]
     held = {item.name: item for item in node.shown.values()}

@@ -8,11 +8,11 @@ import pytest
 from filter_examples import WIDE, drawn
 from generalising import ratios
 
-from hushcast_protocol.brokers import generalise as searching
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers import generalisation as searching
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+from hushcast_protocol.brokers.anonymity_levels import Levels
 from hushcast_protocol.brokers.filters import Filter, covers
-from hushcast_protocol.brokers.generalise import generalise
-from hushcast_protocol.brokers.levels import Levels
+from hushcast_protocol.brokers.generalisation import generalise
 from hushcast_protocol.content.topics import make_topic
 
 LINE = make_topic("line", ["x:0..99"])
@@ -41,31 +41,31 @@ def test_a_filter_that_satisfies_is_shown_as_it_is():
     levels = Levels()
     for source in "abc":
         levels.insert(on(1, 2), source)
-    shown = generalise(levels, on(1, 2), Condition.SOURCE, 3)
+    shown = generalise(levels, on(1, 2), AnonymityCondition.SOURCE, 3)
     assert shown is not None
     assert (shown.filter, shown.added) == (on(1, 2), 0.0)
-    assert generalise(levels, on(1, 2), Condition.SOURCE, 4) is None
+    assert generalise(levels, on(1, 2), AnonymityCondition.SOURCE, 4) is None
 
 
 def test_ranges_are_joined_with_those_nearby():
     levels = Levels()
     for at, source in ((10, "a"), (20, "b"), (24, "c"), (90, "d")):
         levels.insert(on(at, at + 1), source)
-    shown = generalise(levels, on(20, 21), Condition.SUCCESSOR, 2)
+    shown = generalise(levels, on(20, 21), AnonymityCondition.SUCCESSOR, 2)
     assert shown is not None
     assert shown.filter == on(20, 25)
     assert shown.added == pytest.approx(0.04)
-    wider = generalise(levels, on(20, 21), Condition.SUCCESSOR, 3)
+    wider = generalise(levels, on(20, 21), AnonymityCondition.SUCCESSOR, 3)
     assert wider is not None
     assert wider.filter == on(10, 25)
 
 
 def test_where_there_is_nobody_there_is_nothing_to_show():
-    assert generalise(Levels(), on(1, 2), Condition.SUCCESSOR, 1) is None
+    assert generalise(Levels(), on(1, 2), AnonymityCondition.SUCCESSOR, 1) is None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("condition", Condition)
+@pytest.mark.parametrize("condition", AnonymityCondition)
 def test_among_many_what_is_shown_covers_and_satisfies(condition):
     random, levels = Random(1), Levels()
     held = list({drawn(random, [WIDE]) for _ in range(700)})
@@ -79,6 +79,6 @@ def test_among_many_what_is_shown_covers_and_satisfies(condition):
             shown += 1
             assert covers(found.filter, one)
             assert found.filter != one
-            if condition is not Condition.SOURCE:
+            if condition is not AnonymityCondition.SOURCE:
                 assert levels.reaches(found.filter, condition, k, own)
     assert shown > 1

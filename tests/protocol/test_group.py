@@ -24,8 +24,15 @@ from hushcast_protocol.base.group import (
     subtracted,
 )
 from hushcast_protocol.base.secrets import Secret
-from hushcast_protocol.central.rerouting import Wrapped, rerandomised, rerouted, transformed, unwrap, wrap
-from hushcast_protocol.central.transforming import Transformer
+from hushcast_protocol.central.rerouting import (
+    WrappedMessage,
+    rerandomised,
+    rerouted,
+    transformed,
+    unwrap,
+    wrap,
+)
+from hushcast_protocol.central.token_transformer import Transformer
 
 VECTORS = json.loads(independent.VECTORS.read_text())
 TORSION = [bytes.fromhex(point) for point in VECTORS["torsion"]]
@@ -64,8 +71,8 @@ def refused_everywhere(point: bytes) -> None:
         *(
             use
             for bad in (
-                Wrapped(point, good.masked, good.payload),
-                Wrapped(good.mask, point, good.payload),
+                WrappedMessage(point, good.masked, good.payload),
+                WrappedMessage(good.mask, point, good.payload),
             )
             for use in (
                 lambda bad=bad: unwrap(key, bad),

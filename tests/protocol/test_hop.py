@@ -20,14 +20,14 @@ from hushcast_protocol.base.hop import (
 )
 from hushcast_protocol.base.hop_link import ACKNOWLEDGE_WITHIN, IDLE, QUIET, SLOWEST
 from hushcast_protocol.base.hop_values import (
-    Backlog,
+    BacklogState,
     Close,
-    Dialling,
-    Do,
+    DialState,
+    HopCommand,
+    HopRules,
     ReadBack,
     Reroute,
-    Rules,
-    Send,
+    SendItems,
     Settle,
 )
 
@@ -75,22 +75,22 @@ def test_nor_in_a_long_life(seed: int) -> None:
 
 
 def machine(goes_around: bool = True, gone: tuple[Parcel, ...] = ()) -> NextHop[Link, Parcel]:
-    return NextHop(Rules(lambda item: item not in gone, Random(1).randbytes, goes_around))
+    return NextHop(HopRules(lambda item: item not in gone, Random(1).randbytes, goes_around))
 
 
 def linked(*items: Parcel, goes_around: bool = True) -> tuple[NextHop[Link, Parcel], Link]:
     """Return a machine with a link that `items` were sent on."""
     held, link = machine(goes_around), Link(NOW)
     assert held.link_up(link, False, NOW) == []
-    assert held.enqueue(items, NOW) == ([Send(link, list(items))] if items else [])
+    assert held.enqueue(items, NOW) == ([SendItems(link, list(items))] if items else [])
     return held, link
 
 
 def dialling(*items: Parcel, goes_around: bool = True) -> NextHop[Link, Parcel]:
     """Return a machine that is dialled for `items`."""
     held = machine(goes_around)
-    assert held.enqueue(items, NOW) == [Do.DIAL]
-    assert held.dialling is Dialling.DIALLING
+    assert held.enqueue(items, NOW) == [HopCommand.DIAL]
+    assert held.dialling is DialState.DIALLING
     return held
 
 
@@ -98,14 +98,14 @@ def paused(*items: Parcel, away_after: float = math.inf) -> NextHop[Link, Parcel
     """Return a machine that was not reached."""
     held = dialling(*items)
     assert held.dial_failed(away_after, NOW) == []
-    assert held.dialling is Dialling.PAUSED
+    assert held.dialling is DialState.PAUSED
     return held
 
 
 def away(*items: Parcel) -> NextHop[Link, Parcel]:
     """Return a machine that counts as away, and has nothing in its spool."""
     held = dialling(*items)
-    assert held.dial_failed(0.0, NOW) == [Do.WENT_AWAY, Do.GO_AROUND]
+    assert held.dial_failed(0.0, NOW) == [HopCommand.WENT_AWAY, HopCommand.GO_AROUND]
     assert held.went_around(found=False, moved=False, now=NOW) == []
     assert held.is_away
     return held
@@ -118,7 +118,7 @@ def pause_of(held: NextHop[Link, Parcel], now: float = NOW) -> float:
 def test_who_is_wanted_and_not_linked_is_dialled() -> None:
     held = machine()
     assert held.is_unused
-    assert held.want(NOW) == [Do.DIAL]
+    assert held.want(NOW) == [HopCommand.DIAL]
     assert held.want(NOW) == held.enqueue([ONE], NOW) == []
     assert held.needs_dial
     assert not held.is_unused
@@ -126,33 +126,33 @@ def test_who_is_wanted_and_not_linked_is_dialled() -> None:
 
 def test_a_link_that_we_dialled_ends_the_dial() -> None:
     held, link = dialling(ONE), Link(NOW)
-    assert held.link_up(link, True, NOW) == [Send(link, [ONE])]
-    assert held.dialling is Dialling.IDLE
+    assert held.link_up(link, True, NOW) == [SendItems(link, [ONE])]
+    assert held.dialling is DialState.IDLE
 
 
 def test_a_link_from_the_other_end_does_not() -> None:
     held, theirs, ours = dialling(ONE), Link(NOW), Link(NOW)
-    assert held.link_up(theirs, False, NOW) == [Send(theirs, [ONE])]
-    assert held.dialling is Dialling.DIALLING
+    assert held.link_up(theirs, False, NOW) == [SendItems(theirs, [ONE])]
+    assert held.dialling is DialState.DIALLING
     assert not held.needs_dial
     assert held.link_up(ours, True, NOW) == []
-    assert held.enqueue([TWO], NOW) == [Send(ours, [TWO])]
+    assert held.enqueue([TWO], NOW) == [SendItems(ours, [TWO])]
 
 
 def test_a_dial_that_is_not_needed_at_its_turn_ends() -> None:
     held, link = dialling(ONE), Link(NOW)
     held.link_up(link, False, NOW)
     assert held.dial_unneeded(NOW) == []
-    assert held.dialling is Dialling.IDLE
+    assert held.dialling is DialState.IDLE
     assert held.link_ended(link, math.inf, NOW) == [ANEW]
-    assert held.dialling is Dialling.PAUSED, "the link was fruitless"
+    assert held.dialling is DialState.PAUSED, "the link was fruitless"
 
 
 def test_a_dial_that_fails_beside_a_link_is_not_repeated() -> None:
     held = dialling(ONE)
     held.link_up(Link(NOW), False, NOW)
     assert held.dial_failed(math.inf, NOW) == []
-    assert held.dialling is Dialling.IDLE
+    assert held.dialling is DialState.IDLE
 
 
 def test_a_dial_that_fails_when_all_has_expired_is_not_repeated() -> None:
@@ -167,7 +167,7 @@ def test_a_dial_that_fails_is_repeated_after_a_pause() -> None:
     held = paused(ONE)
     assert FIRST_BACKOFF / 2 <= pause_of(held) <= FIRST_BACKOFF
     assert held.tick(held.deadline - 0.01) == []
-    assert held.tick(held.deadline) == [Do.DIAL]
+    assert held.tick(held.deadline) == [HopCommand.DIAL]
     assert held.deadline == math.inf
 
 
@@ -177,7 +177,7 @@ def test_pauses_double_up_to_the_longest() -> None:
         held.dial_failed(math.inf, now)
         assert longest / 2 <= pause_of(held, now) <= longest
         now, longest = held.deadline, min(2 * longest, LONGEST_BACKOFF)
-        assert held.tick(now) == [Do.DIAL]
+        assert held.tick(now) == [HopCommand.DIAL]
 
 
 def test_a_pause_ends_for_the_first_message_and_for_no_other() -> None:
@@ -187,12 +187,12 @@ def test_a_pause_ends_for_the_first_message_and_for_no_other() -> None:
         held.dial_failed(math.inf, NOW)
         held.tick(held.deadline)
     held.dial_failed(math.inf, NOW)
-    assert held.enqueue([ONE], NOW) == [Do.DIAL]
+    assert held.enqueue([ONE], NOW) == [HopCommand.DIAL]
     held.dial_failed(math.inf, NOW)
     assert pause_of(held) <= FIRST_BACKOFF, "and the pauses begin anew"
     assert held.enqueue([TWO], NOW) == []
     assert held.want(NOW) == []
-    assert held.dialling is Dialling.PAUSED
+    assert held.dialling is DialState.PAUSED
 
 
 def test_a_link_ends_a_pause_and_the_pauses_begin_anew() -> None:
@@ -201,8 +201,8 @@ def test_a_link_ends_a_pause_and_the_pauses_begin_anew() -> None:
         held.dial_failed(math.inf, NOW)
         held.tick(held.deadline)
     held.dial_failed(math.inf, NOW)
-    assert held.link_up(link, False, NOW) == [Send(link, [ONE])]
-    assert held.dialling is Dialling.IDLE
+    assert held.link_up(link, False, NOW) == [SendItems(link, [ONE])]
+    assert held.dialling is DialState.IDLE
     assert held.deadline == math.inf
     held.link_ended(link, math.inf, NOW)
     assert pause_of(held) <= FIRST_BACKOFF
@@ -213,14 +213,14 @@ def test_nobody_is_dialled_for_nobody() -> None:
     held.want(NOW)
     held.want(NOW)
     assert held.unwant() == []
-    assert held.unwant() == [Do.STOP_DIALLING]
+    assert held.unwant() == [HopCommand.STOP_DIALLING]
     assert held.is_unused
     held.want(NOW)
     held.dial_failed(math.inf, NOW)
     assert held.unwant() == []
     assert held.is_unused
     assert held.deadline == math.inf
-    assert held.want(NOW) == [Do.DIAL], "who wants it next has it dialled at once"
+    assert held.want(NOW) == [HopCommand.DIAL], "who wants it next has it dialled at once"
     held.dial_failed(math.inf, NOW)
     assert pause_of(held) <= FIRST_BACKOFF
 
@@ -230,7 +230,7 @@ def test_a_pause_for_nothing_any_more_leads_to_no_dial() -> None:
     held.resume(NOW)
     held.dial_failed(math.inf, NOW)
     held.read_back([], NOW)
-    assert held.dialling is Dialling.PAUSED
+    assert held.dialling is DialState.PAUSED
     assert held.tick(held.deadline) == []
     assert held.is_unused
     held.want(NOW)
@@ -249,13 +249,13 @@ def test_fruitless_links_are_opened_with_growing_pauses() -> None:
         held.read_back([], now)
         assert longest / 2 <= pause_of(held, now) <= longest
         now, longest = held.deadline, min(2 * longest, LONGEST_BACKOFF)
-        assert held.tick(now) == [Do.DIAL]
+        assert held.tick(now) == [HopCommand.DIAL]
     link = Link(now)
     held.link_up(link, True, now)
     held.acknowledged(link, 1, (), now)
     held.read_back([], now)
     held.enqueue([TWO], now)
-    assert held.link_ended(link, math.inf, now) == [Do.DIAL, ANEW], "it took something"
+    assert held.link_ended(link, math.inf, now) == [HopCommand.DIAL, ANEW], "it took something"
     held.dial_failed(math.inf, now)
     assert pause_of(held, now) <= FIRST_BACKOFF
 
@@ -278,7 +278,7 @@ def test_an_acknowledgement_makes_the_pauses_begin_anew() -> None:
 def test_a_link_that_owed_nothing_is_dialled_again_at_once_if_wanted() -> None:
     held, link = linked()
     held.want(NOW)
-    assert held.link_ended(link, math.inf, NOW) == [Do.DIAL]
+    assert held.link_ended(link, math.inf, NOW) == [HopCommand.DIAL]
     held, link = linked()
     assert held.link_ended(link, math.inf, NOW) == []
     assert held.is_unused
@@ -288,19 +288,19 @@ def test_what_does_not_fit_waits_in_the_spool_and_comes_in_its_turn(monkeypatch:
     monkeypatch.setattr(hop, "MAX_QUEUE", 250)
     held, link = dialling(ONE, TWO, THREE), Link(NOW)
     assert held.queued == 200
-    assert held.backlog is Backlog.SPOOLED
+    assert held.backlog is BacklogState.SPOOLED
     assert held.enqueue([Parcel(4, 1)], NOW) == []
     assert held.queued == 200, "none goes before one that waits in the spool"
-    assert held.link_up(link, True, NOW) == [Send(link, [ONE, TWO])]
+    assert held.link_up(link, True, NOW) == [SendItems(link, [ONE, TWO])]
     assert held.acknowledged(link, 2, (), NOW) == [Settle([ONE, TWO]), ANEW]
     four, five = Parcel(4, 1), Parcel(5, 1)
-    assert held.read_back([THREE, four], NOW) == [Send(link, [THREE, four]), ReadBack(four)]
+    assert held.read_back([THREE, four], NOW) == [SendItems(link, [THREE, four]), ReadBack(four)]
     assert held.acknowledged(link, 4, (), NOW) == [Settle([THREE, four])]
     assert held.enqueue([five], NOW) == []
     assert held.read_back([], NOW) == [ReadBack(four)], "more was spooled meanwhile"
-    assert held.read_back([five], NOW) == [Send(link, [five]), ReadBack(five)]
+    assert held.read_back([five], NOW) == [SendItems(link, [five]), ReadBack(five)]
     assert held.read_back([], NOW) == []
-    assert held.backlog is Backlog.NONE
+    assert held.backlog is BacklogState.NONE
     assert held.acknowledged(link, 5, (), NOW) == [Settle([five])]
 
 
@@ -311,16 +311,16 @@ def test_a_backlog_is_read_on_ahead_of_the_window(monkeypatch: pytest.MonkeyPatc
     held.resume(NOW)
     held.link_up(link, True, NOW)
     first = [Parcel(number, 100) for number in range(1, 5)]
-    assert held.read_back(first, NOW) == [Send(link, first[:3]), ReadBack(first[-1])], (
+    assert held.read_back(first, NOW) == [SendItems(link, first[:3]), ReadBack(first[-1])], (
         "nothing is acknowledged yet"
     )
     then = [Parcel(number, 100) for number in range(5, 7)]
     assert held.read_back(then, NOW) == [], "so much waits in memory that the window can be filled"
     assert held.queued == 300
-    assert held.acknowledged(link, 1, (), NOW) == [Settle(first[:1]), Send(link, first[3:])]
+    assert held.acknowledged(link, 1, (), NOW) == [Settle(first[:1]), SendItems(link, first[3:])]
     assert held.acknowledged(link, 2, (), NOW) == [
         Settle(first[1:2]),
-        Send(link, then[:1]),
+        SendItems(link, then[:1]),
         ReadBack(then[-1]),
     ]
 
@@ -330,7 +330,7 @@ def test_a_link_that_ends_while_more_is_read_has_all_of_it_read_anew(monkeypatch
     held, link = machine(), Link(NOW)
     held.resume(NOW)
     held.link_up(link, True, NOW)
-    assert held.read_back([ONE, TWO], NOW) == [Send(link, [ONE, TWO]), ReadBack(TWO)]
+    assert held.read_back([ONE, TWO], NOW) == [SendItems(link, [ONE, TWO]), ReadBack(TWO)]
     assert held.link_ended(link, math.inf, NOW) == []
     assert held.read_back([THREE], NOW) == [ANEW], "before it stand those that the link took with it"
     assert held.queued == 0
@@ -340,17 +340,17 @@ def test_a_link_that_ends_while_more_is_read_has_all_of_it_read_anew(monkeypatch
 
 def test_what_waited_before_a_restart_is_read_back() -> None:
     held = machine()
-    assert held.resume(NOW) == [Do.DIAL, ANEW]
+    assert held.resume(NOW) == [HopCommand.DIAL, ANEW]
     assert held.read_back([ONE], NOW) == []
     assert held.queued == ONE.size
     link = Link(NOW)
-    assert held.link_up(link, True, NOW) == [Send(link, [ONE]), ReadBack(ONE)]
+    assert held.link_up(link, True, NOW) == [SendItems(link, [ONE]), ReadBack(ONE)]
 
 
 def test_what_a_link_took_with_it_is_read_back_in_order() -> None:
     held, link = linked(ONE, TWO)
     held.acknowledged(link, 1, (), NOW)
-    assert held.link_ended(link, math.inf, NOW) == [Do.DIAL, ANEW]
+    assert held.link_ended(link, math.inf, NOW) == [HopCommand.DIAL, ANEW]
     assert held.read_back([TWO, THREE], NOW) == []
     assert held.queued == TWO.size + THREE.size
 
@@ -359,7 +359,7 @@ def test_while_another_link_is_unanswered_nothing_is_read_back() -> None:
     held, old = linked(ONE)
     new = Link(NOW)
     held.link_up(new, False, NOW)
-    assert held.enqueue([TWO], NOW) == [Send(new, [TWO])]
+    assert held.enqueue([TWO], NOW) == [SendItems(new, [TWO])]
     assert held.link_ended(old, math.inf, NOW) == []
     assert held.acknowledged(new, 1, (), NOW) == [Settle([TWO]), ANEW]
 
@@ -369,14 +369,14 @@ def test_the_window_bounds_what_is_under_way(monkeypatch: pytest.MonkeyPatch) ->
     held, link = linked(ONE, TWO)
     assert held.enqueue([THREE], NOW) == []
     assert held.queued == THREE.size
-    assert held.acknowledged(link, 1, (), NOW) == [Settle([ONE]), Send(link, [THREE])]
+    assert held.acknowledged(link, 1, (), NOW) == [Settle([ONE]), SendItems(link, [THREE])]
     assert link.in_flight == 200
 
 
 def test_what_expired_is_not_sent() -> None:
     held, link = machine(gone=(ONE,)), Link(NOW)
     held.enqueue([ONE, TWO], NOW)
-    assert held.link_up(link, True, NOW) == [Send(link, [TWO])]
+    assert held.link_up(link, True, NOW) == [SendItems(link, [TWO])]
     assert held.queued == 0
 
 
@@ -386,25 +386,25 @@ def test_it_counts_as_away_after_silence_and_messages_go_around() -> None:
     held.tick(soon)
     assert held.dial_failed(DETOUR_AFTER, soon) == []
     assert held.deadline == NOW + DETOUR_AFTER, "the pause is cut short"
-    assert held.tick(held.deadline) == [Do.DIAL]
-    assert held.dial_failed(DETOUR_AFTER, NOW + DETOUR_AFTER) == [Do.WENT_AWAY, Do.GO_AROUND]
-    assert held.backlog is Backlog.MOVING
+    assert held.tick(held.deadline) == [HopCommand.DIAL]
+    assert held.dial_failed(DETOUR_AFTER, NOW + DETOUR_AFTER) == [HopCommand.WENT_AWAY, HopCommand.GO_AROUND]
+    assert held.backlog is BacklogState.MOVING
     assert held.queued == 0
 
 
 def test_silence_counts_from_the_last_acknowledgement_while_something_waits() -> None:
     held, link = linked(ONE, TWO)
     held.acknowledged(link, 1, (), NOW + 20)
-    assert held.link_ended(link, DETOUR_AFTER, NOW + 40) == [Do.DIAL, ANEW]
+    assert held.link_ended(link, DETOUR_AFTER, NOW + 40) == [HopCommand.DIAL, ANEW]
     held.read_back([TWO], NOW + 40)
-    assert held.dial_failed(DETOUR_AFTER, NOW + 51) == [Do.WENT_AWAY, Do.GO_AROUND]
+    assert held.dial_failed(DETOUR_AFTER, NOW + 51) == [HopCommand.WENT_AWAY, HopCommand.GO_AROUND]
 
 
 def test_while_nothing_waits_nothing_is_silence() -> None:
     held, link = linked(ONE)
     held.acknowledged(link, 1, (), NOW)
     held.enqueue([TWO], NOW + 500)
-    assert held.link_ended(link, DETOUR_AFTER, NOW + 501) == [Do.DIAL, ANEW]
+    assert held.link_ended(link, DETOUR_AFTER, NOW + 501) == [HopCommand.DIAL, ANEW]
 
 
 def test_nor_after_the_last_of_a_backlog_is_gone() -> None:
@@ -414,13 +414,13 @@ def test_nor_after_the_last_of_a_backlog_is_gone() -> None:
     held.acknowledged(link, 1, (), NOW)
     held.read_back([], NOW)
     held.enqueue([TWO], NOW + 500)
-    assert held.link_ended(link, DETOUR_AFTER, NOW + 501) == [Do.DIAL, ANEW]
+    assert held.link_ended(link, DETOUR_AFTER, NOW + 501) == [HopCommand.DIAL, ANEW]
     assert not held.is_away
 
 
 def test_nor_after_all_that_waited_has_expired() -> None:
     gone: list[Parcel] = []
-    held = NextHop[Link, Parcel](Rules(lambda item: item not in gone, Random(1).randbytes, True))
+    held = NextHop[Link, Parcel](HopRules(lambda item: item not in gone, Random(1).randbytes, True))
     held.enqueue([ONE], NOW)
     held.want(NOW)
     gone.append(ONE)
@@ -444,24 +444,24 @@ def test_without_detours_nothing_counts_as_away() -> None:
 
 def test_who_is_away_has_messages_go_around_until_none_waits() -> None:
     held = away(ONE)
-    assert held.enqueue([ONE], NOW) == [Do.DIAL, Do.GO_AROUND]
-    assert held.backlog is Backlog.MOVING
+    assert held.enqueue([ONE], NOW) == [HopCommand.DIAL, HopCommand.GO_AROUND]
+    assert held.backlog is BacklogState.MOVING
     assert held.enqueue([TWO], NOW) == []
-    assert held.went_around(found=True, moved=True, now=NOW) == [Do.GO_AROUND]
+    assert held.went_around(found=True, moved=True, now=NOW) == [HopCommand.GO_AROUND]
     assert held.enqueue([THREE], NOW) == []
-    assert held.went_around(found=False, moved=False, now=NOW) == [Do.GO_AROUND]
+    assert held.went_around(found=False, moved=False, now=NOW) == [HopCommand.GO_AROUND]
     assert held.went_around(found=False, moved=False, now=NOW) == []
-    assert held.backlog is Backlog.NONE
+    assert held.backlog is BacklogState.NONE
 
 
 def test_where_nobody_else_is_reached_detours_are_tried_again_after_growing_pauses() -> None:
     held, now, longest = away(ONE), NOW, FIRST_BACKOFF
-    assert held.enqueue([ONE], now) == [Do.DIAL, Do.GO_AROUND]
+    assert held.enqueue([ONE], now) == [HopCommand.DIAL, HopCommand.GO_AROUND]
     for _ in range(8):
         assert held.went_around(found=True, moved=False, now=now) == []
         assert longest / 2 <= pause_of(held, now) <= longest
         now, longest = held.deadline, min(2 * longest, LONGEST_BACKOFF)
-        assert held.tick(now) == [Do.GO_AROUND]
+        assert held.tick(now) == [HopCommand.GO_AROUND]
     held.went_around(found=True, moved=True, now=now)
     held.went_around(found=True, moved=False, now=now)
     assert pause_of(held, now) <= FIRST_BACKOFF
@@ -471,7 +471,7 @@ def test_who_comes_back_gets_what_waits() -> None:
     held, link = away(ONE), Link(NOW)
     held.resume(NOW)
     held.went_around(found=True, moved=False, now=NOW)
-    assert held.link_up(link, True, NOW + 500) == [Do.CAME_BACK, ANEW]
+    assert held.link_up(link, True, NOW + 500) == [HopCommand.CAME_BACK, ANEW]
     assert not held.is_away
     assert held.deadline == math.inf
     held.read_back([ONE], NOW + 500)
@@ -482,18 +482,18 @@ def test_who_comes_back_gets_what_waits() -> None:
 def test_what_is_being_moved_when_it_comes_back_is_read_afterwards() -> None:
     held, link = away(ONE), Link(NOW)
     held.resume(NOW)
-    assert held.link_up(link, False, NOW) == [Do.CAME_BACK]
+    assert held.link_up(link, False, NOW) == [HopCommand.CAME_BACK]
     assert held.enqueue([TWO], NOW) == []
     assert held.went_around(found=True, moved=False, now=NOW) == [ANEW]
     assert held.deadline == math.inf
-    assert held.read_back([TWO], NOW) == [Send(link, [TWO]), ReadBack(TWO)]
+    assert held.read_back([TWO], NOW) == [SendItems(link, [TWO]), ReadBack(TWO)]
 
 
 def test_what_is_being_read_when_it_goes_away_goes_around() -> None:
     held = machine()
     held.resume(NOW)
-    assert held.dial_failed(0.0, NOW) == [Do.WENT_AWAY]
-    assert held.read_back([ONE], NOW) == [Do.GO_AROUND]
+    assert held.dial_failed(0.0, NOW) == [HopCommand.WENT_AWAY]
+    assert held.read_back([ONE], NOW) == [HopCommand.GO_AROUND]
     assert held.queued == 0
 
 
@@ -506,7 +506,7 @@ def test_what_leads_nowhere_there_is_rerouted_or_tried_again_later() -> None:
     assert held.deadline == NOW + LONGEST_BACKOFF
     held.link_ended(link, DETOUR_AFTER, NOW + 59)
     assert not held.is_unused, "it is not forgotten before that"
-    assert held.tick(held.deadline) == [Do.DIAL, ANEW]
+    assert held.tick(held.deadline) == [HopCommand.DIAL, ANEW]
     assert held.deadline == math.inf
 
 
@@ -525,7 +525,7 @@ def test_a_link_too_many_closes_the_oldest_which_counts_no_more() -> None:
     assert held.link_ended(oldest, 0.0, NOW) == []
     assert held.acknowledged(oldest, 1, (), NOW) == []
     assert oldest.in_flight == 0
-    assert held.read_back([ONE], NOW) == [Send(newest, [ONE]), ReadBack(ONE)]
+    assert held.read_back([ONE], NOW) == [SendItems(newest, [ONE]), ReadBack(ONE)]
 
 
 # One link.
@@ -577,16 +577,16 @@ def test_a_link_is_quiet_after_a_while_without_a_frame() -> None:
 
 def attached(*gone: Parcel, window: int | None = None) -> NextHop[Link, Parcel]:
     """Return a machine whose links the other end alone opens."""
-    return NextHop(Rules(lambda item: item not in gone, Random(1).randbytes, False, False, window))
+    return NextHop(HopRules(lambda item: item not in gone, Random(1).randbytes, False, False, window))
 
 
 def test_who_is_never_dialled_is_waited_for_and_memory_holds_nothing_meanwhile() -> None:
     held, link, later = attached(), Link(NOW), Link(NOW)
     assert held.enqueue([ONE, TWO], NOW) == []
     assert held.queued == 0
-    assert held.backlog is Backlog.SPOOLED
+    assert held.backlog is BacklogState.SPOOLED
     assert held.link_up(link, False, NOW) == [ANEW]
-    assert held.read_back([ONE, TWO], NOW) == [Send(link, [ONE, TWO]), ReadBack(TWO)]
+    assert held.read_back([ONE, TWO], NOW) == [SendItems(link, [ONE, TWO]), ReadBack(TWO)]
     assert held.read_back([], NOW) == []
     assert held.acknowledged(link, 1, (), NOW) == [Settle([ONE])]
     assert held.link_ended(link, math.inf, NOW) == []
@@ -595,14 +595,14 @@ def test_who_is_never_dialled_is_waited_for_and_memory_holds_nothing_meanwhile()
     assert held.link_ended(later, math.inf, NOW) == []
     assert held.read_back([TWO], NOW) == []
     assert held.queued == 0, "the link went while the spool was read"
-    assert held.backlog is Backlog.SPOOLED
+    assert held.backlog is BacklogState.SPOOLED
 
 
 def test_a_window_of_its_own_bounds_what_is_under_way() -> None:
     held, link = attached(window=150), Link(NOW)
     held.link_up(link, False, NOW)
-    assert held.enqueue([ONE, TWO, THREE], NOW) == [Send(link, [ONE, TWO])]
-    assert held.acknowledged(link, 1, (), NOW) == [Settle([ONE]), Send(link, [THREE])]
+    assert held.enqueue([ONE, TWO, THREE], NOW) == [SendItems(link, [ONE, TWO])]
+    assert held.acknowledged(link, 1, (), NOW) == [Settle([ONE]), SendItems(link, [THREE])]
 
 
 def test_an_acknowledgement_from_the_future_answers_what_was_sent() -> None:

@@ -14,12 +14,12 @@ from nacl.bindings import crypto_box_seal
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
 from hushcast_protocol.base.group import ORDER, Scalar
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.central import proofs
-from hushcast_protocol.central.frames import Attach, Done
+from hushcast_protocol.central import request_proofs
+from hushcast_protocol.central.frames import Attach, UserAnswer
 from hushcast_protocol.central.introduction import (
     MAX_SEALED,
+    IntroductionContent,
     PseudonymSecret,
-    Sealed,
     SealingKey,
     check_proof,
     factor_for,
@@ -29,7 +29,7 @@ from hushcast_protocol.central.introduction import (
     pseudonym_of,
     transformation,
 )
-from hushcast_protocol.central.rerouting import Wrapped
+from hushcast_protocol.central.rerouting import WrappedMessage
 
 VECTORS = json.loads(independent.VECTORS.read_text())
 SEALING = SealingKey.draw(stream(1))
@@ -94,11 +94,11 @@ def test_what_is_sealed_differs_each_time_and_has_one_length(
 
 def test_what_the_user_hears_has_nothing_of_the_servers_key() -> None:
     """Answers to a user are verdicts, proofs under its own secret, a salt, and points; no scalar."""
-    request = proofs.subscribe(pseudonym_of(SECRET), SECRET, 1, (b"p" * 32,))
-    answers = {proofs.done(SECRET, request, "accepted") for _ in range(3)}
-    assert answers == {Done("accepted", proof(SECRET, b"done", b"accepted", request.proof))}
+    request = request_proofs.subscribe(pseudonym_of(SECRET), SECRET, 1, (b"p" * 32,))
+    answers = {request_proofs.done(SECRET, request, "accepted") for _ in range(3)}
+    assert answers == {UserAnswer("accepted", proof(SECRET, b"done", b"accepted", request.proof))}
     assert Attach.__struct_fields__ == ("pseudonym", "proof")
-    assert Wrapped.__struct_fields__ == ("mask", "masked", "payload")
+    assert WrappedMessage.__struct_fields__ == ("mask", "masked", "payload")
 
 
 @properties(50)
@@ -166,7 +166,7 @@ def test_what_is_not_sealed_to_this_server_is_refused() -> None:
 @pytest.mark.parametrize("number", [0, ORDER, 2**256 - 1])
 def test_a_blinded_key_that_is_no_scalar_is_refused(number: int) -> None:
     """Of zero there is no inverse: it would have the server fail."""
-    plain = encode(Sealed("publish", DAY, number.to_bytes(32, "little"), SECRET.reveal()))
+    plain = encode(IntroductionContent("publish", DAY, number.to_bytes(32, "little"), SECRET.reveal()))
     with pytest.raises(AuthenticationError):
         opened(SEALING, crypto_box_seal(plain, SEALING.public()))
 

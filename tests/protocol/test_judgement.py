@@ -17,15 +17,15 @@ from hushcast_protocol.overlay.coverage import (
     MIN_LOSS,
     MIN_LOST,
     MIN_LOST_OF_A_KIND,
-    Form,
     Losses,
-    Probe,
+    MessageForm,
+    ProbeCopy,
     judge,
     judged_in_steps,
 )
 
 NAMES = [number.to_bytes(32, "big") for number in range(1, 13)]
-SMALL, LARGE = Form(1167, 8), Form(16_527, 24)
+SMALL, LARGE = MessageForm(1167, 8), MessageForm(16_527, 24)
 CHANCE_A_THOUSAND = 3  # copies that honest relays lose: a machine that goes, a circuit that breaks
 
 outcomes = st.lists(
@@ -34,7 +34,7 @@ outcomes = st.lists(
 )
 
 
-def plain(probes: list[Probe]) -> dict[bytes, tuple[float, float]]:
+def plain(probes: list[ProbeCopy]) -> dict[bytes, tuple[float, float]]:
     """Attribute losses as the docstring of `_losses` says, in one piece."""
     missing = Counter(probe.way for probe in probes if not probe.arrived)
     sure = Counter(relay for probe in probes if probe.arrived for relay in probe.way)
@@ -64,7 +64,7 @@ def is_suspect(lost: float, passed: float, least: int = MIN_LOST) -> bool:
 @properties(100)
 @given(outcomes)
 def test_what_is_judged_in_steps_is_what_is_computed_at_once(drawn):
-    probes = [Probe(tuple(way), arrived, 0.0) for way, arrived in drawn]
+    probes = [ProbeCopy(tuple(way), arrived, 0.0) for way, arrived in drawn]
     expected = plain(probes)
     judgement = judge(probes)
     assert judgement.losses == expected
@@ -77,8 +77,8 @@ def test_what_is_judged_in_steps_is_what_is_computed_at_once(drawn):
 @properties(100)
 @given(outcomes, outcomes)
 def test_a_relay_is_suspect_by_all_probes_or_by_those_of_one_size(small, large):
-    probes = [Probe(tuple(way), arrived, 0.0, form=SMALL) for way, arrived in small]
-    probes += [Probe(tuple(way), arrived, 0.0, form=LARGE) for way, arrived in large]
+    probes = [ProbeCopy(tuple(way), arrived, 0.0, form=SMALL) for way, arrived in small]
+    probes += [ProbeCopy(tuple(way), arrived, 0.0, form=LARGE) for way, arrived in large]
     judgement, by_all = judge(probes), plain(probes)
     named = {relay for relay, counts in by_all.items() if is_suspect(*counts)}
     kinds = [
@@ -97,9 +97,9 @@ def test_a_relay_is_suspect_by_all_probes_or_by_those_of_one_size(small, large):
 def test_who_loses_one_form_alone_is_found_by_it():
     """Three large probes of a hundred: a loss rate of 3 % in all, and of all in what it loses."""
     bad, good = NAMES[:2]
-    probes = [Probe((bad,), True, 0.0, form=SMALL) for _ in range(97)]
-    probes += [Probe((bad,), False, 0.0, form=LARGE) for _ in range(3)]
-    probes += [Probe((good,), number > 2, 0.0, form=SMALL) for number in range(100)]
+    probes = [ProbeCopy((bad,), True, 0.0, form=SMALL) for _ in range(97)]
+    probes += [ProbeCopy((bad,), False, 0.0, form=LARGE) for _ in range(3)]
+    probes += [ProbeCopy((good,), number > 2, 0.0, form=SMALL) for number in range(100)]
     assert judge(probes).suspects == [bad]
     assert judge(probes).losses[bad] == pytest.approx(Losses(3.0, 0.0))
     assert judge(probes).losses[good] == pytest.approx(Losses(3.0, 97.0))
@@ -107,7 +107,7 @@ def test_who_loses_one_form_alone_is_found_by_it():
 
 def test_chance_losses_spread_over_many_forms_name_nobody():
     rng = random.Random(1)
-    forms = [Form(size, tokens) for size in (1167, 4239, 16_527, 65_679) for tokens in (8, 24)]
+    forms = [MessageForm(size, tokens) for size in (1167, 4239, 16_527, 65_679) for tokens in (8, 24)]
     names = [number.to_bytes(32, "big") for number in range(1, 101)]
     honest = 0
     for _ in range(10):
@@ -115,7 +115,7 @@ def test_chance_losses_spread_over_many_forms_name_nobody():
         for _ in range(1000):
             way = tuple(rng.sample(names, 2))
             arrived = rng.randrange(1000) >= 2 * CHANCE_A_THOUSAND
-            probes.append(Probe(way, arrived, 0.0, form=rng.choice(forms)))
+            probes.append(ProbeCopy(way, arrived, 0.0, form=rng.choice(forms)))
         honest += len(judge(probes).suspects)
     assert honest <= 2
 
@@ -124,7 +124,9 @@ def test_no_step_is_long():
     rng = random.Random(1)
     names = [rng.randbytes(32) for _ in range(2000)]
     probes = [
-        Probe(tuple(rng.sample(names, 3)), rng.random() < 0.5, 0.0, form=Form(1167, rng.choice([8, 24])))
+        ProbeCopy(
+            tuple(rng.sample(names, 3)), rng.random() < 0.5, 0.0, form=MessageForm(1167, rng.choice([8, 24]))
+        )
         for _ in range(1000)
     ]
     steps = judged_in_steps(probes)

@@ -25,7 +25,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
-from hushcast_protocol.base.signatures import Purpose, Signed, sign
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, sign
 from hushcast_protocol.content.bloom import CAPACITY
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.overlay import leases
@@ -178,7 +178,9 @@ def consent(**changed: object) -> Consent:
     return Consent(**(fields | changed))
 
 
-def signed(value: object, by: object = MAILBOX, purpose: Purpose = Purpose.CONSENT) -> Signed:
+def signed(
+    value: object, by: object = MAILBOX, purpose: SignaturePurpose = SignaturePurpose.CONSENT
+) -> Signed:
     return sign(by, purpose, value)
 
 
@@ -192,7 +194,7 @@ WRONG_CONSENTS = {
     "no address": signed(consent(address="")),
     "a host name": signed(consent(address="example.org:80")),
     "signer": signed(consent(), by=seed(3)),
-    "purpose": signed(consent(), purpose=Purpose.DESCRIPTOR),
+    "purpose": signed(consent(), purpose=SignaturePurpose.DESCRIPTOR),
     "type": signed(Withdraw(WORD)),
     "no signature": Signed(signed(consent()).body, bytes(64)),
     "low-order key": Signed(signed(consent(mailbox=b"\x01" + bytes(31))).body, b"\x01" + bytes(63)),

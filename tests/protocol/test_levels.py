@@ -11,9 +11,9 @@ from filter_examples import TOPICS, WIDE, Brute, drawn, filters
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+from hushcast_protocol.brokers.anonymity_levels import MAX_NEIGHBOURS, Levels
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.levels import MAX_NEIGHBOURS, Levels
 
 TOPIC = TOPICS[0]
 
@@ -26,7 +26,7 @@ def levels_of(*held: tuple[tuple[int, int] | None, str]) -> Levels:
 
 
 def told(levels: Levels, side: tuple[int, int] | None) -> list[int]:
-    return [levels.level(Filter(TOPIC, (side,)), condition) for condition in Condition]
+    return [levels.level(Filter(TOPIC, (side,)), condition) for condition in AnonymityCondition]
 
 
 def test_each_definition_counts_the_sources_it_names():
@@ -37,7 +37,7 @@ def test_each_definition_counts_the_sources_it_names():
         (None, "r"), ((0, 5), "a"), ((0, 5), "b"), ((4, 7), "c"), ((0, 2), "a"), ((4, 5), "d"), ((4, 5), "e")
     )
     # source, ImSucc, Succ, ImSucc of ImPred, Succ of ImPred
-    assert list(Condition) == [
+    assert list(AnonymityCondition) == [
         "source",
         "immediate-successor",
         "successor",
@@ -58,14 +58,14 @@ def test_a_subscriber_with_many_filters_is_one_source():
 
 def test_levels_follow_who_comes_and_goes():
     levels = levels_of((None, "r"), ((0, 5), "a"))
-    assert levels.level(Filter(TOPIC, (None,)), Condition.SUCCESSOR) == 1
+    assert levels.level(Filter(TOPIC, (None,)), AnonymityCondition.SUCCESSOR) == 1
     levels.insert(Filter(TOPIC, ((1, 2),)), "b")
-    assert levels.level(Filter(TOPIC, (None,)), Condition.SUCCESSOR) == 2
-    assert levels.level(Filter(TOPIC, (None,)), Condition.IMMEDIATE_SUCCESSOR) == 1
+    assert levels.level(Filter(TOPIC, (None,)), AnonymityCondition.SUCCESSOR) == 2
+    assert levels.level(Filter(TOPIC, (None,)), AnonymityCondition.IMMEDIATE_SUCCESSOR) == 1
     levels.remove(Filter(TOPIC, ((0, 5),)), "a")
     assert told(levels, None) == [1, 1, 1, 0, 0]
-    assert levels.reaches(Filter(TOPIC, (None,)), Condition.SUCCESSOR, 1)
-    assert not levels.reaches(Filter(TOPIC, (None,)), Condition.SUCCESSOR, 2)
+    assert levels.reaches(Filter(TOPIC, (None,)), AnonymityCondition.SUCCESSOR, 1)
+    assert not levels.reaches(Filter(TOPIC, (None,)), AnonymityCondition.SUCCESSOR, 2)
 
 
 def test_what_it_has_not_raises_key_error():
@@ -87,7 +87,7 @@ def test_a_filter_that_is_not_there_is_judged_as_if_it_were(held, other, k):
     alone, counted = (brute.held.get(other, set()) | more for more in (set(), {"own", 1}))
     for also, sources in ((frozenset(), alone), (frozenset({"own", 1}), counted)):
         brute.held[other] = set(sources)
-        for condition in Condition:
+        for condition in AnonymityCondition:
             level = brute.level(other, condition)
             assert levels.reaches(other, condition, k, also) is (level >= k)
             if not also:
@@ -103,7 +103,7 @@ def test_all_functions_and_conditions_hold_at_every_step(topic):
     play(Random(f"levels {topic.name}"), 150, [topic])
 
 
-@pytest.mark.parametrize("condition", Condition)
+@pytest.mark.parametrize("condition", AnonymityCondition)
 def test_with_more_neighbours_than_are_looked_at_a_level_is_never_too_high(condition):
     """Those beyond count for nobody."""
     random, exact, bounded = Random(f"bounded {condition}"), Levels(), Levels(is_bounded=True)
@@ -124,6 +124,6 @@ def test_filters_of_several_topics_do_not_mix():
 
 
 def test_an_empty_poset_has_levels_of_none():
-    for condition in Condition:
+    for condition in AnonymityCondition:
         assert Levels().level(drawn(Random(1)), condition) == 0
         assert not Levels().reaches(drawn(Random(1)), condition, 1)

@@ -25,20 +25,20 @@ from hushcast_protocol.base.links import (
     MAGIC,
     MAX_HANDSHAKE_FRAME,
     Anonymous,
-    Established,
+    HandshakeDone,
+    IdentityProof,
     Link,
-    Proof,
 )
-from hushcast_protocol.base.roster import View
+from hushcast_protocol.base.roster import RosterView
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Purpose, signature
+from hushcast_protocol.base.signatures import SignaturePurpose, signature
 from hushcast_protocol.base.wire import encode
 
 ALICE, BOB, MALLORY = seed(11), seed(12), seed(13)
 OTHER_NETWORK = b"o" * 32
 MAX_FRAME = 2000
 TAG = 16
-VIEW_A, VIEW_B = View(5, b"a" * 32), View(6, b"b" * 32)
+VIEW_A, VIEW_B = RosterView(5, b"a" * 32), RosterView(6, b"b" * 32)
 
 
 def initiator(
@@ -46,7 +46,7 @@ def initiator(
     responder: bytes = BOB.public(),
     network: bytes = NETWORK.id,
     number: int = 1,
-    view: View | None = VIEW_A,
+    view: RosterView | None = VIEW_A,
     max_frame: int = MAX_FRAME,
 ) -> Link:
     return Link.initiate(network, responder, stream(number), max_frame, identity, view)
@@ -74,8 +74,8 @@ class Ends:
     left: Link
     right: Link
     split: Split = whole
-    left_events: list[Established | bytes] = field(default_factory=list)
-    right_events: list[Established | bytes] = field(default_factory=list)
+    left_events: list[HandshakeDone | bytes] = field(default_factory=list)
+    right_events: list[HandshakeDone | bytes] = field(default_factory=list)
     to_right: bytes = b""
     to_left: bytes = b""
 
@@ -101,14 +101,14 @@ def established(**changed: object) -> Ends:
 class Heard:
     """All that one end lets its owner know of bytes received: events, answer, error, state."""
 
-    events: list[Established | bytes]
+    events: list[HandshakeDone | bytes]
     answer: bytes
     error: tuple[type, str] | None
     is_open: bool
 
 
 def hear(link: Link, pieces: Iterable[bytes]) -> Heard:
-    events: list[Established | bytes] = []
+    events: list[HandshakeDone | bytes] = []
     error = None
     try:
         for piece in pieces:
@@ -125,8 +125,8 @@ def hear(link: Link, pieces: Iterable[bytes]) -> Heard:
 @pytest.mark.parametrize("split", [whole, byte_by_byte])
 def test_both_ends_know_each_other(split):
     ends = Ends(initiator(), responder(), split).pump()
-    assert ends.left_events == [Established(BOB.public(), VIEW_B)]
-    assert ends.right_events == [Established(ALICE.public(), VIEW_A)]
+    assert ends.left_events == [HandshakeDone(BOB.public(), VIEW_B)]
+    assert ends.right_events == [HandshakeDone(ALICE.public(), VIEW_A)]
     assert ends.left.is_open
     assert ends.right.is_open
 
@@ -134,8 +134,8 @@ def test_both_ends_know_each_other(split):
 @pytest.mark.parametrize("view", [None, VIEW_A])
 def test_an_anonymous_initiator_stays_unnamed(view):
     ends = established(identity=None, view=view)
-    assert ends.left_events == [Established(BOB.public(), VIEW_B)]
-    assert ends.right_events == [Established(None, view)]
+    assert ends.left_events == [HandshakeDone(BOB.public(), VIEW_B)]
+    assert ends.right_events == [HandshakeDone(None, view)]
 
 
 @properties(40)
@@ -469,7 +469,7 @@ def test_frames_are_sent_on_an_open_link_only(build):
 
 def test_the_handshake_is_as_short_as_stated():
     """The responder's and initiator's first frames with the longest view stay within the limit."""
-    longest = encode(Proof(bytes(32), bytes(64), View(2**48 - 1, bytes(32))))
+    longest = encode(IdentityProof(bytes(32), bytes(64), RosterView(2**48 - 1, bytes(32))))
     assert len(longest) <= MAX_HANDSHAKE_FRAME
 
 
@@ -530,9 +530,11 @@ class Liar:
 def test_the_second_implementation_agrees_with_the_first():
     liar, link = Liar(), responder()
     proof = liar.connect(link)
-    own = Proof(ALICE.public(), signature(ALICE, Purpose.LINK_INITIATOR, liar.transcript), None)
+    own = IdentityProof(
+        ALICE.public(), signature(ALICE, SignaturePurpose.LINK_INITIATOR, liar.transcript), None
+    )
     heard = hear(link, [liar.seal(encode(own)) + liar.seal(b"\0\0\0\5frame\0\0\0\1!")])
-    assert heard.events == [Established(ALICE.public(), None), b"frame", b"!"]
+    assert heard.events == [HandshakeDone(ALICE.public(), None), b"frame", b"!"]
     link.send(b"back")
     link.send(b"!")
     assert liar.open(link.data_to_send()) == b"\0\0\0\4back\0\0\0\1!"
@@ -553,7 +555,7 @@ def test_one_with_former_keys_answers_as_the_one_that_is_known(known):
     end = Link.respond(NETWORK.id, BOB, stream(2), MAX_FRAME, VIEW_B, former=(MALLORY, ALICE))
     assert end.answers_as is None
     ends = Ends(initiator(None, known.public()), end).pump()
-    assert ends.left_events == [Established(known.public(), VIEW_B)]
+    assert ends.left_events == [HandshakeDone(known.public(), VIEW_B)]
     assert end.answers_as == known.public()
 
 
@@ -567,9 +569,9 @@ def test_one_with_former_keys_says_nothing_to_others():
 def test_a_responder_by_hand_is_accepted():
     liar, link = Liar(), initiator()
     ephemeral = liar.accept(link)
-    own = Proof(BOB.public(), signature(BOB, Purpose.LINK_RESPONDER, liar.transcript), None)
+    own = IdentityProof(BOB.public(), signature(BOB, SignaturePurpose.LINK_RESPONDER, liar.transcript), None)
     heard = hear(link, [ephemeral + liar.seal(encode(own))])
-    assert heard.events == [Established(BOB.public(), None)]
+    assert heard.events == [HandshakeDone(BOB.public(), None)]
 
 
 @pytest.mark.parametrize("rest", [b"\0", b"\0\0\0", b"\0\0\0\1", b"\0\0\0\3!!", b"\xff\xff\xff\xff!"])
@@ -579,7 +581,7 @@ def test_a_record_that_ends_within_a_frame_ends_the_link_after_those_before(rest
     liar.connect(link)
     data = liar.seal(encode(Anonymous(None))) + liar.seal(b"\0\0\0\3one" + rest) + liar.seal(b"\0\0\0\3two")
     heard = hear(link, split(data))
-    assert heard.events == [Established(None, None), b"one"]
+    assert heard.events == [HandshakeDone(None, None), b"one"]
     assert heard.error == (DecodeError, "a record ends within a frame")
 
 
@@ -593,7 +595,7 @@ def test_nothing_in_a_frame_or_a_record_ends_the_link(content, why, split):
     liar.connect(link)
     data = liar.seal(encode(Anonymous(None))) + liar.seal(b"\0\0\0\3one") + liar.seal(content)
     heard = hear(link, split(data))
-    assert heard.events == [Established(None, None), b"one"]
+    assert heard.events == [HandshakeDone(None, None), b"one"]
     assert heard.error == (DecodeError, why)
 
 
@@ -601,15 +603,21 @@ def lies_to_a_responder(liar: Liar) -> dict[str, bytes]:
     transcript = liar.transcript
     return {
         "another's name": encode(
-            Proof(ALICE.public(), signature(MALLORY, Purpose.LINK_INITIATOR, transcript), None)
+            IdentityProof(
+                ALICE.public(), signature(MALLORY, SignaturePurpose.LINK_INITIATOR, transcript), None
+            )
         ),
         "responder's purpose": encode(
-            Proof(MALLORY.public(), signature(MALLORY, Purpose.LINK_RESPONDER, transcript), None)
+            IdentityProof(
+                MALLORY.public(), signature(MALLORY, SignaturePurpose.LINK_RESPONDER, transcript), None
+            )
         ),
         "another transcript": encode(
-            Proof(MALLORY.public(), signature(MALLORY, Purpose.LINK_INITIATOR, bytes(32)), None)
+            IdentityProof(
+                MALLORY.public(), signature(MALLORY, SignaturePurpose.LINK_INITIATOR, bytes(32)), None
+            )
         ),
-        "low-order key": encode(Proof(b"\x01" + bytes(31), b"\x01" + bytes(63), None)),
+        "low-order key": encode(IdentityProof(b"\x01" + bytes(31), b"\x01" + bytes(63), None)),
         "nothing": b"",
         "trailing bytes": encode(Anonymous(None)) + b"\x00",
         "another type": encode(VIEW_A),
@@ -648,16 +656,18 @@ def test_a_lying_responder_is_refused(lie):
     liar, link = Liar(), initiator()
     ephemeral = liar.accept(link)
     first = {
-        "another's name": Proof(
-            MALLORY.public(), signature(MALLORY, Purpose.LINK_RESPONDER, liar.transcript), None
+        "another's name": IdentityProof(
+            MALLORY.public(), signature(MALLORY, SignaturePurpose.LINK_RESPONDER, liar.transcript), None
         ),
-        "another's signature": Proof(
-            BOB.public(), signature(MALLORY, Purpose.LINK_RESPONDER, liar.transcript), None
+        "another's signature": IdentityProof(
+            BOB.public(), signature(MALLORY, SignaturePurpose.LINK_RESPONDER, liar.transcript), None
         ),
-        "initiator's purpose": Proof(
-            BOB.public(), signature(BOB, Purpose.LINK_INITIATOR, liar.transcript), None
+        "initiator's purpose": IdentityProof(
+            BOB.public(), signature(BOB, SignaturePurpose.LINK_INITIATOR, liar.transcript), None
         ),
-        "another transcript": Proof(BOB.public(), signature(BOB, Purpose.LINK_RESPONDER, bytes(32)), None),
+        "another transcript": IdentityProof(
+            BOB.public(), signature(BOB, SignaturePurpose.LINK_RESPONDER, bytes(32)), None
+        ),
         "anonymous": Anonymous(None),
     }[lie]
     heard = hear(link, [ephemeral + liar.seal(encode(first))])
@@ -671,7 +681,9 @@ def test_nobody_can_pass_on_an_initiators_proof():
     to_mallory = initiator(responder=MALLORY.public())
     front, back, bob = Liar(60), Liar(61), responder()
     ephemeral = front.accept(to_mallory)
-    mine = Proof(MALLORY.public(), signature(MALLORY, Purpose.LINK_RESPONDER, front.transcript), None)
+    mine = IdentityProof(
+        MALLORY.public(), signature(MALLORY, SignaturePurpose.LINK_RESPONDER, front.transcript), None
+    )
     heard = hear(to_mallory, [ephemeral + front.seal(encode(mine))])
     alices_proof = front.open(heard.answer)
     assert ALICE.public() in alices_proof

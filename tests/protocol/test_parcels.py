@@ -25,7 +25,7 @@ from hushcast_protocol.overlay.leases import Withdraw
 from hushcast_protocol.overlay.parcels import (
     MAX_FANOUT,
     MAX_PARCEL,
-    Onward,
+    OnwardParcel,
     Parcel,
     ParcelMemory,
     instructed,
@@ -34,7 +34,7 @@ from hushcast_protocol.overlay.parcels import (
     seal_parcel,
 )
 
-PARCEL = parcel_to(0, mailbox_install(relay_id(0)), Onward(relay_id(1), b"below" * 9))
+PARCEL = parcel_to(0, mailbox_install(relay_id(0)), OnwardParcel(relay_id(1), b"below" * 9))
 SEALED = seal_parcel(PARCEL, parcel_key(0).public(), stream())
 
 
@@ -110,7 +110,7 @@ def test_other_things_sealed_to_a_relay_are_refused(plain):
 
 
 def test_size_is_limited_at_both_ends():
-    large = Onward(relay_id(1), bytes(MAX_PARCEL - 100))
+    large = OnwardParcel(relay_id(1), bytes(MAX_PARCEL - 100))
     with pytest.raises(Refusal, match="deeper tree"):
         seal_parcel(parcel_to(0, Withdraw(b"w" * 16), large), parcel_key(0).public(), stream())
     with pytest.raises(AuthenticationError, match="limit"):
@@ -119,16 +119,18 @@ def test_size_is_limited_at_both_ends():
 
 def test_the_largest_parcel_is_taken():
     empty = seal_parcel(
-        parcel_to(0, Withdraw(b"w" * 16), Onward(relay_id(1), bytes(2**17))), parcel_key(0).public(), stream()
+        parcel_to(0, Withdraw(b"w" * 16), OnwardParcel(relay_id(1), bytes(2**17))),
+        parcel_key(0).public(),
+        stream(),
     )
-    largest = Onward(relay_id(1), bytes(MAX_PARCEL - (len(empty) - 2**17)))
+    largest = OnwardParcel(relay_id(1), bytes(MAX_PARCEL - (len(empty) - 2**17)))
     sealed = seal_parcel(parcel_to(0, Withdraw(b"w" * 16), largest), parcel_key(0).public(), stream())
     assert len(sealed) == MAX_PARCEL
     assert opened(sealed).onward == (largest,)
 
 
 def test_the_number_of_parcels_to_pass_on_is_limited():
-    many = [Onward(number.to_bytes(32, "big"), b"") for number in range(MAX_FANOUT + 1)]
+    many = [OnwardParcel(number.to_bytes(32, "big"), b"") for number in range(MAX_FANOUT + 1)]
     for onward in (many, many[1:]):
         sealed = seal_parcel(parcel_to(0, Withdraw(b"w" * 16), *onward), parcel_key(0).public(), stream())
         if onward is many:
@@ -141,7 +143,7 @@ def test_the_number_of_parcels_to_pass_on_is_limited():
 @pytest.mark.parametrize("below", [(1, 1), (1, 2, 1), (0,), (1, 0)])
 def test_a_parcel_passes_on_once_to_each_of_others(below):
     """No tree has more: it would be work that one frame causes over and over at the same relay."""
-    onward = [Onward(relay_id(number), b"%d" % place) for place, number in enumerate(below)]
+    onward = [OnwardParcel(relay_id(number), b"%d" % place) for place, number in enumerate(below)]
     sealed = seal_parcel(parcel_to(0, Withdraw(b"w" * 16), *onward), parcel_key(0).public(), stream())
     with pytest.raises(DecodeError, match="twice"):
         opened(sealed)

@@ -10,7 +10,7 @@ from filter_examples import FUNCTIONS, TOPICS, WIDE, Brute, drawn, filters
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.brokers.bitmaps import Ends, Labels, Tallies, bitmap, slots_in
+from hushcast_protocol.brokers.bitmaps import LabelSlots, RangeEnds, Tallies, bitmap, slots_in
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.poset import Poset
 
@@ -97,7 +97,7 @@ def test_a_bitmap_holds_its_slots(slots):
 @properties(30)
 @given(st.lists(st.integers(0, 1023) | st.integers(500, 510), max_size=600), st.integers(0, 1023), st.data())
 def test_ends_lie_up_to_a_place_or_from_it_on_or_may(places, asked, data):
-    ends = Ends(10, places.__getitem__)
+    ends = RangeEnds(10, places.__getitem__)
     for slot, place in enumerate(places):
         ends.add(slot, place)
     gone = data.draw(st.integers(0, len(places)))
@@ -111,7 +111,7 @@ def test_ends_lie_up_to_a_place_or_from_it_on_or_may(places, asked, data):
 
 
 def test_ends_at_one_place_need_not_be_looked_at():
-    ends = Ends(10, lambda slot: 500)
+    ends = RangeEnds(10, lambda slot: 500)
     for slot in range(300):
         ends.add(slot, 500)
     assert ends.up_to(500) == ends.from_(500) == (bitmap(range(300)), 0)
@@ -136,7 +136,7 @@ def test_tallies_count_for_each_slot(moves):
 
 
 def test_labels_are_found_whether_rare_or_common():
-    random, labels = Random(1), Labels()
+    random, labels = Random(1), LabelSlots()
     held = {slot: random.choice("aaaaaaab") for slot in range(900)}
     for slot, label in held.items():
         labels.add(slot, label)

@@ -9,7 +9,7 @@ import pytest
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.wire import decoder, encode
-from hushcast_protocol.brokers.full.actions import GROUP, PADS
+from hushcast_protocol.brokers.full.group_action import GROUP, PADS
 from hushcast_protocol.brokers.privacy import Privacy, read_privacy
 
 FULL = [

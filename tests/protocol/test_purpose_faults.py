@@ -13,20 +13,20 @@ from itertools import permutations
 import published_purposes as published
 import pytest
 
-from hushcast_protocol.purposes.cached import Cached
+from hushcast_protocol.purposes.cached_reservations import CachedReservationTree
 from hushcast_protocol.purposes.clauses import Clause, reserve
-from hushcast_protocol.purposes.deciding import decide
-from hushcast_protocol.purposes.names import Purpose
-from hushcast_protocol.purposes.spelled import filter_of
-from hushcast_protocol.purposes.stores import Flat, Reservations, Tree
+from hushcast_protocol.purposes.filter_reach import reach
+from hushcast_protocol.purposes.filter_spelling import filter_of
+from hushcast_protocol.purposes.purpose_decision import decide
+from hushcast_protocol.purposes.purpose_names import Purpose
+from hushcast_protocol.purposes.reservations import ReservationList, Reservations, ReservationTree
 from hushcast_protocol.purposes.vocabulary import Vocabulary
-from hushcast_protocol.purposes.wide import reach
 
 WORDS = Vocabulary(["operations/billing", "marketing/individualized", "advertising"])
 NONE: frozenset[str] = frozenset()
 MARKETING, INDIVIDUALIZED = Purpose("marketing"), Purpose("marketing/individualized")
 ADVERTISING, OPERATIONS = Purpose("advertising"), Purpose("operations")
-STORES = [Flat, Tree, Cached]
+STORES = [ReservationList, ReservationTree, CachedReservationTree]
 
 
 def clause(owner: str, wanted: str, aip: list[str], pip: tuple[str, ...] = ()) -> Clause:

@@ -10,19 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.base.agreement import shared_secret
 from hushcast_protocol.base.errors import AuthenticationError, UsageError
+from hushcast_protocol.base.key_agreement import shared_secret
 from hushcast_protocol.base.secrets import AgreementKey, Seed, TopicKey
-from hushcast_protocol.base.signatures import Purpose as SignedFor
-from hushcast_protocol.base.signatures import Signed, sign
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, sign
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.tokens import published_tokens
 from hushcast_protocol.content.topics import parse_topic
 from hushcast_protocol.purposes.clauses import Clause
-from hushcast_protocol.purposes.cover import Element, cover, cover_by, cover_of, granted
-from hushcast_protocol.purposes.deciding import decide
-from hushcast_protocol.purposes.grants import MAX_GRANT, Grant, GrantBody, Granted, make_grant, read_grant
-from hushcast_protocol.purposes.inside import (
+from hushcast_protocol.purposes.cover_tags import MAX_ELEMENT_TAGS, message_tags, reader_tags
+from hushcast_protocol.purposes.grants import MAX_GRANT, Grant, GrantBody, GrantScope, make_grant, read_grant
+from hushcast_protocol.purposes.inner_content import (
     LOCK,
     LockSecret,
     digest_of,
@@ -31,16 +29,10 @@ from hushcast_protocol.purposes.inside import (
     write_message,
     write_withdrawal,
 )
-from hushcast_protocol.purposes.issued import (
-    MAX_ISSUED,
-    Issued,
-    VocabularyBody,
-    issue,
-    read_issued,
-    write_issued,
-)
-from hushcast_protocol.purposes.keyed import Keyed
-from hushcast_protocol.purposes.keys import (
+from hushcast_protocol.purposes.key_cover import CoverElement, cover, cover_by, cover_of, granted
+from hushcast_protocol.purposes.purpose_decision import decide
+from hushcast_protocol.purposes.purpose_keyring import PurposeKeyring
+from hushcast_protocol.purposes.purpose_keys import (
     EPOCH_SECONDS,
     MAX_EPOCHS,
     epoch_of,
@@ -48,9 +40,9 @@ from hushcast_protocol.purposes.keys import (
     private_key,
     root_of,
 )
-from hushcast_protocol.purposes.names import Purpose
-from hushcast_protocol.purposes.problems import NotUsable, Problem
-from hushcast_protocol.purposes.sealed import (
+from hushcast_protocol.purposes.purpose_names import Purpose
+from hushcast_protocol.purposes.purpose_problems import PurposeError, PurposeProblem
+from hushcast_protocol.purposes.sealed_messages import (
     _HEADER,
     _SLOT,
     MARK,
@@ -62,7 +54,14 @@ from hushcast_protocol.purposes.sealed import (
     is_sealed,
     sealed_size,
 )
-from hushcast_protocol.purposes.tags import MAX_ELEMENT_TAGS, message_tags, reader_tags
+from hushcast_protocol.purposes.signed_vocabulary import (
+    MAX_ISSUED,
+    SignedVocabulary,
+    VocabularyBody,
+    issue,
+    read_issued,
+    write_issued,
+)
 from hushcast_protocol.purposes.vocabulary import MAX_PURPOSES, Vocabulary
 
 VOCABULARY = Vocabulary(["operations/billing", "operations/repair", "marketing/individualized", "research"])
@@ -86,7 +85,7 @@ ISSUED = issue(ISSUER, VOCABULARY, EPOCHS, 1, 0, int(NOW))
 
 
 def grant_bytes(purpose="operations", epochs=EPOCHS, issuer=ISSUER, issued=ISSUED, reader=READER) -> bytes:
-    asked = Granted(7, reader.public(), p(purpose), epochs)
+    asked = GrantScope(7, reader.public(), p(purpose), epochs)
     return make_grant(issuer, issued, asked, int(NOW), draws())
 
 
@@ -99,8 +98,8 @@ def sealed(aip=("operations",), pip=(), content=b"60.17 24.94", now=NOW, sealer=
     return sealer.seal(cover(map(p, aip), map(p, pip), VOCABULARY), content, now)
 
 
-def problem_of(call) -> Problem:
-    with pytest.raises(NotUsable) as found:
+def problem_of(call) -> PurposeProblem:
+    with pytest.raises(PurposeError) as found:
         call()
     return found.value.problem
 
@@ -109,19 +108,19 @@ def problem_of(call) -> Problem:
 
 
 def test_a_message_for_a_purpose_is_for_all_below_it_too():
-    assert cover([p("operations")], [], VOCABULARY) == (Element(p("operations"), True),)
+    assert cover([p("operations")], [], VOCABULARY) == (CoverElement(p("operations"), True),)
 
 
 def test_what_is_prohibited_below_splits_a_purpose():
     assert cover([p("marketing"), p("research")], [p("marketing/individualized")], VOCABULARY) == (
-        Element(p("marketing"), False),
-        Element(p("research"), True),
+        CoverElement(p("marketing"), False),
+        CoverElement(p("research"), True),
     )
 
 
 def test_all_purposes_take_one_key_for_each_root():
     roots = VOCABULARY.roots
-    assert set(cover(roots, [], VOCABULARY)) == {Element(root, True) for root in roots}
+    assert set(cover(roots, [], VOCABULARY)) == {CoverElement(root, True) for root in roots}
 
 
 def test_nothing_allowed_is_no_key_at_all():
@@ -168,8 +167,8 @@ def test_a_cover_is_for_what_the_clauses_of_all_owners_allow():
     )
     assert cover_by([mine], False, VOCABULARY) == cover([p("operations"), p("research")], [], VOCABULARY)
     assert cover_by([yours, mine], False, VOCABULARY) == (
-        Element(p("operations"), False),
-        Element(p("operations/billing"), True),
+        CoverElement(p("operations"), False),
+        CoverElement(p("operations/billing"), True),
     )
     everything = cover(VOCABULARY.roots, [], VOCABULARY)
     assert (cover_by([], False, VOCABULARY), cover_by([], True, VOCABULARY)) == (everything, ())
@@ -178,9 +177,9 @@ def test_a_cover_is_for_what_the_clauses_of_all_owners_allow():
 def test_what_is_prohibited_that_no_vocabulary_knows_yet_stays_prohibited():
     ours = clause("me", ["operations", "sales/today"], ["operations/billing/dunning"])
     assert set(cover_by([ours], False, VOCABULARY)) == {
-        Element(p("operations"), False),
-        Element(p("operations/billing"), False),
-        Element(p("operations/repair"), True),
+        CoverElement(p("operations"), False),
+        CoverElement(p("operations/billing"), False),
+        CoverElement(p("operations/repair"), True),
     }
 
 
@@ -217,7 +216,7 @@ def test_a_message_is_brought_to_whom_it_opens_for():
 
 
 def test_a_message_with_many_elements_is_brought_to_all_readers():
-    elements = [Element(p(f"a{n}"), True) for n in range(MAX_ELEMENT_TAGS + 1)]
+    elements = [CoverElement(p(f"a{n}"), True) for n in range(MAX_ELEMENT_TAGS + 1)]
     assert len(message_tags(ISSUER.public(), elements[1:])) == MAX_ELEMENT_TAGS
     (wide,) = message_tags(ISSUER.public(), elements)
     assert wide in reader_tags(ISSUER.public(), [p("research")])
@@ -245,7 +244,7 @@ def test_readers_with_their_whole_state_open_what_the_sets_say_and_thieves_nothi
 
 def test_keys_differ_by_purpose_kind_epoch_series_and_issuer():
     places = [
-        (root_of(issuer), series, epoch, Element(p(purpose), whole))
+        (root_of(issuer), series, epoch, CoverElement(p(purpose), whole))
         for issuer in (ISSUER, STRANGER)
         for series in (0, 1)
         for epoch in (1, 256)
@@ -256,11 +255,11 @@ def test_keys_differ_by_purpose_kind_epoch_series_and_issuer():
 
 
 def test_keys_stay_what_they_are():
-    key = private_key(root_of(ISSUER), 2, 2900, Element(p("operations/billing"), True))
+    key = private_key(root_of(ISSUER), 2, 2900, CoverElement(p("operations/billing"), True))
     assert key.public().hex() == "0ae99e6188fe9a9a0008c2d0be192e169d59995beb6c0f16690be7bc69cf331c"
     assert (
-        ISSUED.public(Element(p("research"), False), FIRST + 1)
-        == private_key(root_of(ISSUER), 0, FIRST + 1, Element(p("research"), False)).public()
+        ISSUED.public(CoverElement(p("research"), False), FIRST + 1)
+        == private_key(root_of(ISSUER), 0, FIRST + 1, CoverElement(p("research"), False)).public()
     )
 
 
@@ -282,17 +281,17 @@ def test_a_vocabulary_is_read_as_it_was_signed():
 
 def test_a_vocabulary_is_refused_by_name():
     data = write_issued(ISSUED)
-    assert problem_of(lambda: read_issued(data, STRANGER.public())) is Problem.OTHER_ISSUER
-    forged = sign(STRANGER, SignedFor.VOCABULARY, ISSUED.body)
-    assert problem_of(lambda: read_issued(encode(forged), ISSUER.public())) is Problem.SIGNATURE
-    as_grant = sign(ISSUER, SignedFor.GRANT, ISSUED.body)
-    assert problem_of(lambda: read_issued(encode(as_grant))) is Problem.SIGNATURE
+    assert problem_of(lambda: read_issued(data, STRANGER.public())) is PurposeProblem.OTHER_ISSUER
+    forged = sign(STRANGER, SignaturePurpose.VOCABULARY, ISSUED.body)
+    assert problem_of(lambda: read_issued(encode(forged), ISSUER.public())) is PurposeProblem.SIGNATURE
+    as_grant = sign(ISSUER, SignaturePurpose.GRANT, ISSUED.body)
+    assert problem_of(lambda: read_issued(encode(as_grant))) is PurposeProblem.SIGNATURE
 
 
 def test_every_cut_and_every_changed_byte_of_a_vocabulary_is_refused():
     data, key = write_issued(issue(ISSUER, Vocabulary(["a/b"]), range(9, 10), 1, 0, 1)), ISSUER.public()
     for at in range(len(data)):
-        assert problem_of(lambda at=at: read_issued(data[:at], key)) is Problem.FORM
+        assert problem_of(lambda at=at: read_issued(data[:at], key)) is PurposeProblem.FORM
         changed = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
         problem_of(lambda changed=changed: read_issued(changed, key))
 
@@ -310,24 +309,24 @@ def test_every_cut_and_every_changed_byte_of_a_vocabulary_is_refused():
 )
 def test_a_vocabulary_out_of_order_or_without_all_keys_is_refused(purposes, keys):
     body = VocabularyBody(ISSUER.public(), 1, 0, 0, purposes, 9, keys)
-    data = encode(sign(ISSUER, SignedFor.VOCABULARY, body))
-    assert problem_of(lambda: read_issued(data, ISSUER.public())) is Problem.FORM
+    data = encode(sign(ISSUER, SignaturePurpose.VOCABULARY, body))
+    assert problem_of(lambda: read_issued(data, ISSUER.public())) is PurposeProblem.FORM
 
 
 def test_a_vocabulary_has_its_time():
     ISSUED.check_time(NOW)
-    assert problem_of(lambda: ISSUED.check_time(epoch_start(FIRST) - 1)) is Problem.NOT_YET
-    assert problem_of(lambda: ISSUED.check_time(epoch_start(FIRST + 3))) is Problem.EXPIRED
-    assert problem_of(lambda: sealed(now=epoch_start(FIRST + 3))) is Problem.EXPIRED
+    assert problem_of(lambda: ISSUED.check_time(epoch_start(FIRST) - 1)) is PurposeProblem.NOT_YET
+    assert problem_of(lambda: ISSUED.check_time(epoch_start(FIRST + 3))) is PurposeProblem.EXPIRED
+    assert problem_of(lambda: sealed(now=epoch_start(FIRST + 3))) is PurposeProblem.EXPIRED
 
 
 def test_an_older_vocabulary_and_two_of_one_version_are_refused():
     newer = issue(ISSUER, VOCABULARY, EPOCHS, 2, 0, int(NOW))
     newer.check_newer(ISSUED)
     ISSUED.check_newer(ISSUED)
-    assert problem_of(lambda: ISSUED.check_newer(newer)) is Problem.OLDER
+    assert problem_of(lambda: ISSUED.check_newer(newer)) is PurposeProblem.OLDER
     forked = issue(ISSUER, Vocabulary(["a"]), EPOCHS, 1, 0, int(NOW))
-    assert problem_of(lambda: forked.check_newer(ISSUED)) is Problem.FORKED
+    assert problem_of(lambda: forked.check_newer(ISSUED)) is PurposeProblem.FORKED
 
 
 def test_the_largest_vocabulary_and_the_largest_grant_fit():
@@ -336,7 +335,7 @@ def test_the_largest_vocabulary_and_the_largest_grant_fit():
     purposes = tuple(Vocabulary(paths))
     keys = (bytes(64 * len(purposes)),) * MAX_EPOCHS
     body = VocabularyBody(ISSUER.public(), 2**48 - 1, 2**48 - 1, 2**48 - 1, purposes, 2**47, keys)
-    data = encode(sign(ISSUER, SignedFor.VOCABULARY, body))
+    data = encode(sign(ISSUER, SignaturePurpose.VOCABULARY, body))
     assert 0.9 * MAX_ISSUED < len(data) <= MAX_ISSUED
     assert len(read_issued(data, ISSUER.public()).vocabulary) == MAX_PURPOSES
     deep = issue(ISSUER, Vocabulary(["/".join([level] * 8)]), range(FIRST, FIRST + MAX_EPOCHS), 1, 0, 0)
@@ -365,19 +364,19 @@ def test_a_grant_is_read_as_it_was_made():
 
 def test_a_grant_is_refused_by_name():
     data, key = grant_bytes(), ISSUER.public()
-    assert problem_of(lambda: read_grant(data, OTHER, key)) is Problem.OTHER_READER
-    assert problem_of(lambda: read_grant(data, READER, STRANGER.public())) is Problem.OTHER_ISSUER
+    assert problem_of(lambda: read_grant(data, OTHER, key)) is PurposeProblem.OTHER_READER
+    assert problem_of(lambda: read_grant(data, READER, STRANGER.public())) is PurposeProblem.OTHER_ISSUER
     theirs = issue(STRANGER, VOCABULARY, EPOCHS, 1, 0, 0)
     other = grant_bytes(issuer=STRANGER, issued=theirs)
-    assert problem_of(lambda: read_grant(other, READER, key)) is Problem.OTHER_ISSUER
+    assert problem_of(lambda: read_grant(other, READER, key)) is PurposeProblem.OTHER_ISSUER
     body = body_of(data)
-    forged = sign(STRANGER, SignedFor.GRANT, body)
-    assert problem_of(lambda: read_grant(encode(forged), READER, key)) is Problem.SIGNATURE
+    forged = sign(STRANGER, SignaturePurpose.GRANT, body)
+    assert problem_of(lambda: read_grant(encode(forged), READER, key)) is PurposeProblem.SIGNATURE
     # The issuer's own signature over a box that another reader's grant brought.
     moved = GrantBody(key, 7, OTHER.public(), 0, body.sealed)
     assert (
-        problem_of(lambda: read_grant(encode(sign(ISSUER, SignedFor.GRANT, moved)), OTHER, key))
-        is Problem.FORM
+        problem_of(lambda: read_grant(encode(sign(ISSUER, SignaturePurpose.GRANT, moved)), OTHER, key))
+        is PurposeProblem.FORM
     )
 
 
@@ -390,7 +389,7 @@ def body_of(data: bytes) -> GrantBody:
 def test_every_cut_and_every_changed_byte_of_a_grant_is_refused():
     data, key = grant_bytes(epochs=range(FIRST, FIRST + 1)), ISSUER.public()
     for at in range(len(data)):
-        assert problem_of(lambda at=at: read_grant(data[:at], READER, key)) is Problem.FORM
+        assert problem_of(lambda at=at: read_grant(data[:at], READER, key)) is PurposeProblem.FORM
         changed = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
         problem_of(lambda changed=changed: read_grant(changed, READER, key))
 
@@ -398,10 +397,10 @@ def test_every_cut_and_every_changed_byte_of_a_grant_is_refused():
 def test_a_grant_has_its_time_and_its_series():
     one = grant(epochs=range(FIRST + 1, FIRST + 2))
     one.check(ISSUED, epoch_start(FIRST + 1))
-    assert problem_of(lambda: one.check(ISSUED, NOW)) is Problem.NOT_YET
-    assert problem_of(lambda: one.check(ISSUED, epoch_start(FIRST + 2))) is Problem.EXPIRED
+    assert problem_of(lambda: one.check(ISSUED, NOW)) is PurposeProblem.NOT_YET
+    assert problem_of(lambda: one.check(ISSUED, epoch_start(FIRST + 2))) is PurposeProblem.EXPIRED
     fresh = issue(ISSUER, VOCABULARY, EPOCHS, 2, 1, 0)
-    assert problem_of(lambda: one.check(fresh, epoch_start(FIRST + 1))) is Problem.OLD_KEYS
+    assert problem_of(lambda: one.check(fresh, epoch_start(FIRST + 1))) is PurposeProblem.OLD_KEYS
 
 
 def test_what_cannot_be_granted():
@@ -410,7 +409,7 @@ def test_what_cannot_be_granted():
     with pytest.raises(UsageError, match="no keys for these epochs"):
         grant_bytes(epochs=range(FIRST, FIRST + 4))
     with pytest.raises(AuthenticationError):
-        make_grant(ISSUER, ISSUED, Granted(1, LOW_ORDER, p("research"), EPOCHS), 0, draws())
+        make_grant(ISSUER, ISSUED, GrantScope(1, LOW_ORDER, p("research"), EPOCHS), 0, draws())
 
 
 # Messages
@@ -424,7 +423,7 @@ def test_a_reader_is_told_for_which_of_its_purposes_a_message_is():
     assert opened.throughout == {"operations/billing"}
     opened = reader.open(sealed(["marketing"]))
     assert opened.purposes == opened.throughout == {"marketing", "marketing/individualized"}
-    assert problem_of(lambda: reader.open(sealed(["research"]))) is Problem.NOT_GRANTED
+    assert problem_of(lambda: reader.open(sealed(["research"]))) is PurposeProblem.NOT_GRANTED
 
 
 def test_a_message_for_nobody_looks_like_any_other():
@@ -432,12 +431,12 @@ def test_a_message_for_nobody_looks_like_any_other():
     assert len(data) == len(other) == sealed_size(1, len(b"60.17 24.94"))
     assert is_sealed(data)
     everything = Opener([grant(purpose) for purpose in VOCABULARY])
-    assert problem_of(lambda: everything.open(data)) is Problem.NOT_GRANTED
+    assert problem_of(lambda: everything.open(data)) is PurposeProblem.NOT_GRANTED
 
 
 def test_a_message_for_nobody_travels_by_a_tag_that_nobody_asks_for():
     """What has no tag has fewer tokens than what has one."""
-    keyed = Keyed(ISSUED, [], False, draws())
+    keyed = PurposeKeyring(ISSUED, [], False, draws())
     tags = [keyed.seal(b"x", [], True, NOW)[1] for _ in range(2)]
     assert [len(each) for each in tags] == [1, 1]
     assert tags[0] != tags[1]
@@ -455,20 +454,23 @@ def test_epochs_are_apart():
         data = sealed(now=float(epoch_start(epoch)), sealer=sealer)
         right, wrong = (first, last) if epoch == FIRST else (last, first)
         assert right.open(data).content == b"60.17 24.94"
-        assert problem_of(lambda data=data, wrong=wrong: wrong.open(data)) is Problem.NOT_GRANTED
+        assert problem_of(lambda data=data, wrong=wrong: wrong.open(data)) is PurposeProblem.NOT_GRANTED
 
 
 def test_a_new_series_shuts_out_who_has_the_old_keys():
     fresh = issue(ISSUER, VOCABULARY, EPOCHS, 2, 1, 0)
     data = sealed(sealer=Sealer(fresh, draws()))
-    assert problem_of(lambda: Opener([grant()]).open(data)) is Problem.NOT_GRANTED
+    assert problem_of(lambda: Opener([grant()]).open(data)) is PurposeProblem.NOT_GRANTED
     assert Opener([grant(), grant(issued=fresh)]).open(data).purposes == {"operations"}
 
 
 def test_every_cut_and_every_changed_byte_of_a_message_is_refused():
     data, reader = sealed(["operations", "research"]), Opener([grant()])
     for at in range(len(data)):
-        assert problem_of(lambda at=at: reader.open(data[:at])) in (Problem.FORM, Problem.CHANGED)
+        assert problem_of(lambda at=at: reader.open(data[:at])) in (
+            PurposeProblem.FORM,
+            PurposeProblem.CHANGED,
+        )
         changed = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
         problem_of(lambda changed=changed: reader.open(changed))
     assert reader.open(data).content == b"60.17 24.94"
@@ -484,7 +486,7 @@ def test_what_is_no_sealed_message_is_refused_by_its_form():
         data + bytes(MAX_SEALED),
         data[:16] + LOW_ORDER + data[48:],  # anybody would know what is agreed on
     ):
-        assert problem_of(lambda bad=bad: reader.open(bad)) is Problem.FORM
+        assert problem_of(lambda bad=bad: reader.open(bad)) is PurposeProblem.FORM
 
 
 def test_a_writer_with_two_content_keys_is_refused():
@@ -498,14 +500,14 @@ def test_a_writer_with_two_content_keys_is_refused():
 def problem_with(one: bytes, slots: list[bytes], number: int, reader: Opener) -> bool:
     changed = [slot[:-1] + bytes([slot[-1] ^ 1]) if at == number else slot for at, slot in enumerate(slots)]
     data = one[:_HEADER] + b"".join(changed) + one[_HEADER + 4 * _SLOT :]
-    return problem_of(lambda: reader.open(data)) is Problem.CHANGED
+    return problem_of(lambda: reader.open(data)) is PurposeProblem.CHANGED
 
 
 def test_a_cover_of_all_that_a_vocabulary_can_have_is_sealed_and_opened():
     paths = [f"r/a{n}" for n in range(MAX_PURPOSES - 1)]
     vocabulary = Vocabulary(paths)
     issued = issue(ISSUER, vocabulary, range(FIRST, FIRST + 1), 1, 0, 0)
-    elements = [Element(p(one), False) for one in vocabulary]
+    elements = [CoverElement(p(one), False) for one in vocabulary]
     data = Sealer(issued, draws()).seal(elements, b"x", NOW)
     assert len(data) == sealed_size(MAX_PURPOSES, 1) == sealed_size(257, 1)
     one = grant_bytes("r/a500", issued.epochs, issued=issued)
@@ -528,7 +530,7 @@ def test_no_nonce_mask_or_content_key_comes_twice():
 def test_the_number_of_slots_tells_one_of_eight_and_their_order_nothing(elements):
     vocabulary = Vocabulary([f"a{n:02}" for n in range(20)])
     issued = issue(ISSUER, vocabulary, range(FIRST, FIRST + 1), 1, 0, 0)
-    wanted = [Element(one, True) for one in vocabulary][:elements]
+    wanted = [CoverElement(one, True) for one in vocabulary][:elements]
     data = Sealer(issued, draws()).seal(wanted, b"", NOW)
     count = int.from_bytes(data[_HEADER - 2 : _HEADER], "big")
     assert count == next(one for one in SLOT_COUNTS if one >= elements)
@@ -559,7 +561,7 @@ def test_a_one_time_key_for_each_message_opens_nothing_else_and_ties_nothing_tog
         held.append(own)
         return shared_secret(own, public)
 
-    monkeypatch.setattr("hushcast_protocol.purposes.sealed.shared_secret", watched)
+    monkeypatch.setattr("hushcast_protocol.purposes.sealed_messages.shared_secret", watched)
     sealer = Sealer(ISSUED, draws(), each_message=True)
     one = sealed(sealer=sealer)
     assert (sealer._own, sealer._shared) == (None, {}), "who takes the writer then opens neither"
@@ -586,7 +588,7 @@ def test_nothing_shows_keys_or_content():
     shown = f"{one!r} {Opener([one]).open(sealed())!r} {one.keys!r}"
     assert "60.17" not in shown
     assert all(key.reveal().hex() not in shown for keys in one.keys for key in keys.values())
-    assert isinstance(ISSUED, Issued)
+    assert isinstance(ISSUED, SignedVocabulary)
 
 
 # Withdrawals.
@@ -604,7 +606,7 @@ def test_what_is_inside_is_read_as_it_was_written():
 
 def test_what_is_neither_a_message_nor_a_withdrawal_is_refused():
     for data in (b"", b"m" + bytes(31), b"w" + bytes(31), b"w" + bytes(33), b"x" + bytes(32)):
-        with pytest.raises(NotUsable, match="cut off"):
+        with pytest.raises(PurposeError, match="cut off"):
             read_inside(data)
 
 

@@ -11,14 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hushcast_protocol.base.budget import Budget, Spent
+from hushcast_protocol.base.budget import Budget, BudgetExhausted
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.purposes import cached, stores
-from hushcast_protocol.purposes.cached import Cached
+from hushcast_protocol.purposes import cached_reservations, reservations
+from hushcast_protocol.purposes.cached_reservations import CachedReservationTree
 from hushcast_protocol.purposes.clauses import Clause, of_message, reserve
-from hushcast_protocol.purposes.deciding import Decision, Why, decide
-from hushcast_protocol.purposes.names import Purpose, ancestors, read_purpose
-from hushcast_protocol.purposes.stores import Flat, Reservations, Tree
+from hushcast_protocol.purposes.filter_reach import effective, reach
+from hushcast_protocol.purposes.purpose_decision import DecisionReason, PurposeDecision, decide
+from hushcast_protocol.purposes.purpose_names import Purpose, ancestors, read_purpose
+from hushcast_protocol.purposes.reservations import ReservationList, Reservations, ReservationTree
 from hushcast_protocol.purposes.vocabulary import (
     MAX_PURPOSES,
     SHIPPED,
@@ -26,12 +27,11 @@ from hushcast_protocol.purposes.vocabulary import (
     read_vocabulary,
     shipped,
 )
-from hushcast_protocol.purposes.wide import effective, reach
 
 WORDS = Vocabulary(["operations/billing", "operations/routing", "marketing/individualized", "research"])
 BILLING, MARKETING, RESEARCH = Purpose("operations/billing"), Purpose("marketing"), Purpose("research")
 INDIVIDUALIZED = Purpose("marketing/individualized")
-STORES = [Flat, Tree, Cached]
+STORES = [ReservationList, ReservationTree, CachedReservationTree]
 
 
 def clause(owner: str, wanted: str, aip: str = "", pip: str = "") -> Clause:
@@ -114,7 +114,7 @@ def test_the_w3c_s_purposes_are_shipped_with_their_licence() -> None:
     assert len(found) == 95
     assert max(one.count("/") for one in found) == 3
     assert "marketing/advertising/personalised-advertising/targeted-advertising" in found
-    lines = Path(stores.__file__).with_name(SHIPPED).read_text().splitlines()
+    lines = Path(reservations.__file__).with_name(SHIPPED).read_text().splitlines()
     assert sorted(found) == sorted(line for line in lines if line and not line.startswith("#")), (
         "all are listed"
     )
@@ -213,7 +213,7 @@ def test_who_allows_nothing_closes_the_topic_whatever_else_they_allow() -> None:
     wide, closed = clause("driver", "cars/7/#", "operations"), clause("driver", "cars/7/position")
     for narrow in (closed, clause("driver", "cars/7/position", "", "research")):
         decision = decide([wide, narrow], BILLING)
-        assert (decision.allowed, decision.why) == (False, Why.NOTHING)
+        assert (decision.allowed, decision.why) == (False, DecisionReason.NOTHING)
         assert decision.because == "driver's reservation of cars/7/position allows nothing"
         assert not reach("cars/7/#", [wide, narrow], BILLING).everywhere
         assert reach("cars/7/#", [wide, narrow], BILLING).somewhere
@@ -226,7 +226,7 @@ def test_who_is_gone_takes_away_and_opens_nothing() -> None:
     gone = replace(DRIVER, of_nobody=True)
     assert decide([gone], BILLING).allowed
     assert not decide([gone], None).allowed
-    assert decide([gone], BILLING, strict=True).why is Why.STRICT
+    assert decide([gone], BILLING, strict=True).why is DecisionReason.STRICT
     assert decide([gone, CITY], BILLING, strict=True).allowed
     assert not reach("cars/7/#", [gone], BILLING, strict=True).somewhere
     assert not reach("cars/7/#", [gone, CITY], BILLING, strict=True).everywhere
@@ -266,7 +266,7 @@ def test_a_reservation_is_replaced_and_removed(store: type[Reservations]) -> Non
 
 @pytest.mark.parametrize("store", STORES)
 def test_stores_are_bounded(store: type[Reservations], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stores, "MAX_RESERVATIONS", 3)  # of which one owner has two at most
+    monkeypatch.setattr(reservations, "MAX_RESERVATIONS", 3)  # of which one owner has two at most
     held = store()
     held.put(clause("a", "1"))
     held.put(clause("a", "2"))
@@ -292,7 +292,7 @@ def test_three_stores_decide_as_plain_sets_do() -> None:
 
 @pytest.mark.parametrize("fault", ["union", "merged", "no ancestors"])
 def test_the_oracle_notices(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(clauses: Sequence[Clause], purpose: Purpose | None, strict: bool = False) -> Decision:
+    def wrong(clauses: Sequence[Clause], purpose: Purpose | None, strict: bool = False) -> PurposeDecision:
         right = decide(clauses, purpose, strict)
         if purpose is None or not clauses:
             return right
@@ -302,9 +302,9 @@ def test_the_oracle_notices(fault: str, monkeypatch: pytest.MonkeyPatch) -> None
         if fault == "merged":
             pip = next(iter(clauses)).pip
         above = {purpose} if fault == "no ancestors" else set(ancestors(purpose))
-        return Decision(bool(aip & above) and not pip & above, Why.ALLOWED, purpose, ())
+        return PurposeDecision(bool(aip & above) and not pip & above, DecisionReason.ALLOWED, purpose, ())
 
-    for module in (stores, cached, purposing):
+    for module in (reservations, cached_reservations, purposing):
         monkeypatch.setattr(module, "decide", wrong)
     found, _ = purposing.judged(1000, seed=21)
     assert found["tree: false accept"] > 5
@@ -348,12 +348,12 @@ def test_a_subscription_that_takes_too_long_to_decide_is_allowed_nowhere_for_sur
     found = reach("#", clauses, RESEARCH, budget=Budget(10))
     assert (found.everywhere, found.somewhere, found.is_whole) == (False, True, False)
     assert "too many reservations" in found.because
-    with pytest.raises(Spent):
+    with pytest.raises(BudgetExhausted):
         effective("#", clauses, WORDS, budget=Budget(10))
 
 
 def test_a_change_forgets_what_it_reaches_and_nothing_else() -> None:
-    held = Cached()
+    held = CachedReservationTree()
     held.put(DRIVER)
     held.put(CITY)
     topics = ["cars/7", "cars/7/speed", "cars/7/position", "cars/8/position", "$SYS/x", "home/kitchen"]
@@ -381,8 +381,8 @@ def test_a_change_forgets_what_it_reaches_and_nothing_else() -> None:
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cached, "MAX_CACHED", 4)
-    held = Cached()
+    monkeypatch.setattr(cached_reservations, "MAX_CACHED", 4)
+    held = CachedReservationTree()
     held.put(clause("a", "#", "research"))
     for number in range(10):
         held.decide(f"t/{number}", RESEARCH)

@@ -23,10 +23,10 @@ from register_world import (
 )
 
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.central import proofs, publishers, register
-from hushcast_protocol.central.frames import Done, Subscribe
-from hushcast_protocol.central.publishers import Publishers
-from hushcast_protocol.central.register import hop_of, waits_for
+from hushcast_protocol.central import pseudonym_register, publishing_pseudonyms, request_proofs
+from hushcast_protocol.central.frames import Subscribe, UserAnswer
+from hushcast_protocol.central.pseudonym_register import hop_of, waits_for
+from hushcast_protocol.central.publishing_pseudonyms import PublishingPseudonyms
 
 
 def verdict(refusal: pytest.ExceptionInfo[Refusal]) -> str:
@@ -49,15 +49,15 @@ def test_and_many_of_them(seed: int) -> None:
 def test_a_request_by_somebody_else_is_refused() -> None:
     held = new()
     held.introduce(PROXIES[0], introduced(0), NOW)
-    forged = proofs.subscribe(NAMES[0], SECRETS[1], 1, (TOKENS[0],))
+    forged = request_proofs.subscribe(NAMES[0], SECRETS[1], 1, (TOKENS[0],))
     with pytest.raises(Refusal) as refusal:
         held.subscribe(PROXIES[0], forged, NOW)
     assert verdict(refusal) == "proof"
     with pytest.raises(Refusal) as refusal:
-        held.withdraw(PROXIES[0], proofs.withdraw(NAMES[0], SECRETS[1], 1, ()))
+        held.withdraw(PROXIES[0], request_proofs.withdraw(NAMES[0], SECRETS[1], 1, ()))
     assert verdict(refusal) == "proof"
     with pytest.raises(Refusal) as refusal:
-        held.attach(PROXIES[0], proofs.attach(NAMES[0], SECRETS[1]), NOW)
+        held.attach(PROXIES[0], request_proofs.attach(NAMES[0], SECRETS[1]), NOW)
     assert verdict(refusal) == "proof"
 
 
@@ -81,7 +81,7 @@ def test_who_withdrew_is_not_brought_back() -> None:
     held.subscribe(PROXIES[0], subscribe(0, 1, TOKENS[0]), NOW)
     over = withdraw(0, 2)
     answer = held.withdraw(PROXIES[0], over)
-    assert isinstance(answer, Done)
+    assert isinstance(answer, UserAnswer)
     assert held.withdraw(PROXIES[0], over) == answer
     assert held.match(TOKENS) == []
     assert NAMES[0] not in held
@@ -92,12 +92,12 @@ def test_who_withdrew_is_not_brought_back() -> None:
         held.introduce(PROXIES[0], introduced(0), NOW)
     assert verdict(refusal) == "form"
     with pytest.raises(Refusal) as refusal:
-        held.attach(PROXIES[0], proofs.attach(NAMES[0], SECRETS[0]), NOW)
+        held.attach(PROXIES[0], request_proofs.attach(NAMES[0], SECRETS[0]), NOW)
     assert verdict(refusal) == "unknown"
 
 
 def test_pseudonyms_without_tokens_give_way_and_the_others_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(register, "MAX_PSEUDONYMS", 2)
+    monkeypatch.setattr(pseudonym_register, "MAX_PSEUDONYMS", 2)
     held = new()
     held.introduce(PROXIES[0], introduced(0), NOW)
     held.introduce(PROXIES[0], introduced(1), NOW)
@@ -117,7 +117,7 @@ def test_pseudonyms_without_tokens_give_way_and_the_others_do_not(monkeypatch: p
 def test_a_pseudonym_attaches_until_its_day_has_lapsed() -> None:
     held = new()
     held.introduce(PROXIES[0], introduced(0), NOW)
-    request = proofs.attach(NAMES[0], SECRETS[0])
+    request = request_proofs.attach(NAMES[0], SECRETS[0])
     assert held.attach(PROXIES[0], request, NOW) == SECRETS[0]
     with pytest.raises(Refusal) as refusal:
         held.attach(PROXIES[0], request, CALENDAR.lapse(TODAY))
@@ -130,8 +130,8 @@ def test_what_waits_for_a_pseudonym_waits_under_its_name() -> None:
 
 
 def test_publishers_are_the_last_that_came_and_each_its_proxys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publishers, "MAX_PUBLISHERS", 2)
-    held = Publishers(CALENDAR)
+    monkeypatch.setattr(publishing_pseudonyms, "MAX_PUBLISHERS", 2)
+    held = PublishingPseudonyms(CALENDAR)
     for number in (0, 1):
         held.introduce(PROXIES[0], introduced(number, use="publish"), NOW)
     held.introduce(PROXIES[0], introduced(0, use="publish"), NOW)

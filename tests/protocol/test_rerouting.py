@@ -18,7 +18,7 @@ from hushcast_protocol.central.frames import MAX_CENTRAL_FRAME, Publish, decode_
 from hushcast_protocol.central.rerouting import (
     MAX_INSIDE,
     TAG,
-    Wrapped,
+    WrappedMessage,
     encrypted,
     rerandomised,
     rerouted,
@@ -135,9 +135,9 @@ def test_parts_of_two_messages_do_not_open_together(
     assume(seed != other)
     one, two = wrap(key, inside, stream(seed)), wrap(key, inside, stream(other))
     for put_together in (
-        Wrapped(one.mask, one.masked, two.payload),
-        Wrapped(one.mask, two.masked, one.payload),
-        Wrapped(two.mask, one.masked, one.payload),
+        WrappedMessage(one.mask, one.masked, two.payload),
+        WrappedMessage(one.mask, two.masked, one.payload),
+        WrappedMessage(two.mask, one.masked, one.payload),
     ):
         with pytest.raises(AuthenticationError):
             unwrap(key, put_together)
@@ -156,13 +156,13 @@ def test_the_largest_message_fits_with_all_tokens() -> None:
 
 @pytest.mark.parametrize("size", [0, TAG - 1, MAX_INSIDE + TAG + 1])
 def test_payloads_of_other_sizes_do_not_decode(size: int) -> None:
-    decode = decoder(Wrapped, "wrapped message", 2 * MAX_INSIDE)
+    decode = decoder(WrappedMessage, "wrapped message", 2 * MAX_INSIDE)
     point = hashed(b"")
     with pytest.raises(DecodeError):
-        decode(encode(Wrapped(point, point, bytes(size))))
+        decode(encode(WrappedMessage(point, point, bytes(size))))
     for short in (point[:-1], point + b"\x00"):
         with pytest.raises(DecodeError):
-            decode(encode(Wrapped(short, point, bytes(TAG))))
+            decode(encode(WrappedMessage(short, point, bytes(TAG))))
 
 
 def test_tokens_and_messages_are_those_of_the_fixed_vectors() -> None:
@@ -178,7 +178,7 @@ def test_tokens_and_messages_are_those_of_the_fixed_vectors() -> None:
     given = {name: bytes.fromhex(value) for name, value in VECTORS["wrapped"].items()}
     random = iter((given["random"][:64], given["random"][64:]))
     made = wrap(user, given["inside"], lambda _: next(random))
-    assert made == Wrapped(given["user_mask"], given["masked"], given["payload"])
+    assert made == WrappedMessage(given["user_mask"], given["masked"], given["payload"])
     at_server = rerouted(there, made)
-    assert at_server == Wrapped(given["server_mask"], given["masked"], given["payload"])
+    assert at_server == WrappedMessage(given["server_mask"], given["masked"], given["payload"])
     assert unwrap(server, at_server) == given["inside"]

@@ -21,19 +21,24 @@ from core_examples import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.authorities.admission import MAX_WORK, Admission
+from hushcast_protocol.authorities.authority_set import (
+    MAX_AUTHORITIES,
+    MAX_SET,
+    Authorities,
+    AuthorityContact,
+)
 from hushcast_protocol.authorities.chain import MAX_TURNS
-from hushcast_protocol.authorities.heads import MAX_HEAD, Beacon, Certified, Mark
-from hushcast_protocol.authorities.listing import MAX_WAITING
-from hushcast_protocol.authorities.members import MAX_AUTHORITIES, MAX_SET, Authorities, Member
-from hushcast_protocol.authorities.requests import (
+from hushcast_protocol.authorities.directory_requests import (
     MAX_DIRECTORY_ANSWER,
     MAX_DIRECTORY_REQUEST,
-    Agreed,
-    Register,
+    HeadAnswer,
+    RegisterRelay,
     Rosters,
 )
-from hushcast_protocol.authorities.work import Work
+from hushcast_protocol.authorities.heads import MAX_HEAD, Beacon, CertifiedHead, IndexedSignature
+from hushcast_protocol.authorities.listing import MAX_WAITING
+from hushcast_protocol.authorities.name_work import NameWork
+from hushcast_protocol.authorities.seat_admission import MAX_WORK, SeatAdmission
 from hushcast_protocol.base.addresses import MAX_ADDRESS, onion_address
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
 from hushcast_protocol.base.roster import (
@@ -42,10 +47,10 @@ from hushcast_protocol.base.roster import (
     MAX_RELAYS,
     MAX_ROSTER,
     Descriptor,
-    Entry,
     Network,
     Roster,
     RosterBody,
+    RosterEntry,
     check_descriptor,
     check_roster,
     check_successor,
@@ -57,7 +62,7 @@ from hushcast_protocol.base.roster import (
     sign_roster,
 )
 from hushcast_protocol.base.sharding import Sharding, sharding_for
-from hushcast_protocol.base.signatures import Purpose, Signed, sign
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, sign
 from hushcast_protocol.base.wire import encode
 
 KEY = DIRECTORY.public()
@@ -141,7 +146,7 @@ def test_a_descriptor_wrong_in_a_field_is_refused(changed):
 
 
 def test_a_signature_for_another_purpose_is_refused():
-    for purpose in set(Purpose) - {Purpose.DESCRIPTOR}:
+    for purpose in set(SignaturePurpose) - {SignaturePurpose.DESCRIPTOR}:
         with pytest.raises(AuthenticationError):
             check_descriptor(sign(seed(1000), purpose, descriptor_of(0)), NETWORK)
 
@@ -150,17 +155,21 @@ def test_the_largest_descriptors_and_rosters_fit_their_limits():
     largest = descriptor(address="a" * MAX_ADDRESS, issued=2**48 - 1, expires=2**48 - 1)
     signed = sign_descriptor(seed(1000), largest)
     assert len(signed.body) <= MAX_DESCRIPTOR
-    work = Work(Beacon(2**48 - 1, bytes(32)), bytes(8))
-    assert len(encode(Register(signed, work))) <= MAX_DIRECTORY_REQUEST
-    full = body(entries=(Entry(signed, 2**48 - 1),) * MAX_RELAYS)
+    work = NameWork(Beacon(2**48 - 1, bytes(32)), bytes(8))
+    assert len(encode(RegisterRelay(signed, work))) <= MAX_DIRECTORY_REQUEST
+    full = body(entries=(RosterEntry(signed, 2**48 - 1),) * MAX_RELAYS)
     roster = sign_roster(DIRECTORY, full)
     assert len(roster.body) <= MAX_ROSTER
     assert len(encode(Rosters(roster, True))) <= MAX_DIRECTORY_ANSWER
-    heads = (Certified(bytes(MAX_HEAD), (Mark(8, bytes(64)),) * MAX_AUTHORITIES),) * (MAX_TURNS + 2)
-    members = tuple(Member(key, onion_address(key)) for key in (bytes([n]) * 32 for n in range(1, 10)))
-    authorities = Authorities(members, 9, Admission(MAX_RELAYS, 1000, True, MAX_WORK))
+    heads = (CertifiedHead(bytes(MAX_HEAD), (IndexedSignature(8, bytes(64)),) * MAX_AUTHORITIES),) * (
+        MAX_TURNS + 2
+    )
+    members = tuple(
+        AuthorityContact(key, onion_address(key)) for key in (bytes([n]) * 32 for n in range(1, 10))
+    )
+    authorities = Authorities(members, 9, SeatAdmission(MAX_RELAYS, 1000, True, MAX_WORK))
     assert len(encode(authorities)) <= MAX_SET
-    agreed = Agreed(heads, full.entries, ((relay_id(0), 2**48 - 1),) * MAX_WAITING, False, None)
+    agreed = HeadAnswer(heads, full.entries, ((relay_id(0), 2**48 - 1),) * MAX_WAITING, False, None)
     assert len(encode(agreed)) <= MAX_DIRECTORY_ANSWER
 
 
@@ -198,7 +207,7 @@ def test_no_damaged_roster_is_accepted():
 @pytest.mark.slow
 def test_a_directory_cannot_alter_what_relays_signed():
     """Any flipped bit, signed anew by the directory, is refused or leaves the descriptor as it was."""
-    good = encode(body(entries=(Entry(signed_descriptor(0), EPOCH),)))
+    good = encode(body(entries=(RosterEntry(signed_descriptor(0), EPOCH),)))
     for damaged in bit_flips(good):
         try:
             roster = check_roster(Signed(damaged, sign_raw(damaged)), KEY, NETWORK)
@@ -210,7 +219,7 @@ def test_a_directory_cannot_alter_what_relays_signed():
 
 
 def sign_raw(data: bytes) -> bytes:
-    return DIRECTORY.signing_key().sign(Purpose.ROSTER.value + data).signature
+    return DIRECTORY.signing_key().sign(SignaturePurpose.ROSTER.value + data).signature
 
 
 def test_another_directory_is_refused():
@@ -228,18 +237,18 @@ def test_another_network_is_refused(network):
 
 
 def test_a_relay_is_listed_once():
-    entry = Entry(signed_descriptor(0), EPOCH)
+    entry = RosterEntry(signed_descriptor(0), EPOCH)
     with pytest.raises(DecodeError, match="twice"):
         checked(body(entries=(entry, entry)))
 
 
 def test_a_relay_is_not_listed_since_the_future():
     with pytest.raises(DecodeError, match="to come"):
-        checked(body(entries=(Entry(signed_descriptor(0), EPOCH + 1),)))
+        checked(body(entries=(RosterEntry(signed_descriptor(0), EPOCH + 1),)))
 
 
 def test_more_relays_than_a_mesh_bears_are_refused():
-    entry = Entry(Signed(b"", bytes(64)), 0)
+    entry = RosterEntry(Signed(b"", bytes(64)), 0)
     with pytest.raises(DecodeError):
         checked(body(entries=(entry,) * (MAX_RELAYS + 1)))
 
@@ -251,7 +260,7 @@ def test_epochs_of_unworkable_length_are_refused(seconds):
 
 
 def test_relays_are_origins_from_their_second_epoch():
-    old, new = Entry(signed_descriptor(0), EPOCH - 1), Entry(signed_descriptor(1), EPOCH)
+    old, new = RosterEntry(signed_descriptor(0), EPOCH - 1), RosterEntry(signed_descriptor(1), EPOCH)
     assert checked(body(previous=b"p" * 32, entries=(old, new))).origins == [relay_id(0)]
 
 

@@ -11,10 +11,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from pybloom_live import BloomFilter
 
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.content import routing
+from hushcast_protocol.content import routing_table
 from hushcast_protocol.content.bloom import CAPACITY, false_positive_rate
 from hushcast_protocol.content.hops import Hop
-from hushcast_protocol.content.routing import RoutingTable
+from hushcast_protocol.content.routing_table import RoutingTable
 from hushcast_protocol.overlay.hops import key_of, mailbox_hop, relay_hop
 
 
@@ -192,7 +192,7 @@ def test_a_full_filter_takes_no_more_and_keeps_what_it_has_and_another_comes_bes
 
 def test_filters_of_one_next_hop_are_as_many_as_its_elements_need(monkeypatch):
     """Whoever installs and withdraws at will must not leave a trail of filters that are nearly empty."""
-    monkeypatch.setattr(routing, "CAPACITY", 20)
+    monkeypatch.setattr(routing_table, "CAPACITY", 20)
     chooser = random.Random(7)
     table = RoutingTable(FILTER_KEY)
     held: list[tuple[int, list[bytes]]] = []

@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 
 from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
+from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.base.roster import Relay, Roster
 from hushcast_protocol.base.shard_count import MAX_BITS
-from hushcast_protocol.base.stamps import MAX_DIFFICULTY
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_protocol.shards.guides import MAX_PIECE, PIECE_BITS
 from hushcast_protocol.shards.neighbours import check_same_slice, roster_of_shard
-from hushcast_protocol.shards.requests import (
+from hushcast_protocol.shards.shard_requests import (
     MAX_SHARD_ANSWER,
     MAX_SHARD_REQUEST,
     AskLeaf,
     AskPiece,
     AskSlice,
-    NotShown,
+    ShardUnavailable,
     ShownLeaf,
     ShownPiece,
     ShownSlice,
@@ -103,7 +103,7 @@ def test_the_largest_of_what_is_asked_and_shown_fits():
         ShownLeaf(bytes(MAX_LEAF), path),
         ShownSlice(bytes(MAX_SLICE)),
         ShownPiece(bytes(MAX_PIECE), path),
-        NotShown(),
+        ShardUnavailable(),
     )
     for answer in answers:
         assert len(encode(answer)) <= MAX_SHARD_ANSWER <= MAX_OVERLAY_FRAME

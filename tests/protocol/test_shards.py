@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from hushcast_protocol.base.addresses import MAX_ADDRESS
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
+from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.base.roster import (
     MAX_DESCRIPTOR,
     Descriptor,
-    Entry,
+    RosterEntry,
     descriptor_digest,
     guide_digest,
     read_descriptor,
@@ -24,12 +25,10 @@ from hushcast_protocol.base.roster import (
 from hushcast_protocol.base.shard_count import MAX_BITS, bits_for
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.base.stamps import MAX_DIFFICULTY
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.topics import MAX_WIDTH
 from hushcast_protocol.shards.assignment import copies_of_topic, shard_of_relay, shard_of_topic
 from hushcast_protocol.shards.cost import topic_day
-from hushcast_protocol.shards.cutting import Cut, cut
 from hushcast_protocol.shards.guides import (
     GUIDES,
     MAX_PIECE,
@@ -41,13 +40,14 @@ from hushcast_protocol.shards.guides import (
     read_whole_piece,
 )
 from hushcast_protocol.shards.merkle import MerkleTree, root_by
+from hushcast_protocol.shards.shard_cut import Cut, cut
 from hushcast_protocol.shards.slices import (
     AWAY,
     MAX_LEAF,
     MAX_SEATS,
     MAX_SLICE,
+    CutRelay,
     Leaf,
-    Named,
     Slice,
     decode_leaf,
     decode_slice,
@@ -69,7 +69,7 @@ STANDING = {relay: since % 3 for relay, _, since in NAMED if since % 7}
 BITS = 2  # four shards of 90 relays
 
 
-def cut_into(bits: int, day: int = DAY, beacon: bytes = BEACON, relays: tuple[Named, ...] = NAMED) -> Cut:
+def cut_into(bits: int, day: int = DAY, beacon: bytes = BEACON, relays: tuple[CutRelay, ...] = NAMED) -> Cut:
     return cut(NETWORK.id, day, beacon, bits, relays)
 
 
@@ -287,7 +287,7 @@ def lying(**changed: object) -> tuple[bytes, Leaf, Sharding]:
 def test_authorities_that_agree_on_nonsense_are_not_followed():
     read_slice(*lying(), NETWORK)
     entries = decode_slice(lying()[0]).entries
-    forged = Entry(Signed(entries[0].descriptor.body, bytes(64)), 0)
+    forged = RosterEntry(Signed(entries[0].descriptor.body, bytes(64)), 0)
     for changed in (
         {"network": bytes(32)},
         {"day": DAY + 1},
@@ -343,9 +343,9 @@ def test_a_guide_has_the_address_that_it_signed():
 def test_what_is_largest_fits():
     largest_id, last = bytes([255]) * 32, 2**48 - 1
     held = Descriptor(largest_id, largest_id, "a" * MAX_ADDRESS, largest_id, last, last, MAX_DIFFICULTY)
-    entry = Entry(Signed(encode(held), bytes(64)), last)
+    entry = RosterEntry(Signed(encode(held), bytes(64)), last)
     assert len(encode(Slice(bytes(32), 2**48 - 1, 4095, (entry,) * MAX_SEATS))) <= MAX_SLICE
-    padded = Entry(Signed(bytes(MAX_DESCRIPTOR), bytes(64)), last)  # as far as a descriptor may be
+    padded = RosterEntry(Signed(bytes(MAX_DESCRIPTOR), bytes(64)), last)  # as far as a descriptor may be
     assert len(encode(Slice(bytes(32), last, 4095, (padded,) * 840))) <= MAX_SLICE  # five deviations of 707
     with pytest.raises(PeerError):
         decode_slice(encode(Slice(bytes(32), 1, 0, (entry,) * (MAX_SEATS + 1))))

@@ -12,8 +12,8 @@ from locating import try_attempt, try_case
 from spatial_world import OWNER, World
 
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.spatial.problems import DoesNotHold, Problem
-from hushcast_protocol.spatial.verify import verify
+from hushcast_protocol.spatial.answer_problems import AnswerProblem, InvalidAnswer
+from hushcast_protocol.spatial.verifier import verify
 
 EACH = 12  # attempts by each means
 TRIES = 400
@@ -61,10 +61,10 @@ def test_every_cut_and_every_flipped_bit_is_a_problem(worlds: list[World]) -> No
             flipped = bytearray(data)
             flipped[at] ^= 1 << random.randrange(8)
             for hostile in (data[:at], bytes(flipped)):
-                with pytest.raises(DoesNotHold) as raised:
+                with pytest.raises(InvalidAnswer) as raised:
                     verify(OWNER.public(), one, hostile)
                 names.add(raised.value.problem)
-    assert Problem.FORM in names
+    assert AnswerProblem.FORM in names
 
 
 def test_answers_of_a_batch_do_not_depend_on_who_else_asked(worlds: list[World]) -> None:

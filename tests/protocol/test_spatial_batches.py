@@ -9,31 +9,31 @@ from msgspec.structs import replace
 from spatial_world import OWNER, STRANGER, message, place
 
 from hushcast_protocol.base.errors import DecodeError, UsageError
-from hushcast_protocol.base.signatures import Purpose, sign
+from hushcast_protocol.base.signatures import SignaturePurpose, sign
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial import batch as batches
-from hushcast_protocol.spatial import table as tables
-from hushcast_protocol.spatial.answer import MAX_ANSWER, Feed
+from hushcast_protocol.spatial import weight_table as tables
+from hushcast_protocol.spatial.answer_problems import AnswerProblem, InvalidAnswer
 from hushcast_protocol.spatial.batch import (
     MAX_BATCH,
     Batch,
     BatchBody,
-    Interval,
+    BatchInterval,
     WholeBatch,
     check_batch,
     check_next,
     make_batch,
     read_batch,
 )
-from hushcast_protocol.spatial.messages import MAX_MESSAGES, LocatedMessage
-from hushcast_protocol.spatial.pages import PAGE
+from hushcast_protocol.spatial.keywords import MAX_WORD
+from hushcast_protocol.spatial.located_answer import MAX_ANSWER, ProviderBatch
+from hushcast_protocol.spatial.located_messages import MAX_MESSAGES, LocatedMessage
+from hushcast_protocol.spatial.located_subscription import MAX_KEYWORDS, LocatedSubscription
 from hushcast_protocol.spatial.places import chord
-from hushcast_protocol.spatial.problems import DoesNotHold, Problem
-from hushcast_protocol.spatial.subscription import MAX_KEYWORDS, Subscription
-from hushcast_protocol.spatial.table import sign_table
-from hushcast_protocol.spatial.tree import grow
-from hushcast_protocol.spatial.verify import verify
-from hushcast_protocol.spatial.words import MAX_WORD
+from hushcast_protocol.spatial.tmr_tree import grow
+from hushcast_protocol.spatial.verifier import verify
+from hushcast_protocol.spatial.weight_table import sign_table
+from hushcast_protocol.spatial.word_pages import PAGE
 
 TABLE = sign_table(OWNER, 1, {"a": 1}, 2, chord(1))
 SAID = [message(Random(at), 1, str(at)) for at in range(9)]
@@ -41,12 +41,12 @@ SAID = [message(Random(at), 1, str(at)) for at in range(9)]
 
 def made(previous: Batch | None = None) -> WholeBatch:
     start = 1000 if previous is None else previous.end
-    interval = Interval(start, 300, previous)
+    interval = BatchInterval(start, 300, previous)
     return make_batch(OWNER, interval, TABLE, 4, [replace(one, number=interval.number) for one in SAID])
 
 
 def signed(body: BatchBody) -> Batch:
-    return check_batch(sign(OWNER, Purpose.LOCATED_BATCH, body), OWNER.public())
+    return check_batch(sign(OWNER, SignaturePurpose.LOCATED_BATCH, body), OWNER.public())
 
 
 FIRST = check_batch(made().signed, OWNER.public())
@@ -65,25 +65,25 @@ def test_one_comes_after_the_other() -> None:
 @pytest.mark.parametrize(
     ("after", "before", "problem"),
     [
-        (THIRD, FIRST, Problem.MISSING_INTERVAL),
-        (FIRST, FIRST, Problem.OLD_ROOT),
-        (FIRST, SECOND, Problem.OLD_ROOT),
-        (signed(replace(SECOND.body, count=3)), SECOND, Problem.FORKED),
-        (signed(replace(SECOND.body, previous=bytes(32))), FIRST, Problem.FORKED),
-        (signed(replace(SECOND.body, table=bytes(32))), FIRST, Problem.FORKED),
-        (signed(replace(SECOND.body, start=1299)), FIRST, Problem.BACK_IN_TIME),
-        (signed(replace(SECOND.body, version=0, table=bytes(32))), FIRST, Problem.WEIGHTS),
+        (THIRD, FIRST, AnswerProblem.MISSING_INTERVAL),
+        (FIRST, FIRST, AnswerProblem.OLD_ROOT),
+        (FIRST, SECOND, AnswerProblem.OLD_ROOT),
+        (signed(replace(SECOND.body, count=3)), SECOND, AnswerProblem.FORKED),
+        (signed(replace(SECOND.body, previous=bytes(32))), FIRST, AnswerProblem.FORKED),
+        (signed(replace(SECOND.body, table=bytes(32))), FIRST, AnswerProblem.FORKED),
+        (signed(replace(SECOND.body, start=1299)), FIRST, AnswerProblem.BACK_IN_TIME),
+        (signed(replace(SECOND.body, version=0, table=bytes(32))), FIRST, AnswerProblem.WEIGHTS),
     ],
 )
-def test_what_does_not_follow_has_a_name(after: Batch, before: Batch, problem: Problem) -> None:
-    with pytest.raises(DoesNotHold) as raised:
+def test_what_does_not_follow_has_a_name(after: Batch, before: Batch, problem: AnswerProblem) -> None:
+    with pytest.raises(InvalidAnswer) as raised:
         check_next(after, before)
     assert raised.value.problem is problem
 
 
 def test_a_batch_that_goes_back_in_time_is_not_made() -> None:
     with pytest.raises(UsageError, match="goes back in time: the one before ends at 1300"):
-        make_batch(OWNER, Interval(1299, 300, FIRST), TABLE, 4, [])
+        make_batch(OWNER, BatchInterval(1299, 300, FIRST), TABLE, 4, [])
 
 
 def test_too_many_messages_are_not_made_into_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,9 +107,9 @@ def test_messages_of_too_many_words_are_not_made_into_one_batch(monkeypatch: pyt
 def test_an_answer_has_room_for_all_of_the_largest_batch() -> None:
     # Tiny messages have the most proof for their bytes, in a tree of fan-out 2.
     said = [LocatedMessage(1, str(at), place(Random(at)), ("a", "b"), b"") for at in range(256)]
-    whole = make_batch(OWNER, Interval(0, 1, None), TABLE, 2, said)
-    feed = Feed(check_batch(whole.signed, OWNER.public()), grow(said, 2), TABLE)
-    far = Subscription(place(Random("far")), ("a", "b"), 1000, 1000)
+    whole = make_batch(OWNER, BatchInterval(0, 1, None), TABLE, 2, said)
+    feed = ProviderBatch(check_batch(whole.signed, OWNER.public()), grow(said, 2), TABLE)
+    far = LocatedSubscription(place(Random("far")), ("a", "b"), 1000, 1000)
     (answer,) = feed.answers([far])
     data = encode(answer)
     assert len(verify(OWNER.public(), far, data).messages) == 256
@@ -135,8 +135,8 @@ def test_what_was_changed_on_the_way_is_refused() -> None:
     whole = made()
     one = whole.messages[0]
     for messages, error in (
-        (whole.messages[1:], DoesNotHold),
-        ((replace(one, payload=b"other"), *whole.messages[1:]), DoesNotHold),
+        (whole.messages[1:], InvalidAnswer),
+        ((replace(one, payload=b"other"), *whole.messages[1:]), InvalidAnswer),
         ((*whole.messages[1:], one), DecodeError),
         ((one, *whole.messages), DecodeError),
         ((replace(one, place=(0, 0, 0)), *whole.messages[1:]), DecodeError),
@@ -145,5 +145,5 @@ def test_what_was_changed_on_the_way_is_refused() -> None:
     ):
         with pytest.raises(error):
             read_batch(encode(replace(whole, messages=messages)))
-    with pytest.raises(DoesNotHold):
+    with pytest.raises(InvalidAnswer):
         read_batch(encode(replace(whole, owner=STRANGER.public())))

@@ -14,22 +14,30 @@ from spatial_world import OWNER
 
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.spatial import covering as covering_module
-from hushcast_protocol.spatial.answer import Feed
-from hushcast_protocol.spatial.batch import Interval, make_batch, read_batch
-from hushcast_protocol.spatial.covering import cover, covers, least_similarity, middle_of_cell, narrowed
-from hushcast_protocol.spatial.messages import read_message
+from hushcast_protocol.spatial import subscription_blur as covering_module
+from hushcast_protocol.spatial.batch import BatchInterval, make_batch, read_batch
+from hushcast_protocol.spatial.located_answer import ProviderBatch
+from hushcast_protocol.spatial.located_messages import read_message
+from hushcast_protocol.spatial.located_subscription import LocatedSubscription
 from hushcast_protocol.spatial.places import EARTH, SCALE, chord, on_earth, place_of, square
-from hushcast_protocol.spatial.similarity import Asked, in_order
-from hushcast_protocol.spatial.subscription import Subscription
-from hushcast_protocol.spatial.table import idf, sign_table
-from hushcast_protocol.spatial.verify import verify
+from hushcast_protocol.spatial.similarity import WeightedSubscription, in_order
+from hushcast_protocol.spatial.subscription_blur import (
+    cover,
+    covers,
+    least_similarity,
+    middle_of_cell,
+    narrowed,
+)
+from hushcast_protocol.spatial.verifier import verify
+from hushcast_protocol.spatial.weight_table import idf, sign_table
 
 HERE = place_of(60.17, 24.94)
 
 
-def asked(weights: dict[str, int], alpha: int, threshold: int, kilometres: float = 100) -> Asked:
-    return Asked(HERE, in_order(weights), alpha, threshold, chord(kilometres))
+def asked(
+    weights: dict[str, int], alpha: int, threshold: int, kilometres: float = 100
+) -> WeightedSubscription:
+    return WeightedSubscription(HERE, in_order(weights), alpha, threshold, chord(kilometres))
 
 
 @pytest.mark.slow
@@ -65,7 +73,7 @@ def test_no_grid_of_such_cells(kilometres: float) -> None:
 
 def test_without_blur_it_is_the_subscription_itself() -> None:
     told = cover(asked({"shoe": 3, "red": 2}, 500, 700))
-    assert told == Subscription(HERE, ("red", "shoe"), 500, 700)
+    assert told == LocatedSubscription(HERE, ("red", "shoe"), 500, 700)
 
 
 def test_the_threshold_falls_by_what_a_message_may_lose_and_no_more() -> None:
@@ -94,7 +102,7 @@ def test_the_threshold_cannot_be_higher() -> None:
     assert tight == 300
 
 
-def _wanted_at_border(true: Asked) -> list[tuple[frozenset[str], float]]:
+def _wanted_at_border(true: WeightedSubscription) -> list[tuple[frozenset[str], float]]:
     """Each set of words, and the least that the place has to bring so that it is wanted."""
     words, found = list(true.weights), []
     for bits in range(2 ** len(words)):
@@ -106,7 +114,7 @@ def _wanted_at_border(true: Asked) -> list[tuple[frozenset[str], float]]:
     return found
 
 
-def _similarity(true: Asked, told: list[str], message: tuple[frozenset[str], float]) -> float:
+def _similarity(true: WeightedSubscription, told: list[str], message: tuple[frozenset[str], float]) -> float:
     some, by_place = message
     whole = sum(true.weights[word] for word in told)
     common = sum(true.weights[word] for word in told if word in some)
@@ -118,7 +126,7 @@ def test_a_threshold_does_not_tell_where_in_its_cell_a_place_is() -> None:
     told = {}
     for _ in range(200):
         place = near(random, (60.17, 24.94), 8)
-        true = Asked(place, in_order({"shoe": 3, "red": 2}), 500, 700, chord(100))
+        true = WeightedSubscription(place, in_order({"shoe": 3, "red": 2}), 500, 700, chord(100))
         one = cover(true, 20, 1)
         told.setdefault(one.place, set()).add(one)
     assert 1 < len(told) < 9
@@ -165,14 +173,14 @@ def test_an_answer_to_what_is_told_holds_and_is_narrowed_down() -> None:
         said.append(read_message(json.dumps(line).encode(), 1))
     weights, other = idf(one.words for one in said)
     table = sign_table(OWNER, 1, weights, other, chord(100))
-    whole = make_batch(OWNER, Interval(0, 300, None), table, 4, said)
+    whole = make_batch(OWNER, BatchInterval(0, 300, None), table, 4, said)
     _, batch, root = read_batch(encode(whole))
-    mine = Subscription(HERE, ("red", "shoe"), 500, 700)
+    mine = LocatedSubscription(HERE, ("red", "shoe"), 500, 700)
     true = table.asked(mine)
     told = cover(true, 20, 1)
-    (answer,) = Feed(batch, root, table).answers([told])
+    (answer,) = ProviderBatch(batch, root, table).answers([told])
     shown = verify(OWNER.public(), told, encode(answer)).messages
-    (exact,) = Feed(batch, root, table).answers([mine])
+    (exact,) = ProviderBatch(batch, root, table).answers([mine])
     wanted = verify(OWNER.public(), mine, encode(exact)).messages
     assert {one.id for one in narrowed(true, shown)} == {one.id for one in wanted}
     assert len(shown) > len(wanted) > 0

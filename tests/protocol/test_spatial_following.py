@@ -13,23 +13,23 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from spatial_world import OWNER, SECONDS, START, STRANGER, World
 
-from hushcast_protocol.base.signatures import Purpose, Signed, sign
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, sign
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.spatial.answer import Feed
-from hushcast_protocol.spatial.batch import Batch, BatchBody, Interval, make_batch, read_batch
-from hushcast_protocol.spatial.following import (
+from hushcast_protocol.spatial.answer_problems import AnswerProblem
+from hushcast_protocol.spatial.batch import Batch, BatchBody, BatchInterval, make_batch, read_batch
+from hushcast_protocol.spatial.feed_follower import (
     MAX_EARLY,
     MAX_PASSED,
-    Accepted,
-    Arrived,
-    Event,
-    Followed,
-    Following,
+    FeedEvent,
+    FeedFollower,
+    FeedPosition,
+    FeedTrouble,
+    IntervalArrived,
     NewWeights,
-    Trouble,
+    RequestAccepted,
 )
-from hushcast_protocol.spatial.problems import Problem
-from hushcast_protocol.spatial.requests import Taken
+from hushcast_protocol.spatial.located_answer import ProviderBatch
+from hushcast_protocol.spatial.located_requests import RequestConfirmation
 
 PATIENCE = 60.0
 
@@ -39,20 +39,20 @@ class Life:
     """One subscriber and what it was told; it dies and comes again as often as it has to."""
 
     world: World
-    following: Following = field(init=False)
-    told: list[Event] = field(default_factory=list)
+    following: FeedFollower = field(init=False)
+    told: list[FeedEvent] = field(default_factory=list)
     now: float = float(START)
 
     def __post_init__(self) -> None:
         self.begin(None)
 
-    def begin(self, followed: Followed | None) -> None:
+    def begin(self, followed: FeedPosition | None) -> None:
         one = self.world.subscriptions[0]
-        self.following = Following(OWNER.public(), one, self.now, 1, PATIENCE, followed)
+        self.following = FeedFollower(OWNER.public(), one, self.now, 1, PATIENCE, followed)
 
     def taken(self, newest: int = 0, number: int = 1) -> None:
         signed = self.world.feeds[newest - 1].batch.signed if newest else None
-        self.hear(encode(Taken(number, signed)))
+        self.hear(encode(RequestConfirmation(number, signed)))
 
     def answer(self, number: int) -> bytes:
         return encode(self.world.answers[number - 1][0])
@@ -76,11 +76,11 @@ class Life:
 
     @property
     def arrived(self) -> list[int]:
-        return [one.batch.body.number for one in self.told if isinstance(one, Arrived)]
+        return [one.batch.body.number for one in self.told if isinstance(one, IntervalArrived)]
 
     @property
-    def troubles(self) -> list[tuple[Problem, int | None, int | None]]:
-        return [(one.problem, one.first, one.last) for one in self.told if isinstance(one, Trouble)]
+    def troubles(self) -> list[tuple[AnswerProblem, int | None, int | None]]:
+        return [(one.problem, one.first, one.last) for one in self.told if isinstance(one, FeedTrouble)]
 
     @property
     def silent(self) -> list[tuple[int, int]]:
@@ -88,7 +88,7 @@ class Life:
         return [
             (one.since, one.until)
             for one in self.told
-            if isinstance(one, Trouble) and one.since is not None and one.until is not None
+            if isinstance(one, FeedTrouble) and one.since is not None and one.until is not None
         ]
 
 
@@ -125,7 +125,7 @@ def test_honest_answers_within_patience_are_all_told_in_order_and_nobody_is_accu
     assert life.arrived == list(range(newest + 1, 7))
     assert life.troubles == []
     for event in life.told:
-        if isinstance(event, Arrived):
+        if isinstance(event, IntervalArrived):
             number = event.batch.body.number
             assert sorted(one.id for one in event.messages) == life.world.wanted(number - 1, 0)
     tables = [feed.table.digest for feed in life.world.feeds[max(newest - 1, 0) :]]
@@ -133,8 +133,8 @@ def test_honest_answers_within_patience_are_all_told_in_order_and_nobody_is_accu
     assert len({one.batch.body.number for one in life.told if isinstance(one, NewWeights)}) == changes
 
 
-def _taken(life: Life, newest: int) -> Taken:
-    return Taken(1, life.world.feeds[newest - 1].batch.signed if newest else None)
+def _taken(life: Life, newest: int) -> RequestConfirmation:
+    return RequestConfirmation(1, life.world.feeds[newest - 1].batch.signed if newest else None)
 
 
 @pytest.mark.slow
@@ -150,20 +150,23 @@ def test_what_is_left_out_is_told_within_an_interval_of_what_comes_after(seed: i
             life.until(end(number) + random.uniform(0, PATIENCE))
             life.hear(life.answer(number))
     life.until(life.now + PATIENCE)
-    gaps = {number for problem, first, last in life.troubles if problem is Problem.MISSING_INTERVAL
+    gaps = {number for problem, first, last in life.troubles if problem is AnswerProblem.MISSING_INTERVAL
             for number in range(first or 0, (last or 0) + 1)}  # fmt: skip
     assert gaps == missing
     assert life.arrived == sorted({1, 2, 3, 4, 5, 6} - missing)
     silent = {moment for since, until in life.silent for moment in range(since, until, SECONDS)}
     assert silent == {end(number - 1) for number in missing}, "each was due long before the next one came"
-    assert {problem for problem, _, _ in life.troubles} <= {Problem.MISSING_INTERVAL, Problem.SILENT}
+    assert {problem for problem, _, _ in life.troubles} <= {
+        AnswerProblem.MISSING_INTERVAL,
+        AnswerProblem.SILENT,
+    }
     before = len(life.told)
     late = sorted(missing, key=lambda _: random.random())
     for number in late:
         life.hear(life.answer(number))
         life.hear(life.answer(number))
-    assert [one.batch.body.number for one in life.told[before:] if isinstance(one, Arrived)] == late
-    assert all(isinstance(one, Arrived) and one.is_late for one in life.told[before:])
+    assert [one.batch.body.number for one in life.told[before:] if isinstance(one, IntervalArrived)] == late
+    assert all(isinstance(one, IntervalArrived) and one.is_late for one in life.told[before:])
 
 
 @pytest.mark.slow
@@ -181,13 +184,13 @@ def test_a_provider_that_cheats_is_caught_and_nothing_of_it_is_told_as_true(seed
         if cheat is not None and cheat.before is None and cheat.subscription == world.subscriptions[0]:
             before = len(life.told)
             life.hear(cheat.data)
-            found = {one.problem for one in life.told[before:] if isinstance(one, Trouble)}
+            found = {one.problem for one in life.told[before:] if isinstance(one, FeedTrouble)}
             assert found <= cheat.problems
             life.hear(cheat.data)
         life.until(end(number) + 1)
         life.hear(life.answer(number))
     for event in life.told:
-        if isinstance(event, Arrived):
+        if isinstance(event, IntervalArrived):
             at = event.batch.body.number - 1
             assert sorted(one.id for one in event.messages) == world.wanted(at, 0)
     assert sorted(life.arrived) == [1, 2, 3], "an honest answer afterwards is taken"
@@ -201,7 +204,7 @@ def test_an_answer_that_does_not_hold_is_told_once_and_the_chain_goes_on() -> No
     life.hear(other)
     life.hear(other)
     life.hear(life.answer(3))
-    assert life.troubles == [(Problem.OTHER_SUBSCRIPTION, 2, 2)]
+    assert life.troubles == [(AnswerProblem.OTHER_SUBSCRIPTION, 2, 2)]
     assert life.arrived == [1, 3], "nobody waits for an interval whose answer was seen"
     life.hear(life.answer(2))
     assert life.arrived == [1, 3, 2]
@@ -214,7 +217,7 @@ def test_garbage_is_told_once_an_interval() -> None:
     life.taken()
     life.hear(life.answer(1))
     life.hear(b"")
-    assert life.troubles == [(Problem.FORM, None, None)] * 2
+    assert life.troubles == [(AnswerProblem.FORM, None, None)] * 2
 
 
 def test_batches_of_another_owner() -> None:
@@ -223,8 +226,8 @@ def test_batches_of_another_owner() -> None:
     body = life.world.feeds[0].batch.signed.body
     forged = replace(life.world.answers[0][0], batch=Signed(body, bytes(64)))
     life.hear(encode(forged))
-    life.hear(encode(Taken(1, Signed(body, bytes(64)))))
-    assert life.troubles == [(Problem.SIGNATURE, None, None)]
+    life.hear(encode(RequestConfirmation(1, Signed(body, bytes(64)))))
+    assert life.troubles == [(AnswerProblem.SIGNATURE, None, None)]
     assert STRANGER.public() != OWNER.public()
 
 
@@ -234,9 +237,9 @@ def test_two_stories_of_one_interval() -> None:
     life.hear(life.answer(1))
     body = life.world.feeds[0].batch.body
     other = _batch(replace(body, start=body.start + 1))
-    life.hear(encode(Taken(2, other.signed)))
+    life.hear(encode(RequestConfirmation(2, other.signed)))
     life.hear(encode(replace(life.world.answers[0][0], batch=other.signed)))
-    assert life.troubles == [(Problem.FORKED, 1, 1)]
+    assert life.troubles == [(AnswerProblem.FORKED, 1, 1)]
     assert life.arrived == [1]
 
 
@@ -249,21 +252,21 @@ def test_an_owner_that_goes_back_in_time_is_told_and_followed() -> None:
     life.hear(encode(replace(life.world.answers[1][0], batch=early.signed)))
     third = _batch(replace(life.world.feeds[2].batch.body, previous=early.digest))
     life.hear(encode(replace(life.world.answers[2][0], batch=third.signed)))
-    assert life.troubles == [(Problem.BACK_IN_TIME, 2, 2)]
+    assert life.troubles == [(AnswerProblem.BACK_IN_TIME, 2, 2)]
     assert life.arrived == [1, 3]
 
 
 def _batch(body: BatchBody) -> Batch:
-    return Batch(sign(OWNER, Purpose.LOCATED_BATCH, body), body)
+    return Batch(sign(OWNER, SignaturePurpose.LOCATED_BATCH, body), body)
 
 
 def test_what_the_provider_says_is_there_has_to_come() -> None:
     life = draw(3)
     life.taken(1)
-    assert life.told == [Accepted(1)]
+    assert life.told == [RequestAccepted(1)]
     life.taken(3, number=2)
     life.until(life.now + PATIENCE)
-    assert life.troubles == [(Problem.MISSING_INTERVAL, 2, 3)]
+    assert life.troubles == [(AnswerProblem.MISSING_INTERVAL, 2, 3)]
 
 
 def test_answers_to_a_request_whose_receipt_came_late() -> None:
@@ -290,7 +293,7 @@ def test_old_batches_are_nothing_new() -> None:
     life.taken(4)
     life.hear(life.answer(2))
     life.hear(life.answer(1))
-    assert (life.arrived, life.troubles) == ([], [(Problem.OLD_ROOT, None, None)])
+    assert (life.arrived, life.troubles) == ([], [(AnswerProblem.OLD_ROOT, None, None)])
 
 
 def test_silence_is_told_once_an_interval() -> None:
@@ -315,9 +318,9 @@ def test_silence_is_told_as_soon_after_a_pause_of_the_owner_as_without_one(pause
     back = START + SECONDS * (1 + pause)
     life.until(back + SECONDS)
     first = life.world.feeds[0]
-    made = make_batch(OWNER, Interval(back, SECONDS, first.batch), first.table, 4, [])
+    made = make_batch(OWNER, BatchInterval(back, SECONDS, first.batch), first.table, 4, [])
     _, batch, root = read_batch(encode(made))
-    life.hear(encode(Feed(batch, root, first.table).answers([life.world.subscriptions[0]])[0]))
+    life.hear(encode(ProviderBatch(batch, root, first.table).answers([life.world.subscriptions[0]])[0]))
     before = len(life.silent)
     assert life.arrived == [1, 2]
     life.until(back + 2 * SECONDS + PATIENCE - 1)
@@ -355,7 +358,7 @@ def test_memory_is_bounded(far: int) -> None:
         assert len(life.following._early) <= MAX_EARLY + 1
     life.until(life.now + PATIENCE)
     assert len(life.following.state.passed) <= MAX_PASSED
-    assert life.troubles[0] == (Problem.MISSING_INTERVAL, 2, far - 1)
+    assert life.troubles[0] == (AnswerProblem.MISSING_INTERVAL, 2, far - 1)
 
 
 def test_another_subscription_may_take_the_place_of_one() -> None:
@@ -365,7 +368,7 @@ def test_another_subscription_may_take_the_place_of_one() -> None:
     life.following.ask(life.world.subscriptions[1])
     life.hear(life.answer(2))
     life.hear(encode(life.world.answers[2][1]))
-    asked = [one.asked for one in life.told if isinstance(one, Arrived)]
+    asked = [one.asked for one in life.told if isinstance(one, IntervalArrived)]
     one, other = life.world.subscriptions
     assert asked == [one, one, other]
     assert life.troubles == []

@@ -10,29 +10,37 @@ from spatial_world import OWNER, World
 
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, UsageError
 from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.proof_of_work import mint
 from hushcast_protocol.base.sealed_box import seal_box
 from hushcast_protocol.base.secrets import AgreementKey, TopicSecret
-from hushcast_protocol.base.stamps import mint
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.messages import MAX_PAYLOAD
 from hushcast_protocol.content.topics import make_topic, write_link
-from hushcast_protocol.spatial.answer import MAX_ANSWER
-from hushcast_protocol.spatial.offer import MAX_LINK, MAX_OFFER, Offer, read_offer, write_offer
-from hushcast_protocol.spatial.parts import MAX_APART, MAX_BEGUN, MAX_PARTS, PART, Assembly, Part, cut
-from hushcast_protocol.spatial.requests import (
+from hushcast_protocol.spatial.keywords import MAX_WORD
+from hushcast_protocol.spatial.located_answer import MAX_ANSWER
+from hushcast_protocol.spatial.located_requests import (
     SIZES,
     AskTable,
-    Opening,
-    Request,
-    Sealed,
-    Subscribe,
-    Taken,
-    Withdraw,
+    LocatedRequest,
+    RequestConfirmation,
+    RequestOpener,
+    SealedRequest,
+    SubscribeRequest,
+    WithdrawRequest,
     decode_reply,
     seal_request,
 )
-from hushcast_protocol.spatial.subscription import MAX_KEYWORDS, Subscription
-from hushcast_protocol.spatial.words import MAX_WORD
+from hushcast_protocol.spatial.located_subscription import MAX_KEYWORDS, LocatedSubscription
+from hushcast_protocol.spatial.message_parts import (
+    MAX_APART,
+    MAX_BEGUN,
+    MAX_PARTS,
+    PART,
+    Assembly,
+    MessagePart,
+    cut,
+)
+from hushcast_protocol.spatial.offer import MAX_LINK, MAX_OFFER, Offer, read_offer, write_offer
 
 KEY = AgreementKey(bytes([3]) * 32)
 LINK = write_link(make_topic("answers", (), TopicSecret(bytes([4]) * 32)))
@@ -40,9 +48,9 @@ OFFER = Offer(KEY.public(), LINK, OWNER.public(), 3)
 DAY = 20_000
 WORLD = World.draw(Random("network"), most=4, intervals=1)
 ASKED = WORLD.subscriptions[0]
-REQUESTS: list[Request] = [
-    Subscribe(bytes([5]) * 32, 1, DAY + 3, LINK, ASKED),
-    Withdraw(bytes([5]) * 32, 2, DAY + 3),
+REQUESTS: list[LocatedRequest] = [
+    SubscribeRequest(bytes([5]) * 32, 1, DAY + 3, LINK, ASKED),
+    WithdrawRequest(bytes([5]) * 32, 2, DAY + 3),
     AskTable(LINK),
 ]
 
@@ -110,11 +118,11 @@ def test_parts_of_no_whole_are_refused() -> None:
     for wrong in (
         b"",
         b"no part",
-        encode(Part(name, 1, 1, b"whole")),
-        encode(Part(name, 0, 1, b"another")),
-        encode(Part(name, 0, MAX_PARTS + 1, b"")),
-        encode(Part(name, 0, 1, bytes(PART + 1))),
-        encode(Part(name, 0, 1, b"whole")) + b"\0",
+        encode(MessagePart(name, 1, 1, b"whole")),
+        encode(MessagePart(name, 0, 1, b"another")),
+        encode(MessagePart(name, 0, MAX_PARTS + 1, b"")),
+        encode(MessagePart(name, 0, 1, bytes(PART + 1))),
+        encode(MessagePart(name, 0, 1, b"whole")) + b"\0",
     ):
         with pytest.raises(DecodeError):
             Assembly().take(wrong)
@@ -126,7 +134,7 @@ def test_who_says_another_number_of_parts_spoils_nothing() -> None:
     assembly = Assembly()
     assembly.take(first)
     with pytest.raises(DecodeError):
-        assembly.take(encode(Part(digest(Domain.LOCATED_PART, data), 0, 1, b"forged")))
+        assembly.take(encode(MessagePart(digest(Domain.LOCATED_PART, data), 0, 1, b"forged")))
     assert assembly.take(second) == data
 
 
@@ -161,13 +169,13 @@ def test_an_offer_for_nothing_is_none() -> None:
 # --- Requests ----------------------------------------------------------------------------------------------
 
 
-def sealed(request: Request, number: int = 0, offer: Offer = OFFER, day: int = DAY) -> bytes:
+def sealed(request: LocatedRequest, number: int = 0, offer: Offer = OFFER, day: int = DAY) -> bytes:
     return seal_request(request, offer, day, Random(f"sealed {number}").randbytes)
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda one: type(one).__name__)
-def test_a_request_is_opened_once(request_: Request) -> None:
-    opening = Opening(KEY, OFFER.difficulty)
+def test_a_request_is_opened_once(request_: LocatedRequest) -> None:
+    opening = RequestOpener(KEY, OFFER.difficulty)
     data = sealed(request_)
     assert opening.open(data, DAY) == request_
     with pytest.raises(AuthenticationError):
@@ -176,23 +184,23 @@ def test_a_request_is_opened_once(request_: Request) -> None:
 
 
 def test_requests_have_three_sizes() -> None:
-    def wide(count: int) -> Subscribe:
+    def wide(count: int) -> SubscribeRequest:
         words = tuple("\U00020000" * (MAX_WORD - 2) + f"{number:02}" for number in range(count))
         asked = replace(ASKED, words=words)
-        return Subscribe(bytes(32), 2**48 - 1, 2**48 - 1, "x" * MAX_LINK, asked)
+        return SubscribeRequest(bytes(32), 2**48 - 1, 2**48 - 1, "x" * MAX_LINK, asked)
 
     assert [len(sealed(request)) for request in REQUESTS] == [len(sealed(REQUESTS[0]))] * len(REQUESTS)
     around = len(sealed(REQUESTS[0])) - SIZES[0]
     for request, size in ((wide(8), SIZES[1]), (wide(MAX_KEYWORDS), SIZES[2])):
         data = sealed(request)
         assert len(data) - around == size
-        assert Opening(KEY, OFFER.difficulty).open(data, DAY) == request
+        assert RequestOpener(KEY, OFFER.difficulty).open(data, DAY) == request
 
 
 def test_a_request_without_a_stamp_of_the_day_is_refused() -> None:
     data = sealed(REQUESTS[0])
-    assert Opening(KEY, OFFER.difficulty).open(data, DAY + 1) == REQUESTS[0]
-    for opening, day in ((Opening(KEY, OFFER.difficulty), DAY + 2), (Opening(KEY, 19), DAY)):
+    assert RequestOpener(KEY, OFFER.difficulty).open(data, DAY + 1) == REQUESTS[0]
+    for opening, day in ((RequestOpener(KEY, OFFER.difficulty), DAY + 2), (RequestOpener(KEY, 19), DAY)):
         with pytest.raises(AuthenticationError):
             opening.open(data, day)
 
@@ -200,7 +208,7 @@ def test_a_request_without_a_stamp_of_the_day_is_refused() -> None:
 def test_a_request_to_another_provider_is_refused() -> None:
     other = AgreementKey(bytes([9]) * 32)
     with pytest.raises(AuthenticationError):
-        Opening(other, 1).open(sealed(REQUESTS[0], offer=replace(OFFER, difficulty=1)), DAY)
+        RequestOpener(other, 1).open(sealed(REQUESTS[0], offer=replace(OFFER, difficulty=1)), DAY)
 
 
 def test_a_key_of_low_order_is_refused() -> None:
@@ -224,14 +232,14 @@ def test_what_is_not_padded_as_it_has_to_be_is_refused(plain: bytes) -> None:
     box = seal_box(KEY.public(), plain, Random(2).randbytes)
     stamp = mint(KEY.public(), DAY, digest(Domain.LOCATED_REQUEST, box), 1, Random(3).randbytes)
     with pytest.raises(DecodeError):
-        Opening(KEY, 1).open(encode(Sealed(stamp, box)), DAY)
+        RequestOpener(KEY, 1).open(encode(SealedRequest(stamp, box)), DAY)
 
 
 @pytest.mark.parametrize("wrong", [{"place": (0, 0, 0)}, {"words": ("b", "a")}])
 def test_a_subscription_as_nobody_writes_it_is_refused(wrong: dict[str, object]) -> None:
-    request = Subscribe(bytes(32), 1, DAY, LINK, replace(ASKED, **wrong))
+    request = SubscribeRequest(bytes(32), 1, DAY, LINK, replace(ASKED, **wrong))
     with pytest.raises(DecodeError):
-        Opening(KEY, OFFER.difficulty).open(sealed(request), DAY)
+        RequestOpener(KEY, OFFER.difficulty).open(sealed(request), DAY)
 
 
 def test_a_request_that_was_damaged_is_refused() -> None:
@@ -239,7 +247,7 @@ def test_a_request_that_was_damaged_is_refused() -> None:
     for at in range(0, len(data), 7):
         for wrong in (data[:at], data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]):
             with pytest.raises(PeerError):
-                Opening(KEY, OFFER.difficulty).open(wrong, DAY)
+                RequestOpener(KEY, OFFER.difficulty).open(wrong, DAY)
 
 
 def test_two_requests_of_one_subscriber_have_nothing_in_common() -> None:
@@ -250,7 +258,12 @@ def test_two_requests_of_one_subscriber_have_nothing_in_common() -> None:
 
 def test_replies_are_told_apart() -> None:
     feed = WORLD.feeds[0]
-    for reply in (Taken(1, None), Taken(2, feed.batch.signed), WORLD.answers[0][0], feed.table.whole):
+    for reply in (
+        RequestConfirmation(1, None),
+        RequestConfirmation(2, feed.batch.signed),
+        WORLD.answers[0][0],
+        feed.table.whole,
+    ):
         assert decode_reply(encode(reply)) == reply
     with pytest.raises(DecodeError):
-        decode_reply(encode(Subscription(ASKED.place, ASKED.words, 0, 0)))
+        decode_reply(encode(LocatedSubscription(ASKED.place, ASKED.words, 0, 0)))

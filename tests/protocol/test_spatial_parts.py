@@ -14,8 +14,16 @@ from spatial_world import OWNER, STRANGER, VOCABULARY, World, message, subscript
 from hushcast_protocol.base.errors import DecodeError, UsageError
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial import places as places_module
-from hushcast_protocol.spatial.messages import MAX_ID, MAX_MESSAGES, MAX_PAYLOAD, LocatedMessage, read_message
-from hushcast_protocol.spatial.pages import PAGE, PagedWords, ShownPages, page_with, root_of
+from hushcast_protocol.spatial.answer_problems import AnswerProblem, InvalidAnswer
+from hushcast_protocol.spatial.keywords import MAX_WORD, MAX_WORDS, words_of
+from hushcast_protocol.spatial.located_messages import (
+    MAX_ID,
+    MAX_MESSAGES,
+    MAX_PAYLOAD,
+    LocatedMessage,
+    read_message,
+)
+from hushcast_protocol.spatial.located_subscription import MAX_KEYWORDS, read_subscription
 from hushcast_protocol.spatial.places import (
     EARTH,
     MAX_DISTANCE,
@@ -30,12 +38,10 @@ from hushcast_protocol.spatial.places import (
 )
 from hushcast_protocol.spatial.postings import common_weights, pack, unpack
 from hushcast_protocol.spatial.prefixes import DUMMY, prefix
-from hushcast_protocol.spatial.problems import DoesNotHold, Problem
-from hushcast_protocol.spatial.similarity import ANYWHERE, Asked, in_order
-from hushcast_protocol.spatial.subscription import MAX_KEYWORDS, read_subscription
-from hushcast_protocol.spatial.table import Table, asked_by_excerpt, idf, read_table, sign_table
-from hushcast_protocol.spatial.tree import EMPTY, Node, Said, entries_of, grow, root_hash
-from hushcast_protocol.spatial.words import MAX_WORD, MAX_WORDS, words_of
+from hushcast_protocol.spatial.similarity import ANYWHERE, WeightedSubscription, in_order
+from hushcast_protocol.spatial.tmr_tree import EMPTY, BatchWords, TreeNode, entries_of, grow, root_hash
+from hushcast_protocol.spatial.weight_table import WeightTable, asked_by_excerpt, idf, read_table, sign_table
+from hushcast_protocol.spatial.word_pages import PAGE, PagedWords, ShownPages, page_with, root_of
 
 latitudes, longitudes = st.floats(-90, 90), st.floats(-180, 180)
 places = st.builds(place_of, latitudes, longitudes)
@@ -180,7 +186,9 @@ def test_more_words_and_less_distance_never_make_a_yes_a_no(
     alpha: int, theta: int, most: int, data: st.DataObject
 ) -> None:
     weights = data.draw(st.lists(st.integers(1, 10_000), min_size=1, max_size=5))
-    asked = Asked((0, 0, SCALE), {str(at): weight for at, weight in enumerate(weights)}, alpha, theta, most)
+    asked = WeightedSubscription(
+        (0, 0, SCALE), {str(at): weight for at, weight in enumerate(weights)}, alpha, theta, most
+    )
     common = data.draw(st.integers(0, asked.whole))
     at = data.draw(st.integers(0, 4 * SCALE * SCALE))
     farthest = asked.farthest(common)
@@ -194,7 +202,7 @@ def test_more_words_and_less_distance_never_make_a_yes_a_no(
 def signed_of(said: list[LocatedMessage], fan_out: int) -> tuple[bytes, bytes]:
     """What an owner signs of messages: the roots of their tree and of their words."""
     root = grow(said, fan_out)
-    return root_hash(root), Said(root).paged.root
+    return root_hash(root), BatchWords(root).paged.root
 
 
 @pytest.mark.slow
@@ -212,7 +220,7 @@ def test_the_tree_is_the_same_for_the_same_messages(seed: int) -> None:
         assert root_hash(root) == EMPTY
         return
     assert root.count == len(said)
-    below: list[Node] = [root]
+    below: list[TreeNode] = [root]
     while below:
         node = below.pop()
         assert 1 <= len(node.children) <= fan_out
@@ -221,7 +229,7 @@ def test_the_tree_is_the_same_for_the_same_messages(seed: int) -> None:
             node.first + sum(child.count for child in node.children[:at]) for at in range(len(node.children))
         ]
         assert node.box == around(child.box for child in node.children)
-        below += [child for child in node.children if isinstance(child, Node)]
+        below += [child for child in node.children if isinstance(child, TreeNode)]
     one = random.choice(said)
     changes = (
         {"id": "other"},
@@ -245,7 +253,7 @@ def test_postings_are_numbers_in_few_bytes(numbers: set[int]) -> None:
 def test_postings_say_which_messages_have_a_word() -> None:
     random = Random("postings")
     root = grow([message(random, 1, str(at)) for at in range(40)], 3)
-    said = Said(root)
+    said = BatchWords(root)
     for number, entry in enumerate(entries_of(root)):
         assert entry.first == number
         assert entry.words == {word for word, numbers in said.numbers.items() if number in numbers}
@@ -260,12 +268,12 @@ def test_a_tree_is_as_deep_as_its_messages_need() -> None:
     for count, fan_out, depth in ((64, 2, 6), (65, 2, 7), (1, 2, 1), (100, 64, 2)):
         root = grow([message(random, 1, str(at)) for at in range(count)], fan_out)
         found = 0
-        while isinstance(root, Node):
+        while isinstance(root, TreeNode):
             found, root = found + 1, root.children[0]  # type: ignore[assignment]
         assert found == depth
 
 
-def table(weights: dict[str, int], version: int = 1) -> Table:
+def table(weights: dict[str, int], version: int = 1) -> WeightTable:
     return sign_table(OWNER, version, weights, 50, chord(10))
 
 
@@ -276,7 +284,7 @@ def test_an_excerpt_weighs_as_the_table_does(seed: int) -> None:
     known = table({word: random.randint(1, 99) for word in random.sample(VOCABULARY, random.randint(0, 60))})
     again = read_table(encode(known.whole), OWNER.public())
     one = subscription(random)
-    expected = Asked(
+    expected = WeightedSubscription(
         one.place,
         in_order({word: known.weights.get(word, 50) for word in one.words}),
         one.alpha,
@@ -293,10 +301,10 @@ def test_a_table_is_its_owners_and_in_order() -> None:
         with pytest.raises(DecodeError):
             read_table(encode(hostile), OWNER.public())
     for other in (replace(whole, weights=(1, 3)), replace(whole, words=("a", "c"))):
-        with pytest.raises(DoesNotHold) as raised:
+        with pytest.raises(InvalidAnswer) as raised:
             read_table(encode(other), OWNER.public())
-        assert raised.value.problem is Problem.WEIGHTS
-    with pytest.raises(DoesNotHold):
+        assert raised.value.problem is AnswerProblem.WEIGHTS
+    with pytest.raises(InvalidAnswer):
         read_table(encode(whole), STRANGER.public())
 
 
@@ -326,11 +334,18 @@ def test_what_is_wanted_shares_a_word_of_the_prefix_within_its_distance(seed: in
 
 def test_a_prefix_ends_where_the_rest_cannot_reach() -> None:
     weights = {"a": 50, "b": 30, "c": 20}
-    asked = Asked((0, 0, SCALE), weights, 500, 900, chord(10))
+    asked = WeightedSubscription((0, 0, SCALE), weights, 500, 900, chord(10))
     assert [word for word, _ in prefix(asked)] == ["a"]  # tau is 0.8: b and c have half of it
-    assert [word for word, _ in prefix(Asked((0, 0, SCALE), weights, 500, 700, chord(10)))] == ["a", "b"]
-    assert [word for word, _ in prefix(Asked((0, 0, SCALE), weights, 500, 500, 1))] == ["a", "b", "c", DUMMY]
-    assert prefix(Asked((0, 0, SCALE), weights, 1000, 800, 1)) == [("a", ANYWHERE)]
+    assert [
+        word for word, _ in prefix(WeightedSubscription((0, 0, SCALE), weights, 500, 700, chord(10)))
+    ] == ["a", "b"]
+    assert [word for word, _ in prefix(WeightedSubscription((0, 0, SCALE), weights, 500, 500, 1))] == [
+        "a",
+        "b",
+        "c",
+        DUMMY,
+    ]
+    assert prefix(WeightedSubscription((0, 0, SCALE), weights, 1000, 800, 1)) == [("a", ANYWHERE)]
 
 
 LINE = {"id": "1", "lat": 60.0, "lon": 25.0, "keywords": ["Shoe, discount"], "alpha": 0.5, "threshold": 0.7}

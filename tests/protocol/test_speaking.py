@@ -9,8 +9,8 @@ from core_examples import small_message
 
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.overlay import frames, speaking
-from hushcast_protocol.shards import requests
+from hushcast_protocol.overlay import frame_directions, frames
+from hushcast_protocol.shards import shard_requests
 
 EXAMPLES = [
     frames.Forward(small_message()),
@@ -20,26 +20,29 @@ EXAMPLES = [
     frames.Receipt("accepted"),
     frames.ParcelFrame(1, b"sealed", None),
     frames.ParcelAnswer(1, None, ()),
-    requests.AskLeaf(1, 1, 0),
-    requests.AskSlice(1, 0),
-    requests.AskPiece(1, 0),
-    requests.ShownLeaf(b"leaf", ()),
-    requests.ShownSlice(b"slice"),
-    requests.ShownPiece(b"piece", ()),
-    requests.NotShown(),
+    shard_requests.AskLeaf(1, 1, 0),
+    shard_requests.AskSlice(1, 0),
+    shard_requests.AskPiece(1, 0),
+    shard_requests.ShownLeaf(b"leaf", ()),
+    shard_requests.ShownSlice(b"slice"),
+    shard_requests.ShownPiece(b"piece", ()),
+    shard_requests.ShardUnavailable(),
 ]
-REQUESTS, ANSWERS = get_args(requests.ShardRequest), get_args(requests.ShardAnswer)
+REQUESTS, ANSWERS = get_args(shard_requests.ShardRequest), get_args(shard_requests.ShardAnswer)
 READERS = {
     "a relay, of a relay": (
-        speaking.decode_from_relay,
+        frame_directions.decode_from_relay,
         {frames.Forward, frames.Ack, frames.Ping, frames.ParcelFrame, frames.ParcelAnswer},
     ),
-    "a mailbox, of a relay": (speaking.decode_to_mailbox, {frames.Forward, frames.Ping}),
-    "a relay, of a mailbox": (speaking.decode_from_mailbox, {frames.Ack}),
-    "a relay, of a stranger": (speaking.decode_from_stranger, {frames.Drop, frames.ParcelFrame, *REQUESTS}),
-    "a stranger, of a drop": (speaking.decode_receipt, {frames.Receipt}),
-    "a stranger, of a parcel": (speaking.decode_parcel_answer, {frames.ParcelAnswer}),
-    "a stranger, of a question": (requests.decode_shard_answer, set(ANSWERS)),
+    "a mailbox, of a relay": (frame_directions.decode_to_mailbox, {frames.Forward, frames.Ping}),
+    "a relay, of a mailbox": (frame_directions.decode_from_mailbox, {frames.Ack}),
+    "a relay, of a stranger": (
+        frame_directions.decode_from_stranger,
+        {frames.Drop, frames.ParcelFrame, *REQUESTS},
+    ),
+    "a stranger, of a drop": (frame_directions.decode_receipt, {frames.Receipt}),
+    "a stranger, of a parcel": (frame_directions.decode_parcel_answer, {frames.ParcelAnswer}),
+    "a stranger, of a question": (shard_requests.decode_shard_answer, set(ANSWERS)),
 }
 
 

@@ -11,8 +11,8 @@ from core_examples import small_message
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hushcast_protocol.base import stamps
-from hushcast_protocol.base.stamps import (
+from hushcast_protocol.base import proof_of_work
+from hushcast_protocol.base.proof_of_work import (
     BITS_A_DOUBLING,
     CAPACITY,
     FALL,
@@ -23,8 +23,8 @@ from hushcast_protocol.base.stamps import (
     NEEDED_FROM,
     PRICED_FROM,
     Load,
-    Stamp,
-    StampCheck,
+    ProofOfWork,
+    ProofOfWorkCheck,
     difficulty_of,
     inside,
     mint,
@@ -39,18 +39,20 @@ EPOCH = 1000
 randomness = random.Random(7).randbytes
 
 
-def stamp(bits: int = BITS, content: bytes = CONTENT, epoch: int = EPOCH, relay: bytes = RELAY) -> Stamp:
+def stamp(
+    bits: int = BITS, content: bytes = CONTENT, epoch: int = EPOCH, relay: bytes = RELAY
+) -> ProofOfWork:
     return mint(relay, epoch, content, bits, randomness)
 
 
 @settings(max_examples=50)
 @given(st.integers(0, 10), st.binary(min_size=32, max_size=32), st.integers(1, 2**40))
 def test_what_is_minted_holds(bits: int, content: bytes, epoch: int) -> None:
-    assert StampCheck(RELAY).spend(stamp(bits, content, epoch), content, epoch, bits)
+    assert ProofOfWorkCheck(RELAY).spend(stamp(bits, content, epoch), content, epoch, bits)
 
 
 def test_a_stamp_is_of_one_relay_epoch_and_content_and_serves_once() -> None:
-    check = StampCheck(RELAY)
+    check = ProofOfWorkCheck(RELAY)
     good = stamp()
     # A stamp of something else holds by chance once in 2^8: of twenty, hardly any can.
     others = [stamp(relay=OTHER) for _ in range(20)] + [stamp(content=b"d" * 32) for _ in range(20)]
@@ -65,27 +67,27 @@ def test_a_stamp_is_of_one_relay_epoch_and_content_and_serves_once() -> None:
 @pytest.mark.parametrize(("away", "holds"), [(-2, False), (-1, True), (0, True), (1, True), (2, False)])
 def test_a_stamp_is_for_its_epoch_and_those_beside_it(away: int, holds: bool) -> None:
     made = stamp(epoch=EPOCH + away)
-    assert StampCheck(RELAY).spend(made, CONTENT, EPOCH, BITS) is holds
+    assert ProofOfWorkCheck(RELAY).spend(made, CONTENT, EPOCH, BITS) is holds
 
 
 def test_none_or_too_cheap_is_not_enough_and_without_difficulty_anything_is() -> None:
-    check = StampCheck(RELAY)
+    check = ProofOfWorkCheck(RELAY)
     assert not check.spend(None, CONTENT, EPOCH, 1)
     cheap = [stamp(0) for _ in range(40)]
     assert sum(check.spend(one, CONTENT, EPOCH, BITS) for one in cheap) <= 3
-    assert StampCheck(RELAY).spend(None, CONTENT, EPOCH, 0)
+    assert ProofOfWorkCheck(RELAY).spend(None, CONTENT, EPOCH, 0)
 
 
 @given(st.integers(0, 2**48 - 1), st.binary(min_size=8, max_size=8), st.integers(1, MAX_DIFFICULTY))
 def test_any_stamp_is_taken_or_not_and_never_an_error(epoch: int, nonce: bytes, bits: int) -> None:
-    check = StampCheck(RELAY)
-    if check.spend(Stamp(epoch, nonce), CONTENT, EPOCH, bits):
-        assert not check.spend(Stamp(epoch, nonce), CONTENT, EPOCH, bits)
+    check = ProofOfWorkCheck(RELAY)
+    if check.spend(ProofOfWork(epoch, nonce), CONTENT, EPOCH, bits):
+        assert not check.spend(ProofOfWork(epoch, nonce), CONTENT, EPOCH, bits)
 
 
 def test_spent_stamps_are_bounded_and_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stamps, "MAX_SPENT", 10)
-    check = StampCheck(RELAY)
+    monkeypatch.setattr(proof_of_work, "MAX_SPENT", 10)
+    check = ProofOfWorkCheck(RELAY)
     made = [stamp(1) for _ in range(15)]
     assert all(check.spend(one, CONTENT, EPOCH, 1) for one in made)
     assert len(check) == 10

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.roster import GENESIS, Network, Relay, Roster
-from hushcast_protocol.base.standing import (
+from hushcast_protocol.base.roster_standing import (
     LEAST_LOSS,
     MAX_HELD,
     UNSEAT_AFTER,
-    Standing,
+    RosterStanding,
     follow,
     is_steep,
     restored,
@@ -33,7 +33,7 @@ def a_roster(epoch, relays, difficulty=0):
 
 def walk(*lists):
     """Where daemons stand after each of some rosters."""
-    standings: list[Standing] = []
+    standings: list[RosterStanding] = []
     for epoch, relays in enumerate(lists):
         standings.append(follow(standings[-1] if standings else None, a_roster(epoch, relays)))
     return standings

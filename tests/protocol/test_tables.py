@@ -10,10 +10,10 @@ from filter_examples import TOPICS, WIDE, Brute, drawn, filters, message, messag
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushcast_protocol.brokers.anonymity_levels import Levels
+from hushcast_protocol.brokers.filter_table import FilterTable
 from hushcast_protocol.brokers.filters import Filter, covers, point
-from hushcast_protocol.brokers.levels import Levels
 from hushcast_protocol.brokers.poset import Poset
-from hushcast_protocol.brokers.table import FilterTable
 
 every_table = pytest.mark.parametrize("kind", [Poset, Levels])
 moves = st.lists(st.tuples(filters(), st.integers(0, 3), st.integers(0, 5)), max_size=60)

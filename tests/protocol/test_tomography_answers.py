@@ -23,12 +23,12 @@ from tomography_examples import (
 
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.filters import Filter, covers
-from hushcast_protocol.brokers.tomography import cache as limits
-from hushcast_protocol.brokers.tomography.answers import Answer, answered, read_answer
-from hushcast_protocol.brokers.tomography.cache import Cache
-from hushcast_protocol.brokers.tomography.following import follows, is_transitive
+from hushcast_protocol.brokers.tomography import answer_cache as limits
+from hushcast_protocol.brokers.tomography.answer_cache import AnswerCache
+from hushcast_protocol.brokers.tomography.inference import follows, is_transitive
+from hushcast_protocol.brokers.tomography.questions import TomographyAnswer, answered, read_answer
 
 F, G, H = wanted((0, 9)), wanted((2, 5)), wanted((3, 3))
 assert covers(F, G)
@@ -46,13 +46,15 @@ def brute(**sources: int) -> Brute:
 @pytest.mark.parametrize(
     ("condition", "held"),
     [
-        (Condition.SOURCE, brute(f=1, g=5)),
-        (Condition.IMMEDIATE_SUCCESSOR, brute(f=1, g=1, h=5)),
-        (Condition.IMMEDIATE_PREDECESSOR_SUCCESSOR, brute(f=5, g=1)),
-        (Condition.IMMEDIATE_PREDECESSOR, brute(f=5, g=5)),
+        (AnonymityCondition.SOURCE, brute(f=1, g=5)),
+        (AnonymityCondition.IMMEDIATE_SUCCESSOR, brute(f=1, g=1, h=5)),
+        (AnonymityCondition.IMMEDIATE_PREDECESSOR_SUCCESSOR, brute(f=5, g=1)),
+        (AnonymityCondition.IMMEDIATE_PREDECESSOR, brute(f=5, g=5)),
     ],
 )
-def test_four_conditions_are_not_transitive_by_counterexample(condition: Condition, held: Brute) -> None:
+def test_four_conditions_are_not_transitive_by_counterexample(
+    condition: AnonymityCondition, held: Brute
+) -> None:
     """What covers an anonymous filter may not be: of Definition 1 the paper says otherwise."""
     assert held.level(G, condition) > held.level(F, condition)
     assert not is_transitive(condition)
@@ -68,7 +70,10 @@ def test_definitions_3_and_4_are_not_transitive_below_something_either() -> None
         held.insert(given, "one")
     for at in range(5):
         held.insert(wanted((60 + at, 60 + at)), at)
-    for condition in (Condition.IMMEDIATE_PREDECESSOR_SUCCESSOR, Condition.IMMEDIATE_PREDECESSOR):
+    for condition in (
+        AnonymityCondition.IMMEDIATE_PREDECESSOR_SUCCESSOR,
+        AnonymityCondition.IMMEDIATE_PREDECESSOR,
+    ):
         assert held.level(g, condition) >= 5
         assert held.level(f, condition) == 1
 
@@ -84,7 +89,9 @@ def test_under_definition_2_whatever_covers_a_filter_is_at_least_as_anonymous(se
     for wide in filters:
         for narrow in filters:
             if covers(wide, narrow):
-                assert held.level(wide, Condition.SUCCESSOR) >= held.level(narrow, Condition.SUCCESSOR)
+                assert held.level(wide, AnonymityCondition.SUCCESSOR) >= held.level(
+                    narrow, AnonymityCondition.SUCCESSOR
+                )
 
 
 def test_what_follows_for_another_k_another_spread_and_a_part_of_the_way() -> None:
@@ -97,7 +104,7 @@ def test_what_follows_for_another_k_another_spread_and_a_part_of_the_way() -> No
         (question(F, 5, spread=2, target=KEYS["c"]), True),
         (question(F, 5, spread=2, target=KEYS["e"]), None),
         (question(F, 5, spread=2, origin=KEYS["b"]), None),
-        (question(F, 5, Condition.IMMEDIATE_SUCCESSOR, spread=2), None),
+        (question(F, 5, AnonymityCondition.IMMEDIATE_SUCCESSOR, spread=2), None),
         (question(F, 5, spread=2, is_real=True), None),
     ]:
         assert follows(yes, True, asked(other)) is said
@@ -113,9 +120,9 @@ def test_what_follows_for_another_k_another_spread_and_a_part_of_the_way() -> No
         assert follows(no, False, asked(other)) is said
 
 
-@pytest.mark.parametrize("condition", list(Condition))
-def test_what_follows_by_covering_follows_under_definition_2_alone(condition: Condition) -> None:
-    is_two = condition is Condition.SUCCESSOR
+@pytest.mark.parametrize("condition", list(AnonymityCondition))
+def test_what_follows_by_covering_follows_under_definition_2_alone(condition: AnonymityCondition) -> None:
+    is_two = condition is AnonymityCondition.SUCCESSOR
     wide, narrow = asked(question(F, 3, condition)), asked(question(G, 3, condition))
     assert follows(narrow, True, wide) is (True if is_two else None)
     assert follows(wide, False, narrow) is (False if is_two else None)
@@ -125,17 +132,17 @@ def test_what_follows_by_covering_follows_under_definition_2_alone(condition: Co
 
 def test_who_is_behind_the_filter_itself_matters_where_it_counts() -> None:
     few, many = names(1), names(1, 2)
-    for condition in Condition:
+    for condition in AnonymityCondition:
         with_few = asked(question(F, 3, condition, sources=few))
         with_many = asked(question(F, 3, condition, sources=many))
-        does_count = condition not in (Condition.SUCCESSOR, Condition.IMMEDIATE_SUCCESSOR)
+        does_count = condition not in (AnonymityCondition.SUCCESSOR, AnonymityCondition.IMMEDIATE_SUCCESSOR)
         assert follows(with_few, True, with_many) is True
         assert follows(with_many, True, with_few) is (None if does_count else True)
         assert follows(with_few, False, with_many) is (None if does_count else False)
 
 
 def test_a_cache_finds_what_it_has_and_what_follows_until_it_is_over() -> None:
-    cache = Cache()
+    cache = AnswerCache()
     cache.put(asked(question(G, 5)), True, NOW + 10)
     found = cache.find(asked(question(G, 5)), NOW)
     assert found is not None
@@ -146,7 +153,7 @@ def test_a_cache_finds_what_it_has_and_what_follows_until_it_is_over() -> None:
     assert cache.find(asked(question(H, 5)), NOW) is None
     assert cache.find(asked(question(F, 4)), NOW + 10) is None
     assert len(cache) == 0
-    plain = Cache(transitive=False)
+    plain = AnswerCache(transitive=False)
     plain.put(asked(question(G, 5)), True, NOW + 10)
     assert plain.find(asked(question(F, 5)), NOW) is None
     assert plain.find(asked(question(G, 5)), NOW) is not None
@@ -154,7 +161,7 @@ def test_a_cache_finds_what_it_has_and_what_follows_until_it_is_over() -> None:
 
 def test_a_cache_keeps_the_newest_answer_and_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_CACHED", 3)
-    cache = Cache()
+    cache = AnswerCache()
     cache.put(asked(question(F, 5)), True, NOW + 10)
     cache.put(asked(question(F, 5)), False, NOW + 10)
     assert len(cache) == 1
@@ -166,7 +173,7 @@ def test_a_cache_keeps_the_newest_answer_and_so_many(monkeypatch: pytest.MonkeyP
     assert len(cache) == 3
     assert cache.find(asked(question(F, 5)), NOW) is None
     monkeypatch.setattr(limits, "MAX_LOOKED_AT", 1)
-    cache = Cache()
+    cache = AnswerCache()
     cache.put(asked(question(H, 5)), True, NOW + 10)
     cache.put(asked(question(wanted((80, 90)), 5)), True, NOW + 10)
     assert cache.find(asked(question(F, 5)), NOW) is None
@@ -179,9 +186,9 @@ def test_a_cache_never_says_what_is_not_so(seed: int) -> None:
     held = Brute()
     for _ in range(10):
         held.insert(Filter(WHOLE.topic, drawn_sides(random)), random.randrange(6))
-    cache = Cache()
+    cache = AnswerCache()
     for _ in range(25):
-        given, condition = Filter(WHOLE.topic, drawn_sides(random)), random.choice(list(Condition))
+        given, condition = Filter(WHOLE.topic, drawn_sides(random)), random.choice(list(AnonymityCondition))
         one = asked(question(given, random.randrange(1, 7), condition))
         # One broker on the way, whose crowd stays: any other answer than its own would be wrong.
         truth = held.level(given, condition) >= one.question.k
@@ -192,7 +199,7 @@ def test_a_cache_never_says_what_is_not_so(seed: int) -> None:
 
 def test_an_answer_is_the_services_to_this_question_and_in_time() -> None:
     one, key = question(F, 3), SERVICE.public()
-    signed = answered(SERVICE, Answer(one, True, int(NOW) + 10))
+    signed = answered(SERVICE, TomographyAnswer(one, True, int(NOW) + 10))
     assert read_answer(signed, key, one, NOW).is_anonymous
     for args in [
         (signed, KEYS["c"], one, NOW),

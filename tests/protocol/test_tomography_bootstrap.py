@@ -10,16 +10,18 @@ from hypothesis import given as drawn_from
 from hypothesis import strategies as st
 from tomography_examples import WHOLE, several, wanted
 
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+from hushcast_protocol.brokers.anonymity_levels import Levels
 from hushcast_protocol.brokers.filters import Filter, covers
-from hushcast_protocol.brokers.levels import Levels
-from hushcast_protocol.brokers.tomography.bogus import placing
-from hushcast_protocol.brokers.tomography.probing import MAX_STEPS, Probe, ladder
+from hushcast_protocol.brokers.tomography.bogus_sources import placing
+from hushcast_protocol.brokers.tomography.filter_probe import MAX_STEPS, FilterProbe, ladder
 
 
 @several
-@drawn_from(st.integers(0, 2**32), st.sampled_from(list(Condition)), st.integers(1, 6))
-def test_bogus_filters_are_enough_by_the_definitions(seed: int, condition: Condition, k: int) -> None:
+@drawn_from(st.integers(0, 2**32), st.sampled_from(list(AnonymityCondition)), st.integers(1, 6))
+def test_bogus_filters_are_enough_by_the_definitions(
+    seed: int, condition: AnonymityCondition, k: int
+) -> None:
     random = Random(seed)
     levels, brute = Levels(), Brute()
     for _ in range(random.randrange(12)):
@@ -36,7 +38,11 @@ def test_bogus_filters_are_enough_by_the_definitions(seed: int, condition: Condi
     if placed is None:
         narrowest = all(isinstance(s, str) or (s and s[0] == s[1]) for s in given.sides)
         widest = not any(given.sides)
-        assert widest or narrowest or condition in (Condition.SUCCESSOR, Condition.IMMEDIATE_SUCCESSOR)
+        assert (
+            widest
+            or narrowest
+            or condition in (AnonymityCondition.SUCCESSOR, AnonymityCondition.IMMEDIATE_SUCCESSOR)
+        )
         return
     assert bool(placed) == (was < k)
     number = 0
@@ -46,14 +52,16 @@ def test_bogus_filters_are_enough_by_the_definitions(seed: int, condition: Condi
             number += 1
             brute.insert(filter_, ("nobody", number))
     assert brute.level(given, condition) >= k
-    if condition in (Condition.SOURCE, Condition.SUCCESSOR):
+    if condition in (AnonymityCondition.SOURCE, AnonymityCondition.SUCCESSOR):
         assert number == max(0, k - was)
 
 
 def test_what_matches_the_whole_topic_has_nothing_above_it_and_one_message_nothing_below() -> None:
     levels = Levels()
-    assert placing(levels, WHOLE, Condition.IMMEDIATE_PREDECESSOR, 2, {"own"}) is None
-    assert placing(levels, wanted((3, 3), (2, 2), "aa" * 14), Condition.SUCCESSOR, 2, {"own"}) is None
+    assert placing(levels, WHOLE, AnonymityCondition.IMMEDIATE_PREDECESSOR, 2, {"own"}) is None
+    assert (
+        placing(levels, wanted((3, 3), (2, 2), "aa" * 14), AnonymityCondition.SUCCESSOR, 2, {"own"}) is None
+    )
 
 
 def test_a_ladder_leads_from_the_topic_to_the_filter() -> None:
@@ -85,7 +93,7 @@ def test_each_step_of_any_ladder_is_narrower_and_asks_for_no_less(seed: int, k: 
 
 def test_a_probe_goes_on_stays_and_goes_back() -> None:
     given = wanted((40, 41))
-    probe = Probe(given, 4, 2)
+    probe = FilterProbe(given, 4, 2)
     assert probe.shown is None
     probe.heard(False)
     assert probe.shown is None

@@ -22,27 +22,27 @@ from tomography_examples import (
 
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+from hushcast_protocol.brokers.clear_words import outside
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.tomography import largest, together
-from hushcast_protocol.brokers.tomography import service as limits
-from hushcast_protocol.brokers.tomography.answers import Question, read_answer
-from hushcast_protocol.brokers.tomography.service import Service
+from hushcast_protocol.brokers.tomography import joint_judgement, largest_k
+from hushcast_protocol.brokers.tomography import tomography_service as limits
+from hushcast_protocol.brokers.tomography.broker_statements import BogusSource, BrokerStatements
+from hushcast_protocol.brokers.tomography.questions import TomographyQuestion, read_answer
 from hushcast_protocol.brokers.tomography.statements import Statement, read_statement
-from hushcast_protocol.brokers.tomography.stating import Nobody, Stating
-from hushcast_protocol.brokers.tomography.ways import between
-from hushcast_protocol.brokers.words import outside
+from hushcast_protocol.brokers.tomography.tomography_service import TomographyService
+from hushcast_protocol.brokers.tomography.tree_paths import between
 
 F, G = wanted((0, 9)), wanted((2, 5))
-SOURCE = Condition.SOURCE
+SOURCE = AnonymityCondition.SOURCE
 
 
-def told(one: Service, *rows: tuple[str, int, Filter, tuple[bytes, ...]], now: float = NOW) -> None:
+def told(one: TomographyService, *rows: tuple[str, int, Filter, tuple[bytes, ...]], now: float = NOW) -> None:
     for broker, number, given, sources in rows:
         one.hear(KEYS[broker], statement(broker, number, given, sources), now)
 
 
-def says(one: Service, of: Question, asker: str = "a", now: float = NOW) -> bool:
+def says(one: TomographyService, of: TomographyQuestion, asker: str = "a", now: float = NOW) -> bool:
     return read_answer(one.ask(KEYS[asker], of, now), SERVICE.public(), of, now).is_anonymous
 
 
@@ -124,16 +124,16 @@ def test_answers_are_over_with_what_they_rest_on_and_soon_after_a_larger_k() -> 
     told(one, ("c", 1, F, ()))
     of = question(F, 2, SOURCE, sources=names(1, 2), target=KEYS["c"])
 
-    def until(now: float, of: Question = of) -> float:
+    def until(now: float, of: TomographyQuestion = of) -> float:
         return read_answer(one.ask(KEYS["a"], of, now), SERVICE.public(), of, now).until - now
 
     assert until(NOW) == 300
     assert until(NOW + 500) == 100
-    larger = question(F, largest.LEAST_K + 1, SOURCE, target=KEYS["c"])
+    larger = question(F, largest_k.LEAST_K + 1, SOURCE, target=KEYS["c"])
     assert until(NOW, larger) == limits.RESTATED_WITHIN
     assert until(NOW, larger) == 300
-    assert one.largest.at(NOW) == largest.LEAST_K + 1
-    assert one.largest.at(NOW + 2 * largest.KEPT_FOR) == largest.LEAST_K
+    assert one.largest.at(NOW) == largest_k.LEAST_K + 1
+    assert one.largest.at(NOW + 2 * largest_k.KEPT_FOR) == largest_k.LEAST_K
 
 
 def test_watchers_hear_at_once_that_a_filter_has_sunk_and_later_that_it_has_risen() -> None:
@@ -206,7 +206,7 @@ class Edge:
 
     def __init__(self, cap: int = CAP) -> None:
         self._drawn = 0
-        self.stating = Stating(SEEDS["a"], self._draw, 0, cap=cap, life=600)
+        self.stating = BrokerStatements(SEEDS["a"], self._draw, 0, cap=cap, life=600)
 
     def _draw(self, size: int) -> bytes:
         self._drawn += 1
@@ -286,10 +286,10 @@ def test_a_broker_vouches_up_to_its_cap_and_makes_room_when_clients_leave() -> N
 
 def test_a_new_epoch_has_new_pseudonyms_and_bogus_sources_come_last() -> None:
     edge = Edge()
-    edge.stating.hold(F, [Nobody(1), "x", Nobody(2)])
+    edge.stating.hold(F, [BogusSource(1), "x", BogusSource(2)])
     (before,) = edge.due()
     assert (len(before.sources), before.bogus) == (3, 2)
-    assert edge.stating.names(F, [Nobody(1), "x"]) == before.sources[:1]
+    assert edge.stating.names(F, [BogusSource(1), "x"]) == before.sources[:1]
     (after,) = edge.due(epoch=EPOCH + 1)
     assert after.epoch == EPOCH + 1
     assert not set(before.sources) & set(after.sources)
@@ -324,8 +324,10 @@ def test_those_who_watch_with_sources_are_counted_together() -> None:
     assert (sunk.asker, sunk.number) == (KEYS["a"], 0)
 
 
-@pytest.mark.parametrize("condition", [one for one in Condition if one is not SOURCE])
-def test_under_definitions_1_to_4_nothing_strictly_shown_stands_by_itself(condition: Condition) -> None:
+@pytest.mark.parametrize("condition", [one for one in AnonymityCondition if one is not SOURCE])
+def test_under_definitions_1_to_4_nothing_strictly_shown_stands_by_itself(
+    condition: AnonymityCondition,
+) -> None:
     """Of what is shown, one covers no other and one is covered by none: together is as good as alone."""
     one = service(valid=1000, settle=0)
     for number, given in enumerate((WHOLE, F, G, wanted((3, 3)))):
@@ -376,7 +378,7 @@ def test_long_chains_are_judged_one_by_one(monkeypatch: pytest.MonkeyPatch) -> N
     for number in range(4):
         of = question(wanted((0, number)), 1, sources=names(number), target=KEYS["c"])
         one.watch(KEYS["a"], number, of, NOW)
-    monkeypatch.setattr(together, "MAX_TURNS", 2)
+    monkeypatch.setattr(joint_judgement, "MAX_TURNS", 2)
     told(one, ("d", 1, F, ()))
     assert one.advance(NOW) == []
     assert not len(one.gathered.crowd(KEYS["c"]).poset)  # nothing that was only assumed is left

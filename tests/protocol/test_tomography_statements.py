@@ -27,10 +27,10 @@ from tomography_examples import (
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.tomography import gathered as limits
-from hushcast_protocol.brokers.tomography.gathered import Gathered
+from hushcast_protocol.brokers.tomography import stated_filters as limits
+from hushcast_protocol.brokers.tomography.stated_filters import StatedFilters
 from hushcast_protocol.brokers.tomography.statements import (
     Contradiction,
     decode_contradiction,
@@ -43,12 +43,12 @@ BELOW = {"root": "ab", "c": "ab", "a": "a", "b": "b"}
 """Edge brokers whose filters come to a broker."""
 
 
-def heard(gathered: Gathered, broker: str, *made: Signed, now: float = NOW) -> None:
+def heard(gathered: StatedFilters, broker: str, *made: Signed, now: float = NOW) -> None:
     for signed in made:
         gathered.hear(KEYS[broker], signed, EPOCHS, now)
 
 
-def refused(gathered: Gathered, broker: str, signed: Signed, now: float = NOW) -> str:
+def refused(gathered: StatedFilters, broker: str, signed: Signed, now: float = NOW) -> str:
     rows = gathered.rows
     with pytest.raises(Refusal) as refusal:
         gathered.hear(KEYS[broker], signed, EPOCHS, now)
@@ -56,12 +56,12 @@ def refused(gathered: Gathered, broker: str, signed: Signed, now: float = NOW) -
     return refusal.value.reason
 
 
-def level(gathered: Gathered, broker: str, given: Filter = FIRES) -> int:
-    return gathered.crowd(KEYS[broker]).level(given, Condition.SOURCE)
+def level(gathered: StatedFilters, broker: str, given: Filter = FIRES) -> int:
+    return gathered.crowd(KEYS[broker]).level(given, AnonymityCondition.SOURCE)
 
 
 def test_a_source_counts_where_the_filter_is_held_on_its_way_up() -> None:
-    gathered = Gathered(tree(), CAP)
+    gathered = StatedFilters(tree(), CAP)
     heard(gathered, "a", statement("a", 1, FIRES, names(1, 2)))
     assert (level(gathered, "a"), level(gathered, "c")) == (2, 0)
     heard(gathered, "c", statement("c", 1, FIRES))
@@ -76,7 +76,7 @@ def test_a_source_counts_where_the_filter_is_held_on_its_way_up() -> None:
 
 
 def test_statements_that_are_not_the_brokers_own_are_refused() -> None:
-    gathered = Gathered(tree(), CAP)
+    gathered = StatedFilters(tree(), CAP)
     good = statement("a", 1, FIRES, names(1))
     assert refused(gathered, "b", good) == "forged"
     assert refused(gathered, "a", Signed(good.body, bytes(64))) == "forged"
@@ -101,11 +101,11 @@ def test_statements_that_are_not_the_brokers_own_are_refused() -> None:
 )
 def test_statements_of_another_time_or_in_bad_form_are_refused(other: dict[str, object], reason: str) -> None:
     made = statement("a", 1, FIRES, **({"sources": names(1, 2)} | other))  # type: ignore[arg-type]
-    assert refused(Gathered(tree(), CAP), "a", made) == reason
+    assert refused(StatedFilters(tree(), CAP), "a", made) == reason
 
 
 def test_an_earlier_number_is_stale_and_the_same_twice_with_other_words_is_evidence() -> None:
-    gathered = Gathered(tree(), CAP)
+    gathered = StatedFilters(tree(), CAP)
     first, second = statement("a", 5, FIRES, names(1)), statement("a", 6, WHOLE, names(1))
     heard(gathered, "a", first, second)
     assert refused(gathered, "a", first) == refused(gathered, "a", second) == "stale"
@@ -124,7 +124,7 @@ def test_an_earlier_number_is_stale_and_the_same_twice_with_other_words_is_evide
 
 
 def test_a_broker_vouches_for_its_own_and_for_no_more_than_its_cap() -> None:
-    gathered = Gathered(tree(), 3)
+    gathered = StatedFilters(tree(), 3)
     assert refused(gathered, "c", statement("c", 1, FIRES, names(1))) == "not-edge"
     heard(gathered, "a", statement("a", 1, FIRES, names(1, 2)), statement("a", 2, WHOLE, names(2, 3)))
     assert refused(gathered, "a", statement("a", 3, wanted((1, 2)), names(4))) == "cap"
@@ -136,7 +136,7 @@ def test_a_broker_vouches_for_its_own_and_for_no_more_than_its_cap() -> None:
 
 
 def test_bounds_on_filters_of_one_broker_and_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    gathered = Gathered(tree(), CAP)
+    gathered = StatedFilters(tree(), CAP)
     monkeypatch.setattr(limits, "MAX_ROWS_EACH", 1)
     heard(gathered, "a", statement("a", 1, FIRES, names(1)))
     assert refused(gathered, "a", statement("a", 2, WHOLE, names(1))) == "quota"
@@ -146,7 +146,7 @@ def test_bounds_on_filters_of_one_broker_and_of_all(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_new_epoch_begins_without_the_pseudonyms_of_the_one_before() -> None:
-    gathered = Gathered(tree(), 2)
+    gathered = StatedFilters(tree(), 2)
     heard(gathered, "a", statement("a", 1, FIRES, names(1, 2)), statement("a", 2, WHOLE, names(1)))
     both = range(EPOCH, EPOCH + 2)
     gathered.hear(KEYS["a"], statement("a", 3, FIRES, names(3, 4), epoch=EPOCH + 1), both, NOW)
@@ -157,7 +157,7 @@ def test_a_new_epoch_begins_without_the_pseudonyms_of_the_one_before() -> None:
 
 
 def test_statements_end() -> None:
-    gathered = Gathered(tree(), CAP)
+    gathered = StatedFilters(tree(), CAP)
     heard(gathered, "a", statement("a", 1, FIRES, names(1), until=int(NOW) + 100))
     heard(gathered, "b", statement("b", 1, FIRES, names(2), until=int(NOW) + 50))
     heard(gathered, "a", statement("a", 2, FIRES, names(1), until=int(NOW) + 200))
@@ -171,7 +171,7 @@ def test_statements_end() -> None:
 
 
 def test_who_is_no_longer_there_or_elsewhere_in_the_tree_counts_no_more() -> None:
-    gathered = Gathered(tree(), CAP)
+    gathered = StatedFilters(tree(), CAP)
     heard(gathered, "a", statement("a", 1, FIRES, names(1)))
     heard(gathered, "b", statement("b", 1, FIRES, names(2)))
     heard(gathered, "c", statement("c", 1, FIRES))
@@ -189,7 +189,7 @@ def test_who_is_no_longer_there_or_elsewhere_in_the_tree_counts_no_more() -> Non
 @drawn_from(st.integers(0, 2**32))
 def test_crowds_are_what_a_recount_gives(seed: int) -> None:
     random = Random(seed)
-    gathered = Gathered(tree(), CAP)
+    gathered = StatedFilters(tree(), CAP)
     held: dict[str, dict[Filter, tuple[bytes, ...]]] = {name: {} for name in ("root", "c", "a", "b")}
     for number in range(20):
         broker = random.choice(list(held))
@@ -210,7 +210,7 @@ def test_crowds_are_what_a_recount_gives(seed: int) -> None:
                     brute.insert(given, source)
         crowd = gathered.crowd(KEYS[broker])
         for given in brute.held:
-            for condition in Condition:
+            for condition in AnonymityCondition:
                 assert crowd.level(given, condition) == brute.level(given, condition)
     assert gathered.rows == sum(map(len, held.values()))
 

@@ -9,7 +9,7 @@ from core_examples import properties
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.base import observed, told
+from hushcast_protocol.base import ground_truth, observations
 from hushcast_protocol.base.trace import SCHEMA, Observation, Truth, to_line
 
 observations = st.builds(
@@ -66,7 +66,9 @@ def test_a_line_does_not_change():
     )
 
 
-@pytest.mark.parametrize(("records", "line"), [(observed.Observed, Observation), (told.Told, Truth)])
+@pytest.mark.parametrize(
+    ("records", "line"), [(observations.Observed, Observation), (ground_truth.GroundTruth, Truth)]
+)
 def test_there_is_a_record_for_each_kind_of_line(records, line):
     kinds = typing.get_args(typing.get_type_hints(line)["kind"])
     assert [record.__name__.lower() for record in typing.get_args(records)] == list(kinds)

@@ -7,9 +7,9 @@ from core_examples import stream
 
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.group import Scalar, hashed
-from hushcast_protocol.central import transforming
+from hushcast_protocol.central import token_transformer
 from hushcast_protocol.central.rerouting import transformed
-from hushcast_protocol.central.transforming import Transformer
+from hushcast_protocol.central.token_transformer import Transformer
 
 ONE, OTHER = Scalar.draw(stream(1)), Scalar.draw(stream(2))
 POINTS = [hashed(bytes([number])) for number in range(6)]
@@ -26,7 +26,7 @@ def test_the_same_again_gives_the_same_for_each_factor() -> None:
 def test_recurring_tokens_are_not_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:
     multiplied: list[bytes] = []
     monkeypatch.setattr(
-        transforming,
+        token_transformer,
         "transformed",
         lambda factor, point: multiplied.append(point) or transformed(factor, point),
     )

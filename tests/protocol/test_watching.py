@@ -8,45 +8,45 @@ from tomography_examples import CAP, EPOCH, KEYS, NOW, SEEDS, SERVICE, service, 
 
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.brokers.beyond import Group, Wish
-from hushcast_protocol.brokers.conditions import Condition, Otherwise
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, Fallback
+from hushcast_protocol.brokers.clear_words import outside
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.tomography import watching as limits
-from hushcast_protocol.brokers.tomography.answers import Answer, answered
-from hushcast_protocol.brokers.tomography.frames import Answered, Ask, Unwatch
-from hushcast_protocol.brokers.tomography.probing import ladder
+from hushcast_protocol.brokers.network_crowd import CrowdWish, SubscriptionGroup
+from hushcast_protocol.brokers.tomography import crowd_watch as limits
+from hushcast_protocol.brokers.tomography.broker_statements import BrokerStatements
+from hushcast_protocol.brokers.tomography.crowd_watch import AGAIN_AFTER, CrowdWatch
+from hushcast_protocol.brokers.tomography.filter_probe import ladder
+from hushcast_protocol.brokers.tomography.frames import Ask, AskReply, Unwatch
+from hushcast_protocol.brokers.tomography.questions import TomographyAnswer, answered
 from hushcast_protocol.brokers.tomography.statements import MAX_CROWD
-from hushcast_protocol.brokers.tomography.stating import Stating
-from hushcast_protocol.brokers.tomography.watching import AGAIN_AFTER, Watching
-from hushcast_protocol.brokers.tomography.ways import between
-from hushcast_protocol.brokers.words import outside
+from hushcast_protocol.brokers.tomography.tree_paths import between
 
 F = wanted((0, 9))
 ANN, BOB, EVE = (name * 32 for name in (b"a", b"b", b"e"))
-SOURCE = Condition.SOURCE
+SOURCE = AnonymityCondition.SOURCE
 
 
 class Asking:
     """Edge broker a, which asks, and a service that says what it is told to."""
 
     def __init__(self) -> None:
-        self.watching = Watching(SERVICE.public(), 1)
+        self.watching = CrowdWatch(SERVICE.public(), 1)
         self.watching.use(between(tree(), KEYS["a"], KEYS["root"]) or ())
         self._drawn = 0
-        self.stating = Stating(SEEDS["a"], self._draw, 0, cap=CAP, life=600)
+        self.stating = BrokerStatements(SEEDS["a"], self._draw, 0, cap=CAP, life=600)
 
     def _draw(self, size: int) -> bytes:
         self._drawn += 1
         return self._drawn.to_bytes(size, "big")
 
-    def say(self, *wishes: Wish, now: float = NOW, epoch: int = EPOCH) -> list[Ask | Unwatch]:
+    def say(self, *wishes: CrowdWish, now: float = NOW, epoch: int = EPOCH) -> list[Ask | Unwatch]:
         return self.watching.ask(wishes, self.stating, epoch, now)[0]
 
     def hear(self, ask: Ask | Unwatch, is_anonymous: bool, now: float = NOW, valid: float = 300) -> bool:
         """Answer a question; return whether something else is known then."""
         assert isinstance(ask, Ask)
-        signed = answered(SERVICE, Answer(ask.question, is_anonymous, int(now + valid)))
-        return bool(self.watching.hear(Answered(ask.number, signed, None, 0), now))
+        signed = answered(SERVICE, TomographyAnswer(ask.question, is_anonymous, int(now + valid)))
+        return bool(self.watching.hear(AskReply(ask.number, signed, None, 0), now))
 
     def says(self, *own: bytes, k: int = 3, now: float = NOW, given: Filter = F) -> bool:
         return self.watching.says(given, SOURCE, k, set(own), now)
@@ -56,16 +56,16 @@ def wish(
     *sources: bytes,
     given: Filter = F,
     k: int = 3,
-    otherwise: Otherwise = "wait",
-    condition: Condition = SOURCE,
-) -> Wish:
+    otherwise: Fallback = "wait",
+    condition: AnonymityCondition = SOURCE,
+) -> CrowdWish:
     demands = frozenset([(condition, k)])
-    return Wish(Group(given, demands, otherwise), demands, sources, None, "edge")
+    return CrowdWish(SubscriptionGroup(given, demands, otherwise), demands, sources, None, "edge")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("condition", Condition)
-def test_no_filter_stands_without_enough_whoever_comes_and_goes(condition: Condition) -> None:
+@pytest.mark.parametrize("condition", AnonymityCondition)
+def test_no_filter_stands_without_enough_whoever_comes_and_goes(condition: AnonymityCondition) -> None:
     play(f"of {condition}", 25, condition)
     play(f"of {condition}", 25, condition, ("wait", "generalise", "bogus", "refuse"))
 
@@ -159,15 +159,15 @@ def test_a_refusal_is_no_and_is_asked_again_later() -> None:
     one = Asking()
     (ask,) = one.say(wish(ANN, BOB))
     one.hear(ask, True)
-    assert one.watching.hear(Answered(ask.number, None, "no-way", 0), NOW) == {F.topic}
+    assert one.watching.hear(AskReply(ask.number, None, "no-way", 0), NOW) == {F.topic}
     assert not one.says(ANN, BOB)
     assert one.say(wish(ANN, BOB), now=NOW + AGAIN_AFTER - 1) == []
     (again, _) = one.say(wish(ANN, BOB), now=NOW + AGAIN_AFTER)
     assert isinstance(again, Ask)
-    forged = answered(SEEDS["b"], Answer(again.question, True, int(NOW) + 300))
+    forged = answered(SEEDS["b"], TomographyAnswer(again.question, True, int(NOW) + 300))
     for signed in (forged, Signed(b"", bytes(64))):
         with pytest.raises(PeerError):
-            one.watching.hear(Answered(again.number, signed, None, 0), NOW)
+            one.watching.hear(AskReply(again.number, signed, None, 0), NOW)
         assert not one.says(ANN, BOB)
 
 
@@ -210,8 +210,8 @@ def test_a_probe_asks_for_its_full_k_at_every_step_and_names_clients_for_one_ste
 
 def test_who_has_two_conditions_is_not_named() -> None:
     one = Asking()
-    both = frozenset([(SOURCE, 3), (Condition.SUCCESSOR, 2)])
-    asked = one.say(Wish(Group(F, both, "wait"), both, (ANN, BOB), None, "edge"))
+    both = frozenset([(SOURCE, 3), (AnonymityCondition.SUCCESSOR, 2)])
+    asked = one.say(CrowdWish(SubscriptionGroup(F, both, "wait"), both, (ANN, BOB), None, "edge"))
     assert [ask.question.sources for ask in asked if isinstance(ask, Ask)] == [(), ()]
 
 
@@ -232,12 +232,13 @@ def test_a_yes_that_bridges_stays_until_the_other_is_there() -> None:
 def test_what_follows_from_another_answer_is_not_asked() -> None:
     one = Asking()
     narrow, wide = (
-        wish(ANN, given=given, condition=Condition.SUCCESSOR) for given in (wanted((2, 3)), wanted((0, 9)))
+        wish(ANN, given=given, condition=AnonymityCondition.SUCCESSOR)
+        for given in (wanted((2, 3)), wanted((0, 9)))
     )
     (ask,) = one.say(narrow)
     one.hear(ask, True)
     assert one.say(narrow, wide) == []
-    assert one.watching.says(F, Condition.SUCCESSOR, 3, {ANN}, NOW)
+    assert one.watching.says(F, AnonymityCondition.SUCCESSOR, 3, {ANN}, NOW)
 
 
 def test_as_many_are_watched_as_the_service_takes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,30 +32,34 @@ from core_examples import (
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushcast_protocol.authorities import directory_requests as asked
 from hushcast_protocol.authorities import heads
-from hushcast_protocol.authorities import requests as asked
-from hushcast_protocol.authorities.work import Work
-from hushcast_protocol.base import handovers, links, roster
+from hushcast_protocol.authorities.name_work import NameWork
+from hushcast_protocol.base import key_handovers, links, roster
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
-from hushcast_protocol.base.signatures import Purpose, Signed, signature
-from hushcast_protocol.base.stamps import Stamp
+from hushcast_protocol.base.proof_of_work import ProofOfWork
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.wire import Bytes16, Counter, Wire, decoder, encode
 from hushcast_protocol.overlay import frames, leases, parcels
 
 WORD = b"w" * 16
 CONSENT = leases.Consent(MAILBOX.public(), mailbox_address(), relay_id(0), leases.lease_id(WORD), DAY)
-HANDED = handovers.sign_handover(
-    DIRECTORY, handovers.Handover(NETWORK.id, DIRECTORY.public(), seed(6).public(), EPOCH)
+HANDED = key_handovers.sign_handover(
+    DIRECTORY, key_handovers.KeyHandover(NETWORK.id, DIRECTORY.public(), seed(6).public(), EPOCH)
 )
-PROOF = links.Proof(
-    seed(5).public(), signature(seed(5), Purpose.LINK_INITIATOR, b"x"), roster.View(3, bytes(32))
+PROOF = links.IdentityProof(
+    seed(5).public(),
+    signature(seed(5), SignaturePurpose.LINK_INITIATOR, b"x"),
+    roster.RosterView(3, bytes(32)),
 )
-HEAD = heads.Certified(b"head", (heads.Mark(0, bytes(64)), heads.Mark(8, bytes(64))))
-WORK = Work(heads.Beacon(7, bytes(32)), b"8 bytes!")
+HEAD = heads.CertifiedHead(
+    b"head", (heads.IndexedSignature(0, bytes(64)), heads.IndexedSignature(8, bytes(64)))
+)
+WORK = NameWork(heads.Beacon(7, bytes(32)), b"8 bytes!")
 
 EXAMPLES: list[tuple[str, object]] = [
     ("message", frames.Forward(small_message((b"t" * 16, b"u" * 16)))),
-    ("message", frames.Drop(small_message(), Stamp(1, b"12345678"))),
+    ("message", frames.Drop(small_message(), ProofOfWork(1, b"12345678"))),
     ("overlay", frames.Ack(7, ())),
     ("overlay", frames.Ack(7, (1, 70_000))),
     ("overlay", frames.Ping()),
@@ -63,24 +67,24 @@ EXAMPLES: list[tuple[str, object]] = [
     ("overlay", frames.ParcelFrame(300, b"sealed" * 9, None)),
     ("overlay", frames.ParcelAnswer(1, None, ())),
     ("overlay", frames.ParcelAnswer(70_000, "withdrawn", (relay_id(1), relay_id(2)))),
-    ("request", asked.Register(signed_descriptor(0))),
+    ("request", asked.RegisterRelay(signed_descriptor(0))),
     ("request", asked.Fetch(EPOCH)),
     ("request", asked.Fetch(None)),
-    ("answer", asked.Registered()),
+    ("answer", asked.RelayRegistered()),
     ("answer", asked.Rosters(roster.sign_roster(DIRECTORY, roster_body(2)), True)),
     ("answer", asked.Rosters(None, False)),
-    ("request", asked.Register(signed_descriptor(0), WORK)),
-    ("answer", asked.Agreed((), (), (), False, None)),
-    ("answer", asked.Agreed((HEAD, HEAD), roster_body(2).entries, ((relay_id(3), 7),), True, None)),
-    ("answer", asked.HandedOver((HANDED, HANDED))),
-    ("answer", asked.Refused("quota")),
+    ("request", asked.RegisterRelay(signed_descriptor(0), WORK)),
+    ("answer", asked.HeadAnswer((), (), (), False, None)),
+    ("answer", asked.HeadAnswer((HEAD, HEAD), roster_body(2).entries, ((relay_id(3), 7),), True, None)),
+    ("answer", asked.KeySuccession((HANDED, HANDED))),
+    ("answer", asked.DirectoryRefusal("quota")),
     ("proof", PROOF),
-    ("proof", links.Anonymous(roster.View(3, bytes(32)))),
+    ("proof", links.Anonymous(roster.RosterView(3, bytes(32)))),
     ("proof", links.Anonymous(None)),
     ("descriptor", roster.Descriptor(NETWORK.id, relay_id(0), mailbox_address(), bytes([9]) * 32, 1, 2, 0)),
     ("roster", roster_body(2)),
     ("consent", CONSENT),
-    ("parcel", parcel_to(0, mailbox_install(relay_id(0)), parcels.Onward(relay_id(1), b"below" * 5))),
+    ("parcel", parcel_to(0, mailbox_install(relay_id(0)), parcels.OnwardParcel(relay_id(1), b"below" * 5))),
     (
         "parcel",
         parcel_to(
@@ -88,7 +92,10 @@ EXAMPLES: list[tuple[str, object]] = [
         ),
     ),
     ("parcel", parcel_to(0, leases.Withdraw(WORD))),
-    ("parcel", msgspec.structs.replace(parcel_to(0, leases.Withdraw(WORD)), stamp=Stamp(1, b"12345678"))),
+    (
+        "parcel",
+        msgspec.structs.replace(parcel_to(0, leases.Withdraw(WORD)), stamp=ProofOfWork(1, b"12345678")),
+    ),
 ]
 NAMES = [f"{reader}-{type(value).__name__}-{index}" for index, (reader, value) in enumerate(EXAMPLES)]
 each_example = pytest.mark.parametrize(("reader", "value"), EXAMPLES, ids=NAMES)

@@ -9,14 +9,14 @@ from core_examples import properties, relay_id
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.authorities import work
-from hushcast_protocol.authorities.heads import Beacon, Draw
-from hushcast_protocol.authorities.work import (
+from hushcast_protocol.authorities import name_work
+from hushcast_protocol.authorities.heads import Beacon, BeaconState
+from hushcast_protocol.authorities.name_work import (
     MAX_KNOWN,
     NO_BEACON,
     RENEWED,
     VALID,
-    Work,
+    NameWork,
     attempt,
     beacon_for,
     check_beacon,
@@ -36,11 +36,11 @@ BITS = 4
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight kilobytes and one pass, for tests that try often."""
-    monkeypatch.setattr(work, "WORK_OPERATIONS", 1)
-    monkeypatch.setattr(work, "WORK_MEMORY", 8192)
+    monkeypatch.setattr(name_work, "WORK_OPERATIONS", 1)
+    monkeypatch.setattr(name_work, "WORK_MEMORY", 8192)
 
 
-def found(bits: int, beacon: Beacon = BEACON, relay: bytes = relay_id(1)) -> tuple[Work, int]:
+def found(bits: int, beacon: Beacon = BEACON, relay: bytes = relay_id(1)) -> tuple[NameWork, int]:
     """Return work, and how many tries it took."""
     source = random.Random(f"{bits} {beacon.day}").randbytes
     for tries in range(1, 100_000):
@@ -52,7 +52,7 @@ def found(bits: int, beacon: Beacon = BEACON, relay: bytes = relay_id(1)) -> tup
 @pytest.mark.slow
 def test_work_of_full_price_holds() -> None:
     """At the cost of the daemons: two tries of a tenth of a second."""
-    one = Work(BEACON, bytes(8))
+    one = NameWork(BEACON, bytes(8))
     assert is_worth(one, NETWORK, relay_id(1), 0)
     assert not is_worth(one, NETWORK, relay_id(1), 20)
 
@@ -71,8 +71,8 @@ def test_it_is_of_one_network_name_and_beacon() -> None:
     assert not is_worth(one, OTHER, relay_id(1), 12)
     assert not is_worth(one, NETWORK, relay_id(2), 12)
     for beacon in (Beacon(101, BEACON.value), Beacon(100, b"c" * 32)):
-        assert not is_worth(Work(beacon, one.nonce), NETWORK, relay_id(1), 12)
-    assert not is_worth(Work(BEACON, bytes(8)), NETWORK, relay_id(1), 12)
+        assert not is_worth(NameWork(beacon, one.nonce), NETWORK, relay_id(1), 12)
+    assert not is_worth(NameWork(BEACON, bytes(8)), NETWORK, relay_id(1), 12)
 
 
 @pytest.mark.usefixtures("small")
@@ -83,8 +83,8 @@ def test_more_was_found_than_is_asked_for() -> None:
 
 def test_work_begins_with_the_newest_beacon() -> None:
     assert beacon_for(None, 24 * 7 + 3) == Beacon(7, NO_BEACON)
-    assert beacon_for(Draw(None, None, (), (), ()), 24 * 7 + 3) == Beacon(7, NO_BEACON)
-    assert beacon_for(Draw(BEACON, None, (), (), ()), 24 * 102) == BEACON
+    assert beacon_for(BeaconState(None, None, (), (), ()), 24 * 7 + 3) == Beacon(7, NO_BEACON)
+    assert beacon_for(BeaconState(BEACON, None, (), (), ()), 24 * 102) == BEACON
 
 
 def test_a_relay_looks_for_other_work_in_time() -> None:
@@ -93,7 +93,7 @@ def test_a_relay_looks_for_other_work_in_time() -> None:
     assert RENEWED < VALID
 
 
-def refused(one: Work, known: dict[int, bytes], epoch: int, seated: bool = False) -> str | None:
+def refused(one: NameWork, known: dict[int, bytes], epoch: int, seated: bool = False) -> str | None:
     try:
         check_beacon(one, known, epoch, seated)
     except Refusal as refusal:
@@ -106,7 +106,7 @@ KNOWN = {99: b"a" * 32, 100: BEACON.value, 101: b"c" * 32}
 
 @pytest.mark.parametrize("seated", [False, True])
 def test_it_holds_for_thirty_days(seated: bool) -> None:
-    one = Work(BEACON, bytes(8))
+    one = NameWork(BEACON, bytes(8))
     of_day = [refused(one, KNOWN, EPOCHS_A_DAY * day, seated) is None for day in range(95, 140)]
     assert [day for day, taken in zip(range(95, 140), of_day, strict=True) if taken] == list(range(99, 131))
 
@@ -115,15 +115,15 @@ def test_what_is_made_in_store_is_taken_of_nobody() -> None:
     """Zeros stand for days before the first beacon that is known, and for none after."""
     now = EPOCHS_A_DAY * 101
     for day in (99, 100, 101, 102):
-        assert refused(Work(Beacon(day, NO_BEACON), bytes(8)), KNOWN, now) is not None
-    assert refused(Work(Beacon(98, NO_BEACON), bytes(8)), KNOWN, now) is None
-    assert refused(Work(Beacon(101, NO_BEACON), bytes(8)), {}, now) is None
-    assert refused(Work(Beacon(100, b"x" * 32), bytes(8)), KNOWN, now) is not None
-    assert refused(Work(Beacon(100, b"x" * 32), bytes(8)), KNOWN, now, seated=True) is not None
+        assert refused(NameWork(Beacon(day, NO_BEACON), bytes(8)), KNOWN, now) is not None
+    assert refused(NameWork(Beacon(98, NO_BEACON), bytes(8)), KNOWN, now) is None
+    assert refused(NameWork(Beacon(101, NO_BEACON), bytes(8)), {}, now) is None
+    assert refused(NameWork(Beacon(100, b"x" * 32), bytes(8)), KNOWN, now) is not None
+    assert refused(NameWork(Beacon(100, b"x" * 32), bytes(8)), KNOWN, now, seated=True) is not None
 
 
 def test_an_authority_that_is_new_takes_old_work_of_relays_with_a_seat_alone() -> None:
-    one = Work(Beacon(90, b"z" * 32), bytes(8))
+    one = NameWork(Beacon(90, b"z" * 32), bytes(8))
     assert refused(one, KNOWN, EPOCHS_A_DAY * 101, seated=True) is None
     assert "no beacon of this network" in (refused(one, KNOWN, EPOCHS_A_DAY * 101) or "")
 
@@ -145,9 +145,9 @@ def test_as_many_beacons_are_known_as_work_may_be_of(days: list[int]) -> None:
 @properties(100)
 @given(st.binary(max_size=80))
 def test_any_bytes_are_work_or_our_error(data: bytes) -> None:
-    decode = decoder(Work, "work", 128)
-    whole = encode(Work(BEACON, b"8 bytes!"))
-    assert decode(whole) == Work(BEACON, b"8 bytes!")
+    decode = decoder(NameWork, "work", 128)
+    whole = encode(NameWork(BEACON, b"8 bytes!"))
+    assert decode(whole) == NameWork(BEACON, b"8 bytes!")
     for one in (data, whole[: len(data)], bytes([*whole[: len(data)], 7, *whole[len(data) + 1 :]])):
         if one == whole:
             continue

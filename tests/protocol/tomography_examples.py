@@ -12,17 +12,17 @@ from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+from hushcast_protocol.brokers.broker_tree import BrokerPosition, BrokerTree, check_tree, sign_tree
+from hushcast_protocol.brokers.clear_words import ShownFilter, from_outside, outside
 from hushcast_protocol.brokers.filters import Filter, Sides
 from hushcast_protocol.brokers.network import BrokersNetwork
-from hushcast_protocol.brokers.tomography.answers import Question
-from hushcast_protocol.brokers.tomography.following import Asked
-from hushcast_protocol.brokers.tomography.gathered import Gathered
-from hushcast_protocol.brokers.tomography.service import Service, Terms
+from hushcast_protocol.brokers.tomography.inference import ComparableQuestion
+from hushcast_protocol.brokers.tomography.questions import TomographyQuestion
+from hushcast_protocol.brokers.tomography.stated_filters import StatedFilters
 from hushcast_protocol.brokers.tomography.statements import Statement, state
-from hushcast_protocol.brokers.tomography.ways import between
-from hushcast_protocol.brokers.tree import BrokerTree, Seat, check_tree, sign_tree
-from hushcast_protocol.brokers.words import ShownFilter, from_outside, outside
+from hushcast_protocol.brokers.tomography.tomography_service import AnswerTimes, TomographyService
+from hushcast_protocol.brokers.tomography.tree_paths import between
 
 several = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """For properties whose examples take some ms each, on any machine."""
@@ -42,10 +42,10 @@ WHOLE = outside(ShownFilter(bytes(16), (99, 7, None), (None, None, None)))
 @cache
 def tree(**parents: str) -> BrokerTree:
     """root ← c ← edges a, b; root ← d ← edge e; or with these parents."""
-    seats = [Seat(KEYS["root"], "127.0.0.1:1", "root", None)]
+    seats = [BrokerPosition(KEYS["root"], "127.0.0.1:1", "root", None)]
     for at, (name, parent) in enumerate((parents or PARENTS).items(), 2):
         role = "edge" if name in "abe" else "inner"
-        seats.append(Seat(KEYS[name], f"127.0.0.1:{at}", role, KEYS[parent]))  # type: ignore[arg-type]
+        seats.append(BrokerPosition(KEYS[name], f"127.0.0.1:{at}", role, KEYS[parent]))  # type: ignore[arg-type]
     return check_tree(sign_tree(SEEDS["root"], NETWORK, len(parents), seats), NETWORK)
 
 
@@ -72,7 +72,9 @@ def statement(
     return state(SEEDS[broker], made)
 
 
-def question(given: Filter, k: int, condition: Condition = Condition.SUCCESSOR, **other: object) -> Question:
+def question(
+    given: Filter, k: int, condition: AnonymityCondition = AnonymityCondition.SUCCESSOR, **other: object
+) -> TomographyQuestion:
     """From a to the root, unless it says otherwise."""
     fields: dict[str, object] = {
         "origin": KEYS["a"],
@@ -81,17 +83,17 @@ def question(given: Filter, k: int, condition: Condition = Condition.SUCCESSOR, 
         "is_real": False,
         "sources": (),
     }
-    return Question(filter=from_outside(given), k=k, condition=condition, **(fields | other))  # type: ignore[arg-type]
+    return TomographyQuestion(filter=from_outside(given), k=k, condition=condition, **(fields | other))  # type: ignore[arg-type]
 
 
-def asked(of: Question) -> Asked:
+def asked(of: TomographyQuestion) -> ComparableQuestion:
     """A question with its filter and way."""
-    return Asked(of, outside(of.filter), between(tree(), of.origin, of.target) or ())
+    return ComparableQuestion(of, outside(of.filter), between(tree(), of.origin, of.target) or ())
 
 
-def service(cap: int = CAP, **terms: float) -> Service:
+def service(cap: int = CAP, **terms: float) -> TomographyService:
     """A service that nobody has told anything."""
-    return Service(SERVICE, Gathered(tree(), cap), Calendar(3600), Terms(**terms))
+    return TomographyService(SERVICE, StatedFilters(tree(), cap), Calendar(3600), AnswerTimes(**terms))
 
 
 def key_of(name: str) -> PublicKey:

@@ -17,12 +17,18 @@ from hypothesis import strategies as st
 
 from hushcast_protocol.base.errors import HushcastError, UsageError
 from hushcast_protocol.base.roster import Network
-from hushcast_runtime.backup import make_backup, restore_backup
-from hushcast_runtime.backup_format import MAX_HEADER, BackupError, Header, Part, write_backup
-from hushcast_runtime.layout import DATABASE, kept_version
-from hushcast_runtime.process import locked
-from hushcast_runtime.state_directory import StateKind, check_keys
-from hushcast_runtime.store import Change, SqliteStore, StoreError
+from hushcast_runtime.processes.process import locked
+from hushcast_runtime.storage.backup import make_backup, restore_backup
+from hushcast_runtime.storage.backup_format import (
+    MAX_HEADER,
+    BackupError,
+    BackupHeader,
+    BackupPart,
+    write_backup,
+)
+from hushcast_runtime.storage.state_directory import StateKind, check_keys
+from hushcast_runtime.storage.state_layout import DATABASE, kept_version
+from hushcast_runtime.storage.store import Change, SqliteStore, StoreError
 
 NETWORK = Network("test", "hardened", 3600)
 RELAY = StateKind("relay", NETWORK, ("identity.key", "parcel.key"), 3)
@@ -272,8 +278,8 @@ def test_every_byte_of_the_header_counts(backup: Path, tmp_path: Path) -> None:
 
 def composed(folder: Path, *files: tuple[str, bytes], **changes: object) -> bytes:
     """Return a backup with a right checksum and whatever files."""
-    parts = tuple(Part(name, len(data)) for name, data in files)
-    header = Header("relay", NETWORK.name, NETWORK.profile, NETWORK.epoch_seconds, 2, 0, parts)
+    parts = tuple(BackupPart(name, len(data)) for name, data in files)
+    header = BackupHeader("relay", NETWORK.name, NETWORK.profile, NETWORK.epoch_seconds, 2, 0, parts)
     paths = []
     for number, (_, data) in enumerate(files):
         paths.append(folder / f"state-{number}")
@@ -306,7 +312,7 @@ def test_files_that_no_such_daemon_has_are_refused(
 
 def test_sizes_are_checked_before_anything_is_read(backup: Path, tmp_path: Path) -> None:
     files = ((DATABASE, b"x"), ("identity.key", bytes(32)), ("parcel.key", bytes(32)))
-    claimed = (Part(DATABASE, 1 << 62), Part("identity.key", 32), Part("parcel.key", 32))
+    claimed = (BackupPart(DATABASE, 1 << 62), BackupPart("identity.key", 32), BackupPart("parcel.key", 32))
     refused(composed(tmp_path, *files, files=claimed), tmp_path)
     refused(composed(tmp_path, files[0], files[1], ("parcel.key", bytes(33))), tmp_path)
     refused(composed(tmp_path, *files, network="n" * MAX_HEADER), tmp_path)

@@ -17,7 +17,9 @@ from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.overlay.frames import Ack, OverlayFrame, ParcelFrame, Receipt, decode_overlay
-from hushcast_runtime.channel import (
+from hushcast_runtime.environment import simulated_environment
+from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.channel import (
     CONNECT_TIMEOUT,
     FRAMES_AT_ONCE,
     HANDSHAKE_TIMEOUT,
@@ -26,8 +28,6 @@ from hushcast_runtime.channel import (
     accept_channel,
     open_channel,
 )
-from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.memory import MemoryNetwork
 
 NETWORK = bytes(range(32))

@@ -13,9 +13,9 @@ from hushcast_brokers.network_file import BrokersNetworkSection
 from hushcast_central import network_file as central_network_file
 from hushcast_central import settings as central_settings
 from hushcast_central.network_file import CentralNetworkSection
-from hushcast_directory import settings as directory_settings
-from hushcast_directory.directories import Pinned
-from hushcast_directory.settings import DirectorySettings
+from hushcast_directory.client.pinned_directories import PinnedDirectories
+from hushcast_directory.server import settings as directory_settings
+from hushcast_directory.server.settings import DirectorySettings
 from hushcast_local import settings as local_settings
 from hushcast_node import settings as node_settings
 from hushcast_node.settings import NodeSettings
@@ -24,9 +24,9 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.overlay.profile import HARDENED, PAPER
-from hushcast_runtime import config, testnet_section
-from hushcast_runtime.config import MAX_CONFIG, NetworkSection, load_settings, parse_toml
-from hushcast_runtime.network_file import network_of_several
+from hushcast_runtime.processes import config, testnet_section
+from hushcast_runtime.processes.config import MAX_CONFIG, NetworkSection, load_settings, parse_toml
+from hushcast_runtime.processes.network_file import network_of_several
 
 ONION = onion_address(Seed(bytes(32)).public())
 DECLARING = [
@@ -326,7 +326,7 @@ def test_several_directories_are_read(tmp_path: Path) -> None:
     assert pinned.quorum == 2
     assert [member.key for member in pinned.members] == [bytes([number]) * 32 for number in (1, 2, 3)]
     assert {member.address for member in pinned.members} == {ONION}
-    assert load_node(tmp_path, NODE).directories() == Pinned.alone(Address(ONION), b"\xab" * 32)
+    assert load_node(tmp_path, NODE).directories() == PinnedDirectories.alone(Address(ONION), b"\xab" * 32)
 
 
 def test_what_is_given_out_of_several_directories_is_read(tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 import stem.util.log
 
-from hushcast_directory.counted import DIRECTORY_COUNTERS
-from hushcast_gateway.counted import OWN_COUNTERS, PURPOSE_COUNTERS
-from hushcast_node.counted import COUNTERS
+from hushcast_directory.server.counters import DIRECTORY_COUNTERS
+from hushcast_gateway.counters import OWN_COUNTERS, PURPOSE_COUNTERS
+from hushcast_node.counters import COUNTERS
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.secrets import FilterKey, LeaseSecret, ParcelKey, Seed, TopicKey
 from hushcast_protocol.content.topics import parse_topic

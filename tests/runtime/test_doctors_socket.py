@@ -8,7 +8,7 @@ from pathlib import Path
 import trio
 
 from hushcast_protocol.base.findings import Finding, good
-from hushcast_runtime.doctors_socket import MAX_ASKING, ask_findings, tell_findings
+from hushcast_runtime.processes.doctors_socket import MAX_ASKING, ask_findings, tell_findings
 
 
 async def test_silent_askers_keep_nobody_out(tmp_path: Path, nursery: trio.Nursery) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 
-from hushcast_runtime.groups import ungrouped
+from hushcast_runtime.exception_groups import ungrouped
 
 
 async def fail(error: Exception) -> None:

@@ -15,8 +15,8 @@ import pytest
 import trio
 
 from hushcast_protocol.base.errors import UsageError
-from hushcast_runtime.layout import DATABASE, Migration, check_version, kept_version, migrate
-from hushcast_runtime.store import Change, MemoryStore, SqliteStore, Store, StoreError
+from hushcast_runtime.storage.state_layout import DATABASE, Migration, check_version, kept_version, migrate
+from hushcast_runtime.storage.store import Change, MemoryStore, SqliteStore, Store, StoreError
 
 Open = Callable[[], Store]
 

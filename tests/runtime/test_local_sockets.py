@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hushcast_protocol.base.errors import UsageError
-from hushcast_runtime.local_sockets import listen_at
+from hushcast_runtime.transports.local_sockets import listen_at
 
 OWN_GROUP = grp.getgrgid(os.getegid()).gr_name
 

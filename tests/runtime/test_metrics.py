@@ -12,12 +12,12 @@ import pytest
 import trio
 from prometheus_client.parser import text_string_to_metric_families
 
-from hushcast_directory.counted import DIRECTORY_COUNTERS
-from hushcast_node.counted import COUNTERS
+from hushcast_directory.server.counters import DIRECTORY_COUNTERS
+from hushcast_node.counters import COUNTERS
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.counters import Counters
-from hushcast_runtime.metrics import GAUGES, MAX_REQUEST, MAX_SCRAPERS, MetricsServer, readings
-from hushcast_runtime.tor.endpoints import Endpoint
+from hushcast_runtime.processes.metrics import GAUGES, MAX_REQUEST, MAX_SCRAPERS, MetricsServer, readings
+from hushcast_runtime.transports.endpoints import Endpoint
 
 STATUS = {
     "ready": True,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hushcast_directory.settings import DirectorySettings
-from hushcast_runtime.config import load_settings
-from hushcast_runtime.process import _Configuration
+from hushcast_directory.server.settings import DirectorySettings
+from hushcast_runtime.processes.config import load_settings
+from hushcast_runtime.processes.process import _Configuration
 
 TEXT = 'state = "/nowhere"\n[network]\nname = "n"\n[log]\nlevel = "info"\n'
 

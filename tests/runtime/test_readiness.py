@@ -12,7 +12,7 @@ import pytest
 import trio
 import trio.testing
 
-from hushcast_runtime.readiness import Health, ServiceManager, service_manager
+from hushcast_runtime.processes.readiness import Health, ServiceManager, service_manager
 
 PID = 4711
 

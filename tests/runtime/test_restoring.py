@@ -9,10 +9,10 @@ import pytest
 import trio
 
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_runtime import restoring
-from hushcast_runtime.layout import migrate
-from hushcast_runtime.restoring import DAMAGED, KEPT_FOR, examine_records, number, restore, sized
-from hushcast_runtime.store import Change, MemoryStore, SqliteStore, Store
+from hushcast_runtime.storage import recovery
+from hushcast_runtime.storage.recovery import DAMAGED, KEPT_FOR, examine_records, number, restore, sized
+from hushcast_runtime.storage.state_layout import migrate
+from hushcast_runtime.storage.store import Change, MemoryStore, SqliteStore, Store
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,11 +42,11 @@ async def test_what_is_damaged_is_set_aside_and_the_others_are_taken(at_once: in
     store = filled(good(1), b"", good(2), good(3)[:-1], b"\xff" * 8, good(4))
     assert await taken(store, at_once) == [1, 2, 3 + 1]
     assert [key for key, _ in await store.scan("thing")] == [b"\0", b"\2", b"\5"]
-    held = restoring._read((await store.scan(DAMAGED))[0][1])
+    held = recovery._read((await store.scan(DAMAGED))[0][1])
     assert held.count == 3
     assert held.records == [(b"\1", b""), (b"\3", good(3)[:-1]), (b"\4", b"\xff" * 8)]
     assert await taken(store, at_once) == [1, 2, 4], "the next start does not meet them"
-    assert restoring._read((await store.scan(DAMAGED))[0][1]).count == 3
+    assert recovery._read((await store.scan(DAMAGED))[0][1]).count == 3
 
 
 async def test_nothing_is_written_where_nothing_is_damaged() -> None:
@@ -67,10 +67,10 @@ async def test_whatever_reading_raises_is_damage(raised: type[Exception]) -> Non
 
 
 async def test_the_first_found_are_kept_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restoring, "MAX_SET_ASIDE", 24)
+    monkeypatch.setattr(recovery, "MAX_SET_ASIDE", 24)
     store = filled(*(bytes([value]) * 10 for value in range(5)))
     assert await taken(store) == []
-    held = restoring._read((await store.scan(DAMAGED))[0][1])
+    held = recovery._read((await store.scan(DAMAGED))[0][1])
     assert held.count == 5
     assert held.records == [(b"\0", bytes(10)), (b"\1", b"\1" * 10)]
 
@@ -90,7 +90,7 @@ async def test_a_damaged_table_of_what_was_set_aside_is_none() -> None:
     store.write_soon(Change(DAMAGED, b"thing", b"junk"), Change(DAMAGED, b"\xff", b""))
     await taken(store)
     await migrate(store, ())
-    assert restoring._read(dict(await store.scan(DAMAGED))[b"thing"]).count == 1
+    assert recovery._read(dict(await store.scan(DAMAGED))[b"thing"]).count == 1
 
 
 async def test_the_doctor_tells_kinds_and_numbers_alone(tmp_path: Path) -> None:
@@ -124,30 +124,30 @@ def test_sized_bytes_have_that_size() -> None:
 
 READ_WITHOUT = {
     # What was signed or refused before: who forgot it would do it twice.
-    "directory/hushcast_directory/before.py": "the last roster that a directory signed",
-    "directory/hushcast_directory/following.py": "the heads that a daemon followed, and a fork",
-    "directory/hushcast_directory/resuming.py": "for which epochs an authority has voted",
-    "directory/hushcast_directory/restored.py": "up to which epoch nothing more is signed",
-    "directory/hushcast_directory/rotate.py": "the same, when the key changes",
-    "directory/hushcast_directory/succession.py": "the keys that a directory had before",
-    "brokers/hushcast_brokers/tomography/telling.py": "the numbers of statements",
+    "directory/hushcast_directory/server/former_rosters.py": "the last roster that a directory signed",
+    "directory/hushcast_directory/client/trusted_authorities.py": "the heads that a daemon followed, and a fork",
+    "directory/hushcast_directory/server/resumption.py": "for which epochs an authority has voted",
+    "directory/hushcast_directory/server/restoration.py": "up to which epoch nothing more is signed",
+    "directory/hushcast_directory/server/key_rotation.py": "the same, when the key changes",
+    "directory/hushcast_directory/server/succession.py": "the keys that a directory had before",
+    "brokers/hushcast_brokers/tomography/broker_statements.py": "the numbers of statements",
     # What closes: without it what somebody closed or took back would be open.
-    "gateway/hushcast_gateway/purposes/kept.py": "reservations",
+    "gateway/hushcast_gateway/purposes/purpose_state.py": "reservations",
     "gateway/hushcast_gateway/purposes/withdrawals.py": "withdrawals",
     # Whose feed a state is of.
-    "located/hushcast_located/service/shelf.py": "the progress of a provider; the rest is set aside there",
+    "located/hushcast_located/service/provider_store.py": "the progress of a provider; the rest is set aside there",
     # These read no value at a start, or set aside by themselves.
-    "brokers/hushcast_brokers/full/returned.py": "what was judged at the start",
-    "directory/hushcast_directory/agreeing.py": "keys, to forget or count them",
-    "directory/hushcast_directory/trust.py": "all of them are set aside together",
+    "brokers/hushcast_brokers/broker/full/handed_up_store.py": "what was judged at the start",
+    "directory/hushcast_directory/server/authority_driver.py": "keys, to forget or count them",
+    "directory/hushcast_directory/client/trust.py": "all of them are set aside together",
     "local/hushcast_local/inbox.py": "what was judged at the start",
     "local/hushcast_local/inbox_records.py": "keys, to forget them",
     "node/hushcast_node/upgrade.py": "the layout of before",
-    "overlay/hushcast_overlay/accepted.py": "what was judged at the start",
+    "overlay/hushcast_overlay/relay/intake.py": "what was judged at the start",
     "overlay/hushcast_overlay/rosters.py": "keys, to forget them",
-    "runtime/hushcast_runtime/own_address.py": "an address that does not parse is drawn anew",
-    "runtime/hushcast_runtime/restoring.py": "it is what sets aside",
-    "runtime/hushcast_runtime/spool.py": "what was judged at the start, and bodies, which it judges",
+    "runtime/hushcast_runtime/processes/own_address.py": "an address that does not parse is drawn anew",
+    "runtime/hushcast_runtime/storage/recovery.py": "it is what sets aside",
+    "runtime/hushcast_runtime/storage/spool.py": "what was judged at the start, and bodies, which it judges",
 }
 """Files that read records by themselves, and why."""
 _READS = re.compile(r"\.scan\(|\bRecords\(")

@@ -9,11 +9,11 @@ import pytest
 import trio
 import trio.testing
 
-from hushcast_runtime.rooms import Room
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.connection_slots import ConnectionSlots
 
 
-async def stay(room: Room, outcomes: list[str], seconds: float, within: float = math.inf) -> None:
+async def stay(room: ConnectionSlots, outcomes: list[str], seconds: float, within: float = math.inf) -> None:
     try:
         with room.place(within):
             await trio.sleep(seconds)
@@ -27,7 +27,7 @@ async def test_a_newcomer_takes_the_place_of_the_one_drawn(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
     noted: list[str] = []
-    room = Room(3, lambda below: below - 2, lambda: noted.append("one"))
+    room = ConnectionSlots(3, lambda below: below - 2, lambda: noted.append("one"))
     stays: list[list[str]] = [[] for _ in range(4)]
     for outcomes in stays:
         nursery.start_soon(stay, room, outcomes, 5.0)
@@ -40,7 +40,7 @@ async def test_a_newcomer_takes_the_place_of_the_one_drawn(
 
 
 async def test_a_place_has_a_deadline(autojump_clock: trio.testing.MockClock) -> None:
-    room, outcomes = Room(1), list[str]()
+    room, outcomes = ConnectionSlots(1), list[str]()
     before = trio.current_time()
     await stay(room, outcomes, 5.0, within=2.0)
     assert outcomes == ["the other end took too long"]
@@ -51,7 +51,7 @@ async def test_a_place_has_a_deadline(autojump_clock: trio.testing.MockClock) ->
 async def test_whoever_leaves_by_an_error_or_from_outside_leaves_its_place(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    room = Room(1)
+    room = ConnectionSlots(1)
     with pytest.raises(ZeroDivisionError), room.place():
         raise ZeroDivisionError
     with trio.move_on_after(1), room.place():
@@ -62,7 +62,7 @@ async def test_whoever_leaves_by_an_error_or_from_outside_leaves_its_place(
 async def test_many_at_once_are_never_more_than_the_size(autojump_clock: trio.testing.MockClock) -> None:
     chance, outcomes = random.Random(1), list[str]()
     dropped: list[None] = []
-    room = Room(7, chance.randrange, lambda: dropped.append(None))
+    room = ConnectionSlots(7, chance.randrange, lambda: dropped.append(None))
     async with trio.open_nursery() as nursery:
         for _ in range(500):
             nursery.start_soon(stay, room, outcomes, chance.uniform(0.0, 2.0))
@@ -83,7 +83,7 @@ async def test_a_flood_lets_through_as_many_as_the_formula_says(
     monkeypatch.setattr(trio._core._run, "_r", random.Random(2))
     monkeypatch.setattr(trio._core._run, "_ALLOW_DETERMINISTIC_SCHEDULING", True)
     size, seconds, tries = 40, 2.0, 300
-    room, outcomes, ignored = Room(size, random.Random(2).randrange), list[str](), list[str]()
+    room, outcomes, ignored = ConnectionSlots(size, random.Random(2).randrange), list[str](), list[str]()
     async with trio.open_nursery() as nursery:
         for number in range(int(tries * seconds * load * size / 8)):
             nursery.start_soon(stay, room, ignored, math.inf)

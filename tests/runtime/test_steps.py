@@ -12,9 +12,9 @@ from steps import BUDGET, one_step
 from steps import Steps as EveryStep
 
 from hushcast_runtime.logs import configure_logs
-from hushcast_runtime.process import _settle
-from hushcast_runtime.readiness import Health
-from hushcast_runtime.steps import COMPLAIN_EVERY, LONG, LOOKED_AT, Steps, place_of, steps
+from hushcast_runtime.processes.process import _settle
+from hushcast_runtime.processes.readiness import Health
+from hushcast_runtime.processes.steps import COMPLAIN_EVERY, LONG, LOOKED_AT, Steps, place_of, steps
 
 
 def work(seconds: float) -> None:
@@ -82,7 +82,7 @@ async def test_a_place_is_told_by_the_innermost_code_of_ours() -> None:
         await trio.testing.wait_all_tasks_blocked()
         (place,) = [place_of(child) for child in nursery.child_tasks]
         nursery.cancel_scope.cancel()
-    assert place.startswith("hushcast_runtime.process._settle:")
+    assert place.startswith("hushcast_runtime.processes.process._settle:")
 
 
 async def test_collecting_garbage_is_told_apart() -> None:

@@ -15,8 +15,16 @@ import pytest
 import trio
 import trio.testing
 
-from hushcast_runtime import store as stores
-from hushcast_runtime.store import MAX_COMMIT, Change, MemoryStore, Records, SqliteStore, Store, StoreError
+from hushcast_runtime.storage import store as stores
+from hushcast_runtime.storage.store import (
+    MAX_COMMIT,
+    Change,
+    MemoryStore,
+    Records,
+    SqliteStore,
+    Store,
+    StoreError,
+)
 
 Opened = Callable[[], "AsyncIterator[Store]"]
 

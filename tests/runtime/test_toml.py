@@ -8,7 +8,7 @@ import pytest
 from steps import one_step
 
 from hushcast_protocol.base.errors import UsageError
-from hushcast_runtime.config import MAX_CONFIG, Section, parse_toml
+from hushcast_runtime.processes.config import MAX_CONFIG, Section, parse_toml
 from hushcast_runtime.toml import MAX_DOTS, read_toml
 
 MOST_KEPT = 32_000_000  # bytes; a key of `MAX_DOTS` parts takes 4 to 8 million

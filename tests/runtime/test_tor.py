@@ -20,17 +20,17 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.tor import socks
 from hushcast_runtime.tor.control import MAX_STREAMS, ControlClient, open_control
-from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.tor.listener import TorListener
 from hushcast_runtime.tor.onions import expanded_key, service_id
-from hushcast_runtime.tor.publication import Publication
+from hushcast_runtime.tor.publication import DescriptorPublication
 from hushcast_runtime.tor.replies import ReplySplitter, convert, status
 from hushcast_runtime.tor.settings import TorSettings
-from hushcast_runtime.tor.socks import Unreachable, UnreachableError
+from hushcast_runtime.tor.socks import UnreachableError, UnreachableReason
+from hushcast_runtime.tor.tor_watch import TorState, TorWatch
 from hushcast_runtime.tor.transport import TorTransport
-from hushcast_runtime.tor.watch import TorState, TorWatch
 from hushcast_runtime.transports.base import TransportError
-from hushcast_testnet.private_tor import TorNetwork
+from hushcast_runtime.transports.endpoints import Endpoint, parse_endpoint
+from hushcast_testnet.tor.private_tor import TorNetwork
 
 DEADLINE = 60.0
 ONION = onion_address(Seed(bytes(32)).public())
@@ -161,7 +161,7 @@ def hs_desc(
 
 
 def test_a_service_is_published_once_all_directories_have_answered() -> None:
-    publication = Publication()
+    publication = DescriptorPublication()
     publication.handle(hs_desc("CREATED", "UNKNOWN", "now"))
     publication.handle(hs_desc("CREATED", "UNKNOWN", "next"))
     for directory, descriptor in (("a", "now"), ("a", "next"), ("b", "next"), ("c", "now"), ("d", "now")):
@@ -180,7 +180,7 @@ def test_a_service_is_published_once_all_directories_have_answered() -> None:
 
 def test_an_answer_to_an_upload_of_before_is_of_no_descriptor_that_was_sent_since() -> None:
     """The service was opened anew at the same tor, which still uploaded it for the last time."""
-    publication = Publication()
+    publication = DescriptorPublication()
     publication.handle(hs_desc("UPLOADED", "a"))
     publication.handle(hs_desc("FAILED", "b"))
     for directory in ("a", "b"):
@@ -271,15 +271,15 @@ async def test_only_user_and_password_are_offered_and_the_name_is_left_to_tor() 
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
-        (0xF0, Unreachable.NOT_FOUND),
-        (0xF2, Unreachable.INTRODUCTION_FAILED),
-        (0xF3, Unreachable.RENDEZVOUS_FAILED),
-        (0xF7, Unreachable.INTRODUCTION_TIMED_OUT),
-        (0x06, Unreachable.TIMED_OUT),
-        (0x42, Unreachable.OTHER),
+        (0xF0, UnreachableReason.NOT_FOUND),
+        (0xF2, UnreachableReason.INTRODUCTION_FAILED),
+        (0xF3, UnreachableReason.RENDEZVOUS_FAILED),
+        (0xF7, UnreachableReason.INTRODUCTION_TIMED_OUT),
+        (0x06, UnreachableReason.TIMED_OUT),
+        (0x42, UnreachableReason.OTHER),
     ],
 )
-async def test_the_reasons_of_tor_are_kinds_of_errors(code: int, kind: Unreachable) -> None:
+async def test_the_reasons_of_tor_are_kinds_of_errors(code: int, kind: UnreachableReason) -> None:
     error = await failure_of([b"\x05\x02", b"\x01\x00", bytes([5, code, 0, 1]) + bytes(6)])
     assert isinstance(error, UnreachableError)
     assert error.kind is kind
@@ -402,7 +402,7 @@ async def test_a_service_that_does_not_exist_is_not_found(tor_network: TorNetwor
     async with running(shared(tor_network)) as transport:
         with trio.fail_after(DEADLINE), pytest.raises(UnreachableError) as caught:
             await transport.connect(onion_address(Seed.draw(os.urandom).public()), "a")
-    assert caught.value.kind is Unreachable.NOT_FOUND
+    assert caught.value.kind is UnreachableReason.NOT_FOUND
 
 
 @pytest.mark.tor

@@ -100,7 +100,7 @@ async def test_who_asks_meanwhile_shares_the_next_reading(
             return f"{len(readings)}"
 
     monkeypatch.setattr(callers, "_SOCKETS", Slow())
-    table, got, asked = callers.Table(), [], 0
+    table, got, asked = callers.SocketTable(), [], 0
 
     async def ask() -> None:
         nonlocal asked

@@ -18,7 +18,7 @@ from hushcast_runtime.tor.replies import ReplySplitter
 from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import TransportError
-from hushcast_testnet.private_tor import TorNetwork
+from hushcast_testnet.tor.private_tor import TorNetwork
 
 OURS, THEIRS = "cAclWQIMsBJHr_3lhDXikApu", "PxBaa0w5lCuQaA04C5HpxJgH"
 TARGET = f"{'b' * 56}.onion:7411"

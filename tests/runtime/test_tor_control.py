@@ -15,17 +15,17 @@ import trio.testing
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Seed
-from hushcast_runtime.tor import callers, reasons
+from hushcast_runtime.tor import bootstrap_reasons, callers
 from hushcast_runtime.tor.authentication import authenticate
 from hushcast_runtime.tor.control import MAX_STREAMS, ControlClient, EventHandler
-from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.tor.isolation import isolating_socks
 from hushcast_runtime.tor.onions import expanded_key, service_id
 from hushcast_runtime.tor.replies import ReplySplitter, convert
 from hushcast_runtime.tor.settings import TorSettings
+from hushcast_runtime.tor.tor_watch import TorState, TorWatch
 from hushcast_runtime.tor.transport import TorTransport, _user_of
-from hushcast_runtime.tor.watch import TorState, TorWatch
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.transports.streams import listen_on_loopback, port_of
 
 WANTED = parse_endpoint("127.0.0.1:9050")
@@ -237,7 +237,7 @@ def test_what_tor_says_of_itself_shows_and_is_logged_without_addresses(
     assert "192.0.2.1" not in repr(log_lines)
 
 
-@pytest.mark.parametrize("reason", sorted(reasons.KEYWORDS))
+@pytest.mark.parametrize("reason", sorted(bootstrap_reasons.KEYWORDS))
 def test_every_reason_is_told_in_words_with_a_way_out(reason: str, log_lines: list[dict[str, Any]]) -> None:
     watch = TorWatch(lambda percent, summary: None)
     warned = {"WARNING": "at 192.0.2.1", "REASON": reason, "PROGRESS": "5"}

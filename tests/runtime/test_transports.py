@@ -15,14 +15,14 @@ import trio
 
 from hushcast_protocol.base.addresses import Address, is_of_key, onion_address, parse_address
 from hushcast_protocol.base.secrets import Seed
-from hushcast_runtime.tor.endpoints import Endpoint
 from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Listener, StreamHandler, Transport, TransportError
+from hushcast_runtime.transports.endpoints import Endpoint
 from hushcast_runtime.transports.memory import MemoryNetwork, MemoryTransport
 from hushcast_runtime.transports.tcp import TcpTransport
-from hushcast_testnet.path import PathRelay
-from hushcast_testnet.private_tor import TorNetwork
+from hushcast_testnet.path_proxy import PathRelay
+from hushcast_testnet.tor.private_tor import TorNetwork
 
 DEADLINE = 60.0  # seconds; a first contact over a private Tor network on a busy machine
 NO_ANSWER = 4.0  # seconds after which a service counts as gone

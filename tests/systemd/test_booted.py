@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from booted import EPOCH, WITHIN, Machine, configuration
 
-from hushcast_brokers.listing import broker_lines
+from hushcast_brokers.broker_sections import broker_lines
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.secrets import Seed
 

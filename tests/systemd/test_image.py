@@ -16,7 +16,7 @@ import pytest
 import yaml
 from booted import EPOCH, LOOK_EVERY, ROOT, WITHIN, podman
 
-from hushcast_testnet.private_tor import TorNetwork
+from hushcast_testnet.tor.private_tor import TorNetwork
 
 FOLDER = ROOT / "systemd" / "containers"
 IMAGE = "localhost/hushcast-image-test"

@@ -27,15 +27,15 @@ from exposing import level_outside
 from filter_examples import TOPICS, Brute, drawn
 
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.brokers.conditions import Condition, Otherwise
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, Fallback
+from hushcast_protocol.brokers.clear_words import outside
+from hushcast_protocol.brokers.edge_subscriptions import MAX_BOGUS
 from hushcast_protocol.brokers.filters import Filter, covers
-from hushcast_protocol.brokers.frames import Terms, decode_filter
-from hushcast_protocol.brokers.subscribed import MAX_BOGUS
-from hushcast_protocol.brokers.words import outside
+from hushcast_protocol.brokers.frames import AnonymityTerms, decode_filter
 from hushcast_protocol.content.topics import Interest
-from hushcast_testnet.broker_members import BrokerLife, BrokersUserLife, BrokersWorld
-from hushcast_testnet.clock_calls import ClockCalls
-from hushcast_testnet.scenario import Scenario
+from hushcast_testnet.simulations.broker_members import BrokerLife, BrokersUserLife, BrokersWorld
+from hushcast_testnet.simulations.clock_calls import ClockCalls
+from hushcast_testnet.simulations.scenario import Scenario
 
 USERS = 10
 MOST = 30  # subscriptions at once
@@ -81,8 +81,8 @@ async def _subscribe(user: BrokersUserLife, one: Filter, terms: dict[str, Any]) 
 def _terms(random: Random) -> dict[str, Any]:
     return {
         "k": random.choice((1, 2, 3, 3, 4)),
-        "condition": random.choice(list(Condition)).value,
-        "otherwise": random.choice(get_args(Otherwise)),
+        "condition": random.choice(list(AnonymityCondition)).value,
+        "otherwise": random.choice(get_args(Fallback)),
     }
 
 
@@ -90,7 +90,7 @@ def _terms(random: Random) -> dict[str, Any]:
 class Recount:
     """What one edge broker had and showed, by its own trace, line for line."""
 
-    there: dict[tuple[str, str], tuple[Filter, Terms]] = field(default_factory=dict)
+    there: dict[tuple[str, str], tuple[Filter, AnonymityTerms]] = field(default_factory=dict)
     bogus: dict[tuple[str, str], int] = field(default_factory=dict)
     """Sources behind a subscription that stand for nobody."""
     shown: dict[bytes, Filter] = field(default_factory=dict)
@@ -108,7 +108,7 @@ class Recount:
     def _take(self, line: dict[str, Any]) -> None:
         kind = line["kind"]
         if kind == "asked":
-            terms = Terms(line["k"], Condition(line["condition"]), line["otherwise"])
+            terms = AnonymityTerms(line["k"], AnonymityCondition(line["condition"]), line["otherwise"])
             given = outside(decode_filter(bytes.fromhex(line["filter"])))
             self.there[line["client"], line["name"]] = given, terms
             self.counts[f"{terms.condition.value}, {terms.otherwise}"] += 1

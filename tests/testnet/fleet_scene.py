@@ -17,13 +17,13 @@ from two_houses import House, running
 
 from hushcast.purposes.paho import PurposeClient
 from hushcast_protocol.base.secrets import AgreementKey
-from hushcast_protocol.purposes.cover import Element
+from hushcast_protocol.purposes.cover_tags import MAX_ELEMENT_TAGS, message_tags
 from hushcast_protocol.purposes.grants import read_grant
-from hushcast_protocol.purposes.issued import read_issued
-from hushcast_protocol.purposes.names import Purpose
-from hushcast_protocol.purposes.problems import NotUsable
-from hushcast_protocol.purposes.sealed import Opener
-from hushcast_protocol.purposes.tags import MAX_ELEMENT_TAGS, message_tags
+from hushcast_protocol.purposes.key_cover import CoverElement
+from hushcast_protocol.purposes.purpose_names import Purpose
+from hushcast_protocol.purposes.purpose_problems import PurposeError
+from hushcast_protocol.purposes.sealed_messages import Opener
+from hushcast_protocol.purposes.signed_vocabulary import read_issued
 from hushcast_testnet import gateways
 
 PURPOSES = """\
@@ -124,14 +124,14 @@ class Fleet:
         grant = read_grant(self.grant(name).read_bytes(), key, bytes.fromhex(self.public))
         try:
             Opener([grant]).open(sealed)
-        except NotUsable:
+        except PurposeError:
             return False
         return True
 
     def tags(self) -> set[str]:
         """All tags that there are: who has the vocabulary, which is public, can compute them."""
         issued = read_issued(self.vocabulary.read_bytes())
-        every = [Element(Purpose(one), whole) for one in issued.body.purposes for whole in (False, True)]
+        every = [CoverElement(Purpose(one), whole) for one in issued.body.purposes for whole in (False, True)]
         issuer = issued.body.issuer
         wide = message_tags(issuer, every * MAX_ELEMENT_TAGS)
         return set(wide.union(*(message_tags(issuer, [one]) for one in every)))

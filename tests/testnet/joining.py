@@ -11,8 +11,8 @@ import trio
 from hushcast_testnet import testnet
 from hushcast_testnet.builder import Builder, Keep, Layout, Progress
 from hushcast_testnet.inventory import Member
-from hushcast_testnet.private_tor import TorNetwork
 from hushcast_testnet.process_backend import ProcessBackend
+from hushcast_testnet.tor.private_tor import TorNetwork
 
 EPOCH = 3600  # seconds
 

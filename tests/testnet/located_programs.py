@@ -15,15 +15,15 @@ import trio
 
 import hushcast
 import hushcast_located
-from hushcast_located.following.world import World
-from hushcast_located.service.answering import Answerer
-from hushcast_located.service.identity import Identity
+from hushcast_located.service.answerer import Answerer
+from hushcast_located.service.identity import ProviderIdentity
+from hushcast_located.service.process import ProviderProcess
 from hushcast_located.service.provider import Provider
-from hushcast_located.service.run import ProviderProcess
 from hushcast_located.service.settings import ProviderSettings
-from hushcast_runtime.config import load_settings
-from hushcast_runtime.process import run_until_signal
-from hushcast_runtime.store import Store
+from hushcast_located.subscriber.environment import SubscriberEnvironment
+from hushcast_runtime.processes.config import load_settings
+from hushcast_runtime.processes.process import run_until_signal
+from hushcast_runtime.storage.store import Store
 
 
 def provide(config: str, left_out: int) -> None:
@@ -33,7 +33,7 @@ def provide(config: str, left_out: int) -> None:
                 await super().publish(daemon, link, number, answer)
 
     class Dishonest(ProviderProcess):
-        def _make(self, identity: Identity, store: Store) -> Provider:
+        def _make(self, identity: ProviderIdentity, store: Store) -> Provider:
             return Provider(self._settings, identity, store, self._env, self._counters, LeavesOut)
 
     settings = load_settings(Path(config), ProviderSettings)
@@ -42,7 +42,7 @@ def provide(config: str, left_out: int) -> None:
 
 
 async def follow(socket: str, offer: str, keywords: str, folder: str, patience: str) -> None:
-    world = World(patience=float(patience), retry=10.0)
+    world = SubscriberEnvironment(patience=float(patience), retry=10.0)
     async with hushcast.connect(socket) as daemon:
         feed = hushcast_located.subscribe(
             daemon,
@@ -58,7 +58,7 @@ async def follow(socket: str, offer: str, keywords: str, folder: str, patience: 
                 told: dict[str, object] = {"event": type(event).__name__, "at": time.time()}
                 if isinstance(event, hushcast_located.Interval):
                     told |= {"number": event.number, "messages": [one.id for one in event.messages]}
-                elif isinstance(event, hushcast_located.Trouble):
+                elif isinstance(event, hushcast_located.FeedTrouble):
                     told |= {"problem": str(event.problem), "first": event.first, "last": event.last}
                 print(json.dumps(told), flush=True)
 

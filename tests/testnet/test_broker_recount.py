@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 from broker_recount import Recount, play
 
-from hushcast_protocol.brokers.conditions import Condition, Otherwise
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, Fallback
 
 EVENTS = 400
 
@@ -27,8 +27,8 @@ def found(traces: Path) -> Recount:
 
 
 def test_no_filter_below_its_k_leaves_an_edge_broker_whoever_comes_and_goes(found: Recount) -> None:
-    for condition in Condition:
-        for way in get_args(Otherwise):
+    for condition in AnonymityCondition:
+        for way in get_args(Fallback):
             assert found.counts[f"{condition.value}, {way}"] > 0, "each is met"
     assert min(found.counts["shown"], found.counts["withdrawn"]) > 40
     assert found.longest < 1.0

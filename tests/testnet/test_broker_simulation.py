@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from hushcast_cli.main import run
-from hushcast_protocol.brokers.conditions import Condition, Otherwise
-from hushcast_protocol.brokers.frames import Terms
-from hushcast_testnet.faults import Faults
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, Fallback
+from hushcast_protocol.brokers.frames import AnonymityTerms
 from hushcast_testnet.inventory import CarrierName
-from hushcast_testnet.scenario import THIS_MACHINE, Scenario
-from hushcast_testnet.simulation import simulate
+from hushcast_testnet.simulations.faults import Faults
+from hushcast_testnet.simulations.overlay_simulation import simulate
+from hushcast_testnet.simulations.scenario import THIS_MACHINE, Scenario
 
 SMALL = Scenario(nodes=8, subscribers=4, publications=12, topics=2, carrier="brokers")
 
@@ -57,8 +57,8 @@ def test_traces_tell_of_each_link_that_a_message_goes_over(tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("otherwise", ["wait", "generalise", "bogus"])
-def test_what_subscribers_hide_among_comes_where_enough_want_it(otherwise: Otherwise, tmp_path: Path) -> None:
-    terms = Terms(3, Condition.SOURCE, otherwise)
+def test_what_subscribers_hide_among_comes_where_enough_want_it(otherwise: Fallback, tmp_path: Path) -> None:
+    terms = AnonymityTerms(3, AnonymityCondition.SOURCE, otherwise)
     result = simulate(Scenario(12, 10, 20, carrier="brokers", traces=tmp_path, terms=terms))
     hidden, kinds = result.hidden, Counter[str]()
     for path in tmp_path.glob("edge-*.observations.jsonl"):

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from hushcast_testnet.faults import Faults
-from hushcast_testnet.scenario import THIS_MACHINE, Result, Scenario
-from hushcast_testnet.simulation import simulate
+from hushcast_testnet.simulations.faults import Faults
+from hushcast_testnet.simulations.overlay_simulation import simulate
+from hushcast_testnet.simulations.scenario import THIS_MACHINE, Scenario, SimulationResult
 
 pytestmark = pytest.mark.slow
 
 SMALL = Scenario(nodes=8, subscribers=4, publications=12, topics=2, carrier="central")
 
 
-def line(result: Result) -> dict[str, float]:
+def line(result: SimulationResult) -> dict[str, float]:
     return {name: value for name, value in result.as_dict().items() if name not in THIS_MACHINE}
 
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 import trio
 
-from hushcast_runtime.process import holder
+from hushcast_runtime.processes.process import holder
 from hushcast_testnet import processes, testnet
 from hushcast_testnet.chaos.breaker import ProcessBreaker
-from hushcast_testnet.chaos.plan import KINDS, Fault
-from hushcast_testnet.chaos.run import Chaos, run_chaos
+from hushcast_testnet.chaos.chaos_run import Chaos, run_chaos
+from hushcast_testnet.chaos.fault_plan import KINDS, Fault
 from hushcast_testnet.inventory import describe
 from hushcast_testnet.layouts import broker_names
-from hushcast_testnet.path import PathProcess
-from hushcast_testnet.processes import Process
+from hushcast_testnet.path_proxy import PathProcess
+from hushcast_testnet.processes import ProcessRecord
 
 EPOCH = 60  # seconds
 
@@ -151,4 +151,4 @@ def small(tmp_path: Path):
     testnet.down(directory)
     path = testnet.load(directory).path
     assert isinstance(path, PathProcess)
-    assert not processes.is_running(Process(path.process.name, path.process.pid, path.process.started))
+    assert not processes.is_running(ProcessRecord(path.process.name, path.process.pid, path.process.started))

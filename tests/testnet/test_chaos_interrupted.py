@@ -12,10 +12,10 @@ import trio
 import trio.testing
 
 from hushcast_testnet import inventory
-from hushcast_testnet.chaos import run as run_module
+from hushcast_testnet.chaos import chaos_run as run_module
+from hushcast_testnet.chaos.chaos_run import Chaos, _Run, run_chaos
+from hushcast_testnet.chaos.fault_plan import Fault, Kind
 from hushcast_testnet.chaos.journal import Journal
-from hushcast_testnet.chaos.plan import Fault, Kind
-from hushcast_testnet.chaos.run import Chaos, _Run, run_chaos
 
 TAKES = 5.0  # seconds to stop a daemon, or to start it
 

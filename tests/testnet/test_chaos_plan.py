@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_testnet.chaos.plan import BROKEN_SHARE, DELAY, KINDS, LOSS, REST, SKEW_SHARE, Fault, plan
+from hushcast_testnet.chaos.fault_plan import BROKEN_SHARE, DELAY, KINDS, LOSS, REST, SKEW_SHARE, Fault, plan
 
 SECONDS = st.floats(20, 300)
 EVERY = st.floats(1, 30)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hushcast_testnet.chaos.journal import Event, Journal
+from hushcast_testnet.chaos.journal import Journal, JournalEntry
 from hushcast_testnet.chaos.verdict import Verdict, judge, traces
 
 TOPIC = "t"
@@ -17,19 +17,19 @@ def truth(kind: str, daemon: str, message: str, **fields: object) -> dict:
     return {"kind": kind, "daemon": daemon, "topic": TOPIC, "message": message, **fields}
 
 
-def shown(time: float, message: str, cursor: int, daemon: str = "s") -> Event:
-    return Event(time, "shown", daemon, message=message, cursor=cursor)
+def shown(time: float, message: str, cursor: int, daemon: str = "s") -> JournalEntry:
+    return JournalEntry(time, "shown", daemon, message=message, cursor=cursor)
 
 
-def acknowledged(time: float, cursor: int) -> Event:
-    return Event(time, "acknowledged", "s", cursor=cursor)
+def acknowledged(time: float, cursor: int) -> JournalEntry:
+    return JournalEntry(time, "acknowledged", "s", cursor=cursor)
 
 
-def published(time: float, message: str) -> Event:
-    return Event(time, "published", "p", message=message)
+def published(time: float, message: str) -> JournalEntry:
+    return JournalEntry(time, "published", "p", message=message)
 
 
-def judged(*events: Event, truths: tuple[dict, ...] = (), names: tuple[str, ...] = ("s",)) -> Verdict:
+def judged(*events: JournalEntry, truths: tuple[dict, ...] = (), names: tuple[str, ...] = ("s",)) -> Verdict:
     return judge(events, truths, TOPIC, names)
 
 
@@ -53,14 +53,14 @@ def test_a_loss_tells_whether_the_daemon_had_it() -> None:
 
 def test_a_message_without_a_receipt_is_not_lost() -> None:
     verdict = judged(
-        Event(1, "refused", "p"),
+        JournalEntry(1, "refused", "p"),
         truths=(truth("published", "p", "m", origins=[]), truth("published", "p", "n")),
     )
     assert (verdict.receipts, verdict.lost) == (0, 0)
 
 
 def test_a_receipt_counts_though_the_application_never_heard_of_it() -> None:
-    verdict = judged(Event(1, "refused", "p"), truths=(truth("published", "p", "m", origins=["o"]),))
+    verdict = judged(JournalEntry(1, "refused", "p"), truths=(truth("published", "p", "m", origins=["o"]),))
     assert (verdict.receipts, verdict.lost) == (1, 1)
 
 
@@ -70,20 +70,20 @@ def test_other_topics_do_not_count() -> None:
 
 
 def test_shown_again_after_a_confirmed_acknowledgement_is_a_duplicate() -> None:
-    verdict = judged(shown(1, "m", 1), acknowledged(1, 1), Event(2, "left", "s"), shown(5, "m", 1))
+    verdict = judged(shown(1, "m", 1), acknowledged(1, 1), JournalEntry(2, "left", "s"), shown(5, "m", 1))
     assert (verdict.duplicated, verdict.repeated) == (1, 0)
 
 
 @pytest.mark.parametrize(
     "between", [(), (acknowledged(1, 0),)], ids=["not acknowledged", "only what came before"]
 )
-def test_shown_again_without_one_is_a_repetition(between: tuple[Event, ...]) -> None:
+def test_shown_again_without_one_is_a_repetition(between: tuple[JournalEntry, ...]) -> None:
     verdict = judged(shown(1, "m", 1), *between, shown(10, "m", 1))
     assert (verdict.duplicated, verdict.repeated) == (0, 1)
 
 
 def test_what_is_queued_waits_until_it_has_a_receipt() -> None:
-    queued = Event(1, "queued", "p", message="m")
+    queued = JournalEntry(1, "queued", "p", message="m")
     assert (judged(queued).waiting, judged(queued).receipts) == (1, 0)
     verdict = judged(queued, published(2, "m"))
     assert (verdict.waiting, verdict.receipts, verdict.lost) == (0, 1, 1)
@@ -102,16 +102,16 @@ def test_two_subscribers_do_not_duplicate_each_other() -> None:
 
 def test_healing_is_from_the_end_of_a_fault_to_the_last_message_of_its_time() -> None:
     verdict = judged(
-        Event(10, "begin", "r", fault="kill"),
+        JournalEntry(10, "begin", "r", fault="kill"),
         published(11, "m"),
-        Event(20, "end", "r", fault="kill"),
+        JournalEntry(20, "end", "r", fault="kill"),
         published(21, "late"),
         shown(22.5, "m", 1),
         shown(40, "late", 2),
-        Event(50, "begin", "r", fault="cut"),
+        JournalEntry(50, "begin", "r", fault="cut"),
         published(51, "n"),
         shown(52, "n", 3),
-        Event(60, "end", "r", fault="cut"),
+        JournalEntry(60, "end", "r", fault="cut"),
     )
     assert verdict.heal == {"median": 1.25, "worst": 2.5}
     assert judged().heal == {"median": None, "worst": None}
@@ -135,4 +135,4 @@ def test_the_journal_keeps_what_it_writes(tmp_path: Path) -> None:
     assert json.loads(lines[0]) == {
         "time": 1.235, "kind": "begin", "daemon": "relay-1", "fault": "delay", "lasts": 2.0, "amount": 0.5,
     }  # fmt: skip
-    assert journal.events[1] == Event(1.235, "shown", "client-1", message="ab", cursor=3)
+    assert journal.events[1] == JournalEntry(1.235, "shown", "client-1", message="ab", cursor=3)

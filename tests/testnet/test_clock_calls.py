@@ -12,7 +12,7 @@ import trio.testing
 
 from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.transports.memory import MemoryNetwork
-from hushcast_testnet.clock_calls import ClockCalls
+from hushcast_testnet.simulations.clock_calls import ClockCalls
 
 WAY = 0.125  # seconds, exact in binary
 SEED = Seed(bytes(range(32)))

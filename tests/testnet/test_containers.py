@@ -12,13 +12,19 @@ import trio
 
 import hushcast
 from hushcast_protocol.base.errors import UsageError
-from hushcast_runtime.local_sockets import MAX_PATH
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.local_sockets import MAX_PATH
 from hushcast_testnet import testnet
-from hushcast_testnet.chaos.containers import container_breaker
-from hushcast_testnet.chaos.plan import KINDS, Fault
-from hushcast_testnet.containers.backend import ContainerBackend
-from hushcast_testnet.containers.compose import Containers, Daemon, Frame, Tor, compose
+from hushcast_testnet.chaos.container_breaker import container_breaker
+from hushcast_testnet.chaos.fault_plan import KINDS, Fault
+from hushcast_testnet.containers.compose import (
+    ComposeFrame,
+    Containers,
+    DaemonContainer,
+    TorContainer,
+    compose,
+)
+from hushcast_testnet.containers.container_backend import ContainerBackend
 from hushcast_testnet.containers.engine import Engine, find_engine
 from hushcast_testnet.inventory import Transport
 from hushcast_testnet.layouts import OverlayLayout
@@ -36,15 +42,15 @@ def composed() -> dict:
         Engine("docker"), "p", "/t/compose.yaml", {"authority0": "10.1.2.10", "r-tor": "10.1.2.11"}
     )
     tors = [
-        Tor("authority0", Path("/t/tor/authority0/torrc"), seen("/t/tor/authority0")),
-        Tor(
+        TorContainer("authority0", Path("/t/tor/authority0/torrc"), seen("/t/tor/authority0")),
+        TorContainer(
             "r-tor",
             Path("/t/r/r-tor/torrc"),
             seen("/t/r/r-tor") | {Path("/t/r/tor-doors"): Path("/t/r/doors")},
         ),
     ]
-    daemons = [Daemon("r", ("hushcast_node",), Path("/t/r/config.toml"), seen("/t/r", "/t/traces"))]
-    return json.loads(compose(Frame(containers, "image", "7:8"), "10.1.2.0/24", tors, daemons))
+    daemons = [DaemonContainer("r", ("hushcast_node",), Path("/t/r/config.toml"), seen("/t/r", "/t/traces"))]
+    return json.loads(compose(ComposeFrame(containers, "image", "7:8"), "10.1.2.0/24", tors, daemons))
 
 
 def test_a_daemon_has_no_network_and_a_tor_no_way_out() -> None:

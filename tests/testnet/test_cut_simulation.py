@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hushcast_testnet.faults import Faults
-from hushcast_testnet.scenario import Scenario
-from hushcast_testnet.simulation import simulate
+from hushcast_testnet.simulations.faults import Faults
+from hushcast_testnet.simulations.overlay_simulation import simulate
+from hushcast_testnet.simulations.scenario import Scenario
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from hushcast_testnet import course, gateway_demo, testnet
-from hushcast_testnet.demo import brokers_course, overlay_course
+from hushcast_testnet import testnet
+from hushcast_testnet.demonstrations import course, gateway_demo
+from hushcast_testnet.demonstrations.carrier_demo import brokers_course, overlay_course
 from hushcast_testnet.inventory import FILE
 
 OVERLAY = overlay_course(3, 0, ("relay-1",), 1, 0.1)
@@ -32,9 +33,9 @@ async def is_ended(*_: object) -> None:
     raise AssertionError("it goes on all the same")
 
 
-async def goes_well(*_: object) -> course.Outcome:
+async def goes_well(*_: object) -> course.CourseOutcome:
     await trio.lowlevel.checkpoint()
-    return course.Outcome(0, [], 0, 0.0, 0.0)
+    return course.CourseOutcome(0, [], 0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(

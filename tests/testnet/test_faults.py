@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from hushcast_testnet import simulation
-from hushcast_testnet.faults import Faults
-from hushcast_testnet.simulation import Result, Scenario, simulate
+from hushcast_testnet.simulations import overlay_simulation
+from hushcast_testnet.simulations.faults import Faults
+from hushcast_testnet.simulations.overlay_simulation import Scenario, SimulationResult, simulate
 
 pytestmark = pytest.mark.slow
 
@@ -50,9 +50,9 @@ def test_an_hour_in_which_one_relay_in_a_hundred_goes_each_minute() -> None:
 def test_relays_that_lose_messages_are_found_and_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """Coverage says what is true, names who loses messages, and what it names loses nothing any more."""
     seen: list[dict[str, Any]] = []
-    count = simulation._Simulation._count
+    count = overlay_simulation._Simulation._count
 
-    def look(self: Any) -> Result:
+    def look(self: Any) -> SimulationResult:
         bad = {relay.key for relay in self._relays if relay.drops}
         for client in self._clients:
             (held,) = client.daemon.overlay.routes.held
@@ -68,9 +68,9 @@ def test_relays_that_lose_messages_are_found_and_passed_over(monkeypatch: pytest
             seen.append(told | truth)
         return count(self)
 
-    monkeypatch.setattr(simulation._Simulation, "_count", look)
+    monkeypatch.setattr(overlay_simulation._Simulation, "_count", look)
     # Origins are drawn at random, so of a leaf there may be one outcome or none: enough that each has some.
-    monkeypatch.setattr(simulation, "PROBES_A_RELAY", 3)
+    monkeypatch.setattr(overlay_simulation, "PROBES_A_RELAY", 3)
     faults = Faults(droppers=0.05)
     scenario = Scenario(nodes=80, subscribers=4, publications=160, origins=2, faults=faults)
     result = simulate(scenario)

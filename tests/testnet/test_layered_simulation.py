@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from hushcast_analytics.brokers.playing import played
-from hushcast_cli import simulated_brokers
+from hushcast_analytics.brokers.layer_attacks import played
 from hushcast_cli.main import run
+from hushcast_cli.testnets import broker_options
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.brokers.full.layers import MAX_LAYERS, MIN_LAYERS
 from hushcast_protocol.brokers.privacy import DEFAULT_LAYERS, Privacy
-from hushcast_testnet.broker_trees import fanned, small
-from hushcast_testnet.scenario import Scenario
-from hushcast_testnet.simulation import simulate
+from hushcast_testnet.simulations.broker_trees import fanned, small
+from hushcast_testnet.simulations.overlay_simulation import simulate
+from hushcast_testnet.simulations.scenario import Scenario
 
 FIELDS = ("kind", "node", "own", "other", "key", "path", "filter", "child", "show")
 
@@ -95,8 +95,8 @@ def test_topics_may_be_unequally_popular(tmp_path: Path) -> None:
 
 
 def test_options_have_the_bounds_of_the_protocol() -> None:
-    assert (simulated_brokers.FEWEST, simulated_brokers.MOST) == (MIN_LAYERS, MAX_LAYERS)
-    assert simulated_brokers.USUAL == DEFAULT_LAYERS
+    assert (broker_options.FEWEST, broker_options.MOST) == (MIN_LAYERS, MAX_LAYERS)
+    assert broker_options.USUAL == DEFAULT_LAYERS
 
 
 @pytest.mark.slow

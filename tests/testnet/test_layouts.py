@@ -10,11 +10,11 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from hushcast_directory.settings import DirectorySettings
+from hushcast_directory.server.settings import DirectorySettings
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.central.network import MAX_PROXIES
-from hushcast_runtime.config import NetworkSection, parse_settings
-from hushcast_runtime.network_file import network_section
+from hushcast_runtime.processes.config import NetworkSection, parse_settings
+from hushcast_runtime.processes.network_file import network_section
 from hushcast_testnet import testnet
 from hushcast_testnet.inventory import CarrierName, Member, load, run_by
 from hushcast_testnet.layouts import CentralLayout, OverlayLayout, Profile, layout_of, proxy_names

@@ -11,11 +11,11 @@ import pytest
 import trio
 
 from hushcast_protocol.base.addresses import Address
-from hushcast_runtime.tor.endpoints import Endpoint
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.endpoints import Endpoint
 from hushcast_runtime.transports.tcp import TcpTransport
-from hushcast_testnet import path
-from hushcast_testnet.path import Conditions, PathRelay
+from hushcast_testnet import path_proxy
+from hushcast_testnet.path_proxy import PathConditions, PathRelay
 
 HERE, THERE = "127.77.5.1", "127.77.5.2"
 
@@ -77,18 +77,18 @@ async def test_bytes_pass_unchanged_and_in_order(route: Route) -> None:
 @pytest.mark.parametrize("host", [HERE, THERE])
 async def test_what_is_cut_off_waits_and_is_not_lost(route: Route, autojump_clock, host: str) -> None:
     async with await route.connect() as stream:
-        route.relay.set(Conditions(host, cut=True))
+        route.relay.set(PathConditions(host, cut=True))
         await stream.send_all(b"waits")
         assert await nothing_comes(stream)
-        route.relay.set(Conditions("127.77.5.9", cut=True))  # somebody else's trouble
+        route.relay.set(PathConditions("127.77.5.9", cut=True))  # somebody else's trouble
         assert await nothing_comes(stream)
-        route.relay.set(Conditions(host))
+        route.relay.set(PathConditions(host))
         assert await read(stream, 5) == b"waits"
 
 
 @pytest.mark.parametrize("host", [HERE, THERE])
 async def test_nobody_connects_across_a_cut(route: Route, autojump_clock, host: str) -> None:
-    route.relay.set(Conditions(host, cut=True))
+    route.relay.set(PathConditions(host, cut=True))
     with pytest.raises(trio.TooSlowError), trio.fail_after(1):
         await route.connect()
 
@@ -100,13 +100,13 @@ async def test_nobody_connects_across_a_cut(route: Route, autojump_clock, host: 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(connect)
         await trio.sleep(1)
-        route.relay.set(Conditions(host))  # it connects now, or the nursery waits for ever
+        route.relay.set(PathConditions(host))  # it connects now, or the nursery waits for ever
 
 
 async def test_each_way_takes_the_delays_of_both_ends(route: Route, autojump_clock) -> None:
     async with await route.connect() as stream:
-        route.relay.set(Conditions(HERE, delay=1.0))
-        route.relay.set(Conditions(THERE, delay=2.0))
+        route.relay.set(PathConditions(HERE, delay=1.0))
+        route.relay.set(PathConditions(THERE, delay=2.0))
         began = trio.current_time()
         await stream.send_all(b"x")
         assert await read(stream, 1) == b"x"
@@ -115,7 +115,7 @@ async def test_each_way_takes_the_delays_of_both_ends(route: Route, autojump_clo
 
 async def test_a_delay_is_no_limit_on_what_is_on_its_way(route: Route, autojump_clock) -> None:
     async with await route.connect() as stream:
-        route.relay.set(Conditions(HERE, delay=5.0))
+        route.relay.set(PathConditions(HERE, delay=5.0))
         began = trio.current_time()
         for _ in range(10):
             await stream.send_all(b"0123456789")
@@ -126,7 +126,7 @@ async def test_a_delay_is_no_limit_on_what_is_on_its_way(route: Route, autojump_
 async def test_losses_stall_and_lose_nothing(route: Route, autojump_clock) -> None:
     data = random.Random(3).randbytes(300_000)
     async with await route.connect() as stream, trio.open_nursery() as nursery:
-        route.relay.set(Conditions(HERE, loss=0.02))
+        route.relay.set(PathConditions(HERE, loss=0.02))
         began = trio.current_time()
         nursery.start_soon(stream.send_all, data)
         assert await read(stream, len(data)) == data
@@ -135,7 +135,7 @@ async def test_losses_stall_and_lose_nothing(route: Route, autojump_clock) -> No
 
 async def test_too_many_losses_in_a_row_reset_the_connection(route: Route, autojump_clock) -> None:
     async with await route.connect() as stream:
-        route.relay.set(Conditions(HERE, loss=0.999))
+        route.relay.set(PathConditions(HERE, loss=0.999))
         await stream.send_all(b"x")
         with pytest.raises(trio.BrokenResourceError):
             await stream.receive_some()
@@ -158,20 +158,20 @@ async def test_the_path_leads_nowhere_but_to_loopback(route: Route) -> None:
 
 async def test_conditions_are_changed_through_a_socket(tmp_path: Path) -> None:
     with pytest.raises(TransportError):
-        await path.set_conditions(tmp_path / path.CONTROL, Conditions(HERE))
+        await path_proxy.set_conditions(tmp_path / path_proxy.CONTROL, PathConditions(HERE))
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(path.serve, tmp_path)
-        while not (tmp_path / path.PORT_FILE).exists():  # noqa: ASYNC110 - a file sets no event
+        nursery.start_soon(path_proxy.serve, tmp_path)
+        while not (tmp_path / path_proxy.PORT_FILE).exists():  # noqa: ASYNC110 - a file sets no event
             await trio.sleep(0.01)
-        door = Endpoint("127.0.0.1", int((tmp_path / path.PORT_FILE).read_text()))
+        door = Endpoint("127.0.0.1", int((tmp_path / path_proxy.PORT_FILE).read_text()))
         listeners = await trio.open_tcp_listeners(0, host=THERE)
         nursery.start_soon(trio.serve_listeners, echo, listeners)
         address = Address(f"{THERE}:{listeners[0].socket.getsockname()[1]}")
-        await path.set_conditions(tmp_path / path.CONTROL, Conditions(HERE, cut=True))
+        await path_proxy.set_conditions(tmp_path / path_proxy.CONTROL, PathConditions(HERE, cut=True))
         with trio.move_on_after(0.5) as cut_off:
             await TcpTransport(HERE, door).connect(address, "x")
         assert cut_off.cancelled_caught
-        await path.set_conditions(tmp_path / path.CONTROL, Conditions(HERE))
+        await path_proxy.set_conditions(tmp_path / path_proxy.CONTROL, PathConditions(HERE))
         async with await TcpTransport(HERE, door).connect(address, "x") as stream:
             await stream.send_all(b"x")
             assert await read(stream, 1) == b"x"

@@ -15,17 +15,18 @@ import trio
 
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.transports.base import TransportError
-from hushcast_testnet import private_tor, processes
-from hushcast_testnet import tor_network as layout
-from hushcast_testnet.private_tor import TorNetwork
-from hushcast_testnet.processes import Process
+from hushcast_testnet import processes
+from hushcast_testnet.processes import ProcessRecord
+from hushcast_testnet.tor import private_tor
+from hushcast_testnet.tor import tor_network as layout
+from hushcast_testnet.tor.private_tor import TorNetwork
 
 
 def sleeper() -> list[str]:
     return [sys.executable, "-c", "import time; time.sleep(600)"]
 
 
-def record(pid: int) -> Process:
+def record(pid: int) -> ProcessRecord:
     found = processes.find("sleeper", pid)
     assert found is not None
     return found
@@ -72,7 +73,7 @@ async def test_a_directory_in_use_is_refused(tor_network: TorNetwork) -> None:
 
 def test_the_record_of_a_network_survives_json() -> None:
     client = layout.TorClient("127.0.0.1:1", "127.0.0.1:2")
-    network = TorNetwork("/d", (Process("relay0", 5, 6),), (client,), "/d/snippet")
+    network = TorNetwork("/d", (ProcessRecord("relay0", 5, 6),), (client,), "/d/snippet")
     assert msgspec.json.decode(msgspec.json.encode(network), type=TorNetwork) == network
 
 
@@ -98,10 +99,10 @@ def test_all_relays_are_in_the_first_consensus(tor_network: TorNetwork) -> None:
 async def test_a_start_that_fails_leaves_nothing_running(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    launched: list[Process] = []
+    launched: list[ProcessRecord] = []
     launch = private_tor._launch
 
-    async def last_fails(node: layout.TorNode) -> Process:
+    async def last_fails(node: layout.TorNode) -> ProcessRecord:
         if node.name == "relay4":
             (node.directory / "torrc").write_text("NoSuchOption 1\n")
         launched.append(await launch(node))

@@ -8,14 +8,14 @@ from hushcast_protocol.content.attributes import Label, Number, parse_attribute
 from hushcast_protocol.content.predicates import Between, Equals
 from hushcast_protocol.content.tokens import entry_condition
 from hushcast_runtime.environment import simulated_environment
-from hushcast_testnet.probe_readers import (
+from hushcast_testnet.simulations.overlay_simulation import Scenario, simulate
+from hushcast_testnet.simulations.probe_readers import (
     WIDTHS,
     conditions_named,
     draw_interest,
     draw_values,
     share_found,
 )
-from hushcast_testnet.simulation import Scenario, simulate
 
 KIND, PLACE = Label("kind"), parse_attribute("place:0..999")
 assert isinstance(PLACE, Number)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hushcast_testnet.roster_delays import PERIOD, companions_named
-from hushcast_testnet.simulation import Scenario, simulate
+from hushcast_testnet.simulations.overlay_simulation import Scenario, simulate
+from hushcast_testnet.simulations.roster_delays import PERIOD, companions_named
 
 OWNERS = [(daemon, topic) for daemon in range(3) for topic in "ab"]
 ROUNDS = range(8)

@@ -1,10 +1,10 @@
 """Sharing in simulations: what is drawn once for all daemons is what each would have drawn."""
 
-from hushcast_overlay.shard_reading import guides_of
+from hushcast_overlay.shards.shard_reader import guides_of
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.shards.guides import GUIDES
-from hushcast_testnet.sharing import shared_reading
+from hushcast_testnet.simulations.record_pool import shared_reading
 
 
 def seated(first: int) -> dict[bytes, Relay]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hushcast_testnet.scenario import THIS_MACHINE
-from hushcast_testnet.simulation import Result, Scenario, simulate
+from hushcast_testnet.simulations.overlay_simulation import Scenario, SimulationResult, simulate
+from hushcast_testnet.simulations.scenario import THIS_MACHINE
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +34,7 @@ def flood(relays: int, subscribers: int) -> float:
     return relays * (others + subscribers / relays)
 
 
-def line(result: Result) -> dict[str, float]:
+def line(result: SimulationResult) -> dict[str, float]:
     fields = result.as_dict()
     return {name: value for name, value in fields.items() if name not in THIS_MACHINE}
 

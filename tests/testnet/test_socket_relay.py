@@ -13,8 +13,8 @@ import trio
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.streams import listen_on_socket
 from hushcast_testnet.containers import socket_relay
-from hushcast_testnet.containers.socket_relay import PAIRS_FILE, Pair
-from hushcast_testnet.path import CONTROL, Conditions, set_conditions
+from hushcast_testnet.containers.socket_relay import PAIRS_FILE, SocketFolders
+from hushcast_testnet.path_proxy import CONTROL, PathConditions, set_conditions
 
 
 async def echo(stream: trio.SocketStream) -> None:
@@ -51,7 +51,7 @@ async def sides(tmp_path: Path) -> AsyncIterator[tuple[Path, Path]]:
     daemon, tor = tmp_path / "daemon", tmp_path / "tor"
     daemon.mkdir()
     tor.mkdir()
-    pairs = [Pair("relay-1", str(daemon), str(tor))]
+    pairs = [SocketFolders("relay-1", str(daemon), str(tor))]
     (tmp_path / PAIRS_FILE).write_bytes(msgspec.json.encode(pairs))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(socket_relay.serve, tmp_path)
@@ -84,18 +84,18 @@ async def test_a_cookie_is_the_one_that_tor_has_now(sides: tuple[Path, Path]) ->
 async def test_conditions_meet_all_but_control(sides: tuple[Path, Path]) -> None:
     daemon, tor = sides
     control = daemon.parent / CONTROL
-    await set_conditions(control, Conditions("relay-1", cut=True))
+    await set_conditions(control, PathConditions("relay-1", cut=True))
     assert not await answered(daemon / "socks", within=0.5)
     assert not await answered(tor / "1.sock", within=0.5)
     assert await answered(daemon / "control")
-    await set_conditions(control, Conditions("relay-1"))
+    await set_conditions(control, PathConditions("relay-1"))
     assert await answered(daemon / "socks")
     assert await answered(tor / "1.sock")
 
 
 async def test_another_daemons_conditions_are_its_own(sides: tuple[Path, Path]) -> None:
     daemon, _ = sides
-    await set_conditions(daemon.parent / CONTROL, Conditions("relay-2", cut=True))
+    await set_conditions(daemon.parent / CONTROL, PathConditions("relay-2", cut=True))
     assert await answered(daemon / "socks")
 
 
@@ -122,7 +122,9 @@ async def test_a_door_that_cannot_be_made_yet_is_made_later(
             raise
 
     monkeypatch.setattr(socket_relay, "listen_on_socket", listen)
-    (tmp_path / PAIRS_FILE).write_bytes(msgspec.json.encode([Pair("relay-1", str(daemon), str(tor))]))
+    (tmp_path / PAIRS_FILE).write_bytes(
+        msgspec.json.encode([SocketFolders("relay-1", str(daemon), str(tor))])
+    )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.serve_listeners, echo, [await listen_on_socket(daemon / "1.sock")])
         nursery.start_soon(socket_relay.serve, tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from hushcast_testnet.story import story
+from hushcast_testnet.demonstrations.story import story
 
 MESSAGE, MAILBOX = "ab" * 32, "f" * 64
 ONE, TWO = "1" * 64, "2" * 64

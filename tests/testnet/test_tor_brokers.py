@@ -12,12 +12,12 @@ import trio
 from joining import joined
 
 from hushcast_cli.main import run
-from hushcast_testnet.course import Outcome, converse
-from hushcast_testnet.demo import brokers_course
+from hushcast_testnet.demonstrations.carrier_demo import brokers_course
+from hushcast_testnet.demonstrations.course import CourseOutcome, converse
+from hushcast_testnet.demonstrations.levels_scene import faults, show_levels
 from hushcast_testnet.inventory import load
 from hushcast_testnet.layouts import BrokersLayout
-from hushcast_testnet.levels_scene import faults, show_levels
-from hushcast_testnet.private_tor import TorNetwork
+from hushcast_testnet.tor.private_tor import TorNetwork
 
 pytestmark = [pytest.mark.tor, pytest.mark.processes]
 
@@ -27,7 +27,7 @@ class Shown:
     """A testnet in which the demonstration was had."""
 
     sockets: dict[str, Path]
-    outcome: Outcome
+    outcome: CourseOutcome
     levels: dict[str, Any]
 
 

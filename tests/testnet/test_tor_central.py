@@ -15,13 +15,13 @@ import trio
 from joining import joined
 from sockets_seen import look_at_sockets
 
-from hushcast_runtime.process import holder
+from hushcast_runtime.processes.process import holder
 from hushcast_testnet import testnet
-from hushcast_testnet.course import Outcome, converse
-from hushcast_testnet.demo import central_course
+from hushcast_testnet.demonstrations.carrier_demo import central_course
+from hushcast_testnet.demonstrations.course import CourseOutcome, converse
 from hushcast_testnet.inventory import Member
 from hushcast_testnet.layouts import CentralLayout
-from hushcast_testnet.private_tor import TorNetwork
+from hushcast_testnet.tor.private_tor import TorNetwork
 
 pytestmark = [pytest.mark.tor, pytest.mark.processes]
 
@@ -31,7 +31,7 @@ class Conversed:
     """A testnet in which the demonstration's conversation was had, and what was seen of it."""
 
     directory: Path
-    outcome: Outcome
+    outcome: CourseOutcome
     connected: Counter[str]
     """Sockets of each daemon, in all looks."""
     strange: set[tuple[str, tuple[str, int], tuple[str, int]]]

@@ -15,7 +15,8 @@ import pytest
 import trio
 
 import hushcast
-from hushcast_testnet import private_tor, processes, testnet
+from hushcast_testnet import processes, testnet
+from hushcast_testnet.tor import private_tor
 
 pytestmark = [pytest.mark.tor, pytest.mark.processes]
 

@@ -11,7 +11,7 @@ import trio
 from located_scene import Scene
 from sockets_seen import look_at_sockets
 
-from hushcast_located.following.kept import Keeping
+from hushcast_located.subscriber.subscription_files import SubscriptionFiles
 from hushcast_testnet import testnet
 
 pytestmark = [pytest.mark.tor, pytest.mark.processes]
@@ -51,7 +51,7 @@ async def test_an_interval_that_the_provider_leaves_out_is_caught(
         nursery.cancel_scope.cancel()
     await tor_testnet.forget((tmp_path / "feed.link").read_text(), daemons["provider"])
     for name in SUBSCRIBERS:
-        kept = Keeping(tmp_path / name, "feed")
+        kept = SubscriptionFiles(tmp_path / name, "feed")
         await tor_testnet.forget(kept.load().answers, daemons[name])
         kept.close()
     caught = []

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from hushcast_testnet.authorities.figures import play
-from hushcast_testnet.authorities.place import over_tor
-from hushcast_testnet.authorities.scene import Plan
-from hushcast_testnet.private_tor import TorNetwork
+from hushcast_testnet.authorities.scene import ScenePlan
+from hushcast_testnet.authorities.scene_figures import play
+from hushcast_testnet.authorities.scene_place import over_tor
+from hushcast_testnet.tor.private_tor import TorNetwork
 
-TWO_SHARDS = Plan(
+TWO_SHARDS = ScenePlan(
     epoch=20, epochs=1, phase=5, relays=12, clients=2, pause=10.0, before=2.9,
     directories=3, liars=0, shard_size=6,
 )  # fmt: skip

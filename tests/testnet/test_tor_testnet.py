@@ -15,9 +15,9 @@ import trio
 from sockets_seen import look_at_sockets
 
 import hushcast
-from hushcast_directory.run import NETWORK_FILE
+from hushcast_directory.server.process import NETWORK_FILE
 from hushcast_node.settings import NodeSettings
-from hushcast_runtime.config import load_settings
+from hushcast_runtime.processes.config import load_settings
 from hushcast_testnet import processes, testnet
 
 pytestmark = [pytest.mark.tor, pytest.mark.processes]

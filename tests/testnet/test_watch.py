@@ -22,8 +22,8 @@ from hushcast_cli.main import cli
 from hushcast_testnet import testnet
 from hushcast_testnet.inventory import load
 from hushcast_testnet.watch.follower import MOST, Follower
-from hushcast_testnet.watch.picture import Picture
-from hushcast_testnet.watch.server import MAX_ASKING, serve
+from hushcast_testnet.watch.overlay_picture import OverlayPicture
+from hushcast_testnet.watch.page_server import MAX_ASKING, serve
 
 ROOT = Path(__file__).parents[2]
 DRIVER = Path(__file__).with_name("look_at_page.py")
@@ -38,8 +38,8 @@ FIGURES: dict[str, Any] = {
 }
 
 
-def picture() -> Picture:
-    made = Picture()
+def picture() -> OverlayPicture:
+    made = OverlayPicture()
     for name, key in KEYS.items():
         made.take(name, {"kind": "started", "node": key, "role": "relay"})
     made.take("client-1", {"kind": "started", "node": "client-1", "role": "client"})
@@ -198,7 +198,9 @@ async def test_its_files_are_served_with_a_policy_that_lets_nothing_out(empty: P
 def test_who_watches_what_is_down_is_told(
     empty: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("hushcast_testnet.watch.server.watch", lambda directory, port, ready: ready("there"))
+    monkeypatch.setattr(
+        "hushcast_testnet.watch.page_server.watch", lambda directory, port, ready: ready("there")
+    )
     told = CliRunner().invoke(cli, ["testnet", "watch", "--dir", str(empty)])
     assert told.exit_code == 0
     assert capfd.readouterr().out == "there\n"
@@ -233,7 +235,7 @@ async def test_silent_connections_keep_nobody_from_the_page(empty: Path) -> None
 async def test_who_watches_in_silence_keeps_nobody_from_watching(
     empty: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hushcast_testnet.watch.server.MAX_VIEWERS", 1)
+    monkeypatch.setattr("hushcast_testnet.watch.page_server.MAX_VIEWERS", 1)
     async with served(empty) as port, await trio.open_tcp_stream("127.0.0.1", port) as silent:
         events = get("/events", f"127.0.0.1:{port}").replace("\n", "\r\n").encode()
         await silent.send_all(events)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from hushcast_protocol.brokers.privacy import Privacy
-from hushcast_testnet.scenario import Scenario
-from hushcast_testnet.simulation import simulate
-from hushcast_testnet.story import story
+from hushcast_testnet.demonstrations.story import story
+from hushcast_testnet.simulations.overlay_simulation import simulate
+from hushcast_testnet.simulations.scenario import Scenario
 from hushcast_testnet.watch.brokers_picture import BrokersPicture
 from hushcast_testnet.watch.follower import Follower
 from hushcast_testnet.watch.pictures import picture_of

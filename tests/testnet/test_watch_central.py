@@ -8,7 +8,7 @@ import pytest
 
 from hushcast_testnet.watch import central_picture
 from hushcast_testnet.watch.central_picture import CentralPicture
-from hushcast_testnet.watch.picture import Picture
+from hushcast_testnet.watch.overlay_picture import OverlayPicture
 from hushcast_testnet.watch.pictures import picture_of
 
 ID, PROBE = "ab" * 32, "cd" * 32
@@ -60,7 +60,7 @@ def named(made: CentralPicture) -> None:
 
 def test_the_carrier_chooses_the_picture() -> None:
     assert type(picture_of("central")) is CentralPicture
-    assert type(picture_of("overlay")) is Picture
+    assert type(picture_of("overlay")) is OverlayPicture
 
 
 def test_a_message_is_followed_through_proxies_that_cannot_name_it() -> None:

@@ -8,11 +8,11 @@ import pytest
 import trio
 
 from hushcast_testnet.inventory import Member
-from hushcast_testnet.watch import daemons, messages, picture
-from hushcast_testnet.watch.daemons import SLOW_AFTER, Daemons, overall, state_of
-from hushcast_testnet.watch.drawing import Arrow, levels_by_time, tree_drawing
+from hushcast_testnet.watch import daemon_states, message_traces, overlay_picture
+from hushcast_testnet.watch.daemon_states import SLOW_AFTER, DaemonStates, overall, state_of
+from hushcast_testnet.watch.diagram import Arrow, levels_by_time, tree_drawing
 from hushcast_testnet.watch.history import SLICE, SLICES_KEPT, History
-from hushcast_testnet.watch.picture import Picture
+from hushcast_testnet.watch.overlay_picture import OverlayPicture
 
 KEYS = {f"relay-{number}": str(number) * 64 for number in range(1, 7)}
 MAILBOX, OTHER = "e" * 64, "f" * 64
@@ -20,8 +20,8 @@ ID = "ab" * 32
 TOKENS = [f"{number:02x}" * 16 for number in range(8)]
 
 
-def network() -> Picture:
-    made = Picture()
+def network() -> OverlayPicture:
+    made = OverlayPicture()
     for name, key in KEYS.items():
         made.take(name, {"kind": "started", "node": key, "role": "relay"})
     for name, mailbox in (("client-1", MAILBOX), ("relay-6", OTHER)):
@@ -32,7 +32,7 @@ def network() -> Picture:
 class Traces:
     """Writes what daemons note, 10 ms after each other."""
 
-    def __init__(self, made: Picture, message: str = ID, at: float = 100.0) -> None:
+    def __init__(self, made: OverlayPicture, message: str = ID, at: float = 100.0) -> None:
         self._picture = made
         self._message = message
         self._time = at
@@ -62,7 +62,7 @@ class Traces:
         self._take(name, kind="published", topic="news", origins=[KEYS["relay-1"]], took=0.1)
 
 
-def travelled(made: Picture, at: float = 100.0, message: str = ID) -> Traces:
+def travelled(made: OverlayPicture, at: float = 100.0, message: str = ID) -> Traces:
     """Let a message enter at relay-1 and relay-2, meet at relay-3, and come to both mailboxes."""
     traces = Traces(made, message, at)
     traces.drop("relay-1")
@@ -81,18 +81,18 @@ def travelled(made: Picture, at: float = 100.0, message: str = ID) -> Traces:
     return traces
 
 
-def station(made: Picture, name: str, kind: str | None = None) -> dict[str, Any]:
+def station(made: OverlayPicture, name: str, kind: str | None = None) -> dict[str, Any]:
     way = made.way(ID)
     assert way is not None
     (found,) = [one for one in way["stations"] if one["name"] == name and kind in (None, one["kind"])]
     return dict(found)
 
 
-def saw(made: Picture, name: str, kind: str | None = None) -> str:
+def saw(made: OverlayPicture, name: str, kind: str | None = None) -> str:
     return " ".join(station(made, name, kind)["saw"])
 
 
-def hidden(made: Picture, name: str, kind: str | None = None) -> str:
+def hidden(made: OverlayPicture, name: str, kind: str | None = None) -> str:
     return " ".join(station(made, name, kind)["hidden"])
 
 
@@ -153,10 +153,10 @@ def test_the_newest_message_comes_first_and_is_shown_unless_one_is_chosen() -> N
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "MESSAGES_KEPT", 3)
-    monkeypatch.setattr(messages, "UNNAMED_KEPT", 3)
-    monkeypatch.setattr(messages, "STEPS_KEPT", 4)
-    monkeypatch.setattr(picture, "MAILBOXES_KEPT", 3)
+    monkeypatch.setattr(message_traces, "MESSAGES_KEPT", 3)
+    monkeypatch.setattr(message_traces, "UNNAMED_KEPT", 3)
+    monkeypatch.setattr(message_traces, "STEPS_KEPT", 4)
+    monkeypatch.setattr(overlay_picture, "MAILBOXES_KEPT", 3)
     made = network()
     for number in range(10):
         made.take("client-1", {"kind": "subscribed", "topic": "t", "mailbox": f"{number:064x}"})
@@ -367,8 +367,8 @@ async def test_a_daemon_that_does_not_answer_keeps_what_it_said(
         await trio.sleep(next(answers, 0.0))
         return {"ready": True, "links": 3, "roster": {"epoch": 1, "relays": 12, "shard": 1}}
 
-    monkeypatch.setattr(daemons, "describe", describe)
-    asked = Daemons()
+    monkeypatch.setattr(daemon_states, "describe", describe)
+    asked = DaemonStates()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(asked.ask, Member("relay-1", "relay", "", "", ""))
         await trio.sleep(0.5)

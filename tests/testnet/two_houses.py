@@ -12,7 +12,7 @@ from gateway_process import wait_for
 from mqtt_client import Server
 
 import hushcast
-from hushcast_runtime.process import holder
+from hushcast_runtime.processes.process import holder
 from hushcast_testnet import gateways, processes, testnet
 from hushcast_testnet.inventory import GatewayMember
 
@@ -28,7 +28,7 @@ class House:
         self.server = Server(member.port)
 
     @property
-    def process(self) -> processes.Process:
+    def process(self) -> processes.ProcessRecord:
         pid = holder(Path(self.member.state))
         assert pid is not None, "it is not running"
         process = processes.find(self.member.name, pid)

@@ -19,19 +19,24 @@ from hushcast_protocol.brokers.community.charter import (
     check_newer,
     epoch_key,
 )
-from hushcast_protocol.brokers.community.epochs import Epoch, Epochs, Gone, Term
+from hushcast_protocol.brokers.community.community_epochs import (
+    CommunityEpochs,
+    ForgottenEpoch,
+    KnownEpoch,
+    MemberEpoch,
+)
 from hushcast_protocol.brokers.frames import Communities, KnownCharter, NewCharter
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.logs import log
-from hushcast_runtime.restoring import number, restore
-from hushcast_runtime.store import Change, Store, record_reader
+from hushcast_runtime.storage.recovery import number, restore
+from hushcast_runtime.storage.store import Change, Store, record_reader
 
 _CHARTER, _EPOCH = "charter", "epoch"
 _KEY, _NUMBER = 32, 8  # bytes of a community's key, and of an epoch's number, in the key of a record
 _decode = decoder(Signed, "charter", MAX_CHARTER + 256)
 
-Heard = Callable[[Epoch], None]
+Heard = Callable[[MemberEpoch], None]
 
 
 class _Kept(msgspec.Struct, frozen=True, array_like=True):
@@ -58,7 +63,7 @@ class HeldCharters:
 
         `keepers` are those whose charters are taken; `None`: all of whom a parent says that they are.
         """
-        self.epochs = Epochs(network.calendar)
+        self.epochs = CommunityEpochs(network.calendar)
         self._network = network.id
         self._own = own
         self._keepers = None if keepers is None else frozenset(keepers)
@@ -202,7 +207,7 @@ class HeldCharters:
         self._store.write_soon(Change(_EPOCH, _place(community, number), encode(kept)))
         self._end(over)
 
-    def _end(self, over: Iterable[Gone]) -> None:
+    def _end(self, over: Iterable[ForgottenEpoch]) -> None:
         for gone in over:
             if gone.epoch is not None:
                 self._over(gone.epoch)
@@ -217,7 +222,7 @@ def _place(community: PublicKey, number: int) -> bytes:
     return community + number.to_bytes(_NUMBER, "big")
 
 
-def _term(community: PublicKey, number: int, kept: _Kept) -> Term:
+def _term(community: PublicKey, number: int, kept: _Kept) -> KnownEpoch:
     if not kept.key:
-        return Term(kept.begins, None)
-    return Term(kept.begins, Epoch(community, number, kept.begins, EpochKey(kept.key)))
+        return KnownEpoch(kept.begins, None)
+    return KnownEpoch(kept.begins, MemberEpoch(community, number, kept.begins, EpochKey(kept.key)))

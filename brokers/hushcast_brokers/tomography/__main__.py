@@ -3,10 +3,10 @@
 import sys
 from pathlib import Path
 
-from hushcast_brokers.tomography.run import run_tomography
+from hushcast_brokers.tomography.process import run_tomography
 from hushcast_brokers.tomography.settings import TomographySettings
 from hushcast_protocol.base.errors import HushcastError
-from hushcast_runtime.config import load_settings
+from hushcast_runtime.processes.config import load_settings
 
 if len(sys.argv) != 2:
     sys.exit("give the path of a configuration")

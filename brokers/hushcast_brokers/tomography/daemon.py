@@ -7,37 +7,37 @@ from typing import Any
 
 import trio
 
-from hushcast_brokers.asking import Peer, ask_for_tree
-from hushcast_brokers.comparing import compare_trees
 from hushcast_brokers.held_tree import HeldTree
-from hushcast_brokers.tomography.askers import Askers
+from hushcast_brokers.tomography.service_links import ServiceLinks
+from hushcast_brokers.tree_comparison import compare_trees
+from hushcast_brokers.tree_request import BrokerContact, ask_for_tree
 from hushcast_brokers.upgrade import MIGRATIONS
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.brokers.broker_tree import MAX_BROKERS, BrokerTree
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.tomography.frames import (
     MAX_TOMOGRAPHY_FRAME,
     ToService,
     decode_to_service,
 )
-from hushcast_protocol.brokers.tomography.gathered import Gathered
-from hushcast_protocol.brokers.tomography.service import SETTLE, Service, Terms
-from hushcast_protocol.brokers.tree import MAX_BROKERS, BrokerTree
+from hushcast_protocol.brokers.tomography.stated_filters import StatedFilters
+from hushcast_protocol.brokers.tomography.tomography_service import SETTLE, AnswerTimes, TomographyService
 from hushcast_runtime.admission import Admission
-from hushcast_runtime.channel import Channel, accept_channel
-from hushcast_runtime.connection_guard import ConnectionGuard
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.layout import migrate
-from hushcast_runtime.listening import ListeningDaemon
 from hushcast_runtime.logs import log
-from hushcast_runtime.own_address import open_address
-from hushcast_runtime.store import Store
+from hushcast_runtime.processes.listening_daemon import ListeningDaemon
+from hushcast_runtime.processes.own_address import open_address
+from hushcast_runtime.storage.state_layout import migrate
+from hushcast_runtime.storage.store import Store
 from hushcast_runtime.tracing import NoTracer
 from hushcast_runtime.transports.base import Transport, TransportError
+from hushcast_runtime.transports.channel import Channel, accept_channel
+from hushcast_runtime.transports.connection_guard import ConnectionGuard
 
 ROOT_ASKED_EVERY = 300.0  # seconds; brokers that are linked tell of a newer tree before
 FIRST_ASKED_EVERY = 10.0  # seconds, while no tree is held at all
@@ -73,7 +73,7 @@ class TomographyDaemon(ListeningDaemon):
         self._parts = parts
         self._held = HeldTree(parts.network, parts.store, parts.counters)
         self._admission = Admission(parts.seed.public(), parts.network.calendar, self._env, lambda: 0)
-        self._askers: Askers
+        self._askers: ServiceLinks
 
     @property
     def tree(self) -> BrokerTree | None:
@@ -87,7 +87,7 @@ class TomographyDaemon(ListeningDaemon):
             context = Context(self._env, parts.store, parts.counters, NoTracer(), nursery.start_soon)
             nursery.start_soon(parts.store.run)
             await migrate(parts.store, MIGRATIONS)
-            askers = self._askers = Askers(self._held, self._admission, context)
+            askers = self._askers = ServiceLinks(self._held, self._admission, context)
             await self._held.load()
             listener = self.listener = await open_address(parts.service, parts.transport, parts.store)
             guard = ConnectionGuard(self._accept, askers.serve, MAX_BROKERS, self._env, parts.counters)
@@ -118,9 +118,9 @@ class TomographyDaemon(ListeningDaemon):
             if tree is not None:
                 if self._askers.service is None:
                     parts = self._parts
-                    gathered = Gathered(tree, parts.cap)
-                    self._askers.service = Service(
-                        parts.seed, gathered, parts.network.calendar, Terms(settle=parts.settle)
+                    gathered = StatedFilters(tree, parts.cap)
+                    self._askers.service = TomographyService(
+                        parts.seed, gathered, parts.network.calendar, AnswerTimes(settle=parts.settle)
                     )
                 else:
                     self._askers.service.use(tree)
@@ -131,7 +131,7 @@ class TomographyDaemon(ListeningDaemon):
     async def _ask_root(self) -> None:
         """Ask the root for a newer tree now and then: brokers may be linked or not."""
         parts = self._parts
-        root = Peer(parts.network.root, parts.root)
+        root = BrokerContact(parts.network.root, parts.root)
         while True:
             try:
                 await ask_for_tree(parts.network, self._held, root, parts.transport, self._env)

@@ -7,42 +7,49 @@ from typing import NamedTuple
 
 import trio
 
-from hushcast_brokers.asking import ANSWER_WITHIN, Peer
 from hushcast_brokers.held_tree import NO_TREE
+from hushcast_brokers.tree_request import ANSWER_WITHIN, BrokerContact
 from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.stamps import Stamp, mint
+from hushcast_protocol.base.proof_of_work import ProofOfWork, mint
+from hushcast_protocol.brokers.broker_tree import BrokerTree, check_tree
 from hushcast_protocol.brokers.frames import NewTree
 from hushcast_protocol.brokers.network import BrokersNetwork
-from hushcast_protocol.brokers.tomography.answers import Answer, Question, question_digest, read_answer
 from hushcast_protocol.brokers.tomography.frames import (
     MAX_TOMOGRAPHY_FRAME,
-    Answered,
     Ask,
+    AskReply,
     FromService,
     Ping,
     Pong,
     decode_from_service,
 )
-from hushcast_protocol.brokers.tree import BrokerTree, check_tree
-from hushcast_runtime.channel import Channel, open_channel
+from hushcast_protocol.brokers.tomography.questions import (
+    TomographyAnswer,
+    TomographyQuestion,
+    question_digest,
+    read_answer,
+)
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.transports.base import Transport, TransportError
+from hushcast_runtime.transports.channel import Channel, open_channel
 
 NOT_READY = "not-ready"
 """Reason of a refusal: the service holds no tree yet."""
 
 
-class Asker(NamedTuple):
+class TomographyContact(NamedTuple):
     """Whom to ask, and how."""
 
     network: BrokersNetwork
-    service: Peer
+    service: BrokerContact
     transport: Transport
     env: Environment
 
 
-async def ask_service(asker: Asker, make: Callable[[BrokerTree], Question]) -> Answer:
+async def ask_service(
+    asker: TomographyContact, make: Callable[[BrokerTree], TomographyQuestion]
+) -> TomographyAnswer:
     """Return the service's answer to a question, which is made of the tree that the service goes by.
 
     A stamp is made where one is asked for. Raises `Refusal` with the reason, `PeerError` where what came does
@@ -87,11 +94,13 @@ async def _tree(channel: Channel[FromService], network: BrokersNetwork) -> Broke
     raise TransportError("the tomography service closed the link")
 
 
-async def _asked(channel: Channel[FromService], question: Question, stamp: Stamp | None) -> Answered:
+async def _asked(
+    channel: Channel[FromService], question: TomographyQuestion, stamp: ProofOfWork | None
+) -> AskReply:
     await channel.send(Ask(1, question, is_watch=False, stamp=stamp))
     while batch := await channel.receive():
         for frame in batch:
-            if isinstance(frame, Answered):
+            if isinstance(frame, AskReply):
                 return frame
             if not isinstance(frame, NewTree):
                 raise DecodeError("the tomography service says what nobody asked for")

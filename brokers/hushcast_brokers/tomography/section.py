@@ -6,14 +6,14 @@ from typing import Annotated
 
 import msgspec
 
-from hushcast_brokers.asking import Peer
-from hushcast_brokers.tomography.telling import ServiceAt
+from hushcast_brokers.tomography.broker_statements import TomographyAddress
+from hushcast_brokers.tree_request import BrokerContact
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.brokers.tomography.answers import MAX_SPREAD
+from hushcast_protocol.brokers.tomography.questions import MAX_SPREAD
 from hushcast_protocol.brokers.tomography.statements import MAX_CROWD
-from hushcast_runtime.config import KeyText, Section, reachable
-from hushcast_runtime.network_file import toml_text
+from hushcast_runtime.processes.config import KeyText, Section, reachable
+from hushcast_runtime.processes.network_file import toml_text
 
 SERVICE_FILE = "tomography.toml"
 """In the service's state directory: the section that brokers and whoever asks need."""
@@ -34,13 +34,13 @@ class TomographySection(Section, frozen=True, kw_only=True):
     spread: Annotated[int, msgspec.Meta(ge=1, le=MAX_SPREAD)] = 1
     """Of how many edge brokers a crowd is to be, where an edge broker asks for its clients."""
 
-    def service(self) -> ServiceAt:
+    def service(self) -> TomographyAddress:
         """Return where brokers state."""
-        return ServiceAt(bytes.fromhex(self.key), Address(self.address), self.cap, self.spread)
+        return TomographyAddress(bytes.fromhex(self.key), Address(self.address), self.cap, self.spread)
 
-    def peer(self) -> Peer:
+    def peer(self) -> BrokerContact:
         """Return whom to ask."""
-        return Peer(bytes.fromhex(self.key), Address(self.address))
+        return BrokerContact(bytes.fromhex(self.key), Address(self.address))
 
     def check(self, transport: str) -> None:
         """Raise `UsageError` if the transport may not reach it."""

@@ -10,9 +10,9 @@ import msgspec
 from hushcast_brokers.network_file import BrokersNetworkSection
 from hushcast_brokers.tomography.section import CAP, Cap, TomographySection
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.brokers.tomography.service import SETTLE
-from hushcast_runtime.config import DaemonSettings
-from hushcast_runtime.doctors_socket import ExaminedSettings
+from hushcast_protocol.brokers.tomography.tomography_service import SETTLE
+from hushcast_runtime.processes.config import DaemonSettings
+from hushcast_runtime.processes.doctors_socket import ExaminedSettings
 
 MAX_SETTLE = 3600  # seconds; nobody waits for longer
 

@@ -10,30 +10,30 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from hushcast.files import read_key, write_new
-from hushcast.purposes.files import Files, read_grant_files, read_vocabulary_file
+from hushcast.purposes.purpose_files import PurposeFiles, read_grant_files, read_vocabulary_file
+from hushcast.secret_files import read_key, write_new
 from hushcast_protocol.base.errors import AuthenticationError, Refusal, UsageError
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.content.messages import MAX_PAYLOAD
 from hushcast_protocol.content.predicates import Predicate, write_where
 from hushcast_protocol.content.topics import parse_topic, write_link
-from hushcast_protocol.mqtt.envelope import Enclosed, enclose
+from hushcast_protocol.mqtt.envelope import OpenedEnvelope, enclose
 from hushcast_protocol.purposes.clauses import of_message
-from hushcast_protocol.purposes.inside import Inside, LockSecret, digest_of, lock_of
-from hushcast_protocol.purposes.keyed import Keyed, OnePurpose
-from hushcast_protocol.purposes.problems import NotUsable, Problem
+from hushcast_protocol.purposes.inner_content import InnerContent, LockSecret, digest_of, lock_of
+from hushcast_protocol.purposes.purpose_keyring import PurposeKeyring, PurposeReader
+from hushcast_protocol.purposes.purpose_problems import PurposeError, PurposeProblem
 
 
 class PurposeKeys:
     """A vocabulary to seal by, and grants to open by. Its `repr` shows none of it."""
 
     def __init__(
-        self, files: Files, now: Callable[[], float] = time.time, randomness: Randomness = os.urandom
+        self, files: PurposeFiles, now: Callable[[], float] = time.time, randomness: Randomness = os.urandom
     ) -> None:
         """Programs use `read_purpose_keys`."""
         self._files = files
         self._now = now
-        self._keyed = Keyed(files.issued, (), True, randomness)
+        self._keyed = PurposeKeyring(files.issued, (), True, randomness)
 
     @property
     def purposes(self) -> tuple[str, ...]:
@@ -62,7 +62,9 @@ class PurposeKeys:
 
         def seal(payload: bytes, topic: str) -> tuple[bytes, frozenset[str]]:
             withdrawn_by = None if lock is None else digest_of(lock.of(topic))
-            return self._keyed.seal(enclose(Enclosed(payload)), [clause], False, self._now(), withdrawn_by)
+            return self._keyed.seal(
+                enclose(OpenedEnvelope(payload)), [clause], False, self._now(), withdrawn_by
+            )
 
         return Allowed(seal)
 
@@ -79,7 +81,7 @@ class PurposeKeys:
         Raises `UsageError` for a purpose that is not in the vocabulary, or that nothing was granted for.
         """
         wanted = self._files.issued.vocabulary.read(purpose)
-        one = OnePurpose(self._files.issued, self._files.grants, wanted)
+        one = PurposeReader(self._files.issued, self._files.grants, wanted)
         if not one.grants:
             held = f"grants are held for {', '.join(self.granted)}" if self.granted else "no grant is held"
             raise UsageError(
@@ -88,13 +90,13 @@ class PurposeKeys:
             )
         return ReadFor(one, self._problem(one))
 
-    def _problem(self, one: OnePurpose) -> str | None:
+    def _problem(self, one: PurposeReader) -> str | None:
         """Return why nothing opens that is sealed now, `None` if something does."""
         problem = None
         for grant in one.grants:
             try:
                 grant.check(self._files.issued, self._now())
-            except NotUsable as error:
+            except PurposeError as error:
                 problem = str(error)
             else:
                 return None
@@ -131,7 +133,7 @@ class Allowed:
         """
         try:
             sealed, tags = self._seal(payload, topic)
-        except (NotUsable, AuthenticationError) as error:
+        except (PurposeError, AuthenticationError) as error:
             raise Refusal(f"{error}; its issuer has its next version") from None
         if len(sealed) > MAX_PAYLOAD:
             most = MAX_PAYLOAD - (len(sealed) - len(payload))
@@ -142,7 +144,7 @@ class Allowed:
 class ReadFor:
     """What a subscription reads for: it brings what opens for this purpose, and nothing else."""
 
-    def __init__(self, reader: OnePurpose, problem: str | None) -> None:
+    def __init__(self, reader: PurposeReader, problem: str | None) -> None:
         """Programs use `PurposeKeys.read_for`."""
         self._reader = reader
         self.problem = problem
@@ -156,11 +158,11 @@ class ReadFor:
         tags = write_where(Predicate((), self._reader.tags))
         return ", ".join(part for part in (condition, tags) if part)
 
-    def open(self, payload: bytes) -> Inside | Problem:
+    def open(self, payload: bytes) -> InnerContent | PurposeProblem:
         """Return what is in a message, or why it does not open for this purpose."""
         try:
             return self._reader.open(payload)
-        except NotUsable as error:
+        except PurposeError as error:
             return error.problem
 
 
@@ -197,4 +199,4 @@ def read_purpose_keys(
             raise UsageError("an issuer's key has 64 hexadecimal digits") from None
     issued = read_vocabulary_file(Path(vocabulary), public)
     reader = None if reader_key is None else Path(reader_key)
-    return PurposeKeys(Files(issued, read_grant_files(map(Path, grants), reader, issued.body.issuer)))
+    return PurposeKeys(PurposeFiles(issued, read_grant_files(map(Path, grants), reader, issued.body.issuer)))

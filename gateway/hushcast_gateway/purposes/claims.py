@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from hushcast_gateway.purposes.settings import PurposesOfUser
 from hushcast_protocol.mqtt.access import filled
-from hushcast_protocol.mqtt.topics import covers
-from hushcast_protocol.purposes.names import Purpose, ancestors
+from hushcast_protocol.mqtt.topic_filters import covers
+from hushcast_protocol.purposes.purpose_names import Purpose, ancestors
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 
 

@@ -14,10 +14,10 @@ from typing import NamedTuple
 from hushcast_gateway.purposes.withdrawals import WITHDRAWN_BY
 from hushcast_protocol.base.errors import HushcastError
 from hushcast_protocol.mqtt.packets import Properties
-from hushcast_protocol.mqtt.topics import is_filter, is_name, split_share
-from hushcast_protocol.purposes import spelled
-from hushcast_protocol.purposes.names import Purpose, ancestors
-from hushcast_protocol.purposes.sealed import Opened
+from hushcast_protocol.mqtt.topic_filters import is_filter, is_name, split_share
+from hushcast_protocol.purposes import filter_spelling
+from hushcast_protocol.purposes.purpose_names import Purpose, ancestors
+from hushcast_protocol.purposes.sealed_messages import OpenedContent
 
 RESERVE, SUBSCRIBE, MESSAGE, CONTROL = "!RESERVE", "!AP", "!AIP", "!PBAC"
 FIRST_LEVELS = frozenset({RESERVE, SUBSCRIBE, MESSAGE, CONTROL})
@@ -38,11 +38,11 @@ MAX_COMMAND = 4_096  # characters of a command's topic: the longest filter, and 
 MAX_NAMED = 64  # purposes of one command: as many as a packet may have user properties
 
 
-class Unreadable(HushcastError):
+class UnreadableCommand(HushcastError):
     """A client wrote what means nothing; `str` says what, without what it wrote."""
 
 
-class Reserve(NamedTuple):
+class ReserveCommand(NamedTuple):
     """A reservation: purposes as they were written."""
 
     filter: str
@@ -50,20 +50,20 @@ class Reserve(NamedTuple):
     pip: tuple[str, ...]
 
 
-class Register(NamedTuple):
+class RegisterCommand(NamedTuple):
     """What a client publishes from now on, as long as it is connected, may be used for."""
 
     filter: str
     aip: tuple[str, ...]
 
 
-class Release(NamedTuple):
+class ReleaseCommand(NamedTuple):
     """A reservation is taken away."""
 
     filter: str
 
 
-class Presubscribe(NamedTuple):
+class PresubscribeCommand(NamedTuple):
     """Subscriptions of a client to a filter get a purpose; an empty one takes that away."""
 
     client_id: str
@@ -71,7 +71,7 @@ class Presubscribe(NamedTuple):
     purpose: str
 
 
-class Control(NamedTuple):
+class ControlCommand(NamedTuple):
     """A command of the published program to the broker: `SET`, `CLEAR`, `CRES` and others."""
 
     name: str
@@ -79,10 +79,10 @@ class Control(NamedTuple):
     value: bytes
 
 
-Command = Reserve | Register | Release | Presubscribe | Control
+Command = ReserveCommand | RegisterCommand | ReleaseCommand | PresubscribeCommand | ControlCommand
 
 
-class Terms(NamedTuple):
+class MessagePurposes(NamedTuple):
     """What a message of its own says it may be used for; without `aip`, what it must not be used for."""
 
     aip: tuple[str, ...] | None
@@ -98,10 +98,10 @@ def is_command(topic: str) -> bool:
 
 
 def read_command(topic: str, payload: bytes, properties: Properties) -> Command:
-    """Return the command that was published; raises `Unreadable`."""
+    """Return the command that was published; raises `UnreadableCommand`."""
     given = properties.get("user_property", [])
     if len(topic) > MAX_COMMAND:
-        raise Unreadable(f"a command has {MAX_COMMAND} characters at most")
+        raise UnreadableCommand(f"a command has {MAX_COMMAND} characters at most")
     if topic == DAP_REGISTER:
         return _dap(given)
     first, _, rest = topic.partition("/")
@@ -109,16 +109,16 @@ def read_command(topic: str, payload: bytes, properties: Properties) -> Command:
         return _reservation(rest, given)
     if first == CONTROL:
         return _control(rest, payload)
-    raise Unreadable("nothing is published to this topic")
+    raise UnreadableCommand("nothing is published to this topic")
 
 
 def read_subscription(wanted: str, properties: Properties) -> tuple[str, str]:
-    """Return the filter and the purpose, empty for none, of a filter in a SUBSCRIBE; raises `Unreadable`."""
+    """Return the filter and the purpose, empty for none, of a filter in a SUBSCRIBE; raises `UnreadableCommand`."""
     named = {value for name, value in properties.get("user_property", []) if name in _PURPOSES}
     filter_, written = _stripped(wanted)
     named |= {written} if written else set()
     if len(named) > 1:
-        raise Unreadable("a subscription has one purpose")
+        raise UnreadableCommand("a subscription has one purpose")
     return filter_, next(iter(named), "")
 
 
@@ -126,7 +126,7 @@ def filter_of(wanted: str) -> str:
     """Return the filter that a client means in UNSUBSCRIBE, the purpose left out."""
     try:
         return _stripped(wanted)[0]
-    except Unreadable:
+    except UnreadableCommand:
         return wanted
 
 
@@ -147,7 +147,7 @@ def is_apart(properties: Properties) -> bool:
     )
 
 
-def opened_for(properties: Properties, opened: Opened) -> Properties:
+def opened_for(properties: Properties, opened: OpenedContent) -> Properties:
     """Return the properties of a message that came sealed, with the purposes for which it opened."""
     given = properties.get("user_property", [])
     written = sorted(f"{one}/#" if one in opened.throughout else one for one in opened.purposes)
@@ -169,24 +169,24 @@ def is_opened_for(
     return all(not ways.isdisjoint(value.split(",")) for value in found)
 
 
-def read_terms(properties: Properties) -> Terms | None:
-    """Return the terms of a message that is no command, `None` for none; raises `Unreadable`."""
+def read_terms(properties: Properties) -> MessagePurposes | None:
+    """Return the terms of a message that is no command, `None` for none; raises `UnreadableCommand`."""
     given = properties.get("user_property", [])
     if any(name == WHAT for name, _ in given):
-        raise Unreadable(f"reservations are published to {RESERVE}/FILTER")
+        raise UnreadableCommand(f"reservations are published to {RESERVE}/FILTER")
     if not has_terms(properties):
         return None
     allows = any(name in (ALLOWED, DAP_ALLOWED) for name, _ in given)
-    return Terms(_named(given, ALLOWED, DAP_ALLOWED) if allows else None, _named(given, PROHIBITED))
+    return MessagePurposes(_named(given, ALLOWED, DAP_ALLOWED) if allows else None, _named(given, PROHIBITED))
 
 
-def _dap(given: Iterable[tuple[str, str]]) -> Register:
+def _dap(given: Iterable[tuple[str, str]]) -> RegisterCommand:
     """Read MQTT-DAP's registration: one property, its purposes and its filter separated by a colon."""
     values = [value for name, value in given if name == DAP_ALLOWED]
     if len(values) != 1:
-        raise Unreadable(f"one property {DAP_ALLOWED} is needed")
+        raise UnreadableCommand(f"one property {DAP_ALLOWED} is needed")
     purposes, _, wanted = values[0].partition(":")
-    return Register(_filter(wanted), _list(purposes))
+    return RegisterCommand(_filter(wanted), _list(purposes))
 
 
 def _reservation(rest: str, given: list[tuple[str, str]]) -> Command:
@@ -194,19 +194,21 @@ def _reservation(rest: str, given: list[tuple[str, str]]) -> Command:
     what = [value for name, value in given if name == WHAT]
     if not rest.endswith("}"):
         if what == [_REMOVE]:
-            return Release(_filter(spelled.filter_of(rest)))
+            return ReleaseCommand(_filter(filter_spelling.filter_of(rest)))
         if what or not any(name in (ALLOWED, PROHIBITED, DAP_ALLOWED) for name, _ in given):
-            raise Unreadable("a reservation names purposes, or says reserve=remove")
-        return Reserve(
-            _filter(spelled.filter_of(rest)), _named(given, ALLOWED, DAP_ALLOWED), _named(given, PROHIBITED)
+            raise UnreadableCommand("a reservation names purposes, or says reserve=remove")
+        return ReserveCommand(
+            _filter(filter_spelling.filter_of(rest)),
+            _named(given, ALLOWED, DAP_ALLOWED),
+            _named(given, PROHIBITED),
         )
     if what or any(name in _TERMS for name, _ in given):
-        raise Unreadable("purposes stand in the topic or in properties, not in both")
+        raise UnreadableCommand("purposes stand in the topic or in properties, not in both")
     wanted, inside = _braced(rest)
     if inside == "!":
-        return Release(wanted)
+        return ReleaseCommand(wanted)
     aip, _, pip = inside.partition("|")
-    return Reserve(wanted, _list(aip), _list(pip))
+    return ReserveCommand(wanted, _list(aip), _list(pip))
 
 
 def _control(rest: str, payload: bytes) -> Command:
@@ -214,17 +216,17 @@ def _control(rest: str, payload: bytes) -> Command:
     if name == "PRESUB":
         client_id, _, behind = argument.partition("/")
         if not client_id:
-            raise Unreadable("a presubscription names a client")
+            raise UnreadableCommand("a presubscription names a client")
         wanted, purpose = _braced(behind)
-        return Presubscribe(client_id, wanted, "" if purpose == "!" else _one(purpose))
+        return PresubscribeCommand(client_id, wanted, "" if purpose == "!" else _one(purpose))
     if name == "WITHDRAW":
-        topic = spelled.filter_of(argument)
+        topic = filter_spelling.filter_of(argument)
         if not is_name(topic):
-            raise Unreadable("a withdrawal names one topic")
-        return Control(name, topic, payload)
+            raise UnreadableCommand("a withdrawal names one topic")
+        return ControlCommand(name, topic, payload)
     if name in ("CRES", "ARES"):
-        return Control(name, _filter(spelled.filter_of(argument)), payload)
-    return Control(name, argument, payload)
+        return ControlCommand(name, _filter(filter_spelling.filter_of(argument)), payload)
+    return ControlCommand(name, argument, payload)
 
 
 def _stripped(wanted: str) -> tuple[str, str]:
@@ -239,7 +241,7 @@ def _stripped(wanted: str) -> tuple[str, str]:
     filter_, purpose = _braced(inside)
     found = filter_ if share is None else f"$share/{share[0]}/{filter_}"
     if not is_filter(found):
-        raise Unreadable("this is no topic filter")
+        raise UnreadableCommand("this is no topic filter")
     return found, _one(purpose)
 
 
@@ -247,19 +249,19 @@ def _braced(text: str) -> tuple[str, str]:
     """Split `FILTER{…}`; purposes hold no braces, filters may."""
     wanted, brace, inside = text.rpartition("{")
     if not brace or not inside.endswith("}"):
-        raise Unreadable("purposes stand in braces at the end")
-    return _filter(spelled.filter_of(wanted)), inside[:-1]
+        raise UnreadableCommand("purposes stand in braces at the end")
+    return _filter(filter_spelling.filter_of(wanted)), inside[:-1]
 
 
 def _filter(wanted: str) -> str:
     if not is_filter(wanted) or split_share(wanted) is not None:
-        raise Unreadable("this is no topic filter")
+        raise UnreadableCommand("this is no topic filter")
     return wanted
 
 
 def _one(purpose: str) -> str:
     if not purpose or set(purpose) & set(",|"):
-        raise Unreadable("one purpose is named here")
+        raise UnreadableCommand("one purpose is named here")
     return purpose
 
 
@@ -274,5 +276,5 @@ def _list(text: str) -> tuple[str, ...]:
 
 def _bounded(purposes: list[str]) -> tuple[str, ...]:
     if len(purposes) > MAX_NAMED or not all(purposes):
-        raise Unreadable(f"purposes are separated by commas, {MAX_NAMED} at most")
+        raise UnreadableCommand(f"purposes are separated by commas, {MAX_NAMED} at most")
     return tuple(purposes)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hushcast_gateway.purposes.claims import Claims
-from hushcast_gateway.purposes.kept import Kept
+from hushcast_gateway.purposes.purpose_state import PurposeState
 from hushcast_gateway.purposes.records import Presubscription
-from hushcast_protocol.mqtt.session import Granted, Session
-from hushcast_protocol.mqtt.topics import normal
-from hushcast_protocol.mqtt.tree import FilterTree
-from hushcast_protocol.purposes.names import Purpose
+from hushcast_protocol.mqtt.filter_tree import FilterTree
+from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription, MqttSession
+from hushcast_protocol.mqtt.topic_filters import normal
+from hushcast_protocol.purposes.purpose_names import Purpose
 
 _NOT_YET = object()
 
@@ -18,15 +18,15 @@ _NOT_YET = object()
 class Readers:
     """All subscriptions of all sessions."""
 
-    def __init__(self, kept: Kept, claims: Claims) -> None:
+    def __init__(self, kept: PurposeState, claims: Claims) -> None:
         self.claims = claims
         self._kept = kept
-        self._sessions: dict[Granted, Session] = {}
-        self._clients: dict[tuple[str, str], set[Granted]] = {}
-        self._tree: FilterTree[set[Granted]] = FilterTree()
-        self._purposes: dict[Granted, Purpose | None] = {}
+        self._sessions: dict[GrantedSubscription, MqttSession] = {}
+        self._clients: dict[tuple[str, str], set[GrantedSubscription]] = {}
+        self._tree: FilterTree[set[GrantedSubscription]] = FilterTree()
+        self._purposes: dict[GrantedSubscription, Purpose | None] = {}
 
-    def purpose(self, session: Session, granted: Granted | None) -> Purpose | None:
+    def purpose(self, session: MqttSession, granted: GrantedSubscription | None) -> Purpose | None:
         """Return what a subscription is for, as far as its user may claim it now; `None`: for nothing."""
         if granted is None:
             return None
@@ -49,7 +49,7 @@ class Readers:
         """Tell whether somebody said what subscriptions of a client to a filter are for."""
         return self._kept.presubscription(user, client_id, wanted) is not None
 
-    def add(self, session: Session, granted: Granted) -> None:
+    def add(self, session: MqttSession, granted: GrantedSubscription) -> None:
         """Take a subscription."""
         self._sessions[granted] = session
         self._clients.setdefault((session.user, session.client_id), set()).add(granted)
@@ -60,7 +60,7 @@ class Readers:
             self._tree.put(wanted, there)
         there.add(granted)
 
-    def remove(self, granted: Granted) -> None:
+    def remove(self, granted: GrantedSubscription) -> None:
         """Forget a subscription."""
         if (session := self._sessions.pop(granted, None)) is None:
             return
@@ -76,16 +76,16 @@ class Readers:
                 self._tree.remove(wanted)
         self._purposes.pop(granted, None)
 
-    def session(self, granted: Granted) -> Session | None:
+    def session(self, granted: GrantedSubscription) -> MqttSession | None:
         """Return whose subscription it is, `None` for one that is no more."""
         return self._sessions.get(granted)
 
-    def session_of(self, user: str, client_id: str) -> Session | None:
+    def session_of(self, user: str, client_id: str) -> MqttSession | None:
         """Return a client's session if it has subscriptions."""
         theirs = self._clients.get((user, client_id))
         return self._sessions[next(iter(theirs))] if theirs else None
 
-    def reached(self, wanted: str | None) -> Iterator[Granted]:
+    def reached(self, wanted: str | None) -> Iterator[GrantedSubscription]:
         """Yield the subscriptions that have messages in common with a filter, all for `None`."""
         if wanted is None:
             yield from self._sessions

@@ -6,9 +6,9 @@ from typing import Literal
 
 import msgspec
 
-from hushcast_protocol.mqtt.archive import decode
+from hushcast_protocol.mqtt.session_archive import decode
 from hushcast_protocol.purposes.clauses import Clause
-from hushcast_protocol.purposes.names import Purpose
+from hushcast_protocol.purposes.purpose_names import Purpose
 
 RESERVATION = "purpose-reservation"
 PRESUBSCRIPTION = "purpose-presubscription"

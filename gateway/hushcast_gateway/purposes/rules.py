@@ -11,38 +11,38 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from hushcast_gateway.counted import PURPOSE_COUNTERS
-from hushcast_gateway.purposes import commands, told
-from hushcast_gateway.purposes.asked import Asked
-from hushcast_gateway.purposes.audit import named_in, refusal
+from hushcast_gateway.counters import PURPOSE_COUNTERS
+from hushcast_gateway.purposes import commands, suspension_notices
+from hushcast_gateway.purposes.audit_log import named_in, refusal
 from hushcast_gateway.purposes.claims import Claims
-from hushcast_gateway.purposes.commands import Unreadable
-from hushcast_gateway.purposes.doing import Doing, Refused
-from hushcast_gateway.purposes.kept import Kept, configured
+from hushcast_gateway.purposes.command_execution import CommandExecution, CommandRefusal
+from hushcast_gateway.purposes.commands import UnreadableCommand
+from hushcast_gateway.purposes.purpose_state import PurposeState, configured
 from hushcast_gateway.purposes.readers import Readers
 from hushcast_gateway.purposes.records import AuditRecord, Presubscription, What
-from hushcast_gateway.purposes.registered import Registered
-from hushcast_gateway.purposes.resting import STEPS_AT_ONCE, Resting
+from hushcast_gateway.purposes.registrations import Registrations
 from hushcast_gateway.purposes.settings import CONFIGURATION, PurposesOfUser, PurposesSection
-from hushcast_gateway.purposes.withdrawals import Withdrawals
+from hushcast_gateway.purposes.subscribe_requests import SubscribeRequests
+from hushcast_gateway.purposes.suspensions import STEPS_AT_ONCE, Suspensions
+from hushcast_gateway.purposes.withdrawals import PurposeWithdrawals
 from hushcast_protocol.base.budget import Budget
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Randomness
-from hushcast_protocol.mqtt.broker import Broker
-from hushcast_protocol.mqtt.messages import Message
+from hushcast_protocol.mqtt.interfaces import AddedProperty, Permissions, ResolvedFilter
+from hushcast_protocol.mqtt.mqtt_broker import MqttBroker
+from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
+from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription, MqttSession
 from hushcast_protocol.mqtt.packets import Connect, Properties, Publish
-from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.mqtt.seams import Added, Meant, Permissions
-from hushcast_protocol.mqtt.session import Granted, Session
-from hushcast_protocol.mqtt.topics import matches
+from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topic_filters import matches
 from hushcast_protocol.mqtt.ways import Ways
 from hushcast_protocol.purposes.clauses import Clause, of_message
-from hushcast_protocol.purposes.deciding import decide, refuses
-from hushcast_protocol.purposes.names import Purpose
+from hushcast_protocol.purposes.purpose_decision import decide, refuses
+from hushcast_protocol.purposes.purpose_names import Purpose
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.logs import log
-from hushcast_runtime.store import Store
+from hushcast_runtime.storage.store import Store
 
 MAX_TOLD = 100  # topics of one look of which the audit log tells that something was withdrawn
 MANY = (
@@ -64,16 +64,16 @@ class Purposes:
         self._section = section
         self.vocabulary = vocabulary
         self._now = now
-        self.kept = Kept(section.store, configured(section, vocabulary), {CONFIGURATION, *users})
+        self.kept = PurposeState(section.store, configured(section, vocabulary), {CONFIGURATION, *users})
         self._readers = Readers(self.kept, Claims(users, vocabulary))
-        self._resting = Resting(self.kept.reservations, self._readers, section.mode, section.strict)
-        self.withdrawals = Withdrawals()
-        self._doing = Doing(
+        self._resting = Suspensions(self.kept.reservations, self._readers, section.mode, section.strict)
+        self.withdrawals = PurposeWithdrawals()
+        self._doing = CommandExecution(
             section, vocabulary, self.kept, self._changed, self._presubscribed, self._withdraw
         )
-        self._registered = Registered()
-        self._broker: Broker | None = None
-        self.asked = Asked(self._readers, self._resting, self._refuse)
+        self._registered = Registrations()
+        self._broker: MqttBroker | None = None
+        self.asked = SubscribeRequests(self._readers, self._resting, self._refuse)
         self._last_terms: tuple[Properties, Clause | None] | None = None
         self._last_decided: tuple[str, Properties, dict[Purpose | None, bool]] | None = None
         self._by_message = section.mode != "subscribe"
@@ -97,7 +97,7 @@ class Purposes:
         return len(self._resting)
 
     async def load(self, store: Store) -> None:
-        """Take up what an earlier run left; errors as `Kept.load`."""
+        """Take up what an earlier run left; errors as `PurposeState.load`."""
         await self.kept.load(store)
         await self.withdrawals.load(store)
 
@@ -105,7 +105,7 @@ class Purposes:
         """Know topics by all names that they have with these ways; before anything else."""
         self.kept.go_by(ways)
 
-    def attach(self, broker: Broker, randomness: Randomness) -> None:
+    def attach(self, broker: MqttBroker, randomness: Randomness) -> None:
         """Work with a broker that was restored."""
         self._broker = broker
         self.kept.attach(broker.ledger)
@@ -156,7 +156,7 @@ class Purposes:
             if len(turned) <= MANY:
                 self._broker.rules_changed(granted.wanted)
             purpose = self._purpose(session, granted)
-            told.tell(session, self._section.paused, granted, purpose, granted in self._resting)
+            suspension_notices.tell(session, self._section.paused, granted, purpose, granted in self._resting)
 
     # What the broker asks.
 
@@ -177,7 +177,9 @@ class Purposes:
         """Return the filter without `!AP/` and purpose."""
         return commands.filter_of(wanted)
 
-    def meant(self, permissions: Permissions, client_id: str, wanted: str, given: Properties) -> Meant | int:
+    def meant(
+        self, permissions: Permissions, client_id: str, wanted: str, given: Properties
+    ) -> ResolvedFilter | int:
         """Return a subscription's filter and purpose, or that they cannot be read."""
         return self.asked.meant(permissions, client_id, wanted, given)
 
@@ -185,7 +187,7 @@ class Purposes:
         """Return what deciding about the filters of one SUBSCRIBE may take."""
         return Budget(STEPS_AT_ONCE)
 
-    def refuses(self, permissions: Permissions, client_id: str, meant: Meant, budget: Budget) -> int:
+    def refuses(self, permissions: Permissions, client_id: str, meant: ResolvedFilter, budget: Budget) -> int:
         """Return why a subscription is not made that the user may make, 0 if it is."""
         return self.asked.refuses(permissions.user, client_id, meant, budget)
 
@@ -197,17 +199,17 @@ class Purposes:
         self.counters.add("purpose_commands")
         try:
             command = commands.read_command(topic, packet.payload, packet.properties)
-        except Unreadable as error:
+        except UnreadableCommand as error:
             self._refuse(user, client_id, "control", "", str(error))
             return Reason.TOPIC_NAME_INVALID
         here = self._readers.session_of(user, client_id)
         done: AuditRecord | None
         try:
-            if isinstance(command, commands.Register):
+            if isinstance(command, commands.RegisterCommand):
                 done = self._registered.register(command, permissions, client_id, self.vocabulary)
             else:
                 done = self._doing.do(command, permissions, client_id, self._readers.claims, here)
-        except Refused as refused:
+        except CommandRefusal as refused:
             what, wanted, *purposes = named_in(command)
             self._refuse(user, client_id, what, wanted, refused.why, *purposes)
             return refused.reason
@@ -215,11 +217,13 @@ class Purposes:
             self._audit(done)
         return Reason.SUCCESS
 
-    def added(self, permissions: Permissions) -> Added:
+    def added(self, permissions: Permissions) -> AddedProperty:
         """Return what a client has registered for its messages."""
         return self._registered.added(permissions)
 
-    def may_have(self, session: Session, granted: Granted | None, message: Message) -> bool:
+    def may_have(
+        self, session: MqttSession, granted: GrantedSubscription | None, message: MqttMessage
+    ) -> bool:
         """Tell whether a message may be handed out now; an error is a no."""
         topic = message.topic
         if topic.startswith("$"):
@@ -246,7 +250,7 @@ class Purposes:
         """
         try:
             own = self._terms(topic, properties)
-        except (Unreadable, UsageError):
+        except (UnreadableCommand, UsageError):
             return None
         return frozenset([*self.kept.reservations.covering(topic), *([] if own is None else [own])])
 
@@ -259,19 +263,19 @@ class Purposes:
         except UsageError:
             return False
 
-    def subscribed(self, session: Session, granted: Granted) -> None:
+    def subscribed(self, session: MqttSession, granted: GrantedSubscription) -> None:
         """Hear of a subscription; one for the topic that tells is told at once."""
         self._readers.add(session, granted)
         purpose = self._purpose(session, granted)
         if self._resting.add(granted, purpose) and self._broker is not None:
-            told.tell(session, self._section.paused, granted, purpose, True)
-        if matches(granted.wanted, told.TOPIC) and self._section.paused == "topic":
+            suspension_notices.tell(session, self._section.paused, granted, purpose, True)
+        if matches(granted.wanted, suspension_notices.TOPIC) and self._section.paused == "topic":
             resting = [
                 (one, self._purpose(session, one)) for one in session.filters.values() if one in self._resting
             ]
-            told.tell_all(session, resting)
+            suspension_notices.tell_all(session, resting)
 
-    def unsubscribed(self, session: Session, granted: Granted) -> None:
+    def unsubscribed(self, session: MqttSession, granted: GrantedSubscription) -> None:
         """Hear that a subscription is no more."""
         self._readers.remove(granted)
         self._resting.remove(granted)
@@ -286,7 +290,7 @@ class Purposes:
     # How it is decided.
 
     def _may_have(
-        self, session: Session, granted: Granted | None, topic: str, properties: Properties
+        self, session: MqttSession, granted: GrantedSubscription | None, topic: str, properties: Properties
     ) -> bool:
         if granted is not None and self._resting.holds_back(granted):
             return False
@@ -298,7 +302,7 @@ class Purposes:
             return False
         try:
             terms = self._terms(topic, properties)
-        except (Unreadable, UsageError):
+        except (UnreadableCommand, UsageError):
             return False
         if (
             terms is None
@@ -327,7 +331,7 @@ class Purposes:
             last[2][purpose] = found
         return found
 
-    def _purpose(self, session: Session, granted: Granted | None) -> Purpose | None:
+    def _purpose(self, session: MqttSession, granted: GrantedSubscription | None) -> Purpose | None:
         return self._readers.purpose(session, granted)
 
     def _terms(self, topic: str, properties: Properties) -> Clause | None:
@@ -349,7 +353,7 @@ class Purposes:
             found = commands.read_terms(properties)
             if found is not None:
                 of_message(user, topic, found.aip, found.pip, self.vocabulary)
-        except (Unreadable, UsageError) as error:
+        except (UnreadableCommand, UsageError) as error:
             self._refuse(user, client_id, "message", topic, str(error))
             return Reason.IMPLEMENTATION_SPECIFIC_ERROR
         return None

@@ -11,9 +11,9 @@ from msgspec import Meta
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt import access
 from hushcast_protocol.purposes.clauses import filter_problem
-from hushcast_protocol.purposes.names import read_purpose
+from hushcast_protocol.purposes.purpose_names import read_purpose
 from hushcast_protocol.purposes.vocabulary import MAX_VOCABULARY, Vocabulary, read_vocabulary, shipped
-from hushcast_runtime.config import PathText, Section
+from hushcast_runtime.processes.config import PathText, Section
 
 MAX_CONFIGURED = 256  # reservations, and purposes or clients of one list, that a configuration holds
 

@@ -21,12 +21,12 @@ from hushcast_gateway.purposes.records import (
 )
 from hushcast_protocol.base.errors import DecodeError, UsageError
 from hushcast_protocol.base.secrets import Randomness
-from hushcast_protocol.mqtt.archive import DamagedRecord
 from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.packets import Properties
-from hushcast_protocol.purposes.inside import LOCK, LockSecret, digest_of, lock_of
-from hushcast_runtime.restoring import number, sized
-from hushcast_runtime.store import Records, Store, damaged
+from hushcast_protocol.mqtt.session_archive import DamagedRecord
+from hushcast_protocol.purposes.inner_content import LOCK, LockSecret, digest_of, lock_of
+from hushcast_runtime.storage.recovery import number, sized
+from hushcast_runtime.storage.store import Records, Store, damaged
 
 MAX_WITHDRAWALS = 1_000  # topics that one user withdrew from; each is a number on disk
 MAX_WITHDRAWN = 10_000  # digests that are remembered, for what comes late; 1 MB. Then the oldest goes
@@ -38,7 +38,7 @@ WITHDRAWN_BY = "hushcast-withdrawn-by"
 _PAGE = 256  # records read at once
 
 
-class Unsent(NamedTuple):
+class UnsentWithdrawals(NamedTuple):
     """What the other gateways are still to be told."""
 
     topic: str
@@ -51,7 +51,7 @@ class Unsent(NamedTuple):
         return "Unsent(...)"
 
 
-class Withdrawals:
+class PurposeWithdrawals:
     """What was withdrawn, here and elsewhere."""
 
     def __init__(self) -> None:
@@ -132,11 +132,13 @@ class Withdrawals:
         self._is_new, self._next_look = False, now + LOOK_EVERY
         return True
 
-    def unsent(self) -> list[Unsent]:
+    def unsent(self) -> list[UnsentWithdrawals]:
         """Return what the other gateways are still to be told."""
         assert self._secret is not None
         return [
-            Unsent(made.topic, lock_of(self._secret, *key, generation), self._sent(key, generation))
+            UnsentWithdrawals(
+                made.topic, lock_of(self._secret, *key, generation), self._sent(key, generation)
+            )
             for key, made in self._made.items()
             for generation in made.unsent
         ]

@@ -2,8 +2,8 @@
 
 import sys
 
-from hushcast_located.service.run import run_provider
+from hushcast_located.service.process import run_provider
 from hushcast_located.service.settings import ProviderSettings
-from hushcast_runtime.process import main
+from hushcast_runtime.processes.process import main
 
 main(sys.argv, ProviderSettings, run_provider)

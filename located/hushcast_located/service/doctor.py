@@ -8,22 +8,22 @@ from pathlib import Path
 import trio
 
 from hushcast.keys import read_link
-from hushcast_located.service.counted import PROVIDER_COUNTERS, PROVIDER_GAUGES
+from hushcast_located.service.counters import PROVIDER_COUNTERS, PROVIDER_GAUGES
 from hushcast_located.service.identity import KEY_FILE
+from hushcast_located.service.provider_store import ProviderStore
 from hushcast_located.service.settings import ProviderSettings
-from hushcast_located.service.shelf import Shelf
 from hushcast_located.service.upgrade import VERSION
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import Finding, bad, good, warning
-from hushcast_runtime.doctor import Kind, examine_from_outside
-from hushcast_runtime.examining import examine_core_dumps, examine_disk
 from hushcast_runtime.files import acting_as_owner
+from hushcast_runtime.processes.doctor import DaemonKind, examine_from_outside
+from hushcast_runtime.processes.examinations import examine_core_dumps, examine_disk
 from hushcast_runtime.wording import counted
 
 REACHED_WITHIN = 5.0  # seconds; the daemon is on this machine
 NEARLY_FULL = 0.9  # share of the subscriptions that may be: then somebody should hear of it
 
-PROVIDER = Kind(
+PROVIDER = DaemonKind(
     "hushcast located provide",
     VERSION,
     64,  # open files: the database, the daemon, those who look
@@ -44,7 +44,7 @@ async def examine(settings: ProviderSettings) -> list[Finding]:
     return found
 
 
-def own_findings(settings: ProviderSettings, shelf: Shelf | None, is_there: bool) -> list[Finding]:
+def own_findings(settings: ProviderSettings, shelf: ProviderStore | None, is_there: bool) -> list[Finding]:
     """Return what a provider that runs finds of itself; `is_there`: its daemon answers."""
     found = [examine_disk(settings.state_path()), examine_core_dumps(PROVIDER.command)]
     if is_there:
@@ -78,7 +78,7 @@ async def _network(settings: ProviderSettings) -> Finding:
     return bad("network", f"the daemon at {Path(path)}: {reason}", _START)
 
 
-def _batches(shelf: Shelf) -> Iterator[Finding]:
+def _batches(shelf: ProviderStore) -> Iterator[Finding]:
     again = "ask the feed's owner for `hushcast located publish --number N`"
     held = [batch for batch in shelf.arrivals.held if batch != shelf.current]
     if shelf.newest == 0 and not held:
@@ -97,7 +97,7 @@ def _batches(shelf: Shelf) -> Iterator[Finding]:
         yield warning("missing batches", f"{numbers} never came", advice)
 
 
-def _subscriptions(settings: ProviderSettings, shelf: Shelf) -> Finding:
+def _subscriptions(settings: ProviderSettings, shelf: ProviderStore) -> Finding:
     count = len(shelf.register)
     told = f"{count:,} of {settings.most:,} that may be"
     if count >= NEARLY_FULL * settings.most:

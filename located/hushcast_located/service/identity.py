@@ -21,7 +21,7 @@ OFFER_FILE = "offer"
 
 
 @dataclass(frozen=True)
-class Identity:
+class ProviderIdentity:
     """A provider's key, and the links of its two topics."""
 
     key: AgreementKey
@@ -30,7 +30,7 @@ class Identity:
     offer: Offer
 
 
-def open_identity(settings: ProviderSettings, randomness: Randomness) -> Identity:
+def open_identity(settings: ProviderSettings, randomness: Randomness) -> ProviderIdentity:
     """Return the identity in a state directory, drawing what is missing; raise `UsageError`."""
     state = settings.state_path()
     if not settings.requests and not (made := state / REQUESTS_FILE).exists():
@@ -42,7 +42,7 @@ def open_identity(settings: ProviderSettings, randomness: Randomness) -> Identit
     return identity
 
 
-def read_identity(settings: ProviderSettings) -> Identity:
+def read_identity(settings: ProviderSettings) -> ProviderIdentity:
     """Return the identity in a state directory; raise `UsageError` where there is none yet."""
     state = settings.state_path()
     try:
@@ -58,7 +58,7 @@ def read_identity(settings: ProviderSettings) -> Identity:
     return _identity(settings, AgreementKey(key))
 
 
-def _identity(settings: ProviderSettings, key: AgreementKey) -> Identity:
+def _identity(settings: ProviderSettings, key: AgreementKey) -> ProviderIdentity:
     requests = Path(settings.requests or settings.state_path() / REQUESTS_FILE)
     link = read_link(requests)
     if len(link) > MAX_LINK:
@@ -66,4 +66,4 @@ def _identity(settings: ProviderSettings, key: AgreementKey) -> Identity:
             f"{requests}: a link of an offer has {MAX_LINK:,} characters at most: make a shorter one"
         )
     offer = Offer(key.public(), link, bytes.fromhex(settings.owner), settings.difficulty)
-    return Identity(key, read_link(settings.feed), link, offer)
+    return ProviderIdentity(key, read_link(settings.feed), link, offer)

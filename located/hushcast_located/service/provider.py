@@ -8,20 +8,20 @@ from pathlib import Path
 import trio
 
 import hushcast
-from hushcast_located.service.answering import Answerer
-from hushcast_located.service.batches import BatchTaker
-from hushcast_located.service.identity import Identity
-from hushcast_located.service.news import News
-from hushcast_located.service.requests import RequestTaker
+from hushcast_located.service.answerer import Answerer
+from hushcast_located.service.batch_taker import BatchTaker
+from hushcast_located.service.change_signal import ChangeSignal
+from hushcast_located.service.identity import ProviderIdentity
+from hushcast_located.service.provider_store import ProviderStore
+from hushcast_located.service.request_taker import RequestTaker
 from hushcast_located.service.settings import ProviderSettings
-from hushcast_located.service.shelf import Shelf
-from hushcast_protocol.spatial.register import Register
-from hushcast_protocol.spatial.requests import DAY, Opening
+from hushcast_protocol.spatial.located_requests import DAY, RequestOpener
+from hushcast_protocol.spatial.subscription_register import SubscriptionRegister
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.groups import innermost
+from hushcast_runtime.exception_groups import innermost
 from hushcast_runtime.logs import log
-from hushcast_runtime.store import Store
+from hushcast_runtime.storage.store import Store
 
 AGAIN = 5.0  # seconds between looks for a daemon that is not there, or that refuses a subscription
 
@@ -34,7 +34,7 @@ class Provider:
     def __init__(
         self,
         settings: ProviderSettings,
-        identity: Identity,
+        identity: ProviderIdentity,
         store: Store,
         env: Environment,
         counters: Counters,
@@ -42,12 +42,12 @@ class Provider:
     ) -> None:
         self.is_there = False
         """Whether the daemon answers."""
-        self.shelf = Shelf(store, env, identity.offer.owner, Register(settings.most))
+        self.shelf = ProviderStore(store, env, identity.offer.owner, SubscriptionRegister(settings.most))
         self._socket = Path(settings.daemon.socket)
         self._patience = float(settings.patience)
         self._env = env
-        owner, news = identity.offer.owner, News()
-        opening = Opening(identity.key, settings.difficulty)
+        owner, news = identity.offer.owner, ChangeSignal()
+        opening = RequestOpener(identity.key, settings.difficulty)
         self._tasks: list[Task] = [
             BatchTaker(identity.feed, owner, self.shelf, news, env, counters).run,
             RequestTaker(identity.requests, opening, self.shelf, env, counters).run,

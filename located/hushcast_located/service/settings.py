@@ -9,11 +9,11 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.stamps import MAX_DIFFICULTY
+from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.spatial.batch import MAX_INTERVAL
-from hushcast_protocol.spatial.register import MAX_SUBSCRIPTIONS
-from hushcast_runtime.config import PathText, ProcessSettings, Section, below_state_home, check_path
-from hushcast_runtime.doctors_socket import DOCTORS_SOCKET
+from hushcast_protocol.spatial.subscription_register import MAX_SUBSCRIPTIONS
+from hushcast_runtime.processes.config import PathText, ProcessSettings, Section, below_state_home, check_path
+from hushcast_runtime.processes.doctors_socket import DOCTORS_SOCKET
 
 _ABSOLUTE = "give an absolute path, so that it does not depend on where you start"
 

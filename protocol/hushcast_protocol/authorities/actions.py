@@ -7,25 +7,25 @@ from enum import Enum
 
 import msgspec
 
-from hushcast_protocol.authorities.chain import Followed
+from hushcast_protocol.authorities.chain import ChainState
 from hushcast_protocol.authorities.evidence import Evidence, Fork
-from hushcast_protocol.authorities.frames import Frame
-from hushcast_protocol.authorities.heads import Certified
+from hushcast_protocol.authorities.frames import AuthorityFrame
+from hushcast_protocol.authorities.heads import CertifiedHead
 from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.base.wire import PublicKey
 
 
-class Kept(msgspec.Struct, frozen=True, array_like=True):
+class AuthorityState(msgspec.Struct, frozen=True, array_like=True):
     """All that has to outlast a restart; an authority that lost it needs a new key."""
 
-    chain: Followed
+    chain: ChainState
     voted: int = -1
     """The last epoch that a ballot was cast for."""
     assented: int = -1
     """The last epoch that a head was assented to."""
 
 
-class Do(Enum):
+class AuthorityCommand(Enum):
     """What is to be done, where the name says all."""
 
     GATHER = "exchange descriptors with the other authorities: ballots are cast soon"
@@ -36,24 +36,24 @@ class Do(Enum):
 class Keep:
     """Have this on disk before anything that follows is done: the later one replaces the earlier."""
 
-    kept: Kept
+    kept: AuthorityState
     listing: Listing | None = None
     """Of a head that is assented to: without it none could follow. Two days of them are kept."""
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
+class SendFrame:
     """Send a frame to other authorities, by their keys; it may be lost."""
 
     to: tuple[PublicKey, ...]
-    frame: Frame
+    frame: AuthorityFrame
 
 
 @dataclass(frozen=True, slots=True)
-class Publish:
+class PublishHead:
     """Serve this head from now on, with the relays that it stands for."""
 
-    certified: Certified
+    certified: CertifiedHead
     listing: Listing
 
 
@@ -71,5 +71,5 @@ class Stop:
     fork: Fork
 
 
-Action = Do | Keep | Send | Publish | Accuse | Stop
-Actions = list[Action]
+AuthorityAction = AuthorityCommand | Keep | SendFrame | PublishHead | Accuse | Stop
+AuthorityActions = list[AuthorityAction]

@@ -12,9 +12,9 @@ from typing import Annotated
 
 import msgspec
 
-from hushcast_protocol.authorities.heads import MAX_CERTIFIED, Certified
-from hushcast_protocol.authorities.listing import MAX_WAITING, Listed
-from hushcast_protocol.authorities.members import MAX_SET, Authorities
+from hushcast_protocol.authorities.authority_set import MAX_SET, Authorities
+from hushcast_protocol.authorities.heads import MAX_CERTIFIED, CertifiedHead
+from hushcast_protocol.authorities.listing import MAX_WAITING, ListedRelay
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.roster import MAX_SEATED
@@ -31,9 +31,9 @@ class Ballot(Wire, frozen=True, tag="ballot/2"):
     network: Bytes32
     epoch: Counter
     author: PublicKey
-    previous: Certified | None
+    previous: CertifiedHead | None
     """The newest head that it holds, with the signatures: whoever lacks it has it then."""
-    listed: Annotated[tuple[Listed, ...], msgspec.Meta(max_length=MAX_LISTED)]
+    listed: Annotated[tuple[ListedRelay, ...], msgspec.Meta(max_length=MAX_LISTED)]
     """In ascending order of relays, each once."""
     commit: Bytes32 | None
     reveal: Bytes32 | None

@@ -15,16 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from hushcast_protocol.authorities.authority_set import Authorities
 from hushcast_protocol.authorities.ballots import Ballot
-from hushcast_protocol.authorities.heads import Beacon, Draw, Head, Share
-from hushcast_protocol.authorities.members import Authorities
+from hushcast_protocol.authorities.heads import Beacon, BeaconShare, BeaconState, Head
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey, encode
 
 REVEALING, DRAWN = 6, 12  # epochs of a day from which on secrets are revealed, and tomorrow's beacon is drawn
-NOTHING = Draw(None, None, (), (), ())
+NOTHING = BeaconState(None, None, (), (), ())
 
 
 def day_of(epoch: int) -> int:
@@ -53,14 +53,14 @@ def to_say(seed: Seed, network: bytes, epoch: int) -> tuple[bytes | None, bytes 
 
 def advance(
     last: Head | None, network: bytes, epoch: int, authorities: Authorities, ballots: Mapping[bytes, Ballot]
-) -> Draw:
+) -> BeaconState:
     """Return the draw of an epoch's head, from the head before and the ballots that count."""
     today = day_of(epoch)
     draw = _at(today, last)
     phase = epoch % EPOCHS_A_DAY
     if phase < REVEALING:
         fresh = {author: one.commit for author, one in ballots.items() if author not in draw.left_out}
-        return Draw(draw.today, None, _with(draw.commits, fresh), (), draw.left_out)
+        return BeaconState(draw.today, None, _with(draw.commits, fresh), (), draw.left_out)
     committed = {share.author: share.value for share in draw.commits}
     if phase < DRAWN:
         shown = {
@@ -69,16 +69,16 @@ def advance(
             if one.reveal is not None
             and committed.get(author) == commitment(network, today + 1, author, one.reveal)
         }
-        return Draw(draw.today, None, draw.commits, _with(draw.reveals, shown), draw.left_out)
+        return BeaconState(draw.today, None, draw.commits, _with(draw.reveals, shown), draw.left_out)
     beacon = None
     if len(draw.reveals) >= authorities.rounds:
         value = digest(Domain.BEACON, network + encode(today + 1), encode(draw.reveals))
         beacon = Beacon(today + 1, value)
     silent = committed.keys() - {share.author for share in draw.reveals}
-    return Draw(draw.today, beacon, draw.commits, draw.reveals, tuple(sorted(silent)))
+    return BeaconState(draw.today, beacon, draw.commits, draw.reveals, tuple(sorted(silent)))
 
 
-def _at(today: int, last: Head | None) -> Draw:
+def _at(today: int, last: Head | None) -> BeaconState:
     """Return the draw as it stands when a day's epoch begins."""
     if last is None:
         return NOTHING
@@ -86,13 +86,13 @@ def _at(today: int, last: Head | None) -> Draw:
     if then == today:
         return draw
     newest = draw.tomorrow if draw.tomorrow is not None and draw.tomorrow.day <= today else draw.today
-    return Draw(newest, None, (), (), draw.left_out if then == today - 1 else ())
+    return BeaconState(newest, None, (), (), draw.left_out if then == today - 1 else ())
 
 
-def _with(shares: Iterable[Share], fresh: Mapping[bytes, bytes | None]) -> tuple[Share, ...]:
+def _with(shares: Iterable[BeaconShare], fresh: Mapping[bytes, bytes | None]) -> tuple[BeaconShare, ...]:
     """Add what is new, in order of authors; the first of each stands."""
     held = {share.author: share for share in shares}
     for author, value in fresh.items():
         if value is not None:
-            held.setdefault(author, Share(author, value))
+            held.setdefault(author, BeaconShare(author, value))
     return tuple(held[author] for author in sorted(held))

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact, Signers
 from hushcast_protocol.authorities.evidence import Fork
-from hushcast_protocol.authorities.heads import Certified, Head, check_certified, decode_head
-from hushcast_protocol.authorities.members import Authorities, Member, Signers
+from hushcast_protocol.authorities.heads import CertifiedHead, Head, check_certified, decode_head
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.handovers import Handover
+from hushcast_protocol.base.key_handovers import KeyHandover
 from hushcast_protocol.base.roster import GENESIS
 from hushcast_protocol.base.wire import PublicKey
 
@@ -26,7 +26,7 @@ MAX_HEADS = 48  # heads of the past that are compared: two days, as rosters
 MAX_TURNS = 16  # heads that tell of a change of authorities, for those who were away: as hand-overs
 
 
-class Followed(msgspec.Struct, frozen=True, array_like=True):
+class ChainState(msgspec.Struct, frozen=True, array_like=True):
     """All of a chain that has to outlast a restart."""
 
     authorities: Authorities
@@ -35,15 +35,15 @@ class Followed(msgspec.Struct, frozen=True, array_like=True):
     """The first epoch that is theirs."""
     before: Authorities | None = None
     """Those just before, for their last heads."""
-    turns: tuple[Certified, ...] = ()
+    turns: tuple[CertifiedHead, ...] = ()
     """For each set but the first the newest head held of the set before it, which announced it."""
-    newest: Certified | None = None
+    newest: CertifiedHead | None = None
     fork: Fork | None = None
     beginning: bytes = GENESIS
     """What the first head names as the one before: a single directory's last roster, if there was one."""
 
 
-def handed_over(state: Followed, handover: Handover) -> Followed:
+def handed_over(state: ChainState, handover: KeyHandover) -> ChainState:
     """Return where a follower stands once one authority alone took another key, which its old one signed.
 
     Raises `AuthenticationError` if the old key is not that of the one authority in charge.
@@ -51,7 +51,7 @@ def handed_over(state: Followed, handover: Handover) -> Followed:
     before = state.authorities
     if before.keys != (handover.old,):
         raise AuthenticationError("a hand-over is not from the one authority that is known")
-    fresh = Member(handover.new, before.members[0].address)
+    fresh = AuthorityContact(handover.new, before.members[0].address)
     authorities = msgspec.structs.replace(before, members=(fresh,))
     return msgspec.structs.replace(state, authorities=authorities, since=handover.epoch, before=before)
 
@@ -61,10 +61,10 @@ class Chain:
     """One follower of a network's heads."""
 
     network: bytes
-    state: Followed
+    state: ChainState
     _head: Head | None = field(init=False, default=None)
-    _heads: dict[int, Certified] = field(init=False, default_factory=dict)
-    _checked: dict[tuple[Certified, Signers], Head] = field(init=False, default_factory=dict)
+    _heads: dict[int, CertifiedHead] = field(init=False, default_factory=dict)
+    _checked: dict[tuple[CertifiedHead, Signers], Head] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         """Go on with what was kept."""
@@ -90,7 +90,7 @@ class Chain:
         coming = self._head.change if self._head is not None else None
         return coming.authorities if coming is not None and epoch >= coming.epoch else state.authorities
 
-    def named(self) -> dict[PublicKey, Member]:
+    def named(self) -> dict[PublicKey, AuthorityContact]:
         """Return the authorities of just before, of now and to come by key, at their newest addresses.
 
         A key that was handed over is nobody's any more.
@@ -105,7 +105,7 @@ class Chain:
         authorities = self.in_charge(head.epoch)
         return authorities is not None and authorities.signers == head.authorities.signers
 
-    def check(self, certified: Certified) -> Head:
+    def check(self, certified: CertifiedHead) -> Head:
         """Return a head that a quorum of those in charge signed; `DecodeError`, `AuthenticationError`."""
         authorities = self.in_charge(decode_head(certified.head).epoch)
         if authorities is None:
@@ -119,7 +119,7 @@ class Chain:
         self._checked[checked] = head
         return head
 
-    def take(self, certified: Certified) -> bool:
+    def take(self, certified: CertifiedHead) -> bool:
         """Follow a head; tell whether anything is new, which is to be kept. Raises as `check` does.
 
         What a key signed that was handed over says nothing new, however new it is: others may have the key.
@@ -143,7 +143,7 @@ class Chain:
             del self._heads[epoch]
         return is_newer
 
-    def after(self, epoch: int | None) -> Sequence[Certified]:
+    def after(self, epoch: int | None) -> Sequence[CertifiedHead]:
         """Return the heads by which somebody who holds that of an epoch comes to the newest, in order."""
         held = -1 if epoch is None else epoch
         newest = () if self.state.newest is None else (self.state.newest,)
@@ -158,7 +158,7 @@ class Chain:
         last = state.turns[-1] if state.turns else None
         return last is None or decode_head(last.head).authorities.signers != state.before.signers
 
-    def _move(self, head: Head, certified: Certified) -> None:
+    def _move(self, head: Head, certified: CertifiedHead) -> None:
         state, last = self.state, self._head
         if head.authorities.signers != state.authorities.signers:
             assert state.newest is not None

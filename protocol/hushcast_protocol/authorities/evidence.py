@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hushcast_protocol.authorities.authority_set import Authorities
 from hushcast_protocol.authorities.ballots import Cast
-from hushcast_protocol.authorities.heads import Accord, Certified, Head, check_certified, head_digest
-from hushcast_protocol.authorities.members import Authorities
+from hushcast_protocol.authorities.heads import AssentBody, CertifiedHead, Head, check_certified, head_digest
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.signatures import Purpose, Signed, check
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check
 from hushcast_protocol.base.wire import PublicKey, Wire, decoder, encode
 
 MAX_STATEMENT = 256  # bytes; a `Cast` has some 115
@@ -25,11 +25,11 @@ class Evidence(Wire, frozen=True, tag="evidence/1"):
 class Fork(Wire, frozen=True, tag="fork/1"):
     """Two heads of one epoch, each with the signatures of a quorum."""
 
-    first: Certified
-    second: Certified
+    first: CertifiedHead
+    second: CertifiedHead
 
 
-_decode: Callable[[bytes], Cast | Accord] = decoder(Cast | Accord, "statement", MAX_STATEMENT)
+_decode: Callable[[bytes], Cast | AssentBody] = decoder(Cast | AssentBody, "statement", MAX_STATEMENT)
 
 
 def check_evidence(evidence: Evidence, network: bytes) -> int:
@@ -42,9 +42,9 @@ def check_evidence(evidence: Evidence, network: bytes) -> int:
         raise DecodeError("evidence is of another network")
     if type(first) is not type(second) or first.epoch != second.epoch or first == second:
         raise DecodeError("two statements do not contradict each other")
-    purpose = Purpose.ASSENT
+    purpose = SignaturePurpose.ASSENT
     if isinstance(first, Cast) and isinstance(second, Cast):
-        purpose = Purpose.BALLOT
+        purpose = SignaturePurpose.BALLOT
         if (first.author, second.author) != (evidence.accused, evidence.accused):
             # To sign what several others cast is what an authority is for.
             raise DecodeError("evidence is of ballots that are not the accused's own")
@@ -65,7 +65,7 @@ def who_forked(fork: Fork, network: bytes, authorities: Authorities) -> list[Evi
     """Return evidence against each authority that signed both heads of a checked fork, 2q − n at least."""
     epoch = check_fork(fork, network, authorities).epoch
     first, second = ({mark.place: mark.signature for mark in one.marks} for one in (fork.first, fork.second))
-    bodies = [encode(Accord(network, epoch, head_digest(one.head))) for one in (fork.first, fork.second)]
+    bodies = [encode(AssentBody(network, epoch, head_digest(one.head))) for one in (fork.first, fork.second)]
     return [
         Evidence(authorities.keys[place], Signed(bodies[0], first[place]), Signed(bodies[1], second[place]))
         for place in sorted(first.keys() & second.keys())

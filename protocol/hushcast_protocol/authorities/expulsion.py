@@ -31,11 +31,11 @@ EVIDENCE_DAYS = 2  # days that a trial counts for: what a relay did before is pa
 _HALF_A_COPY = 0.5  # counts are estimates: a relay with less had none
 _EXPELLED_EPOCHS = EXPELLED_DAYS * EPOCHS_A_DAY
 
-Trial = Mapping[RelayId, tuple[float, float]]
+LossTrial = Mapping[RelayId, tuple[float, float]]
 """How many copies of probes each relay lost and passed on in one tree; at least 0."""
 
 
-class Loser(NamedTuple):
+class LossyRelay(NamedTuple):
     """A relay that loses messages, as far as trials tell."""
 
     relay: RelayId
@@ -48,7 +48,7 @@ class Loser(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Expelled:
+class ExpelledRelay:
     """A relay that one authority leaves off its ballots."""
 
     relay: RelayId
@@ -63,7 +63,7 @@ class Expelled:
         return self.since + _EXPELLED_EPOCHS
 
 
-def losers(trials: Iterable[Trial]) -> list[Loser]:
+def losers(trials: Iterable[LossTrial]) -> list[LossyRelay]:
     """Return the relays that lose messages, the worst first.
 
     A relay is one if `MIN_TRIALS` met it and it lost, with 97.5 % confidence, more than `MIN_LOSS` of what
@@ -85,17 +85,17 @@ def losers(trials: Iterable[Trial]) -> list[Loser]:
         all_tested = sum(tested for _, tested in counts)
         low, _ = wilson(all_lost / all_tested, all_tested)
         if all_lost >= MIN_LOST and low >= MIN_LOSS:
-            found.append((low, Loser(relay, all_lost, all_tested, len(counts))))
+            found.append((low, LossyRelay(relay, all_lost, all_tested, len(counts))))
     return [loser for low, loser in sorted(found, key=lambda one: (-one[0], one[1].relay))]
 
 
-def in_force(listed: Sequence[Expelled], epoch: int, relays: Collection[RelayId]) -> frozenset[RelayId]:
+def in_force(listed: Sequence[ExpelledRelay], epoch: int, relays: Collection[RelayId]) -> frozenset[RelayId]:
     """Return who is left out in an epoch, of those that a list names.
 
     `relays` are those that the network has; whether the expelled are still among them makes no difference.
     The list may be longer than is good: of each day only the first count, and of all only the oldest.
     """
-    first: dict[RelayId, Expelled] = {}
+    first: dict[RelayId, ExpelledRelay] = {}
     for one in sorted(listed, key=lambda one: one.since):
         if one.since <= epoch < one.until:
             first.setdefault(one.relay, one)
@@ -109,8 +109,8 @@ def in_force(listed: Sequence[Expelled], epoch: int, relays: Collection[RelayId]
 
 
 def extended(
-    listed: Sequence[Expelled], found: Sequence[Loser], epoch: int, relays: Collection[RelayId]
-) -> tuple[Expelled, ...]:
+    listed: Sequence[ExpelledRelay], found: Sequence[LossyRelay], epoch: int, relays: Collection[RelayId]
+) -> tuple[ExpelledRelay, ...]:
     """Return a list without what is over, and with as many of the losers as the bounds let in.
 
     Where too many seem to lose messages, nobody is added.
@@ -121,13 +121,13 @@ def extended(
     known = {one.relay for one in fresh}
     for loser in found:
         if loser.relay not in known:
-            longer = [*fresh, Expelled(loser.relay, epoch, _why(loser))]
+            longer = [*fresh, ExpelledRelay(loser.relay, epoch, _why(loser))]
             if loser.relay in in_force(longer, epoch, relays):
                 fresh = longer
     return tuple(fresh)
 
 
-def reason(expelled: Expelled, ends: float) -> str:
+def reason(expelled: ExpelledRelay, ends: float) -> str:
     """Return what an expelled relay is told; `ends` is when that is over (Unix seconds)."""
     when = datetime.datetime.fromtimestamp(ends, datetime.UTC)
     return (
@@ -136,7 +136,7 @@ def reason(expelled: Expelled, ends: float) -> str:
     )
 
 
-def _bounded(chosen: Sequence[Expelled], everybody: int) -> list[Expelled]:
+def _bounded(chosen: Sequence[ExpelledRelay], everybody: int) -> list[ExpelledRelay]:
     a_day = max(1, int(everybody * MAX_EXPELLED_A_DAY))
     days: Counter[int] = Counter()
     kept = []
@@ -148,5 +148,5 @@ def _bounded(chosen: Sequence[Expelled], everybody: int) -> list[Expelled]:
     return kept[: int(everybody * MAX_EXPELLED)]
 
 
-def _why(loser: Loser) -> str:
+def _why(loser: LossyRelay) -> str:
     return f"lost {loser.lost:.0f} of {loser.tested:.0f} probes, in {loser.trials} trials"

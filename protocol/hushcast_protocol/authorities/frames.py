@@ -7,11 +7,11 @@ from typing import Annotated
 
 import msgspec
 
+from hushcast_protocol.authorities.authority_set import MAX_AUTHORITIES
 from hushcast_protocol.authorities.ballots import MAX_BALLOT
 from hushcast_protocol.authorities.chain import MAX_TURNS
-from hushcast_protocol.authorities.heads import MAX_CERTIFIED, Certified, Marks
+from hushcast_protocol.authorities.heads import MAX_CERTIFIED, CertifiedHead, IndexedSignatures
 from hushcast_protocol.authorities.listing import MAX_LISTING, Listing
-from hushcast_protocol.authorities.members import MAX_AUTHORITIES
 from hushcast_protocol.base.wire import Bytes32, Bytes64, Counter, PublicKey, Wire, decoder
 
 MAX_ECHO = MAX_BALLOT + 80 * MAX_AUTHORITIES + 256  # bytes
@@ -24,7 +24,7 @@ class Echo(Wire, frozen=True, tag="echo"):
     epoch: Counter
     author: PublicKey
     ballot: Bytes32
-    marks: Marks
+    marks: IndexedSignatures
     body: Annotated[bytes, msgspec.Meta(max_length=MAX_BALLOT)] | None
 
 
@@ -52,7 +52,7 @@ class AskHeads(Wire, frozen=True, tag="ask-heads"):
 class Heads(Wire, frozen=True, tag="heads"):
     """The newest head last; before it those that tell of changes of authorities."""
 
-    heads: Annotated[tuple[Certified, ...], msgspec.Meta(max_length=MAX_TURNS + 1)]
+    heads: Annotated[tuple[CertifiedHead, ...], msgspec.Meta(max_length=MAX_TURNS + 1)]
 
 
 class AskListing(Wire, frozen=True, tag="ask-listing"):
@@ -61,7 +61,9 @@ class AskListing(Wire, frozen=True, tag="ask-listing"):
     root: Bytes32
 
 
-Frame = Echo | AskBallot | Assent | AskHeads | Heads | AskListing | Listing
+AuthorityFrame = Echo | AskBallot | Assent | AskHeads | Heads | AskListing | Listing
 
-decode_frame: Callable[[bytes], Frame] = decoder(Frame, "frame between authorities", MAX_PEER_FRAME)
+decode_frame: Callable[[bytes], AuthorityFrame] = decoder(
+    AuthorityFrame, "frame between authorities", MAX_PEER_FRAME
+)
 assert max((MAX_TURNS + 1) * MAX_CERTIFIED, MAX_ECHO) < MAX_PEER_FRAME

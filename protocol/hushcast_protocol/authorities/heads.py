@@ -7,43 +7,45 @@ from typing import Annotated
 
 import msgspec
 
+from hushcast_protocol.authorities.authority_set import MAX_AUTHORITIES, MAX_SET, Authorities
 from hushcast_protocol.authorities.listing import MAX_DRAWN
-from hushcast_protocol.authorities.members import MAX_AUTHORITIES, MAX_SET, Authorities
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.roster import MAX_SEATED
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.sharding import MAX_SHARDING, Sharding
-from hushcast_protocol.base.signatures import Purpose, check, signature
+from hushcast_protocol.base.signatures import SignaturePurpose, check, signature
 from hushcast_protocol.base.wire import Bytes32, Bytes64, Counter, PublicKey, Wire, decoder, encode
 
 MAX_HEAD = 3072 + 2 * MAX_SET + MAX_DRAWN * MAX_SHARDING
 """Bytes; nine authorities that all committed, revealed and were at fault."""
 MAX_CERTIFIED = MAX_HEAD + 80 * MAX_AUTHORITIES + 64  # bytes
 
-Place = Annotated[int, msgspec.Meta(ge=0, lt=MAX_AUTHORITIES)]
+AuthorityIndex = Annotated[int, msgspec.Meta(ge=0, lt=MAX_AUTHORITIES)]
 """Which of the set of authorities, counted from 0."""
 
 
-class Mark(Wire, frozen=True, tag="mark"):
+class IndexedSignature(Wire, frozen=True, tag="mark"):
     """A signature, and whose it is."""
 
-    place: Place
+    place: AuthorityIndex
     signature: Bytes64
 
 
-Marks = Annotated[tuple[Mark, ...], msgspec.Meta(min_length=1, max_length=MAX_AUTHORITIES)]
+IndexedSignatures = Annotated[
+    tuple[IndexedSignature, ...], msgspec.Meta(min_length=1, max_length=MAX_AUTHORITIES)
+]
 
 
-class Share(Wire, frozen=True, tag="share"):
+class BeaconShare(Wire, frozen=True, tag="share"):
     """What one authority adds to a beacon: first a commitment, later the secret behind it."""
 
     author: PublicKey
     value: Bytes32
 
 
-Shares = Annotated[tuple[Share, ...], msgspec.Meta(max_length=MAX_AUTHORITIES)]
-Keys = Annotated[tuple[PublicKey, ...], msgspec.Meta(max_length=MAX_AUTHORITIES)]
+BeaconShares = Annotated[tuple[BeaconShare, ...], msgspec.Meta(max_length=MAX_AUTHORITIES)]
+AuthorityKeys = Annotated[tuple[PublicKey, ...], msgspec.Meta(max_length=MAX_AUTHORITIES)]
 
 
 class Beacon(Wire, frozen=True, tag="beacon"):
@@ -53,19 +55,19 @@ class Beacon(Wire, frozen=True, tag="beacon"):
     value: Bytes32
 
 
-class Draw(Wire, frozen=True, tag="draw"):
+class BeaconState(Wire, frozen=True, tag="draw"):
     """The beacons, and how far the next one is."""
 
     today: Beacon | None
     """Of the newest day up to this one that has one."""
     tomorrow: Beacon | None
-    commits: Shares
-    reveals: Shares
-    left_out: Keys
+    commits: BeaconShares
+    reveals: BeaconShares
+    left_out: AuthorityKeys
     """Who committed and did not reveal when tomorrow's was drawn, or today's while it is not: for a day."""
 
 
-class Change(Wire, frozen=True, tag="change"):
+class AuthorityChange(Wire, frozen=True, tag="change"):
     """Who the authorities are from an epoch on."""
 
     epoch: Counter
@@ -85,23 +87,23 @@ class Head(Wire, frozen=True, tag="head/2"):
     """`Listing.root` of the relays."""
     count: Annotated[int, msgspec.Meta(ge=0, le=MAX_SEATED)]
     """How many relays have a seat."""
-    draw: Draw
-    faults: Keys
+    draw: BeaconState
+    faults: AuthorityKeys
     """Who cast two ballots for this epoch."""
-    change: Change | None
+    change: AuthorityChange | None
     """The set that follows, in every head until it takes over."""
     shards: Annotated[tuple[Sharding, ...], msgspec.Meta(max_length=MAX_DRAWN)] = ()
     """The shards of now and those to come, as far as the network is cut, by day."""
 
 
-class Certified(Wire, frozen=True, tag="certified"):
+class CertifiedHead(Wire, frozen=True, tag="certified"):
     """An encoded head and signatures of its authorities."""
 
     head: bytes
-    marks: Marks
+    marks: IndexedSignatures
 
 
-class Accord(Wire, frozen=True, tag="accord/1"):
+class AssentBody(Wire, frozen=True, tag="accord/1"):
     """What is signed for `ASSENT`, at most once an epoch."""
 
     network: Bytes32
@@ -117,12 +119,12 @@ def head_digest(head: bytes) -> bytes:
     return digest(Domain.HEAD, head)
 
 
-def assent_to(seed: Seed, accord: Accord) -> bytes:
+def assent_to(seed: Seed, accord: AssentBody) -> bytes:
     """Return the signature of an authority that agrees."""
-    return signature(seed, Purpose.ASSENT, encode(accord))
+    return signature(seed, SignaturePurpose.ASSENT, encode(accord))
 
 
-def check_certified(certified: Certified, network: bytes, authorities: Authorities) -> Head:
+def check_certified(certified: CertifiedHead, network: bytes, authorities: Authorities) -> Head:
     """Return a head that a quorum of these authorities signed; `DecodeError`, `AuthenticationError`.
 
     Of `authorities` the keys and the quorum count; the head shows the rest.
@@ -140,13 +142,13 @@ def check_certified(certified: Certified, network: bytes, authorities: Authoriti
         raise DecodeError("a head is signed twice by one authority, or by none of them")
     if len(places) < authorities.quorum:
         raise AuthenticationError("a head has too few signatures")
-    accord = encode(Accord(network, head.epoch, head_digest(certified.head)))
+    accord = encode(AssentBody(network, head.epoch, head_digest(certified.head)))
     for mark in certified.marks:
-        check(authorities.keys[mark.place], Purpose.ASSENT, accord, mark.signature)
+        check(authorities.keys[mark.place], SignaturePurpose.ASSENT, accord, mark.signature)
     return head
 
 
-def check_shown(certified: Certified, network: bytes) -> Head:
+def check_shown(certified: CertifiedHead, network: bytes) -> Head:
     """Return a head that a quorum of the very set signed that it names; raise as `check_certified` does.
 
     Everybody comes to the same by the bytes alone. Whether that set was ever in charge is another question.

@@ -10,14 +10,14 @@ from typing import Annotated
 
 import msgspec
 
-from hushcast_protocol.authorities.admission import Admission
+from hushcast_protocol.authorities.seat_admission import SeatAdmission
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.base.roster import MAX_RELAYS, MAX_SEATED
 from hushcast_protocol.base.shard_count import MAX_BITS
-from hushcast_protocol.base.stamps import MAX_DIFFICULTY
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, RelayId, Wire, encode
-from hushcast_protocol.shards.slices import Named
+from hushcast_protocol.shards.slices import CutRelay
 
 MAX_WAITING = 2000  # relays that wait: as many as there can be seats; each directory draws its share of them
 MAX_DRAWN = 2  # days whose shards a listing has: that of now, and that to come
@@ -25,22 +25,22 @@ MAX_LISTING = MAX_SEATED * (63 + MAX_DRAWN * 62) + MAX_WAITING * 44 + 256  # byt
 AGED = 5  # the epoch of a day until which a newcomer must wait to be seated the day after
 
 Difficulty = Annotated[int, msgspec.Meta(ge=0, le=MAX_DIFFICULTY)]
-Listed = tuple[RelayId, Bytes16, Difficulty]
+ListedRelay = tuple[RelayId, Bytes16, Difficulty]
 """A relay, the digest of its descriptor (`descriptor_digest`), and the bits of the stamps it asks for."""
 Seat = tuple[RelayId, Bytes16, Difficulty, Counter]
 """A relay that is seated, as `Listed`, and the epoch since which it is without a gap."""
-Waiting = tuple[RelayId, Counter]
+WaitingRelay = tuple[RelayId, Counter]
 """A relay that more than half of the authorities reached and that has no seat yet, and since which epoch."""
 
 
-class Drawn(Wire, frozen=True, tag="drawn/1"):
+class ListedCut(Wire, frozen=True, tag="drawn/1"):
     """A network as it is cut into shards for a day, in every listing until the day is over."""
 
     day: Counter
     beacon: Bytes32
     bits: Annotated[int, msgspec.Meta(ge=0, le=MAX_BITS)]
     """k for 2^k shards; 0: from this day on the network is whole again."""
-    seats: Annotated[tuple[Named, ...], msgspec.Meta(max_length=MAX_SEATED)]
+    seats: Annotated[tuple[CutRelay, ...], msgspec.Meta(max_length=MAX_SEATED)]
     """Who had a seat when it was cut, in ascending order; nobody where the network is whole."""
 
 
@@ -49,8 +49,8 @@ class Listing(Wire, frozen=True, tag="listing/2"):
 
     epoch: Counter
     seats: Annotated[tuple[Seat, ...], msgspec.Meta(max_length=MAX_SEATED)]
-    waiting: Annotated[tuple[Waiting, ...], msgspec.Meta(max_length=MAX_WAITING)]
-    shards: Annotated[tuple[Drawn, ...], msgspec.Meta(max_length=MAX_DRAWN)] = ()
+    waiting: Annotated[tuple[WaitingRelay, ...], msgspec.Meta(max_length=MAX_WAITING)]
+    shards: Annotated[tuple[ListedCut, ...], msgspec.Meta(max_length=MAX_DRAWN)] = ()
     """The cut of now and that to come, as far as the network is cut, by day."""
 
     @property
@@ -65,7 +65,7 @@ class Listing(Wire, frozen=True, tag="listing/2"):
 
 
 def listing_root(
-    epoch: int, seats: tuple[Seat, ...], waiting: tuple[Waiting, ...], shards_digest: bytes
+    epoch: int, seats: tuple[Seat, ...], waiting: tuple[WaitingRelay, ...], shards_digest: bytes
 ) -> Bytes32:
     """Return `Listing.root` of these relays and `Listing.shards_digest`."""
     return digest(Domain.LISTING, encode((epoch, seats, waiting)), shards_digest)
@@ -76,7 +76,7 @@ def place_in_line(drawn: bytes, relay: RelayId) -> bytes:
     return digest(Domain.ADMISSION, drawn, relay)
 
 
-def drawn_by_all(listed: Iterable[Listed]) -> bytes:
+def drawn_by_all(listed: Iterable[ListedRelay]) -> bytes:
     """Return 32 bytes that change with each relay that is listed: no name can be looked for by them.
 
     Whoever tries another name moves all others, too; and nobody knows all descriptors before the ballots.
@@ -104,10 +104,10 @@ def aged_by(epoch: int) -> int:
 
 
 def settle(
-    listed: Iterable[Listed],
+    listed: Iterable[ListedRelay],
     last: Listing | None,
     epoch: int,
-    admission: Admission,
+    admission: SeatAdmission,
     beacon: bytes | None,
     most: int = MAX_RELAYS,
 ) -> Listing:
@@ -155,7 +155,7 @@ def _kept(last: Listing | None, known: Collection[RelayId], drawn: bytes, most: 
     return {relay: since for since, relay in kept}
 
 
-def first_chance(since: int, epoch: int, admission: Admission, seated: Iterable[int]) -> int:
+def first_chance(since: int, epoch: int, admission: SeatAdmission, seated: Iterable[int]) -> int:
     """Return the first epoch in which a relay that waits may be seated, if it is drawn then.
 
     It waits `since` an epoch by the listing of `epoch`, whose seats are `seated` since these epochs.

@@ -31,32 +31,48 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from enum import IntEnum
 
-from hushcast_protocol.authorities.actions import Accuse, Actions, Do, Keep, Kept, Publish, Send, Stop
+from hushcast_protocol.authorities.actions import (
+    Accuse,
+    AuthorityActions,
+    AuthorityCommand,
+    AuthorityState,
+    Keep,
+    PublishHead,
+    SendFrame,
+    Stop,
+)
+from hushcast_protocol.authorities.authority_set import Authorities
 from hushcast_protocol.authorities.ballots import Ballot
 from hushcast_protocol.authorities.beacon import to_say
 from hushcast_protocol.authorities.chain import Chain
-from hushcast_protocol.authorities.counting import Before, begins, count, newest_shown
 from hushcast_protocol.authorities.evidence import Evidence, who_forked
 from hushcast_protocol.authorities.frames import (
     AskBallot,
     AskHeads,
     AskListing,
     Assent,
+    AuthorityFrame,
     Echo,
-    Frame,
     Heads,
     decode_frame,
 )
-from hushcast_protocol.authorities.heads import Accord, Certified, Mark, assent_to, decode_head, head_digest
-from hushcast_protocol.authorities.listing import Listed, Listing
-from hushcast_protocol.authorities.members import Authorities
+from hushcast_protocol.authorities.heads import (
+    AssentBody,
+    CertifiedHead,
+    IndexedSignature,
+    assent_to,
+    decode_head,
+    head_digest,
+)
+from hushcast_protocol.authorities.listing import ListedRelay, Listing
 from hushcast_protocol.authorities.rounds import Rounds
 from hushcast_protocol.authorities.schedule import Schedule, next_epoch, schedule
+from hushcast_protocol.authorities.tally import HeadBasis, begins, count, newest_shown
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import AuthenticationError, PeerError
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Purpose, Signed, check
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check
 from hushcast_protocol.base.wire import PublicKey, encode
 
 MAX_ASSENTS = 2  # to different heads that one authority is heard with: two are evidence
@@ -78,9 +94,9 @@ class Authority:
     """One of the directories of a network."""
 
     def __init__(
-        self, network: Network, seed: Seed, kept: Kept, now: float, beginning: Listing | None = None
+        self, network: Network, seed: Seed, kept: AuthorityState, now: float, beginning: Listing | None = None
     ) -> None:
-        """Begin with what was kept; at first `Kept(Followed(authorities))`.
+        """Begin with what was kept; at first `AuthorityState(Followed(authorities))`.
 
         `beginning` is the listing of the roster that the first head goes on from, if there was one.
         """
@@ -105,9 +121,9 @@ class Authority:
         self._answered: dict[PublicKey, int] = {}
 
     @property
-    def kept(self) -> Kept:
+    def kept(self) -> AuthorityState:
         """All that has to outlast a restart, as it is now."""
-        return Kept(self.chain.state, self._voted, self._assented)
+        return AuthorityState(self.chain.state, self._voted, self._assented)
 
     @property
     def epoch(self) -> int | None:
@@ -125,27 +141,29 @@ class Authority:
             return self._times.counted
         return self._calendar.epoch_start(self._epoch) - self._calendar.grace
 
-    def know(self, listing: Listing) -> Actions:
+    def know(self, listing: Listing) -> AuthorityActions:
         """Take a listing that was kept, came or was counted, those of later epochs later."""
         self._listings[listing.root] = listing
         for root in list(self._listings)[:-MAX_LISTINGS]:
             del self._listings[root]
         newest, head = self.chain.state.newest, self.chain.head
         is_newest = newest is not None and head is not None and head.root == listing.root
-        return [Publish(newest, listing)] if newest is not None and is_newest else []
+        return [PublishHead(newest, listing)] if newest is not None and is_newest else []
 
-    def tick(self, now: float) -> Actions:
+    def tick(self, now: float) -> AuthorityActions:
         """Do what the deadline that has passed asks for; call it again while there is another."""
         if now < self.deadline:
             return []
         if self.phase is Phase.GATHERING:
             self.phase = Phase.VOTING
-            return [Do.VOTE]
+            return [AuthorityCommand.VOTE]
         if self.phase is Phase.VOTING:
             return self._count()
         return self._begin(now)
 
-    def cast(self, listed: tuple[Listed, ...], following: Authorities | None, now: float) -> Actions:
+    def cast(
+        self, listed: tuple[ListedRelay, ...], following: Authorities | None, now: float
+    ) -> AuthorityActions:
         """Cast a ballot; nothing if it is too late for the first round.
 
         `listed` are the relays that this authority reached, in ascending order, each with the digest of its
@@ -156,7 +174,9 @@ class Authority:
             return []
         return [] if rounds.epoch <= self._voted else self._vote(rounds, listed, following)
 
-    def _vote(self, rounds: Rounds, listed: tuple[Listed, ...], following: Authorities | None) -> Actions:
+    def _vote(
+        self, rounds: Rounds, listed: tuple[ListedRelay, ...], following: Authorities | None
+    ) -> AuthorityActions:
         commit, reveal = to_say(self._seed, self._network, rounds.epoch)
         newest = self.chain.state.newest
         ballot = Ballot(self._network, rounds.epoch, self.key, newest, listed, commit, reveal, following)
@@ -177,7 +197,9 @@ class Authority:
         before = -1 if self._beginning is None else self._beginning.epoch
         return epoch if epoch > max(self._voted, self._assented, self.chain.epoch, before) else None
 
-    def alone(self, listed: tuple[Listed, ...], following: Authorities | None, now: float) -> Actions:
+    def alone(
+        self, listed: tuple[ListedRelay, ...], following: Authorities | None, now: float
+    ) -> AuthorityActions:
         """Publish at once what is `due_alone`; `listed` and `following` are as in `cast`."""
         epoch = self.due_alone(now)
         authorities = None if epoch is None else self._set_out(epoch)
@@ -186,11 +208,11 @@ class Authority:
         self._rounds = Rounds(self._network, epoch, authorities, self._seed)
         return [*self._vote(self._rounds, listed, following), *self._count()]
 
-    def received(self, sender: PublicKey, data: bytes, now: float) -> Actions:
+    def received(self, sender: PublicKey, data: bytes, now: float) -> AuthorityActions:
         """Take a frame of another authority; raise a `PeerError` for what no honest one sends."""
         return self.take(sender, decode_frame(data), now)
 
-    def take(self, sender: PublicKey, frame: Frame, now: float) -> Actions:
+    def take(self, sender: PublicKey, frame: AuthorityFrame, now: float) -> AuthorityActions:
         """Take a frame that was decoded, as `received` does."""
         if isinstance(frame, Heads):
             return self._follow(sender, frame)
@@ -213,7 +235,7 @@ class Authority:
             return self._agreed(sender, frame, rounds)
         return self._echoed(sender, frame, rounds, now)
 
-    def _begin(self, now: float) -> Actions:
+    def _begin(self, now: float) -> AuthorityActions:
         """Begin the exchange before an epoch; one whose time to vote has passed is left out."""
         epoch = max(self._epoch, next_epoch(self._calendar, now) - 1)
         authorities = self._set_out(epoch)
@@ -231,7 +253,7 @@ class Authority:
         self.phase = Phase.GATHERING
         newest = self.chain.state.newest
         shown = [] if newest is None else self._to_others(authorities.keys, Heads((newest,)))
-        return [*asked, *shown, Do.GATHER]
+        return [*asked, *shown, AuthorityCommand.GATHER]
 
     def _set_out(self, epoch: int) -> Authorities | None:
         """Forget what was said of another epoch; return who is in charge of this one."""
@@ -240,18 +262,18 @@ class Authority:
         self._rounds = self._times = None
         return self.chain.in_charge(epoch)
 
-    def _echoed(self, sender: PublicKey, echo: Echo, rounds: Rounds, now: float) -> Actions:
+    def _echoed(self, sender: PublicKey, echo: Echo, rounds: Rounds, now: float) -> AuthorityActions:
         times = self._times
         if times is None or self.phase not in (Phase.GATHERING, Phase.VOTING) or now >= times.counted:
             return []
         return rounds.take(sender, echo, times.number(now))
 
-    def _count(self) -> Actions:
+    def _count(self) -> AuthorityActions:
         """Count what the rounds left, and assent to the head that follows from it."""
         rounds = self._rounds
         assert rounds is not None
         ballots, faults = rounds.counted()
-        actions: Actions = []
+        actions: AuthorityActions = []
         for ballot in ballots.values():
             if ballot.previous is not None:
                 with suppress(PeerError):  # of a set that is not known here, if it ever was one
@@ -270,7 +292,7 @@ class Authority:
         self.know(listing)
         self._head, self._assented = encode(head), rounds.epoch
         digest = head_digest(self._head)
-        given = assent_to(self._seed, Accord(self._network, rounds.epoch, digest))
+        given = assent_to(self._seed, AssentBody(self._network, rounds.epoch, digest))
         self._assents.setdefault(self.key, {})[digest] = given
         actions += [
             Keep(self.kept, listing),
@@ -278,7 +300,7 @@ class Authority:
         ]
         return actions + self._certify(rounds)
 
-    def _before(self, authorities: Authorities, ballots: Mapping[PublicKey, Ballot]) -> Before | None:
+    def _before(self, authorities: Authorities, ballots: Mapping[PublicKey, Ballot]) -> HeadBasis | None:
         """Return what the next head goes on from by the ballots that count; `None` if that is not known here.
 
         Nothing that takes back the head on the own ballot is assented to.
@@ -286,53 +308,53 @@ class Authority:
         newest, own = newest_shown(authorities, ballots.values()), ballots.get(self.key)
         if newest is None:
             is_first = self.chain.head is None and begins(authorities, ballots.values())
-            return Before(self.chain.state.beginning, None, self._beginning) if is_first else None
+            return HeadBasis(self.chain.state.beginning, None, self._beginning) if is_first else None
         head = decode_head(newest.head)
         if own is not None and own.previous is not None and decode_head(own.previous.head).epoch > head.epoch:
             return None
         listing = self._listings.get(head.root)
-        return None if listing is None else Before(head_digest(newest.head), head, listing)
+        return None if listing is None else HeadBasis(head_digest(newest.head), head, listing)
 
     def _lacks_listing(self) -> bytes | None:
         """Return the root of the newest head if its listing is not here, else `None`."""
         head = self.chain.head
         return None if head is None or head.root in self._listings else head.root
 
-    def _ask_listing(self, whom: Iterable[PublicKey]) -> Actions:
+    def _ask_listing(self, whom: Iterable[PublicKey]) -> AuthorityActions:
         """Ask for the listing of the newest head if it is not here, everybody once an epoch."""
         root = self._lacks_listing()
         to = tuple(key for key in whom if key not in self._asked)
         if root is None or not to:
             return []
         self._asked.update(to)
-        return [Send(to, AskListing(root))]
+        return [SendFrame(to, AskListing(root))]
 
-    def _agreed(self, sender: PublicKey, assent: Assent, rounds: Rounds) -> Actions:
+    def _agreed(self, sender: PublicKey, assent: Assent, rounds: Rounds) -> AuthorityActions:
         given = self._assents.setdefault(sender, {})
         if assent.head in given or len(given) >= MAX_ASSENTS or sender == self.key:
             return []
-        body = encode(Accord(self._network, rounds.epoch, assent.head))
-        check(sender, Purpose.ASSENT, body, assent.signature)
-        actions: Actions = []
+        body = encode(AssentBody(self._network, rounds.epoch, assent.head))
+        check(sender, SignaturePurpose.ASSENT, body, assent.signature)
+        actions: AuthorityActions = []
         for head, before in given.items():
-            first = Signed(encode(Accord(self._network, rounds.epoch, head)), before)
+            first = Signed(encode(AssentBody(self._network, rounds.epoch, head)), before)
             actions.append(Accuse(Evidence(sender, first, Signed(body, assent.signature))))
         given[assent.head] = assent.signature
         return actions + self._certify(rounds)
 
-    def _certify(self, rounds: Rounds) -> Actions:
+    def _certify(self, rounds: Rounds) -> AuthorityActions:
         """Make a certified head of the own one once a quorum assented to it."""
         if self.phase is not Phase.ASSENTING or self._head is None:
             return []
         digest, places = head_digest(self._head), enumerate(rounds.authorities.keys)
         marks = tuple(
-            Mark(place, self._assents[key][digest])
+            IndexedSignature(place, self._assents[key][digest])
             for place, key in places
             if digest in self._assents.get(key, ())
         )
         if len(marks) < rounds.authorities.quorum:
             return []
-        certified = Certified(self._head, marks)
+        certified = CertifiedHead(self._head, marks)
         actions = self._take(certified)
         if self.phase is Phase.ASSENTING:
             self.phase = Phase.WAITING
@@ -341,11 +363,11 @@ class Authority:
         keys = dict.fromkeys((*rounds.authorities.keys, *coming))
         return actions + self._to_others(keys, Heads((certified,)))
 
-    def _follow(self, sender: PublicKey, frame: Heads) -> Actions:
+    def _follow(self, sender: PublicKey, frame: Heads) -> AuthorityActions:
         """Take heads that another authority shows, as far as a quorum signed them."""
         if self.phase is Phase.STOPPED:
             return self._show(sender, AskHeads(None))
-        actions: Actions = []
+        actions: AuthorityActions = []
         for certified in frame.heads:
             try:
                 head = decode_head(certified.head)
@@ -362,21 +384,21 @@ class Authority:
     def _question(self) -> AskHeads:
         return AskHeads(None if self.chain.head is None else self.chain.epoch)
 
-    def _show(self, sender: PublicKey, question: AskHeads) -> Actions:
+    def _show(self, sender: PublicKey, question: AskHeads) -> AuthorityActions:
         """Show how heads follow each other, or the fork that ended them."""
         fork = self.chain.state.fork
         heads = self.chain.after(question.after) if fork is None else (fork.first, fork.second)
         return self._to(sender, Heads(tuple(heads))) if heads else []
 
-    def _to(self, sender: PublicKey, frame: AskHeads | Heads | Listing) -> Actions:
+    def _to(self, sender: PublicKey, frame: AskHeads | Heads | Listing) -> AuthorityActions:
         """Send to one authority, of now, of before or to come, a few times an epoch."""
         told = self._answered.get(sender, 0)
         if told >= MAX_ASKED or sender not in self.chain.named():
             return []
         self._answered[sender] = told + 1
-        return [Send((sender,), frame)]
+        return [SendFrame((sender,), frame)]
 
-    def _take(self, certified: Certified) -> Actions:
+    def _take(self, certified: CertifiedHead) -> AuthorityActions:
         """Follow a certified head; stop if it is one of two for its epoch."""
         if not self.chain.take(certified):
             return []
@@ -387,7 +409,7 @@ class Authority:
             if certified.head == self._head:
                 self.agreed = head.epoch
             listing = self._listings.get(head.root)
-            return [Keep(self.kept), *([] if listing is None else [Publish(certified, listing)])]
+            return [Keep(self.kept), *([] if listing is None else [PublishHead(certified, listing)])]
         self.phase = Phase.STOPPED
         authorities = self.chain.in_charge(decode_head(certified.head).epoch)
         assert authorities is not None
@@ -395,6 +417,6 @@ class Authority:
         proof = Heads((fork.first, fork.second))
         return [Keep(self.kept), Stop(fork), *accused, *self._to_others(authorities.keys, proof)]
 
-    def _to_others(self, keys: Iterable[PublicKey], frame: Frame) -> Actions:
+    def _to_others(self, keys: Iterable[PublicKey], frame: AuthorityFrame) -> AuthorityActions:
         others = tuple(key for key in keys if key != self.key)
-        return [Send(others, frame)] if others else []
+        return [SendFrame(others, frame)] if others else []

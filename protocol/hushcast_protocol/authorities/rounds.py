@@ -25,15 +25,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hushcast_protocol.authorities.actions import Accuse, Actions, Send
+from hushcast_protocol.authorities.actions import Accuse, AuthorityActions, SendFrame
+from hushcast_protocol.authorities.authority_set import Authorities
 from hushcast_protocol.authorities.ballots import Ballot, Cast, ballot_digest, read_ballot
 from hushcast_protocol.authorities.evidence import Evidence
 from hushcast_protocol.authorities.frames import AskBallot, Echo
-from hushcast_protocol.authorities.heads import Mark, check_shown
-from hushcast_protocol.authorities.members import Authorities
+from hushcast_protocol.authorities.heads import IndexedSignature, check_shown
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Purpose, Signed, check, signature
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, signature
 from hushcast_protocol.base.wire import PublicKey, encode
 
 MAX_SHOWN = 2  # ballots of one author that one authority may show: two are evidence, more say nothing new
@@ -67,7 +67,7 @@ class Rounds:
         self._answers: dict[tuple[PublicKey, bytes], int] = {}
         self._accused: set[PublicKey] = set()
 
-    def cast(self, ballot: Ballot) -> Actions:
+    def cast(self, ballot: Ballot) -> AuthorityActions:
         """Cast the own ballot of this epoch."""
         body = encode(ballot)
         held = _Held(Cast(self._network, self.epoch, self._own, ballot_digest(body)), body=body)
@@ -76,7 +76,7 @@ class Rounds:
         self._sign(held)
         return self._echo(held, self._others(), with_body=True)
 
-    def take(self, sender: PublicKey, echo: Echo, number: int) -> Actions:
+    def take(self, sender: PublicKey, echo: Echo, number: int) -> AuthorityActions:
         """Take an echo in round `number`, from 1 on; raise a `PeerError` for what no honest one sends."""
         if echo.author not in self._held:
             raise DecodeError("a ballot is by nobody of the authorities")
@@ -101,7 +101,7 @@ class Rounds:
         self._shown.setdefault((sender, echo.author), set()).add(echo.ballot)
         return self._evidence(echo.author) + self._advance(sender, held, number)
 
-    def answer(self, sender: PublicKey, question: AskBallot) -> Actions:
+    def answer(self, sender: PublicKey, question: AskBallot) -> AuthorityActions:
         """Give a ballot to who asks for it; nothing if it is not here, or was given often enough."""
         for ballots in self._held.values():
             held = ballots.get(question.ballot)
@@ -136,13 +136,13 @@ class Rounds:
             if mark.place >= len(keys):
                 raise DecodeError("a ballot is signed by nobody of the authorities")
             if mark.place not in held.marks:
-                check(keys[mark.place], Purpose.BALLOT, body, mark.signature)
+                check(keys[mark.place], SignaturePurpose.BALLOT, body, mark.signature)
                 fresh[mark.place] = mark.signature
         if keys.index(echo.author) not in held.marks.keys() | fresh.keys():
             raise AuthenticationError("a ballot is not signed by its author")
         return fresh
 
-    def _advance(self, sender: PublicKey, held: _Held, number: int) -> Actions:
+    def _advance(self, sender: PublicKey, held: _Held, number: int) -> AuthorityActions:
         taken = [one for one in self._held[held.cast.author].values() if one.is_taken]
         if len(held.marks) < number or number > self.authorities.rounds or len(taken) >= MAX_SHOWN:
             return []
@@ -150,12 +150,12 @@ class Rounds:
             if sender in held.asked:
                 return []
             held.asked.add(sender)
-            return [Send((sender,), AskBallot(self.epoch, held.cast.ballot))]
+            return [SendFrame((sender,), AskBallot(self.epoch, held.cast.ballot))]
         signed = {self.authorities.keys[place] for place in held.marks}
         self._sign(held)
         return self._echo(held, tuple(key for key in self._others() if key not in signed), with_body=False)
 
-    def _evidence(self, author: PublicKey) -> Actions:
+    def _evidence(self, author: PublicKey) -> AuthorityActions:
         """Accuse an author, once, whose signature is on two statements; with or without the ballots."""
         if author in self._accused or len(self._held[author]) < 2:
             return []
@@ -168,12 +168,14 @@ class Rounds:
 
     def _sign(self, held: _Held) -> None:
         held.is_taken = True
-        held.marks[self._place] = signature(self._seed, Purpose.BALLOT, encode(held.cast))
+        held.marks[self._place] = signature(self._seed, SignaturePurpose.BALLOT, encode(held.cast))
 
-    def _echo(self, held: _Held, to: tuple[PublicKey, ...], with_body: bool) -> Actions:
-        marks = tuple(Mark(place, given) for place, given in sorted(held.marks.items()))
+    def _echo(self, held: _Held, to: tuple[PublicKey, ...], with_body: bool) -> AuthorityActions:
+        marks = tuple(IndexedSignature(place, given) for place, given in sorted(held.marks.items()))
         body = held.body if with_body else None
-        return [Send(to, Echo(self.epoch, held.cast.author, held.cast.ballot, marks, body))] if to else []
+        return (
+            [SendFrame(to, Echo(self.epoch, held.cast.author, held.cast.ballot, marks, body))] if to else []
+        )
 
     def _others(self) -> tuple[PublicKey, ...]:
         return tuple(key for key in self.authorities.keys if key != self._own)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hushcast_protocol.authorities.members import Authorities
+from hushcast_protocol.authorities.authority_set import Authorities
 from hushcast_protocol.base.epochs import Calendar
 
 

@@ -7,7 +7,7 @@ one bound.
 from __future__ import annotations
 
 
-class Spent(Exception):
+class BudgetExhausted(Exception):
     """There were more steps than the budget has."""
 
 
@@ -32,7 +32,7 @@ class Budget:
         return self.left < 0
 
     def take(self, steps: int) -> None:
-        """Take steps; raise `Spent`, then and from now on, where there are not so many."""
+        """Take steps; raise `BudgetExhausted`, then and from now on, where there are not so many."""
         self.left -= steps
         if self.left < 0:
-            raise Spent
+            raise BudgetExhausted

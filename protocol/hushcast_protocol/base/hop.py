@@ -48,9 +48,9 @@ Reach
              `away_after` long without acknowledgement    AWAY     WentAway
     AWAY     link up                                      PRESENT  CameBack
 
-Where the other end alone opens links (`Rules.dials`), Dialling stays IDLE; without a link all is backlog.
+Where the other end alone opens links (`HopRules.dials`), Dialling stays IDLE; without a link all is backlog.
 
-In every state an acknowledgement answers with `Settle` and `Reroute`, and then `Send` as the window allows;
+In every state an acknowledgement answers with `Settle` and `Reroute`, and then `SendItems` as the window allows;
 a link over `MAX_LINKS_A_PEER` with `Close` of the oldest.
 """
 
@@ -61,18 +61,18 @@ from collections.abc import Iterable, Sequence
 from typing import Generic
 
 from hushcast_protocol.base.backoff import Backoff
-from hushcast_protocol.base.hop_backlog import Spooled
+from hushcast_protocol.base.hop_backlog import SpoolBacklog
 from hushcast_protocol.base.hop_link import MAX_UNACKNOWLEDGED, ItemT
 from hushcast_protocol.base.hop_values import (
-    Actions,
-    Backlog,
+    BacklogState,
     Close,
-    Dialling,
-    Do,
+    DialState,
+    HopActions,
+    HopCommand,
+    HopRules,
     LinkT,
     Reroute,
-    Rules,
-    Send,
+    SendItems,
     Settle,
 )
 
@@ -104,17 +104,17 @@ class NextHop(Generic[LinkT, ItemT]):
         "queued",
     )
 
-    def __init__(self, rules: Rules[ItemT]) -> None:
+    def __init__(self, rules: HopRules[ItemT]) -> None:
         """Begin without a link and with nothing to send."""
         self.links: list[LinkT] = []
         """From the oldest to the newest, which items are sent on."""
         self.queued = 0
         """Bytes in the queue."""
-        self.dialling = Dialling.IDLE
+        self.dialling = DialState.IDLE
         self.is_away = False
         self._rules = rules
         self._queue: list[ItemT] = []
-        self._spooled: Spooled[ItemT] = Spooled()
+        self._spooled: SpoolBacklog[ItemT] = SpoolBacklog()
         self._waiters = 0  # who wants a link whatever is queued
         self._waiting_since: float | None = None  # the last acknowledgement while items wait
         self._backoff: Backoff | None = None  # since it was not reached, or took nothing of what it was sent
@@ -122,7 +122,7 @@ class NextHop(Generic[LinkT, ItemT]):
         self._dial_at = self._around_at = self._retry_at = math.inf
 
     @property
-    def backlog(self) -> Backlog:
+    def backlog(self) -> BacklogState:
         """What becomes of the items that only the spool holds."""
         return self._spooled.state
 
@@ -146,11 +146,11 @@ class NextHop(Generic[LinkT, ItemT]):
         """Tell whether all of this may be forgotten, but for whether the hop is away."""
         return not (self.links or self.dialling or self.is_wanted) and self._retry_at == math.inf
 
-    def enqueue(self, items: Iterable[ItemT], now: float) -> Actions[LinkT, ItemT]:
+    def enqueue(self, items: Iterable[ItemT], now: float) -> HopActions[LinkT, ItemT]:
         """Send items, which the spool holds, after all that waits already."""
         if self._waiting_since is None:
             self._waiting_since = now
-            if self.dialling is Dialling.PAUSED:
+            if self.dialling is DialState.PAUSED:
                 self._end_pause(forgive=True)
         if self.is_away or self.backlog or not self._is_within_reach():
             self._spooled.more()
@@ -164,55 +164,57 @@ class NextHop(Generic[LinkT, ItemT]):
                 self.queued += size
         return self._advance(now, [])
 
-    def resume(self, now: float) -> Actions[LinkT, ItemT]:
+    def resume(self, now: float) -> HopActions[LinkT, ItemT]:
         """Send what the spool may hold since before a restart."""
         self._spooled.anew()
         self._waiting_since = now
         return self._advance(now, [])
 
-    def retry_later(self, now: float) -> Actions[LinkT, ItemT]:
+    def retry_later(self, now: float) -> HopActions[LinkT, ItemT]:
         """Send what the spool holds again after a while: it had no route there, and there is no other."""
         self._retry_at = min(self._retry_at, now + LONGEST_BACKOFF)
         return []
 
-    def want(self, now: float) -> Actions[LinkT, ItemT]:
+    def want(self, now: float) -> HopActions[LinkT, ItemT]:
         """Have a link open until `unwant`, whatever there is to send."""
         self._waiters += 1
         return self._advance(now, [])
 
-    def unwant(self) -> Actions[LinkT, ItemT]:
+    def unwant(self) -> HopActions[LinkT, ItemT]:
         """Take one `want` back."""
         self._waiters -= 1
         if self.is_wanted:
             return []
-        actions: Actions[LinkT, ItemT] = [Do.STOP_DIALLING] if self.dialling is Dialling.DIALLING else []
+        actions: HopActions[LinkT, ItemT] = (
+            [HopCommand.STOP_DIALLING] if self.dialling is DialState.DIALLING else []
+        )
         self._stop_dialling()
         return actions
 
-    def link_up(self, link: LinkT, is_dialled: bool, now: float) -> Actions[LinkT, ItemT]:
-        """Take a new link; `is_dialled` if it is what `Do.DIAL` asked for."""
-        actions: Actions[LinkT, ItemT] = []
+    def link_up(self, link: LinkT, is_dialled: bool, now: float) -> HopActions[LinkT, ItemT]:
+        """Take a new link; `is_dialled` if it is what `HopCommand.DIAL` asked for."""
+        actions: HopActions[LinkT, ItemT] = []
         if len(self.links) >= MAX_LINKS_A_PEER:
             actions.append(Close(self.links[0]))
             self._remove(self.links[0])
         # After a restart the peer may be back on a new link before the old one is known to be dead.
         self.links.append(link)
-        if self.dialling is Dialling.PAUSED:
+        if self.dialling is DialState.PAUSED:
             self._end_pause(forgive=True)
         elif is_dialled:
-            self.dialling = Dialling.IDLE
+            self.dialling = DialState.IDLE
         if self.is_away:
             self.is_away = False
             self._around_at, self._around_backoff = math.inf, None
             self._waiting_since = now if self.backlog else None
-            actions.append(Do.CAME_BACK)
+            actions.append(HopCommand.CAME_BACK)
         return self._advance(now, actions)
 
     def acknowledged(
         self, link: LinkT, number: int, unrouted: Iterable[int], now: float
-    ) -> Actions[LinkT, ItemT]:
+    ) -> HopActions[LinkT, ItemT]:
         """Take an acknowledgement that came over a link (`LinkState.acknowledge`)."""
-        actions: Actions[LinkT, ItemT] = []
+        actions: HopActions[LinkT, ItemT] = []
         taken, refused = link.acknowledge(number, unrouted)
         if not self._rules.goes_around:
             taken, refused = taken + refused, []
@@ -224,7 +226,7 @@ class NextHop(Generic[LinkT, ItemT]):
             self._waiting_since = now if self.backlog or self._in_memory() else None
         return self._advance(now, actions)
 
-    def link_ended(self, link: LinkT, away_after: float, now: float) -> Actions[LinkT, ItemT]:
+    def link_ended(self, link: LinkT, away_after: float, now: float) -> HopActions[LinkT, ItemT]:
         """Hear that a link is gone.
 
         `away_after` are the seconds of silence after which the hop counts as away: 0 where nobody knows where
@@ -236,14 +238,14 @@ class NextHop(Generic[LinkT, ItemT]):
         actions = self._note_away(away_after, now)
         if (
             self._backoff is not None
-            and self.dialling is Dialling.IDLE
+            and self.dialling is DialState.IDLE
             and not self.links
             and self._rules.dials
         ):
             self._pause(self._backoff, away_after, now)
         return self._advance(now, actions)
 
-    def dial_failed(self, away_after: float, now: float) -> Actions[LinkT, ItemT]:
+    def dial_failed(self, away_after: float, now: float) -> HopActions[LinkT, ItemT]:
         """Hear that the hop was not reached; `away_after` as in `link_ended`."""
         self._backoff = self._backoff or self._new_backoff()
         self._queue = [item for item in self._queue if self._rules.holds(item)]
@@ -256,12 +258,12 @@ class NextHop(Generic[LinkT, ItemT]):
             self._pause(self._backoff, away_after, now)
         return self._advance(now, actions)
 
-    def dial_unneeded(self, now: float) -> Actions[LinkT, ItemT]:
+    def dial_unneeded(self, now: float) -> HopActions[LinkT, ItemT]:
         """Hear that a dial's turn came when it was not needed any more (`needs_dial`)."""
         self._stop_dialling()
         return self._advance(now, [])
 
-    def read_back(self, items: Sequence[ItemT], now: float) -> Actions[LinkT, ItemT]:
+    def read_back(self, items: Sequence[ItemT], now: float) -> HopActions[LinkT, ItemT]:
         """Take what was read from the spool; if that is nothing, there was nothing."""
         self._spooled.end(bool(items))
         if items and not (self._spooled.is_anew or self.is_away) and self._is_within_reach():
@@ -271,7 +273,7 @@ class NextHop(Generic[LinkT, ItemT]):
         self._note_silence()
         return self._advance(now, [])
 
-    def went_around(self, found: bool, moved: bool, now: float) -> Actions[LinkT, ItemT]:
+    def went_around(self, found: bool, moved: bool, now: float) -> HopActions[LinkT, ItemT]:
         """Hear whether the spool had items, and whether some of them wait for other hops now."""
         self._spooled.end(found)
         if found and not moved and self.is_away:  # the other hops are away, too
@@ -282,7 +284,7 @@ class NextHop(Generic[LinkT, ItemT]):
         self._note_silence()
         return self._advance(now, [])
 
-    def tick(self, now: float) -> Actions[LinkT, ItemT]:
+    def tick(self, now: float) -> HopActions[LinkT, ItemT]:
         """Do what the deadlines that have passed ask for."""
         if now >= self._dial_at:
             self._end_pause(forgive=not self.is_wanted)
@@ -294,25 +296,25 @@ class NextHop(Generic[LinkT, ItemT]):
             self._waiting_since = now
         return self._advance(now, [])
 
-    def _advance(self, now: float, actions: Actions[LinkT, ItemT]) -> Actions[LinkT, ItemT]:
+    def _advance(self, now: float, actions: HopActions[LinkT, ItemT]) -> HopActions[LinkT, ItemT]:
         """Do whatever can be done now: send, dial, read back or go around."""
         if self.links:
             if self._queue:
                 self._fill(self.links[-1], now, actions)
-        elif self._rules.dials and self.dialling is Dialling.IDLE and self.is_wanted:
-            self.dialling = Dialling.DIALLING
-            actions.append(Do.DIAL)
-        if self.backlog is not Backlog.SPOOLED:
+        elif self._rules.dials and self.dialling is DialState.IDLE and self.is_wanted:
+            self.dialling = DialState.DIALLING
+            actions.append(HopCommand.DIAL)
+        if self.backlog is not BacklogState.SPOOLED:
             return actions
         if self.is_away:
             if self._around_at == math.inf:
                 self._spooled.move()
-                actions.append(Do.GO_AROUND)
+                actions.append(HopCommand.GO_AROUND)
         elif self._is_within_reach() and (self._is_read_on() or not self._in_memory()):
             actions.append(self._spooled.read())
         return actions
 
-    def _fill(self, link: LinkT, now: float, actions: Actions[LinkT, ItemT]) -> None:
+    def _fill(self, link: LinkT, now: float, actions: HopActions[LinkT, ItemT]) -> None:
         """Send from the queue what the window takes and the spool still holds."""
         holds = self._rules.holds
         room = (self._rules.window or MAX_UNACKNOWLEDGED) - link.in_flight
@@ -330,7 +332,7 @@ class NextHop(Generic[LinkT, ItemT]):
         self.queued -= freed
         if sent:
             link.send(sent, size, now)
-            actions.append(Send(link, sent))
+            actions.append(SendItems(link, sent))
         else:
             self._note_silence()
 
@@ -344,13 +346,13 @@ class NextHop(Generic[LinkT, ItemT]):
             link.forget()
             self._leave_to_spool()
 
-    def _note_away(self, away_after: float, now: float) -> Actions[LinkT, ItemT]:
+    def _note_away(self, away_after: float, now: float) -> HopActions[LinkT, ItemT]:
         """See whether the hop has been silent for so long that its items must go around it."""
         if self._until_away(away_after, now) > 0:
             return []
         self.is_away = True
         self._leave_to_spool()
-        return [Do.WENT_AWAY]
+        return [HopCommand.WENT_AWAY]
 
     def _until_away(self, away_after: float, now: float) -> float:
         if not self._rules.goes_around or self.is_away or self._waiting_since is None:
@@ -358,12 +360,12 @@ class NextHop(Generic[LinkT, ItemT]):
         return self._waiting_since + away_after - now
 
     def _pause(self, backoff: Backoff, away_after: float, now: float) -> None:
-        self.dialling = Dialling.PAUSED
+        self.dialling = DialState.PAUSED
         self._dial_at = now + max(0.0, min(backoff.next(), self._until_away(away_after, now)))
 
     def _end_pause(self, forgive: bool) -> None:
         """Have it dialled now, if it is to be dialled at all; `forgive` what failed before."""
-        self.dialling, self._dial_at = Dialling.IDLE, math.inf
+        self.dialling, self._dial_at = DialState.IDLE, math.inf
         if forgive:
             self._backoff = None
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Generic
 
 from hushcast_protocol.base.hop_link import ItemT
-from hushcast_protocol.base.hop_values import Backlog, ReadBack
+from hushcast_protocol.base.hop_values import BacklogState, ReadBack
 
 
-class Spooled(Generic[ItemT]):
+class SpoolBacklog(Generic[ItemT]):
     """What a hop machine knows of the spool, which it does not see."""
 
     # There is one for each link, and most are idle.
@@ -22,7 +22,7 @@ class Spooled(Generic[ItemT]):
 
     def __init__(self) -> None:
         """Begin with nothing in the spool."""
-        self.state = Backlog.NONE
+        self.state = BacklogState.NONE
         self.is_anew = True
         """Whether the next read begins at the first item."""
         self._is_stale = False  # items were spooled since the spool was asked
@@ -30,7 +30,7 @@ class Spooled(Generic[ItemT]):
 
     def more(self) -> None:
         """Note that the spool holds something that memory does not."""
-        self.state = self.state or Backlog.SPOOLED
+        self.state = self.state or BacklogState.SPOOLED
         self._is_stale = True
 
     def anew(self) -> None:
@@ -40,18 +40,18 @@ class Spooled(Generic[ItemT]):
 
     def move(self) -> None:
         """Begin to move items to other next hops, which ends with `end`."""
-        self.state, self._is_stale = Backlog.MOVING, False
+        self.state, self._is_stale = BacklogState.MOVING, False
 
     def read(self) -> ReadBack[ItemT]:
         """Begin to read, which ends with `end`, and then `took` for what goes into memory."""
         if self.is_anew:
             self.is_anew, self._read_to = False, None
-        self.state, self._is_stale = Backlog.READING, False
+        self.state, self._is_stale = BacklogState.READING, False
         return ReadBack(self._read_to)
 
     def end(self, found: bool) -> None:
         """Hear what the spool had when it was asked: what was spooled since, it has still."""
-        self.state = Backlog.SPOOLED if found or self._is_stale else Backlog.NONE
+        self.state = BacklogState.SPOOLED if found or self._is_stale else BacklogState.NONE
         if not self.state:
             self.is_anew, self._read_to = True, None
 

@@ -17,7 +17,7 @@ MAX_UNACKNOWLEDGED = 4 * 1024 * 1024  # bytes sent on a link before the next wai
 MAX_UNROUTED = 16_384  # of one acknowledgement; a window full of the smallest messages has 4,000
 
 
-class Item(Protocol):
+class HopItem(Protocol):
     """What a hop carries: opaque here but for its size."""
 
     @property
@@ -25,7 +25,7 @@ class Item(Protocol):
         """Bytes that it takes of window and queue."""
 
 
-ItemT = TypeVar("ItemT", bound=Item)
+ItemT = TypeVar("ItemT", bound=HopItem)
 
 
 class LinkState(Generic[ItemT]):

@@ -16,7 +16,7 @@ LinkT = TypeVar("LinkT", bound=LinkState[Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Rules(Generic[ItemT]):
+class HopRules(Generic[ItemT]):
     """What all next hops of a daemon have in common."""
 
     holds: Callable[[ItemT], bool]
@@ -30,7 +30,7 @@ class Rules(Generic[ItemT]):
     """Bytes sent on a link before the next waits, where that is not `hop_link.MAX_UNACKNOWLEDGED`."""
 
 
-class Dialling(IntEnum):
+class DialState(IntEnum):
     """Whether a link is being opened."""
 
     IDLE = 0
@@ -38,7 +38,7 @@ class Dialling(IntEnum):
     PAUSED = 2
 
 
-class Backlog(IntEnum):
+class BacklogState(IntEnum):
     """What becomes of the items that only the spool holds."""
 
     NONE = 0
@@ -47,7 +47,7 @@ class Backlog(IntEnum):
     MOVING = 3
 
 
-class Do(Enum):
+class HopCommand(Enum):
     """What is to be done, where the name says all."""
 
     DIAL = "open a link; answer with `link_up`, `dial_failed` or `dial_unneeded`"
@@ -57,7 +57,7 @@ class Do(Enum):
     CAME_BACK = "it does not any more"
 
 
-class Send(msgspec.Struct, Generic[LinkT, ItemT], frozen=True):
+class SendItems(msgspec.Struct, Generic[LinkT, ItemT], frozen=True):
     """Write items to a link, in order."""
 
     link: LinkT
@@ -89,4 +89,6 @@ class Close(msgspec.Struct, Generic[LinkT], frozen=True):
     link: LinkT
 
 
-Actions = list[Do | Send[LinkT, ItemT] | ReadBack[ItemT] | Settle[ItemT] | Reroute[ItemT] | Close[LinkT]]
+HopActions = list[
+    HopCommand | SendItems[LinkT, ItemT] | ReadBack[ItemT] | Settle[ItemT] | Reroute[ItemT] | Close[LinkT]
+]

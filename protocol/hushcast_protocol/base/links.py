@@ -25,9 +25,9 @@ from nacl.exceptions import CryptoError
 from hushcast_protocol.base.aead import TAG, seal, unseal
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import LABEL, Domain, digest
-from hushcast_protocol.base.roster import View
+from hushcast_protocol.base.roster import RosterView
 from hushcast_protocol.base.secrets import Randomness, Seed
-from hushcast_protocol.base.signatures import Purpose, check, signature
+from hushcast_protocol.base.signatures import SignaturePurpose, check, signature
 from hushcast_protocol.base.wire import Bytes64, PublicKey, Wire, decoder, encode
 
 MAGIC = b"hushcast-link/2\n"
@@ -39,32 +39,32 @@ FULL_RECORD = 64 * 1024  # bytes of frames that share a seal; one by one, seals 
 _LENGTH = struct.Struct(">I")
 
 
-class Proof(Wire, frozen=True, tag="proof"):
+class IdentityProof(Wire, frozen=True, tag="proof"):
     """One end's identity key, its signature over the transcript, and the roster it holds."""
 
     identity: PublicKey
     signature: Bytes64
-    view: View | None
+    view: RosterView | None
 
 
 class Anonymous(Wire, frozen=True, tag="anonymous"):
     """What an initiator that stays unnamed sends instead of a proof."""
 
-    view: View | None
+    view: RosterView | None
 
 
-_decode_proof: Callable[[bytes], Proof] = decoder(Proof, "proof", MAX_HANDSHAKE_FRAME)
-_decode_initiator: Callable[[bytes], Proof | Anonymous] = decoder(
-    Proof | Anonymous, "proof", MAX_HANDSHAKE_FRAME
+_decode_proof: Callable[[bytes], IdentityProof] = decoder(IdentityProof, "proof", MAX_HANDSHAKE_FRAME)
+_decode_initiator: Callable[[bytes], IdentityProof | Anonymous] = decoder(
+    IdentityProof | Anonymous, "proof", MAX_HANDSHAKE_FRAME
 )
 
 
 @dataclass(frozen=True)
-class Established:
+class HandshakeDone:
     """The handshake is done: `peer` is the other end's proven key, `None` where it stays anonymous."""
 
     peer: PublicKey | None
-    view: View | None
+    view: RosterView | None
 
 
 class _State(Enum):
@@ -134,7 +134,7 @@ class Link:
         network: bytes,
         ephemeral: bytes,
         identity: Seed | None,
-        view: View | None,
+        view: RosterView | None,
         expected: PublicKey | None,
         max_frame: int,
     ) -> None:
@@ -165,7 +165,7 @@ class Link:
         randomness: Randomness,
         max_frame: int,
         identity: Seed | None = None,
-        view: View | None = None,
+        view: RosterView | None = None,
     ) -> Link:
         """Begin a link to the daemon with the key `responder`; without `identity` we stay anonymous."""
         return cls(_State.ANSWER, network, randomness(32), identity, view, responder, max_frame)
@@ -177,7 +177,7 @@ class Link:
         identity: Seed,
         randomness: Randomness,
         max_frame: int,
-        view: View | None = None,
+        view: RosterView | None = None,
         former: Sequence[Seed] = (),
         larger: Callable[[PublicKey], int] | None = None,
     ) -> Link:
@@ -209,8 +209,8 @@ class Link:
         self._to_send.clear()
         return data
 
-    def receive(self, data: bytes) -> Iterator[Established | bytes]:
-        """Take bytes from the stream; yield `Established` once, then each frame, opened when it is asked for.
+    def receive(self, data: bytes) -> Iterator[HandshakeDone | bytes]:
+        """Take bytes from the stream; yield `HandshakeDone` once, then each frame, opened when it is asked for.
 
         All of what these bytes hold is to be taken before the next. Raises `DecodeError` or
         `AuthenticationError`, after which the link is of no use.
@@ -227,7 +227,7 @@ class Link:
             self._buffer.clear()
             raise
 
-    def _step(self) -> Iterable[Established | bytes] | None:
+    def _step(self) -> Iterable[HandshakeDone | bytes] | None:
         """Take one step; return what comes of it, or `None` where the buffer does not hold enough for it."""
         if self._state is _State.HELLO:
             return self._take_exactly(HELLO_SIZE, self._on_hello)
@@ -316,7 +316,7 @@ class Link:
         self._agree(hello + ours, theirs)
         self._to_send.append(ours)
         self._transcript = digest(Domain.TRANSCRIPT, self._transcript)
-        proof = self._prove(self._identity, Purpose.LINK_RESPONDER)
+        proof = self._prove(self._identity, SignaturePurpose.LINK_RESPONDER)
         self._seal(proof)
         self._transcript = digest(Domain.TRANSCRIPT, self._transcript, proof)
         self._state = _State.PROOF
@@ -327,27 +327,27 @@ class Link:
         self._transcript = digest(Domain.TRANSCRIPT, self._transcript)
         self._state = _State.PROOF
 
-    def _on_responder(self, frame: bytes) -> Established:
+    def _on_responder(self, frame: bytes) -> HandshakeDone:
         proof = _decode_proof(frame)
         if proof.identity != self._expected:
             raise AuthenticationError("another daemon answers at a peer's address")
-        check(proof.identity, Purpose.LINK_RESPONDER, self._transcript, proof.signature)
+        check(proof.identity, SignaturePurpose.LINK_RESPONDER, self._transcript, proof.signature)
         self._transcript = digest(Domain.TRANSCRIPT, self._transcript, frame)
         if self._identity is None:
             self._seal(encode(Anonymous(self._view)))
         else:
-            self._seal(self._prove(self._identity, Purpose.LINK_INITIATOR))
-        return Established(proof.identity, proof.view)
+            self._seal(self._prove(self._identity, SignaturePurpose.LINK_INITIATOR))
+        return HandshakeDone(proof.identity, proof.view)
 
-    def _on_initiator(self, frame: bytes) -> Established:
+    def _on_initiator(self, frame: bytes) -> HandshakeDone:
         proof = _decode_initiator(frame)
         if isinstance(proof, Anonymous):
-            return Established(None, proof.view)
-        check(proof.identity, Purpose.LINK_INITIATOR, self._transcript, proof.signature)
-        return Established(proof.identity, proof.view)
+            return HandshakeDone(None, proof.view)
+        check(proof.identity, SignaturePurpose.LINK_INITIATOR, self._transcript, proof.signature)
+        return HandshakeDone(proof.identity, proof.view)
 
-    def _prove(self, identity: Seed, purpose: Purpose) -> bytes:
-        proof = Proof(identity.public(), signature(identity, purpose, self._transcript), self._view)
+    def _prove(self, identity: Seed, purpose: SignaturePurpose) -> bytes:
+        proof = IdentityProof(identity.public(), signature(identity, purpose, self._transcript), self._view)
         return encode(proof)
 
     def _seal(self, content: bytes) -> None:

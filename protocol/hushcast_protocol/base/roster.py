@@ -14,10 +14,10 @@ from hushcast_protocol.base.addresses import Address, parse_address
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH, Calendar
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.sharding import Sharding
-from hushcast_protocol.base.signatures import Purpose, Signed, check, sign
-from hushcast_protocol.base.stamps import MAX_DIFFICULTY
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, RelayId, Wire, decoder, encode
 
 MAX_RELAYS = 2000  # threat model, row 12: beyond it a full mesh of onion links breaks, and shards are needed
@@ -60,7 +60,7 @@ class Descriptor(Wire, frozen=True, tag="descriptor/1"):
     difficulty: Annotated[int, msgspec.Meta(ge=0, le=MAX_DIFFICULTY)]  # bits of the stamps it asks for
 
 
-class Entry(Wire, frozen=True, tag="entry"):
+class RosterEntry(Wire, frozen=True, tag="entry"):
     """A relay's signed descriptor and the epoch since which the roster has listed it without a gap."""
 
     descriptor: Signed
@@ -73,7 +73,7 @@ class RosterBody(Wire, frozen=True, tag="roster/1"):
     network: Network
     epoch: Counter
     previous: Bytes32
-    entries: Annotated[tuple[Entry, ...], msgspec.Meta(max_length=MAX_RELAYS)]
+    entries: Annotated[tuple[RosterEntry, ...], msgspec.Meta(max_length=MAX_RELAYS)]
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def read_descriptor(body: bytes) -> Descriptor:
 
 def sign_descriptor(seed: Seed, descriptor: Descriptor) -> Signed:
     """Sign a descriptor with the identity seed of its relay."""
-    return sign(seed, Purpose.DESCRIPTOR, descriptor)
+    return sign(seed, SignaturePurpose.DESCRIPTOR, descriptor)
 
 
 def check_descriptor(signed: Signed, network: Network) -> Descriptor:
@@ -146,7 +146,7 @@ def check_descriptor(signed: Signed, network: Network) -> Descriptor:
     except (CryptoError, RuntimeError):
         raise DecodeError("a descriptor's parcel key is not one that anything can be sealed to") from None
     parse_address(descriptor.address)
-    check(descriptor.relay, Purpose.DESCRIPTOR, signed.body, signed.signature)
+    check(descriptor.relay, SignaturePurpose.DESCRIPTOR, signed.body, signed.signature)
     return descriptor
 
 
@@ -170,7 +170,7 @@ def descriptor_digest(body: bytes) -> bytes:
 
 def sign_roster(seed: Seed, body: RosterBody) -> Signed:
     """Sign a roster with the directory's seed."""
-    return sign(seed, Purpose.ROSTER, body)
+    return sign(seed, SignaturePurpose.ROSTER, body)
 
 
 def roster_digest(body: bytes) -> bytes:
@@ -183,7 +183,7 @@ def check_roster(signed: Signed, directory: PublicKey, network: Network) -> Sign
 
     Raises `DecodeError` or `AuthenticationError`.
     """
-    check(directory, Purpose.ROSTER, signed.body, signed.signature)
+    check(directory, SignaturePurpose.ROSTER, signed.body, signed.signature)
     body = _decode_roster(signed.body)
     if body.network != network:
         raise DecodeError("a roster is of another network, profile or epoch length")
@@ -191,7 +191,7 @@ def check_roster(signed: Signed, directory: PublicKey, network: Network) -> Sign
     return SignedRoster(body.network, body.epoch, body.previous, roster_digest(signed.body), relays, signed)
 
 
-def checked_relays(entries: Iterable[Entry], network: Network, epoch: int) -> dict[RelayId, Relay]:
+def checked_relays(entries: Iterable[RosterEntry], network: Network, epoch: int) -> dict[RelayId, Relay]:
     """Return the relays that are listed in an epoch, in the order given, each by a descriptor that it signed.
 
     Raises `DecodeError` or `AuthenticationError`.
@@ -226,7 +226,7 @@ def check_successor(roster: Roster, last: Roster | None) -> None:
         raise AuthenticationError("a roster does not follow the one held: the directory's chain forked")
 
 
-class View(Wire, frozen=True, tag="view"):
+class RosterView(Wire, frozen=True, tag="view"):
     """The newest roster that one end of a link holds; both ends compare what they can."""
 
     epoch: Counter

@@ -15,7 +15,7 @@ from hushcast_protocol.base.wire import Bytes64, PublicKey, Wire, encode
 T = TypeVar("T")
 
 
-class Purpose(bytes, Enum):
+class SignaturePurpose(bytes, Enum):
     """What a signature is for; it is signed with the bytes."""
 
     DESCRIPTOR = b"hushcast descriptor 1\x00"
@@ -44,18 +44,18 @@ class Signed(Wire, frozen=True, tag="signed"):
     signature: Bytes64
 
 
-def signature(seed: Seed, purpose: Purpose, body: bytes) -> bytes:
+def signature(seed: Seed, purpose: SignaturePurpose, body: bytes) -> bytes:
     """Return the 64-byte signature of `body` for `purpose`."""
     return seed.signing_key().sign(purpose.value + body).signature
 
 
-def sign(seed: Seed, purpose: Purpose, value: object) -> Signed:
+def sign(seed: Seed, purpose: SignaturePurpose, value: object) -> Signed:
     """Encode `value` and sign the encoding."""
     body = encode(value)
     return Signed(body, signature(seed, purpose, body))
 
 
-def check(public: PublicKey, purpose: Purpose, body: bytes, given: bytes) -> None:
+def check(public: PublicKey, purpose: SignaturePurpose, body: bytes, given: bytes) -> None:
     """Raise `AuthenticationError` unless `given` is the signature of `body` under `public`."""
     try:
         VerifyKey(public).verify(purpose.value + body, given)

@@ -54,7 +54,7 @@ class _Node:
         self.halves: tuple[_Node, _Node] | None = None
 
 
-class Ends:
+class RangeEnds:
     """One end of the ranges in many slots: a binary trie over the grid that splits where slots are many.
 
     `place_of` tells the end of the range in a slot that has one; `bits` are those of a place.
@@ -131,7 +131,7 @@ class Ends:
                 self._split(half, level)
 
 
-class Labels:
+class LabelSlots:
     """The slots of each label: few as a set, many as a bitmap."""
 
     def __init__(self) -> None:

@@ -20,21 +20,21 @@ from itertools import chain
 from sys import maxsize
 from typing import NamedTuple
 
-from hushcast_protocol.brokers.beyond import Demands
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+from hushcast_protocol.brokers.anonymity_levels import is_own_counted, slots_behind
 from hushcast_protocol.brokers.bitmaps import Tallies, slots_in
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.filter_index import Meter
+from hushcast_protocol.brokers.filter_table import Source
 from hushcast_protocol.brokers.filters import Filter, width
-from hushcast_protocol.brokers.generalise import narrowest
-from hushcast_protocol.brokers.index import Meter
-from hushcast_protocol.brokers.levels import is_own_counted, slots_behind
-from hushcast_protocol.brokers.poset import Order, Poset
-from hushcast_protocol.brokers.table import Source
+from hushcast_protocol.brokers.generalisation import narrowest
+from hushcast_protocol.brokers.network_crowd import Demands
+from hushcast_protocol.brokers.poset import Poset, TopicPoset
 from hushcast_protocol.content.topics import Topic
 
 _READ = 16  # askers that are told apart while the index is looked at once (`Meter`)
 
 
-class Asker(NamedTuple):
+class CrowdSource(NamedTuple):
     """A source of one filter, as the poset holds it."""
 
     source: Source
@@ -42,7 +42,7 @@ class Asker(NamedTuple):
     """How many it asks to hide among there; 1: it asks for nothing."""
 
 
-class Judged(NamedTuple):
+class JudgedFilter(NamedTuple):
     """A filter that is judged, and whose it is."""
 
     filter: Filter
@@ -64,7 +64,7 @@ class Crowds:
         """What looking at filters has taken so far."""
         return self._poset.meter
 
-    def insert(self, given: Filter, asker: Asker) -> None:
+    def insert(self, given: Filter, asker: CrowdSource) -> None:
         """Have a source stand behind a filter."""
         self._poset.insert(given, asker)
         order = self._poset.order(given.topic)
@@ -73,7 +73,7 @@ class Crowds:
             self._asked[given.topic] = _Asked(order)
         self._asked[given.topic].note_came(order.slots[given.sides], asker)
 
-    def remove(self, given: Filter, asker: Asker) -> None:
+    def remove(self, given: Filter, asker: CrowdSource) -> None:
         """Take a source, which is there, from behind a filter."""
         asked = self._asked[given.topic]
         slot = asked.order.slots[given.sides]
@@ -82,21 +82,21 @@ class Crowds:
         if not asked.order.slots:
             del self._asked[given.topic]
 
-    def level(self, given: Filter, condition: Condition, most: int) -> int:
+    def level(self, given: Filter, condition: AnonymityCondition, most: int) -> int:
         """Return how many sources a condition counts for a filter, whatever they ask for; `most` at most."""
         if (asked := self._asked.get(given.topic)) is None:
             return 0
         everybody = _Crowd(asked.order, most, asked.order.boxes.all, asked.order.boxes.all, _EVERY_K)
         return everybody.level(given, given, condition, most)
 
-    def may_show(self, judged: Judged, shown: Filter, condition: Condition, k: int) -> bool:
+    def may_show(self, judged: JudgedFilter, shown: Filter, condition: AnonymityCondition, k: int) -> bool:
         """Tell whether a filter that covers a judged one, or is it, may be shown for it."""
         if judged.filter.topic not in self._asked:
             return False
         crowds = (crowd_of(judged) for crowd_of in (self._open, self._hiding))
         return any(crowd.reaches(judged, shown, condition, k) for crowd in crowds)
 
-    def wider(self, judged: Judged, demands: Demands) -> Generator[None, None, Filter | None]:
+    def wider(self, judged: JudgedFilter, demands: Demands) -> Generator[None, None, Filter | None]:
         """Search the narrowest filter that may be shown instead, by either crowd, in pieces.
 
         Filters may come and go between these, the judged one excepted: what is found is to be asked again.
@@ -108,7 +108,7 @@ class Crowds:
         return min(found, key=width, default=None)
 
     def _wider_by(
-        self, crowd_of: Callable[[Judged], _Crowd], judged: Judged, demands: Demands
+        self, crowd_of: Callable[[JudgedFilter], _Crowd], judged: JudgedFilter, demands: Demands
     ) -> Generator[None, None, Filter | None]:
         def satisfies(shown: Filter) -> bool:
             crowd = crowd_of(judged)
@@ -119,7 +119,7 @@ class Crowds:
             return None
         return (yield from narrowest(crowd.order, judged.filter, lambda: crowd_of(judged).among, satisfies))
 
-    def _open(self, judged: Judged) -> _Crowd:
+    def _open(self, judged: JudgedFilter) -> _Crowd:
         """Return those who ask for nothing, and those who ask for just the same."""
         asked = self._asked[judged.filter.topic]
         own = 1 << asked.order.slots[judged.filter.sides] if judged.own else 0
@@ -127,7 +127,7 @@ class Crowds:
         size = asked.askers(1, 1) + len(judged.own)
         return _Crowd(asked.order, size, among, among, range(1, 2), own, judged.own)
 
-    def _hiding(self, judged: Judged) -> _Crowd:
+    def _hiding(self, judged: JudgedFilter) -> _Crowd:
         """Return those who ask to hide among no more, with what stands between them."""
         asked, most = self._asked[judged.filter.topic], judged.asker_k
         hiding = asked.hiding(most)
@@ -141,16 +141,16 @@ _EVERY_K = range(1, maxsize)
 class _Asked:
     """Which filters of one topic have somebody who asks for nothing, or for how little."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: TopicPoset) -> None:
         self.order = order
         self.open = 0
         """Slots with somebody who asks for nothing."""
-        self._at: Counter[Asker] = Counter()  # filters that each is at
+        self._at: Counter[CrowdSource] = Counter()  # filters that each is at
         self._askers: Counter[int] = Counter()  # by what they ask for
         self._least = Tallies()  # the least k that anybody asks for who asks for more
         self._some = 0
 
-    def note_came(self, slot: int, asker: Asker) -> None:
+    def note_came(self, slot: int, asker: CrowdSource) -> None:
         """Note that somebody came to a slot."""
         k = asker.k
         self._at[asker] += 1
@@ -160,7 +160,7 @@ class _Asked:
         elif not (least := self._least.of(slot)) or k < least:
             self._set_least(slot, k)
 
-    def note_went(self, slot: int, asker: Asker) -> None:
+    def note_went(self, slot: int, asker: CrowdSource) -> None:
         """Note that somebody went from a slot."""
         k = asker.k
         self._at[asker] -= 1
@@ -168,13 +168,13 @@ class _Asked:
             del self._at[asker]
             self._askers -= Counter([k])
         left = self.order.sources[slot]
-        if any(isinstance(one, Asker) and one.k == k for one in left):
+        if any(isinstance(one, CrowdSource) and one.k == k for one in left):
             return
         if k == 1:
             self.open ^= 1 << slot
         elif k == self._least.of(slot):
             self._set_least(
-                slot, min((one.k for one in left if isinstance(one, Asker) and one.k > 1), default=0)
+                slot, min((one.k for one in left if isinstance(one, CrowdSource) and one.k > 1), default=0)
             )
 
     def _set_least(self, slot: int, k: int) -> None:
@@ -194,7 +194,7 @@ class _Asked:
 class _Crowd(NamedTuple):
     """Some filters, taken to be all there are, and who of those behind them count."""
 
-    order: Order
+    order: TopicPoset
     size: int
     """Who counts is no more than so many, wherever on the topic."""
     among: int
@@ -209,12 +209,12 @@ class _Crowd(NamedTuple):
     least_k: int = 0
     """A smaller crowd is none."""
 
-    def reaches(self, judged: Judged, shown: Filter, condition: Condition, k: int) -> bool:
+    def reaches(self, judged: JudgedFilter, shown: Filter, condition: AnonymityCondition, k: int) -> bool:
         """Tell whether so many at least count for a filter that covers a judged one, or is it."""
         least = max(k, self.least_k)
         return self.size >= least and self.level(judged.filter, shown, condition, least) >= least
 
-    def level(self, given: Filter, shown: Filter, condition: Condition, most: int) -> int:
+    def level(self, given: Filter, shown: Filter, condition: AnonymityCondition, most: int) -> int:
         """Count whom a condition counts for a filter, as if the given one's had it, too; `most` at most."""
         found: set[Source] = set()
         for slots in self._behind(given, shown, condition):
@@ -224,10 +224,10 @@ class _Crowd(NamedTuple):
                     return most
         return len(found)
 
-    def _behind(self, given: Filter, shown: Filter, condition: Condition) -> Iterator[int]:
+    def _behind(self, given: Filter, shown: Filter, condition: AnonymityCondition) -> Iterator[int]:
         order, sides = self.order, shown.sides
         if shown != given:
-            if condition is Condition.SOURCE:
+            if condition is AnonymityCondition.SOURCE:
                 yield order.boxes.covered(sides, self.among)
                 return
             if given.sides in order.slots and is_own_counted(order, sides, condition, self.among):
@@ -241,5 +241,5 @@ class _Crowd(NamedTuple):
         for at, one in enumerate(askers):
             if at % _READ == 0:
                 self.order.meter.read += 1
-            if isinstance(one, Asker) and one.k in self.ks:
+            if isinstance(one, CrowdSource) and one.k in self.ks:
                 yield one.source

@@ -19,21 +19,26 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 
-from hushcast_protocol.brokers.beyond import Beyond, Demands, Group, Wish
-from hushcast_protocol.brokers.conditions import Condition, Crowd
-from hushcast_protocol.brokers.crowds import Asker, Crowds, Judged
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, CrowdScope
+from hushcast_protocol.brokers.crowds import Crowds, CrowdSource, JudgedFilter
+from hushcast_protocol.brokers.edge_subscriptions import (
+    EdgeSubscription,
+    ExposureChanges,
+    ExposureState,
+    SubscriptionKey,
+)
+from hushcast_protocol.brokers.filter_table import Source
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.frames import Terms
-from hushcast_protocol.brokers.outside import Outside
+from hushcast_protocol.brokers.frames import AnonymityTerms
+from hushcast_protocol.brokers.network_crowd import CrowdWish, Demands, NetworkCrowd, SubscriptionGroup
 from hushcast_protocol.brokers.rings import Rings
-from hushcast_protocol.brokers.subscribed import Changes, Name, Standing, Subscription
-from hushcast_protocol.brokers.table import Source
-from hushcast_protocol.brokers.turns import Turns
+from hushcast_protocol.brokers.round_robin import RoundRobin
+from hushcast_protocol.brokers.shown_filters import ShownFilters
 from hushcast_protocol.content.topics import Topic
 
 AT_ONCE = 200  # looks at the index (`Meter`) in one go: some 4 ms
 
-OPEN = Terms(1, Condition.SOURCE, "wait")
+OPEN = AnonymityTerms(1, AnonymityCondition.SOURCE, "wait")
 """Terms that ask for nothing."""
 
 
@@ -44,24 +49,26 @@ def _least(k: int, has_sunk: bool) -> int:
 class Exposure:
     """The subscriptions at one edge broker, and what it shows of them."""
 
-    def __init__(self, minimum: Terms = OPEN, beyond: Beyond | None = None) -> None:
+    def __init__(self, minimum: AnonymityTerms = OPEN, beyond: NetworkCrowd | None = None) -> None:
         """`minimum` is what the broker itself asks of every filter, beside what a subscription asks."""
         self._minimum = minimum
         self._beyond = beyond
         self._crowds = Crowds()
-        self._subscriptions: dict[Name, Subscription] = {}
-        self._of: dict[Source, dict[bytes, Subscription]] = {}
-        self._held: Counter[tuple[Filter, Asker]] = Counter()  # subscriptions of who is there
+        self._subscriptions: dict[SubscriptionKey, EdgeSubscription] = {}
+        self._of: dict[Source, dict[bytes, EdgeSubscription]] = {}
+        self._held: Counter[tuple[Filter, CrowdSource]] = Counter()  # subscriptions of who is there
         self._away: set[Source] = set()
         self._rings = Rings()
-        self._groups: dict[Group, Counter[Source]] = {}  # whose these are
-        self._sunk: set[Group] = set()  # whose filter was shown, and has had too few behind it since
-        self._later: deque[tuple[Callable[[Subscription], None], Subscription]] = deque()
-        self._searches: Turns[Source, bytes] = Turns()  # to come
-        self._search: tuple[Subscription, Generator[None, None, Filter | None]] | None = None
+        self._groups: dict[SubscriptionGroup, Counter[Source]] = {}  # whose these are
+        self._sunk: set[SubscriptionGroup] = (
+            set()
+        )  # whose filter was shown, and has had too few behind it since
+        self._later: deque[tuple[Callable[[EdgeSubscription], None], EdgeSubscription]] = deque()
+        self._searches: RoundRobin[Source, bytes] = RoundRobin()  # to come
+        self._search: tuple[EdgeSubscription, Generator[None, None, Filter | None]] | None = None
         self._kinds = deque((self._look_at_shown, self._look_at_hidden, self._search_on))
-        self._outside = Outside(self._crowds.meter)
-        self._bogus: dict[Name, int] = {}  # that changed since changes were taken last
+        self._outside = ShownFilters(self._crowds.meter)
+        self._bogus: dict[SubscriptionKey, int] = {}  # that changed since changes were taken last
 
     def __len__(self) -> int:
         return len(self._subscriptions)
@@ -93,21 +100,23 @@ class Exposure:
             one.asker.k if one.otherwise == "bogus" else 1 for one in self._of.get(source, {}).values()
         )
 
-    def standing(self, source: Source, name: bytes) -> Standing | None:
+    def standing(self, source: Source, name: bytes) -> ExposureState | None:
         """Return how a subscription stands, or none if it is not here."""
         one = self._subscriptions.get((source, name))
-        return None if one is None else Standing(self._brings(one), one.bogus, one.crowd)
+        return None if one is None else ExposureState(self._brings(one), one.bogus, one.crowd)
 
     def is_shown(self, source: Source, name: bytes) -> bool | None:
         """Return whether anything is shown that brings a subscription's messages; none if it is not here."""
         one = self._subscriptions.get((source, name))
         return None if one is None else self._brings(one) is not None
 
-    def load(self, source: Source, name: bytes, filter_: Filter, terms: Terms) -> None:
+    def load(self, source: Source, name: bytes, filter_: Filter, terms: AnonymityTerms) -> None:
         """Take a subscription that was accepted before a restart; `advance` shows what may be shown."""
         self._later.append((self._look, self._put((source, name), filter_, terms)))
 
-    def subscribe(self, source: Source, name: bytes, filter_: Filter, terms: Terms) -> Changes:
+    def subscribe(
+        self, source: Source, name: bytes, filter_: Filter, terms: AnonymityTerms
+    ) -> ExposureChanges:
         """Add a subscription, or replace the one of that name.
 
         It is not here afterwards if its level is too low, nothing else brings its messages, and it was rather
@@ -120,32 +129,32 @@ class Exposure:
             self._drop(one.name)
         return self._checked([one])
 
-    def unsubscribe(self, source: Source, name: bytes) -> Changes:
+    def unsubscribe(self, source: Source, name: bytes) -> ExposureChanges:
         """Forget a subscription; unknown ones change nothing."""
         self._drop((source, name))
         return self._checked([])
 
-    def forget(self, source: Source) -> Changes:
+    def forget(self, source: Source) -> ExposureChanges:
         """Forget all subscriptions of a source: some at once, the others later, as if it had left then."""
         self._away.discard(source)
         return self._of_all(source, lambda one: self._drop(one.name))
 
-    def note_there(self, source: Source, is_there: bool) -> Changes:
+    def note_there(self, source: Source, is_there: bool) -> ExposureChanges:
         """Count a source, or, while it is away, do not: some of its subscriptions, which stay, at once."""
         if is_there is (source not in self._away):
             return self._changes([])
         self._away ^= {source}
         return self._of_all(source, self._count)
 
-    def _of_all(self, source: Source, do: Callable[[Subscription], None]) -> Changes:
+    def _of_all(self, source: Source, do: Callable[[EdgeSubscription], None]) -> ExposureChanges:
         self._later.extendleft((do, one) for one in self._of.get(source, {}).values())
         self._crowds.meter.begin(AT_ONCE)
         self._do_some()
         return self._checked([])
 
-    def advance(self) -> Changes:
+    def advance(self) -> ExposureChanges:
         """Do some of what waits: what has sunk, what may be shown, and what is searched for; some 5 ms."""
-        looked: list[Subscription] = []
+        looked: list[EdgeSubscription] = []
         self._crowds.meter.begin(AT_ONCE)
         self._do_some()
         self._kinds.rotate()  # each is the first in its turn
@@ -153,36 +162,36 @@ class Exposure:
             do_some(looked)
         return self._changes(looked)
 
-    def review(self, topics: set[Topic]) -> Changes:
+    def review(self, topics: set[Topic]) -> ExposureChanges:
         """Look again at topics of whose crowd in the whole network something else is known."""
         for topic in topics:
             self._rings.note_changed(topic)
         return self._checked([])
 
-    def wishes(self) -> Iterator[Wish]:
+    def wishes(self) -> Iterator[CrowdWish]:
         """Yield the groups for which it is worth knowing how many there are in the whole network."""
-        found: dict[Group, Subscription] = {}
+        found: dict[SubscriptionGroup, EdgeSubscription] = {}
         for one in self._rings:
             is_enough = one.shown == one.filter and one.crowd == "edge" and not one.bogus
             if not is_enough and one.group in self._groups:
                 found[one.group] = one
         for group, one in found.items():
             has_sunk = self._has_sunk(one)
-            most: dict[Condition, int] = {}
+            most: dict[AnonymityCondition, int] = {}
             for condition, k in group.demands:
                 most[condition] = max(most.get(condition, 0), _least(k, has_sunk))
-            yield Wish(group, frozenset(most.items()), tuple(self._groups[group]), one.shown, one.crowd)
+            yield CrowdWish(group, frozenset(most.items()), tuple(self._groups[group]), one.shown, one.crowd)
 
-    def _put(self, name: Name, filter_: Filter, terms: Terms) -> Subscription:
+    def _put(self, name: SubscriptionKey, filter_: Filter, terms: AnonymityTerms) -> EdgeSubscription:
         source, inner = name
-        one = self._subscriptions[name] = Subscription(name, filter_, terms, self._minimum)
+        one = self._subscriptions[name] = EdgeSubscription(name, filter_, terms, self._minimum)
         self._of.setdefault(source, {})[inner] = one
         if one.demands:
             self._rings.put(one)
         self._count(one)
         return one
 
-    def _count(self, one: Subscription) -> None:
+    def _count(self, one: EdgeSubscription) -> None:
         """Have a subscription's source stand behind its filter if it is there, and not if it is away."""
         if one.is_counted is (one.name[0] not in self._away):
             return
@@ -197,7 +206,7 @@ class Exposure:
         if one.demands:
             self._groups.setdefault(one.group, Counter())[one.name[0]] += 1
 
-    def _uncount(self, one: Subscription) -> None:
+    def _uncount(self, one: EdgeSubscription) -> None:
         """Take a subscription's source from behind its filter; nobody searches for who is away."""
         one.is_counted = False
         self._held[one.filter, one.asker] -= 1
@@ -214,7 +223,7 @@ class Exposure:
             if self._search is not None and self._search[0] is one:
                 self._search = None
 
-    def _drop(self, name: Name) -> None:
+    def _drop(self, name: SubscriptionKey) -> None:
         one = self._subscriptions.pop(name, None)
         if one is None:
             return
@@ -241,23 +250,23 @@ class Exposure:
             if self._subscriptions.get(one.name) is one:
                 do(one)
 
-    def _checked(self, looked: list[Subscription]) -> Changes:
+    def _checked(self, looked: list[EdgeSubscription]) -> ExposureChanges:
         """Look at what is shown where somebody came or went; all else there may wait."""
         self._crowds.meter.begin(AT_ONCE)
         self._look_at_shown(looked)
         return self._changes(one for one in looked if self._subscriptions.get(one.name) is one)
 
-    def _look_at_shown(self, looked: list[Subscription]) -> None:
+    def _look_at_shown(self, looked: list[EdgeSubscription]) -> None:
         for one in self._rings.due(True, self._crowds.meter):
             self._look(one)
             looked.append(one)
 
-    def _look_at_hidden(self, looked: list[Subscription]) -> None:
+    def _look_at_hidden(self, looked: list[EdgeSubscription]) -> None:
         for one in self._rings.due(False, self._crowds.meter):
             self._look(one)
             looked.append(one)
 
-    def _search_on(self, looked: list[Subscription]) -> None:
+    def _search_on(self, looked: list[EdgeSubscription]) -> None:
         """Go on with a search, and begin others, each for another client."""
         while not self._crowds.meter.is_over:
             if self._search is None:
@@ -275,7 +284,7 @@ class Exposure:
                 self._end_search(one, end.value)
                 looked.append(one)
 
-    def _end_search(self, one: Subscription, found: Filter | None) -> None:
+    def _end_search(self, one: EdgeSubscription, found: Filter | None) -> None:
         """Show what a search has found just now, or what is known of the whole network."""
         if one.shown is not None:
             return
@@ -284,13 +293,13 @@ class Exposure:
             self._show(one, shown)
             self._look(one)
 
-    def _look(self, one: Subscription) -> None:
+    def _look(self, one: EdgeSubscription) -> None:
         """Decide what is shown for a subscription."""
         self._decide(one)
         if one.demands:
             self._rings.note_looked(one)
 
-    def _decide(self, one: Subscription) -> None:
+    def _decide(self, one: EdgeSubscription) -> None:
         if (crowd := self._crowd(one, one.filter, self._has_sunk(one))) is not None:
             self._sunk.discard(one.group)
             one.crowd = crowd
@@ -313,19 +322,19 @@ class Exposure:
         if one.otherwise == "generalise" and one.is_counted:
             self._searches.add(*one.name)
 
-    def _vouch(self, one: Subscription, sources: int) -> None:
+    def _vouch(self, one: EdgeSubscription, sources: int) -> None:
         """Stand for so many bogus sources behind a subscription."""
         if one.otherwise == "bogus" and (sources != one.bogus or one.told is None):
             self._bogus[one.name] = sources
         one.bogus = sources
 
-    def _may(self, one: Subscription, shown: Filter) -> bool:
+    def _may(self, one: EdgeSubscription, shown: Filter) -> bool:
         """Tell whether a filter may be shown for a subscription, without bogus sources."""
         return self._crowd(one, shown) is not None
 
-    def _crowd(self, one: Subscription, shown: Filter, has_sunk: bool = False) -> Crowd | None:
+    def _crowd(self, one: EdgeSubscription, shown: Filter, has_sunk: bool = False) -> CrowdScope | None:
         """Return whose sources are enough for a filter to be shown for a subscription; None: nobody's."""
-        crowd: Crowd = "edge"
+        crowd: CrowdScope = "edge"
         judged = self._judged(one)
         for condition, k in one.demands:
             least = _least(k, has_sunk)
@@ -341,14 +350,14 @@ class Exposure:
             crowd = "network"
         return crowd
 
-    def _judged(self, one: Subscription) -> Judged:
-        return Judged(one.filter, one.asker.k, self._groups.get(one.group, Counter[Source]()).keys())
+    def _judged(self, one: EdgeSubscription) -> JudgedFilter:
+        return JudgedFilter(one.filter, one.asker.k, self._groups.get(one.group, Counter[Source]()).keys())
 
-    def _has_sunk(self, one: Subscription) -> bool:
+    def _has_sunk(self, one: EdgeSubscription) -> bool:
         """Tell whether the level of a filter has to be above k by a quarter for it to be shown."""
         return one.group in self._sunk and one.otherwise != "bogus"
 
-    def _note_sunk(self, one: Subscription) -> None:
+    def _note_sunk(self, one: EdgeSubscription) -> None:
         """Remember that a filter which was shown as it is has too few behind it now.
 
         Where the whole network's crowd was enough, and it is not known how large that is now, it is not sunk.
@@ -358,18 +367,18 @@ class Exposure:
         if one.group in self._groups:
             self._sunk.add(one.group)
 
-    def _missing(self, one: Subscription) -> int:
+    def _missing(self, one: EdgeSubscription) -> int:
         """Return how many bogus sources it takes to show a filter as it is."""
         return max(0, *(k - self._crowds.level(one.filter, condition, k) for condition, k in one.demands))
 
-    def _known_wider(self, one: Subscription) -> Filter | None:
+    def _known_wider(self, one: EdgeSubscription) -> Filter | None:
         """Return a filter that may be shown instead, by what is known of the whole network."""
         if self._beyond is None or one.otherwise != "generalise":
             return None
         found = self._beyond.wider(one.group, self._judged(one).own)
         return found if found is not None and self._may(one, found) else None
 
-    def _show(self, one: Subscription, shown: Filter | None) -> None:
+    def _show(self, one: EdgeSubscription, shown: Filter | None) -> None:
         before, one.shown = one.shown, shown
         if shown == before:
             return
@@ -378,15 +387,15 @@ class Exposure:
         if before is not None and self._outside.withdraw(before):
             self._rings.note_withdrawn(before.topic)
 
-    def _changes(self, looked: Iterable[Subscription]) -> Changes:
+    def _changes(self, looked: Iterable[EdgeSubscription]) -> ExposureChanges:
         bogus, self._bogus = self._bogus, {}
         told = {}
         for one in looked:
             if one.demands and (is_shown := self._brings(one) is not None) is not one.told:
                 told[one.name] = one.told = is_shown
-        return Changes(self._outside.take_changes(), told, bogus)
+        return ExposureChanges(self._outside.take_changes(), told, bogus)
 
-    def _brings(self, one: Subscription) -> Filter | None:
+    def _brings(self, one: EdgeSubscription) -> Filter | None:
         """Return what is shown outside that brings a subscription's messages; nothing under it does."""
         if one.shown is not None:
             return one.shown

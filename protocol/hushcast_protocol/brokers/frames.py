@@ -13,15 +13,15 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY, ProofOfWork
 from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.base.stamps import MAX_DIFFICULTY, Stamp
 from hushcast_protocol.base.wire import Bytes16, Counter, PublicKey, Wire, decoder
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, Fallback
+from hushcast_protocol.brokers.broker_tree import MAX_TREE
+from hushcast_protocol.brokers.clear_words import ShownFilter
 from hushcast_protocol.brokers.community.charter import MAX_CHARTER, MAX_COMMUNITIES
-from hushcast_protocol.brokers.conditions import Condition, Otherwise
-from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
+from hushcast_protocol.brokers.full.aggregation import AskFactors, Factors
 from hushcast_protocol.brokers.items import Item
-from hushcast_protocol.brokers.tree import MAX_TREE
-from hushcast_protocol.brokers.words import ShownFilter
 from hushcast_protocol.content.messages import MAX_BODY, Message
 
 MAX_IN_ONE = 256  # filters in one advertisement; a table goes up in as many as it takes
@@ -29,7 +29,7 @@ MAX_K = 1_000_000  # subscribers that a filter may be asked to hide among
 MAX_BROKER_FRAME = MAX_BODY + 4096  # bytes; a message, an advertisement (at most 64 kB), a tree or a charter
 assert max(MAX_TREE, MAX_CHARTER) <= MAX_BROKER_FRAME
 
-Verdict = Literal[
+BrokerVerdict = Literal[
     "accepted",
     "form",  # it is not what the protocol allows
     "day",  # its day is not open
@@ -69,15 +69,15 @@ class Join(Wire, frozen=True, tag="join"):
     """A client that this edge broker does not know."""
 
     serial: Counter
-    stamp: Stamp | None
+    stamp: ProofOfWork | None
 
 
-class Terms(Wire, frozen=True, tag="terms"):
+class AnonymityTerms(Wire, frozen=True, tag="terms"):
     """How many subscribers are to stand behind what is shown of a filter; k = 1 asks for nothing."""
 
     k: Annotated[int, msgspec.Meta(ge=1, le=MAX_K)]
-    condition: Condition
-    otherwise: Otherwise
+    condition: AnonymityCondition
+    otherwise: Fallback
 
 
 class Subscribe(Wire, frozen=True, tag="subscribe"):
@@ -86,7 +86,7 @@ class Subscribe(Wire, frozen=True, tag="subscribe"):
     serial: Counter
     name: Bytes16
     filter: Item
-    terms: Terms
+    terms: AnonymityTerms
 
 
 class Unsubscribe(Wire, frozen=True, tag="unsubscribe"):
@@ -125,7 +125,7 @@ class AskCharters(Wire, frozen=True, tag="ask-charters"):
 # A parent to its child.
 
 
-class Standing(Wire, frozen=True, tag="standing"):
+class ParentHello(Wire, frozen=True, tag="standing"):
     """First of all: the digest of what is routed to this child, zero where nothing is, and bits of stamps.
 
     A child that holds other filters sends its whole table. `k` is what an edge broker itself asks of each
@@ -155,14 +155,14 @@ class NewCharter(Wire, frozen=True, tag="new-charter"):
     charter: Signed
 
 
-class Done(Wire, frozen=True, tag="done"):
+class RequestAnswer(Wire, frozen=True, tag="done"):
     """The answer to the request with this serial."""
 
     serial: Counter
-    verdict: Verdict
+    verdict: BrokerVerdict
 
 
-class Exposed(Wire, frozen=True, tag="exposed"):
+class ExposureReport(Wire, frozen=True, tag="exposed"):
     """How a subscription stands of which its client, or the edge broker, asks for anything.
 
     `is_shown`: something is shown outside that brings its messages. Neither how many there are nor what is
@@ -190,20 +190,20 @@ class Publish(Wire, frozen=True, tag="publish"):
     """Take a message: its tokens are words."""
 
     message: Message
-    stamp: Stamp | None
+    stamp: ProofOfWork | None
 
 
 class Receipt(Wire, frozen=True, tag="receipt"):
     """The answer, before any look-up: it says nothing of who subscribes. `difficulty` is for the next try."""
 
-    verdict: Verdict
+    verdict: BrokerVerdict
     difficulty: Annotated[int, msgspec.Meta(ge=0, le=MAX_DIFFICULTY)]
 
 
-Request = Advertise | AskFactors | HandUp | Join | Subscribe | Unsubscribe
-FromBelow = Request | Ack | Ping | NewTree | AskCharters | NewCharter | Publish
-Told = Standing | NewTree | Communities | NewCharter | Exposed
-FromAbove = Told | Done | Factors | Forward | Pong | Receipt
+BrokerRequest = Advertise | AskFactors | HandUp | Join | Subscribe | Unsubscribe
+FromBelow = BrokerRequest | Ack | Ping | NewTree | AskCharters | NewCharter | Publish
+ParentNotice = ParentHello | NewTree | Communities | NewCharter | ExposureReport
+FromAbove = ParentNotice | RequestAnswer | Factors | Forward | Pong | Receipt
 
 decode_from_below: Callable[[bytes], FromBelow] = decoder(FromBelow, "frame", MAX_BROKER_FRAME)
 decode_from_above: Callable[[bytes], FromAbove] = decoder(FromAbove, "frame", MAX_BROKER_FRAME)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from hushcast_protocol.brokers.community.sealing import Sealed
-from hushcast_protocol.brokers.full.items import Layered
+from hushcast_protocol.brokers.clear_words import ShownFilter, from_outside
+from hushcast_protocol.brokers.community.sealed_filter import SealedFilter
+from hushcast_protocol.brokers.full.layered_word import LayeredWord
 from hushcast_protocol.brokers.roots import RootChanges
-from hushcast_protocol.brokers.words import ShownFilter, from_outside
 
-Item = ShownFilter | Sealed | Layered
+Item = ShownFilter | SealedFilter | LayeredWord
 """What is asked for, a tagged union over models. It has a `name`: 16 bytes, equal for equal items."""
 
 

@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator, Set
 from sys import maxsize
 
 from hushcast_protocol.brokers.bitmaps import Tallies, slots_in
+from hushcast_protocol.brokers.filter_index import BoxIndex, Meter
+from hushcast_protocol.brokers.filter_table import Source
 from hushcast_protocol.brokers.filters import Filter, Sides, size
-from hushcast_protocol.brokers.index import Boxes, Meter
 from hushcast_protocol.brokers.roots import RootChanges, Roots
-from hushcast_protocol.brokers.table import Source
 from hushcast_protocol.content.topics import Topic
 
 
-class Looks:
+class LookBudget:
     """How many filters may still be looked at for what stands directly beside another."""
 
     def __init__(self, left: int = maxsize) -> None:
@@ -32,14 +32,14 @@ class Looks:
         return is_enough
 
 
-class Order:
+class TopicPoset:
     """The poset of one topic, by slots: what `Poset` shows by filters. `roots` are those of all topics."""
 
     def __init__(self, topic: Topic, roots: Roots, meter: Meter) -> None:
         self.topic = topic
         self._roots = roots
         self.meter = meter
-        self.boxes = Boxes(topic.attributes, meter)
+        self.boxes = BoxIndex(topic.attributes, meter)
         self.slots: dict[Sides, int] = {}
         self.sources: list[set[Source]] = []  # by slot, as the boxes are
         self._above = Tallies()
@@ -57,7 +57,7 @@ class Order:
         """Return the bitmap of Succ of a box, which may be one that is not here; of those `among` some."""
         return self._without(sides, self.boxes.covered(sides, among))
 
-    def highest(self, slots: int, looks: Looks) -> Iterator[int]:
+    def highest(self, slots: int, looks: LookBudget) -> Iterator[int]:
         """Yield those of some slots that no other of them covers, as far as looks go.
 
         They come in bitmaps of those of one size, the largest first. So what comes before looks are over
@@ -74,7 +74,7 @@ class Order:
                 if not slots:
                     break
 
-    def lowest(self, slots: int, looks: Looks) -> Iterator[int]:
+    def lowest(self, slots: int, looks: LookBudget) -> Iterator[int]:
         """Yield those of some slots that cover no other of them, in the same way, the smallest first."""
         while slots:
             smallest = self._sizes.least(slots)
@@ -138,7 +138,7 @@ class Poset:
 
     def __init__(self, meter: Meter | None = None) -> None:
         """`meter` counts looks at filters, those of this poset alone unless given."""
-        self._orders: dict[Topic, Order] = {}
+        self._orders: dict[Topic, TopicPoset] = {}
         self._roots = Roots()
         self._count = 0
         self.meter = meter or Meter()
@@ -158,7 +158,7 @@ class Poset:
         """Add a source to a filter; return whether the filter is new."""
         order = self._orders.get(given.topic)
         if order is None:
-            order = self._orders[given.topic] = Order(given.topic, self._roots, self.meter)
+            order = self._orders[given.topic] = TopicPoset(given.topic, self._roots, self.meter)
         slot = order.slots.get(given.sides)
         is_new = slot is None
         if slot is None:
@@ -183,7 +183,7 @@ class Poset:
             del self._orders[given.topic]
         return True
 
-    def order(self, topic: Topic) -> Order | None:
+    def order(self, topic: Topic) -> TopicPoset | None:
         """Return the poset of one topic, or None if no filter has it."""
         return self._orders.get(topic)
 
@@ -237,16 +237,18 @@ class Poset:
         return (
             set()
             if order is None
-            else _filters(order, order.lowest(order.predecessors(given.sides), Looks()))
+            else _filters(order, order.lowest(order.predecessors(given.sides), LookBudget()))
         )
 
     def immediate_successors(self, given: Filter) -> set[Filter]:
         """Return ImSucc(f) of any filter: of one that is not here, as if it were."""
         order = self._orders.get(given.topic)
         return (
-            set() if order is None else _filters(order, order.highest(order.successors(given.sides), Looks()))
+            set()
+            if order is None
+            else _filters(order, order.highest(order.successors(given.sides), LookBudget()))
         )
 
 
-def _filters(order: Order, groups: Iterable[int]) -> set[Filter]:
+def _filters(order: TopicPoset, groups: Iterable[int]) -> set[Filter]:
     return {order.filter(slot) for group in groups for slot in slots_in(group)}

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.brokers.full.actions import GROUP, PADS, Action
+from hushcast_protocol.brokers.full.group_action import GROUP, PADS, GroupAction
 from hushcast_protocol.brokers.full.layers import MAX_LAYERS, MIN_LAYERS
 
-Model = Literal["clear", "community", "full", "hash", "group"]
+PrivacyModel = Literal["clear", "community", "full", "hash", "group"]
 """`hash` and `group` are the two approaches that the paper finds wanting (IV), for the lab."""
-Profile = Literal["hardened", "paper"]
+PrivacyProfile = Literal["hardened", "paper"]
 
 DEFAULT_LAYERS = 3
-DEFAULT_AGGREGATION: Mapping[Profile, bool] = {"hardened": False, "paper": True}
+DEFAULT_AGGREGATION: Mapping[PrivacyProfile, bool] = {"hardened": False, "paper": True}
 """Where brokers compare their children's words, one that makes up a child reads all of them."""
-_ENDS: dict[tuple[Profile, bool], str] = {
+_ENDS: dict[tuple[PrivacyProfile, bool], str] = {
     # A network's profile has 16 characters at most.
     ("hardened", True): "",
     ("hardened", False): "/apart",
@@ -30,10 +30,10 @@ _ENDS: dict[tuple[Profile, bool], str] = {
 class Privacy:
     """One network's privacy. All but the model matters under `full` alone."""
 
-    model: Model = "clear"
+    model: PrivacyModel = "clear"
     layers: int = DEFAULT_LAYERS
     """For how many of its nearest ancestors a node puts a layer on."""
-    profile: Profile = "hardened"
+    profile: PrivacyProfile = "hardened"
     aggregates: bool = True
     """Brokers learn which of their children's items are of one word, and pass one of these on."""
 
@@ -45,7 +45,7 @@ class Privacy:
         return f"full/{self.layers}{_ENDS[self.profile, self.aggregates]}"
 
     @property
-    def action(self) -> Action:
+    def action(self) -> GroupAction:
         """How layers are put on."""
         return PADS if self.profile == "paper" else GROUP
 
@@ -58,7 +58,7 @@ class Privacy:
 _ALL = {
     one.text: one
     for one in (
-        *(Privacy(model) for model in get_args(Model) if model != "full"),
+        *(Privacy(model) for model in get_args(PrivacyModel) if model != "full"),
         *(
             Privacy("full", layers, profile, aggregates)
             for layers in range(MIN_LAYERS, MAX_LAYERS + 1)

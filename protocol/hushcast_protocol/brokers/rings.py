@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hushcast_protocol.brokers.index import Meter
-from hushcast_protocol.brokers.subscribed import Name, Subscription
+from hushcast_protocol.brokers.edge_subscriptions import EdgeSubscription, SubscriptionKey
+from hushcast_protocol.brokers.filter_index import Meter
 from hushcast_protocol.content.topics import Topic
 
 
@@ -20,16 +20,16 @@ class Rings:
         """Whether any is due."""
         return bool(self._changed)
 
-    def __iter__(self) -> Iterator[Subscription]:
+    def __iter__(self) -> Iterator[EdgeSubscription]:
         for ring in self._rings.values():
             yield from ring.shown.values()
             yield from ring.hidden.values()
 
-    def put(self, one: Subscription) -> None:
+    def put(self, one: EdgeSubscription) -> None:
         """Take one that was not looked at."""
         self._rings.setdefault(one.filter.topic, _Ring()).put(one)
 
-    def take(self, one: Subscription) -> None:
+    def take(self, one: EdgeSubscription) -> None:
         """Take one out."""
         topic = one.filter.topic
         self._rings[topic].take(one)
@@ -37,7 +37,7 @@ class Rings:
             del self._rings[topic]
             self._changed.pop(topic, None)
 
-    def note_looked(self, one: Subscription) -> None:
+    def note_looked(self, one: EdgeSubscription) -> None:
         """Note that one was looked at just now."""
         ring = self._rings[one.filter.topic]
         one.looked_at = ring.changes
@@ -54,7 +54,7 @@ class Rings:
         if topic in self._rings:
             self._rings[topic].note_withdrawn()
 
-    def due(self, is_shown: bool, meter: Meter) -> Iterator[Subscription]:
+    def due(self, is_shown: bool, meter: Meter) -> Iterator[EdgeSubscription]:
         """Yield those due for which something is shown, or those of the others, until the meter is over.
 
         Whoever gets one looks at it, and says so, before it asks for the next.
@@ -78,24 +78,24 @@ class _Ring:
     def __init__(self) -> None:
         self.changes = 0
         """How often somebody came or went on the topic."""
-        self.shown: dict[Name, Subscription] = {}
-        self.hidden: dict[Name, Subscription] = {}
+        self.shown: dict[SubscriptionKey, EdgeSubscription] = {}
+        self.hidden: dict[SubscriptionKey, EdgeSubscription] = {}
         self._is_stale = False
 
     def __len__(self) -> int:
         return len(self.shown) + len(self.hidden)
 
-    def put(self, one: Subscription) -> None:
+    def put(self, one: EdgeSubscription) -> None:
         """Take one that was looked at just now, or never."""
         self.take(one)
         (self.hidden if one.shown is None else self.shown)[one.name] = one
 
-    def take(self, one: Subscription) -> None:
+    def take(self, one: EdgeSubscription) -> None:
         """Take one out, if it is here."""
         self.shown.pop(one.name, None)
         self.hidden.pop(one.name, None)
 
-    def due(self, is_shown: bool) -> Subscription | None:
+    def due(self, is_shown: bool) -> EdgeSubscription | None:
         """Return the next to be looked at, of those for which something is shown or of the others."""
         first = next(iter((self.shown if is_shown else self.hidden).values()), None)
         return None if first is None or first.looked_at == self.changes else first

@@ -15,18 +15,18 @@ from typing import Annotated, Literal
 import msgspec
 
 from hushcast_protocol.base.group import Point
-from hushcast_protocol.base.stamps import MAX_DIFFICULTY, Stamp
+from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY, ProofOfWork
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, Wire, decoder
 from hushcast_protocol.central.introduction import MAX_SEALED
-from hushcast_protocol.central.rerouting import MAX_INSIDE, Wrapped
+from hushcast_protocol.central.rerouting import MAX_INSIDE, WrappedMessage
 from hushcast_protocol.content.messages import MAX_TOKENS
 
 MAX_SUBSCRIBED = 64  # tokens in one request; a condition has 32 at most
 MAX_CENTRAL_FRAME = MAX_INSIDE + 40 * MAX_TOKENS + 1024  # bytes
 
-Tokens = Annotated[tuple[Point, ...], msgspec.Meta(min_length=1, max_length=MAX_TOKENS)]
+TokenPoints = Annotated[tuple[Point, ...], msgspec.Meta(min_length=1, max_length=MAX_TOKENS)]
 
-Verdict = Literal[
+CentralVerdict = Literal[
     "accepted",
     "form",  # it is not what the protocol allows
     "proof",  # it is not by who has the pseudonym
@@ -39,7 +39,7 @@ Verdict = Literal[
 ]
 
 
-# A user to a proxy; `Subscribe`, `Withdraw`, `Attach` and `Publish` go on to the server, their tokens and
+# A user to a proxy; `Subscribe`, `WithdrawTokens`, `Attach` and `Publish` go on to the server, their tokens and
 # what is wrapped transformed.
 
 
@@ -48,7 +48,7 @@ class Introduce(Wire, frozen=True, tag="introduce"):
 
     blinding: Bytes32
     sealed: Annotated[bytes, msgspec.Meta(max_length=MAX_SEALED)]
-    stamp: Stamp | None
+    stamp: ProofOfWork | None
 
 
 class Subscribe(Wire, frozen=True, tag="subscribe"):
@@ -64,7 +64,7 @@ class Subscribe(Wire, frozen=True, tag="subscribe"):
     proof: Bytes16
 
 
-class Withdraw(Wire, frozen=True, tag="withdraw"):
+class WithdrawTokens(Wire, frozen=True, tag="withdraw"):
     """Route messages with these tokens no more; without any, forget the pseudonym and what waits for it."""
 
     pseudonym: Bytes32
@@ -84,12 +84,12 @@ class Publish(Wire, frozen=True, tag="publish"):
     """Take a message and match it by its tokens. Proven with the hash of the payload."""
 
     pseudonym: Bytes32
-    tokens: Tokens
-    wrapped: Wrapped
+    tokens: TokenPoints
+    wrapped: WrappedMessage
     proof: Bytes16
 
 
-class Acknowledge(Wire, frozen=True, tag="acknowledge"):
+class AcknowledgeDeliveries(Wire, frozen=True, tag="acknowledge"):
     """All deliveries of this attachment up to this number (from 1) are durable; proven with their chain."""
 
     number: Counter
@@ -103,14 +103,14 @@ class Ping(Wire, frozen=True, tag="ping"):
 # A proxy to a user.
 
 
-class Done(Wire, frozen=True, tag="done"):
+class UserAnswer(Wire, frozen=True, tag="done"):
     """The answer to a request. The server's own carries a proof; a proxy's own is a refusal without one."""
 
-    verdict: Verdict
+    verdict: CentralVerdict
     proof: Bytes16 | None
 
 
-class Attached(Wire, frozen=True, tag="attached"):
+class AttachAnswer(Wire, frozen=True, tag="attached"):
     """The answer to `Attach`: acknowledgements begin with this salt; those of other attachments fail."""
 
     salt: Bytes16
@@ -119,7 +119,7 @@ class Attached(Wire, frozen=True, tag="attached"):
 class Delivery(Wire, frozen=True, tag="delivery"):
     """A message for the pseudonym. Its number is its place in the attachment, from 1."""
 
-    wrapped: Wrapped
+    wrapped: WrappedMessage
 
 
 class Pong(Wire, frozen=True, tag="pong"):
@@ -129,27 +129,27 @@ class Pong(Wire, frozen=True, tag="pong"):
     is_open: bool
 
 
-FromUser = Introduce | Subscribe | Withdraw | Attach | Publish | Acknowledge | Ping
-ToUser = Done | Attached | Delivery | Pong
+FromUser = Introduce | Subscribe | WithdrawTokens | Attach | Publish | AcknowledgeDeliveries | Ping
+ToUser = UserAnswer | AttachAnswer | Delivery | Pong
 
 
 # A proxy to the server.
 
 
-class AskFactor(Wire, frozen=True, tag="ask-factor"):
+class AskTransformationFactor(Wire, frozen=True, tag="ask-factor"):
     """A user's introduction, without the blinding."""
 
     sealed: Annotated[bytes, msgspec.Meta(max_length=MAX_SEALED)]
 
 
-class Request(Wire, frozen=True, tag="request"):
+class ProxyRequest(Wire, frozen=True, tag="request"):
     """A request with a number that its answer repeats."""
 
     number: Counter
-    what: AskFactor | Subscribe | Withdraw | Attach | Publish
+    what: AskTransformationFactor | Subscribe | WithdrawTokens | Attach | Publish
 
 
-class Acknowledged(Wire, frozen=True, tag="acknowledged"):
+class DeliveriesAcknowledged(Wire, frozen=True, tag="acknowledged"):
     """A user's acknowledgement, of the attachment that this request began."""
 
     attachment: Counter
@@ -166,7 +166,7 @@ class Detach(Wire, frozen=True, tag="detach"):
 # The server to a proxy.
 
 
-class Factor(Wire, frozen=True, tag="factor"):
+class TransformationFactor(Wire, frozen=True, tag="factor"):
     """s/(b·k) for a pseudonym, until its day is over."""
 
     pseudonym: Bytes32
@@ -174,22 +174,22 @@ class Factor(Wire, frozen=True, tag="factor"):
     factor: Bytes32
 
 
-class Answer(Wire, frozen=True, tag="answer"):
+class ServerAnswer(Wire, frozen=True, tag="answer"):
     """The answer to a request."""
 
     number: Counter
-    what: Factor | Done | Attached
+    what: TransformationFactor | UserAnswer | AttachAnswer
 
 
-class Deliver(Wire, frozen=True, tag="deliver"):
+class ServerDelivery(Wire, frozen=True, tag="deliver"):
     """A message under the server's key, for an attachment."""
 
     attachment: Counter
-    wrapped: Wrapped
+    wrapped: WrappedMessage
 
 
-FromProxy = Request | Acknowledged | Detach | Ping
-FromServer = Answer | Deliver | Detach | Pong
+FromProxy = ProxyRequest | DeliveriesAcknowledged | Detach | Ping
+FromServer = ServerAnswer | ServerDelivery | Detach | Pong
 
 decode_from_user: Callable[[bytes], FromUser] = decoder(FromUser, "frame", MAX_CENTRAL_FRAME)
 decode_to_user: Callable[[bytes], ToUser] = decoder(ToUser, "frame", MAX_CENTRAL_FRAME)

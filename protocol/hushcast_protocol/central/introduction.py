@@ -25,7 +25,7 @@ from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decod
 
 MAX_SEALED = 256  # bytes; an introduction has about 150
 
-Use = Literal["publish", "subscribe"]
+PseudonymUse = Literal["publish", "subscribe"]
 
 
 class PseudonymSecret(Secret):
@@ -46,27 +46,27 @@ class SealingKey(Secret):
         return self._public
 
 
-class Sealed(Wire, frozen=True, tag="introduction/1"):
+class IntroductionContent(Wire, frozen=True, tag="introduction/1"):
     """What the server alone opens."""
 
-    use: Use
+    use: PseudonymUse
     day: Counter
     """The last day of the pseudonym."""
     blinded: Bytes32  # b·k
     secret: Bytes32
 
 
-class Introduced(NamedTuple):
+class OpenedIntroduction(NamedTuple):
     """An introduction as the server opened it."""
 
     pseudonym: bytes
-    use: Use
+    use: PseudonymUse
     day: int
     blinded: Scalar
     secret: PseudonymSecret
 
 
-_decode: Callable[[bytes], Sealed] = decoder(Sealed, "introduction", MAX_SEALED)
+_decode: Callable[[bytes], IntroductionContent] = decoder(IntroductionContent, "introduction", MAX_SEALED)
 
 
 def pseudonym_of(secret: PseudonymSecret) -> bytes:
@@ -75,10 +75,10 @@ def pseudonym_of(secret: PseudonymSecret) -> bytes:
 
 
 def introduction(
-    server: PublicKey, use: Use, day: int, key: Scalar, blinding: Scalar, secret: PseudonymSecret
+    server: PublicKey, use: PseudonymUse, day: int, key: Scalar, blinding: Scalar, secret: PseudonymSecret
 ) -> bytes:
     """Return what a user sends the server through the proxy, which gets the blinding beside it."""
-    sealed = Sealed(use, day, blinding.times(key).reveal(), secret.reveal())
+    sealed = IntroductionContent(use, day, blinding.times(key).reveal(), secret.reveal())
     return crypto_box_seal(encode(sealed), server)
 
 
@@ -87,7 +87,7 @@ def handed_in(sealed: bytes) -> bytes:
     return digest(Domain.STAMP, b"introduction", sealed)
 
 
-def opened(key: SealingKey, sealed: bytes) -> Introduced:
+def opened(key: SealingKey, sealed: bytes) -> OpenedIntroduction:
     """Open an introduction as the server; raise a `PeerError` where it is none."""
     try:
         plain = crypto_box_seal_open(sealed, key.public(), key.reveal())
@@ -95,7 +95,9 @@ def opened(key: SealingKey, sealed: bytes) -> Introduced:
         raise AuthenticationError("an introduction is not sealed to this server") from None
     found = _decode(plain)
     secret = PseudonymSecret(found.secret)
-    return Introduced(pseudonym_of(secret), found.use, found.day, received_scalar(found.blinded), secret)
+    return OpenedIntroduction(
+        pseudonym_of(secret), found.use, found.day, received_scalar(found.blinded), secret
+    )
 
 
 def factor_for(server: Scalar, blinded: Scalar) -> Scalar:

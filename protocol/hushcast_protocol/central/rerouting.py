@@ -42,7 +42,7 @@ _NONCE = bytes(24)  # every key seals one payload alone
 _ASSOCIATED = b"hushcast wrapped 1\x00"
 
 
-class Wrapped(Wire, frozen=True, tag="wrapped"):
+class WrappedMessage(Wire, frozen=True, tag="wrapped"):
     """A message under somebody's key: two points, and the payload sealed under what they hide."""
 
     mask: Point  # r·k·G
@@ -60,14 +60,14 @@ def transformed(factor: Scalar, point: bytes) -> bytes:
     return multiplied(factor, point)
 
 
-def wrap(key: Scalar, inside: bytes, randomness: Randomness) -> Wrapped:
+def wrap(key: Scalar, inside: bytes, randomness: Randomness) -> WrappedMessage:
     """Encrypt bytes (`MAX_INSIDE` at most) under one's own key."""
     r, m = Scalar.draw(randomness), Scalar.draw(randomness)
     sealed = aead_seal(inside, _ASSOCIATED, _NONCE, _payload_key(base(m)))
-    return Wrapped(base(r.times(key)), base(r.plus(m)), sealed)
+    return WrappedMessage(base(r.times(key)), base(r.plus(m)), sealed)
 
 
-def unwrap(key: Scalar, wrapped: Wrapped) -> bytes:
+def unwrap(key: Scalar, wrapped: WrappedMessage) -> bytes:
     """Return what is inside; raise `AuthenticationError` where it is not under this key, or was altered."""
     check_point(wrapped.masked)
     hidden = subtracted(wrapped.masked, multiplied(key.inverse(), wrapped.mask))
@@ -77,22 +77,22 @@ def unwrap(key: Scalar, wrapped: Wrapped) -> bytes:
         raise AuthenticationError("a wrapped message is not under this key") from None
 
 
-def rerouted(factor: Scalar, wrapped: Wrapped) -> Wrapped:
+def rerouted(factor: Scalar, wrapped: WrappedMessage) -> WrappedMessage:
     """Turn a message under k into one under k', with k'/k; `AuthenticationError` where a point is none."""
     check_point(wrapped.masked)
-    return Wrapped(multiplied(factor, wrapped.mask), wrapped.masked, wrapped.payload)
+    return WrappedMessage(multiplied(factor, wrapped.mask), wrapped.masked, wrapped.payload)
 
 
-def rerandomised(public: bytes, wrapped: Wrapped, randomness: Randomness) -> Wrapped:
+def rerandomised(public: bytes, wrapped: WrappedMessage, randomness: Randomness) -> WrappedMessage:
     """Draw r anew, knowing k·G alone; the payload stays byte by byte. `AuthenticationError` as above."""
     check_point(wrapped.mask)
     check_point(wrapped.masked)
     r = Scalar.draw(randomness)
     mask = added(wrapped.mask, multiplied(r, public))
-    return Wrapped(mask, added(wrapped.masked, base(r)), wrapped.payload)
+    return WrappedMessage(mask, added(wrapped.masked, base(r)), wrapped.payload)
 
 
-def mark(wrapped: Wrapped) -> bytes:
+def mark(wrapped: WrappedMessage) -> bytes:
     """Return 16 bytes by which traces tell whether two saw the same payload, which re-routing leaves."""
     return digest(Domain.PROOF, wrapped.payload, size=LABEL)
 

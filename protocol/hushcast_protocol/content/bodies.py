@@ -21,7 +21,7 @@ from nacl.exceptions import CryptoError
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.secrets import Randomness, Seed, TopicKey
-from hushcast_protocol.base.signatures import Purpose, check, signature
+from hushcast_protocol.base.signatures import SignaturePurpose, check, signature
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.content.attributes import Value, Values
 from hushcast_protocol.content.messages import (
@@ -87,7 +87,7 @@ def compose(
     proof = _NOBODY
     if author is not None:
         signed = _signed(key, day, nonce, values, content.payload)
-        proof = author.public() + signature(author, Purpose.AUTHOR, signed)
+        proof = author.public() + signature(author, SignaturePurpose.AUTHOR, signed)
     kind = _PROBE if content.probe else _MESSAGE
     lengths = bytes([kind]) + len(content.payload).to_bytes(4, "big") + len(values).to_bytes(2, "big")
     plain = lengths + proof + inner.ljust(size, b"\x00")
@@ -120,7 +120,7 @@ def open_body(key: TopicKey, message: Message) -> Content:
         if plain[0] != _MESSAGE:
             raise DecodeError("a probe is signed")
         author = proof[:32]
-        check(author, Purpose.AUTHOR, _signed(key, message.day, nonce, values, payload), proof[32:])
+        check(author, SignaturePurpose.AUTHOR, _signed(key, message.day, nonce, values, payload), proof[32:])
     return Content(payload, _decode_values(values) if values else {}, author, plain[0] == _PROBE)
 
 

@@ -14,7 +14,7 @@ Hop = NewType("Hop", bytes)
 HOP_SIZE = 33
 
 
-class Send(msgspec.Struct, frozen=True, gc=False):
+class HopMessage(msgspec.Struct, frozen=True, gc=False):
     """A message for one next hop."""
 
     hop: Hop

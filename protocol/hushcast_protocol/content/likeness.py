@@ -21,7 +21,7 @@ _RARER = 3  # times that a size is rarer than the next smaller one, four times a
 _LABEL = 8  # random bytes of a label that no message had
 
 
-class Draws(Protocol):
+class RandomSource(Protocol):
     """What is drawn from."""
 
     @property
@@ -42,7 +42,7 @@ class Likeness(NamedTuple):
 
 
 def draw_likeness(
-    came: Sequence[Likeness], attributes: Sequence[Attribute], known: Sequence[Condition], draws: Draws
+    came: Sequence[Likeness], attributes: Sequence[Attribute], known: Sequence[Condition], draws: RandomSource
 ) -> Likeness:
     """Draw what a probe is like, of a topic with these `attributes`: as messages that `came`, or any.
 
@@ -67,7 +67,7 @@ def draw_values(
     came: Sequence[Values],
     attributes: Sequence[Attribute],
     known: Sequence[Condition],
-    draws: Draws,
+    draws: RandomSource,
 ) -> dict[str, Value]:
     """Draw values of the attributes with some `names`, which meet the conditions that are `known`.
 
@@ -95,7 +95,9 @@ def draw_values(
     return drawn
 
 
-def _label(known: Condition | None, value: Value | None, elsewhere: Sequence[Value], draws: Draws) -> Value:
+def _label(
+    known: Condition | None, value: Value | None, elsewhere: Sequence[Value], draws: RandomSource
+) -> Value:
     if isinstance(known, Equals):
         return known.value
     if value is not None and value in elsewhere:
@@ -104,7 +106,11 @@ def _label(known: Condition | None, value: Value | None, elsewhere: Sequence[Val
 
 
 def _place(
-    number: Number, known: Condition | None, value: Value | None, elsewhere: Sequence[Value], draws: Draws
+    number: Number,
+    known: Condition | None,
+    value: Value | None,
+    elsewhere: Sequence[Value],
+    draws: RandomSource,
 ) -> Value:
     low, high = (known.low, known.high) if isinstance(known, Between) else (0, number.last)
     if isinstance(value, int):

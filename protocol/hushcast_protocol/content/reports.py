@@ -23,7 +23,7 @@ SETTLED = 300.0  # seconds after which a message that others received should hav
 REPORTED_WITHIN = 1800.0  # seconds in which reports name a message: about ten of each subscriber do
 
 
-class Heard(Wire, frozen=True, tag="heard"):
+class ReportedMessage(Wire, frozen=True, tag="heard"):
     """A message that the sender received, with its attributes."""
 
     id: Bytes32
@@ -33,13 +33,13 @@ class Heard(Wire, frozen=True, tag="heard"):
 class Report(Wire, frozen=True, tag="report/2"):
     """Some of what the sender received at least `SETTLED` seconds ago, at most `REPORTED_WITHIN`."""
 
-    heard: Annotated[tuple[Heard, ...], msgspec.Meta(max_length=MAX_HEARD)]
+    heard: Annotated[tuple[ReportedMessage, ...], msgspec.Meta(max_length=MAX_HEARD)]
 
 
 decode_report: Callable[[bytes], Report] = decoder(Report, "report", MAX_REPORT)
 
 
-def write_report(heard: Iterable[Heard], room: int = MAX_REPORT) -> bytes:
+def write_report(heard: Iterable[ReportedMessage], room: int = MAX_REPORT) -> bytes:
     """Return a report of the first of some messages that fit into `room` bytes, and into `MAX_REPORT`.
 
     An empty report takes 11 bytes, and always fits beside attributes.

@@ -11,7 +11,7 @@ from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.secrets import Randomness, TopicKey
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.attributes import Label, Number, Values
-from hushcast_protocol.content.covers import Interval, around, cover_to_end, widened
+from hushcast_protocol.content.dyadic_covers import DyadicInterval, around, cover_to_end, widened
 from hushcast_protocol.content.messages import MAX_TOKENS
 from hushcast_protocol.content.predicates import MAX_TAGS, Between, Condition, Equals, Predicate
 from hushcast_protocol.content.topics import Topic
@@ -136,11 +136,11 @@ def check_predicate(predicate: Predicate) -> None:
     entry_tokens(TopicKey(bytes(TopicKey.LENGTH)), predicate)
 
 
-def _interval(key: TopicKey, attribute: Number, interval: Interval) -> bytes:
+def _interval(key: TopicKey, attribute: Number, interval: DyadicInterval) -> bytes:
     return token(key, encode(["number", attribute.name, *interval]))
 
 
-def _cover(condition: Condition) -> list[Interval]:
+def _cover(condition: Condition) -> list[DyadicInterval]:
     if isinstance(condition, Equals):
         return [(0, 0)]
     number = condition.attribute

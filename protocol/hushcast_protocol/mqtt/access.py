@@ -1,7 +1,7 @@
 """What a user may do: topic filters that allow and deny, and what they say of a topic or a filter.
 
 What is allowed is allowed by the name that is used, as it is written; what is denied is denied by all names
-of it, in every spelling (`names.py`). So a list names what a user may do once, and what it protects once.
+of it, in every spelling (`topic_names.py`). So a list names what a user may do once, and what it protects once.
 
 `%u` stands for the user's name and `%c` for the client identifier, each as a whole level and never the first:
 a name must not choose the tree.
@@ -13,8 +13,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from hushcast_protocol.mqtt.names import Named
-from hushcast_protocol.mqtt.topics import covers, intersects, is_filter, normal, split_share
+from hushcast_protocol.mqtt.topic_filters import covers, intersects, is_filter, normal, split_share
+from hushcast_protocol.mqtt.topic_names import NamedTopic
 
 USER, CLIENT = "%u", "%c"
 MAX_REMEMBERED = 256  # answers about topics that are remembered: a client writes to few, again and again
@@ -61,7 +61,7 @@ class _List:
         self._denied = [_Levels(normal(one)) for one in denied]
         self._remembered: dict[str, bool] = {}
 
-    def has(self, topic: Named) -> bool:
+    def has(self, topic: NamedTopic) -> bool:
         """Tell whether a topic is allowed and not denied."""
         if (known := self._remembered.get(topic)) is not None:
             return known
@@ -102,7 +102,7 @@ class _Levels:
         return True
 
 
-class Permissions:
+class AccessPermissions:
     """The answers that an access list gives to one user at one client identifier."""
 
     def __init__(self, access: Access, user: str, client_id: str) -> None:
@@ -118,15 +118,15 @@ class Permissions:
         self._deny_subscribe = tuple(map(normal, access.deny_subscribe))
         self._receive = _List(self._subscribe, access.deny_subscribe)
 
-    def may_publish(self, topic: Named) -> bool:
+    def may_publish(self, topic: NamedTopic) -> bool:
         """Tell whether a message may be published to a topic."""
         return self._publish.has(topic)
 
-    def may_receive(self, topic: Named) -> bool:
+    def may_receive(self, topic: NamedTopic) -> bool:
         """Tell whether a message on a topic may be shown."""
         return self._receive.has(topic)
 
-    def may_subscribe(self, wanted: Named) -> bool:
+    def may_subscribe(self, wanted: NamedTopic) -> bool:
         """Tell whether a subscription to a filter, without `$share/GROUP/`, may be made.
 
         One allowed filter covers it, and no denied one does. What is denied of a wider subscription is kept

@@ -7,19 +7,23 @@ else comes out of any bytes.
 from __future__ import annotations
 
 from hushcast_protocol.mqtt.decoding import DECODE, publish
-from hushcast_protocol.mqtt.encoding import Message, encode, encode_publish
+from hushcast_protocol.mqtt.encoding import EncodedMessage, encode, encode_publish
 from hushcast_protocol.mqtt.fields import Reader, malformed
 from hushcast_protocol.mqtt.packets import NONE, V5, Connect, Packet, PingReq, PubAck
-from hushcast_protocol.mqtt.properties import Kind
-from hushcast_protocol.mqtt.reasons import PacketError, Reason
+from hushcast_protocol.mqtt.properties import PacketType
+from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 
-__all__ = ["Decoder", "Message", "encode", "encode_publish"]
+__all__ = ["Decoder", "EncodedMessage", "encode", "encode_publish"]
 
 _PING = PingReq()
-_OF_CLIENT = frozenset({Kind.CONNECT, Kind.SUBSCRIBE, Kind.UNSUBSCRIBE, Kind.PINGREQ})
-_OF_SERVER = frozenset({Kind.CONNACK, Kind.SUBACK, Kind.UNSUBACK, Kind.PINGRESP})
-_FLAGS: dict[int, int] = {Kind.PUBREL: 2, Kind.SUBSCRIBE: 2, Kind.UNSUBSCRIBE: 2}  # all others: 0
-_FLAGS_LAST = frozenset({0, Kind.CONNACK, Kind.PUBLISH, Kind.PINGRESP, Kind.AUTH})
+_OF_CLIENT = frozenset({PacketType.CONNECT, PacketType.SUBSCRIBE, PacketType.UNSUBSCRIBE, PacketType.PINGREQ})
+_OF_SERVER = frozenset({PacketType.CONNACK, PacketType.SUBACK, PacketType.UNSUBACK, PacketType.PINGRESP})
+_FLAGS: dict[int, int] = {
+    PacketType.PUBREL: 2,
+    PacketType.SUBSCRIBE: 2,
+    PacketType.UNSUBSCRIBE: 2,
+}  # all others: 0
+_FLAGS_LAST = frozenset({0, PacketType.CONNACK, PacketType.PUBLISH, PacketType.PINGRESP, PacketType.AUTH})
 _BOTH = frozenset({*range(0x30, 0x40), 0x40, 0x50, 0x62, 0x70})
 _SOUND = (
     _BOTH | {0x82, 0xA2},
@@ -115,16 +119,16 @@ class Decoder:
 
         Where two things are wrong, mosquitto's test sequences decide which is told.
         """
-        kind, flags = first >> 4, first & 0x0F  # of `Kind`, or 0
-        if not self._of_server and (kind == Kind.CONNECT) != (self.version == 0):
+        kind, flags = first >> 4, first & 0x0F  # of `PacketType`, or 0
+        if not self._of_server and (kind == PacketType.CONNECT) != (self.version == 0):
             raise PacketError(Reason.PROTOCOL_ERROR, "CONNECT comes first, and once")
         if flags != _FLAGS.get(kind, 0) and kind not in _FLAGS_LAST:
             raise malformed("reserved flags are set")
-        if length and kind in (Kind.PINGREQ, Kind.PINGRESP):
+        if length and kind in (PacketType.PINGREQ, PacketType.PINGRESP):
             raise PacketError(Reason.MALFORMED_PACKET, "a ping with a body", silent=True)
         if kind == 0 or kind in (_OF_CLIENT if self._of_server else _OF_SERVER):
             raise PacketError(Reason.PROTOCOL_ERROR, "a packet that the other side does not send")
-        if flags and kind == Kind.AUTH:
+        if flags and kind == PacketType.AUTH:
             raise PacketError(Reason.PROTOCOL_ERROR, "reserved flags are set")
 
 

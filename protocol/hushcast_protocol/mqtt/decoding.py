@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sized
 
-from hushcast_protocol.mqtt import topics
+from hushcast_protocol.mqtt import topic_filters
 from hushcast_protocol.mqtt.fields import Reader, cut_short, malformed, text_of
 from hushcast_protocol.mqtt.limits import MAX_ASKED
 from hushcast_protocol.mqtt.packets import (
@@ -28,15 +28,15 @@ from hushcast_protocol.mqtt.packets import (
     Publish,
     PubRec,
     PubRel,
+    RequestedSubscription,
     SubAck,
     Subscribe,
-    Subscription,
     UnsubAck,
     Unsubscribe,
     Will,
 )
-from hushcast_protocol.mqtt.properties import Kind, read_properties
-from hushcast_protocol.mqtt.reasons import SUBSCRIPTION_FAILED, PacketError, Reason
+from hushcast_protocol.mqtt.properties import PacketType, read_properties
+from hushcast_protocol.mqtt.reason_codes import SUBSCRIPTION_FAILED, PacketError, Reason
 
 Decode = Callable[[Reader, int, bool], Packet]
 
@@ -70,7 +70,7 @@ def publish(data: bytes, at: int, end: int, flags: int, version: int, of_server:
     if at > end:
         raise cut_short()
     topic = text_of(data[start:at])
-    if "+" in topic or "#" in topic or topics.has_control(topic):
+    if "+" in topic or "#" in topic or topic_filters.has_control(topic):
         raise malformed("this is no topic name")
     qos = flags >> 1 & 3
     packet_id = 0
@@ -99,7 +99,7 @@ def _properties_of_message(reader: Reader, of_server: bool) -> Properties:
 
     The standard forbids clients to send them and names no answer; mosquitto's clients and tests do.
     """
-    found = read_properties(reader, Kind.PUBLISH, of_server)
+    found = read_properties(reader, PacketType.PUBLISH, of_server)
     if not of_server:
         found.pop("subscription_identifier", None)
     return found or NONE
@@ -124,7 +124,7 @@ def _connect(reader: Reader, version: int, of_server: bool) -> Connect:
     if level == V311 and flags & 0xC0 == 0x40:
         raise malformed("CONNECT has a password without a user name")
     keep_alive = reader.two()
-    properties = read_properties(reader, Kind.CONNECT, of_server) if level == V5 else NONE
+    properties = read_properties(reader, PacketType.CONNECT, of_server) if level == V5 else NONE
     client_id = reader.name()
     will = _will(reader, level, qos, flags & 0x20 == 0x20) if has_will else None
     username = reader.name() if flags & 0x80 else None
@@ -134,9 +134,9 @@ def _connect(reader: Reader, version: int, of_server: bool) -> Connect:
 
 
 def _will(reader: Reader, version: int, qos: int, retain: bool) -> Will:
-    properties = read_properties(reader, Kind.WILL, of_server=False) if version == V5 else NONE
+    properties = read_properties(reader, PacketType.WILL, of_server=False) if version == V5 else NONE
     topic = reader.name()
-    if not topics.is_name(topic):
+    if not topic_filters.is_name(topic):
         raise malformed("the will's topic is no topic name")
     return Will(topic, reader.binary(), qos, retain, properties)
 
@@ -148,13 +148,13 @@ def _connack(reader: Reader, version: int, of_server: bool) -> ConnAck:
     reason = _expected(reader.byte(), CONNACK_REASONS if version == V5 else frozenset(range(6)))
     if reason and flags:
         raise PacketError(Reason.PROTOCOL_ERROR, "CONNACK refuses and has a session")
-    properties = read_properties(reader, Kind.CONNACK, of_server) if version == V5 else NONE
+    properties = read_properties(reader, PacketType.CONNACK, of_server) if version == V5 else NONE
     reader.finish()
     return ConnAck(flags == 1, reason, properties)
 
 
 def _acknowledgement(
-    kind: Kind, make: Callable[[int, int, Properties], Packet], allowed: frozenset[int]
+    kind: PacketType, make: Callable[[int, int, Properties], Packet], allowed: frozenset[int]
 ) -> Decode:
     """Return the decoder of an acknowledgement: reason and properties may be left out where they are none."""
 
@@ -173,8 +173,8 @@ def _acknowledgement(
 
 def _filter(reader: Reader) -> str:
     found = reader.name()
-    if not topics.is_filter(found):
-        if topics.split_share(found) is not None:
+    if not topic_filters.is_filter(found):
+        if topic_filters.split_share(found) is not None:
             raise PacketError(Reason.PROTOCOL_ERROR, "a shared subscription without a group or a filter")
         raise malformed("this is no topic filter")
     return found
@@ -182,7 +182,7 @@ def _filter(reader: Reader) -> str:
 
 def _subscribe(reader: Reader, version: int, of_server: bool) -> Subscribe:
     packet_id = reader.packet_id()
-    properties = read_properties(reader, Kind.SUBSCRIBE, of_server) if version == V5 else NONE
+    properties = read_properties(reader, PacketType.SUBSCRIBE, of_server) if version == V5 else NONE
     found = [_subscription(reader, version)]
     while reader.left:
         _check_count(found)
@@ -195,20 +195,20 @@ def _check_count(found: Sized) -> None:
         raise PacketError(Reason.QUOTA_EXCEEDED, f"more than {MAX_ASKED} filters in a packet")
 
 
-def _subscription(reader: Reader, version: int) -> Subscription:
+def _subscription(reader: Reader, version: int) -> RequestedSubscription:
     wanted = _filter(reader)
     options = reader.byte()
     qos, handling, no_local = options & 3, options >> 4 & 3, options & 4 == 4
     if qos == 3 or handling == 3 or options & (0xC0 if version == V5 else 0xFC):
         raise malformed("a subscription has reserved options")
-    if no_local and topics.split_share(wanted) is not None:
+    if no_local and topic_filters.split_share(wanted) is not None:
         raise PacketError(Reason.PROTOCOL_ERROR, "a shared subscription with No Local")
-    return Subscription(wanted, qos, no_local, options & 8 == 8, handling)
+    return RequestedSubscription(wanted, qos, no_local, options & 8 == 8, handling)
 
 
 def _suback(reader: Reader, version: int, of_server: bool) -> SubAck:
     packet_id = reader.packet_id()
-    properties = read_properties(reader, Kind.SUBACK, of_server) if version == V5 else NONE
+    properties = read_properties(reader, PacketType.SUBACK, of_server) if version == V5 else NONE
     allowed = SUBACK_REASONS if version == V5 else frozenset({0, 1, 2, SUBSCRIPTION_FAILED})
     return SubAck(packet_id, _reasons(reader, allowed), properties)
 
@@ -221,7 +221,7 @@ def _reasons(reader: Reader, allowed: frozenset[int]) -> list[int]:
 
 def _unsubscribe(reader: Reader, version: int, of_server: bool) -> Unsubscribe:
     packet_id = reader.packet_id()
-    properties = read_properties(reader, Kind.UNSUBSCRIBE, of_server) if version == V5 else NONE
+    properties = read_properties(reader, PacketType.UNSUBSCRIBE, of_server) if version == V5 else NONE
     found = [_filter(reader)]
     while reader.left:
         _check_count(found)
@@ -234,7 +234,7 @@ def _unsuback(reader: Reader, version: int, of_server: bool) -> UnsubAck:
     if version != V5:
         reader.finish()
         return UnsubAck(packet_id)
-    properties = read_properties(reader, Kind.UNSUBACK, of_server)
+    properties = read_properties(reader, PacketType.UNSUBACK, of_server)
     return UnsubAck(packet_id, _reasons(reader, _UNSUBACK_REASONS), properties)
 
 
@@ -253,7 +253,7 @@ def _disconnect(reader: Reader, version: int, of_server: bool) -> Disconnect:
         reader.finish()
         return Disconnect()
     reason = reader.byte()
-    properties = read_properties(reader, Kind.DISCONNECT, of_server) if reader.left else NONE
+    properties = read_properties(reader, PacketType.DISCONNECT, of_server) if reader.left else NONE
     reader.finish()
     if reason not in (_SERVER_ENDS if of_server else _CLIENT_ENDS):
         raise PacketError(Reason.PROTOCOL_ERROR, "a reason code that DISCONNECT cannot have", silent=True)
@@ -270,7 +270,7 @@ def _auth(reader: Reader, version: int, of_server: bool) -> Auth:
     reason = _expected(
         reader.byte() if reader.left else Reason.SUCCESS, _SERVER_AUTH if of_server else _CLIENT_AUTH
     )
-    properties = read_properties(reader, Kind.AUTH, of_server)
+    properties = read_properties(reader, PacketType.AUTH, of_server)
     reader.finish()
     if "authentication_method" not in properties:
         raise PacketError(Reason.PROTOCOL_ERROR, "AUTH without a method")
@@ -278,18 +278,18 @@ def _auth(reader: Reader, version: int, of_server: bool) -> Auth:
 
 
 DECODE: dict[int, Decode] = {
-    Kind.CONNECT: _connect,
-    Kind.CONNACK: _connack,
-    Kind.PUBACK: _acknowledgement(Kind.PUBACK, PubAck, _RECEIVED),
-    Kind.PUBREC: _acknowledgement(Kind.PUBREC, PubRec, _RECEIVED),
-    Kind.PUBREL: _acknowledgement(Kind.PUBREL, PubRel, _RELEASED),
-    Kind.PUBCOMP: _acknowledgement(Kind.PUBCOMP, PubComp, _RELEASED),
-    Kind.SUBSCRIBE: _subscribe,
-    Kind.SUBACK: _suback,
-    Kind.UNSUBSCRIBE: _unsubscribe,
-    Kind.UNSUBACK: _unsuback,
-    Kind.PINGREQ: _pingreq,
-    Kind.PINGRESP: _pingresp,
-    Kind.DISCONNECT: _disconnect,
-    Kind.AUTH: _auth,
+    PacketType.CONNECT: _connect,
+    PacketType.CONNACK: _connack,
+    PacketType.PUBACK: _acknowledgement(PacketType.PUBACK, PubAck, _RECEIVED),
+    PacketType.PUBREC: _acknowledgement(PacketType.PUBREC, PubRec, _RECEIVED),
+    PacketType.PUBREL: _acknowledgement(PacketType.PUBREL, PubRel, _RELEASED),
+    PacketType.PUBCOMP: _acknowledgement(PacketType.PUBCOMP, PubComp, _RELEASED),
+    PacketType.SUBSCRIBE: _subscribe,
+    PacketType.SUBACK: _suback,
+    PacketType.UNSUBSCRIBE: _unsubscribe,
+    PacketType.UNSUBACK: _unsuback,
+    PacketType.PINGREQ: _pingreq,
+    PacketType.PINGRESP: _pingresp,
+    PacketType.DISCONNECT: _disconnect,
+    PacketType.AUTH: _auth,
 }

@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from hushcast_protocol.mqtt.archive import Archive
+from hushcast_protocol.mqtt.client_turns import ClientTurns
 from hushcast_protocol.mqtt.codec import encode
+from hushcast_protocol.mqtt.connections import MqttConnection
+from hushcast_protocol.mqtt.interfaces import OuterNetwork, UsageRules
 from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.limits import MAX_OFFERED, TURN_STEPS
-from hushcast_protocol.mqtt.links import Link
-from hushcast_protocol.mqtt.messages import Message
+from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
+from hushcast_protocol.mqtt.mqtt_session import (
+    DeliveryState,
+    GrantedSubscription,
+    MqttSession,
+    PendingMessage,
+)
 from hushcast_protocol.mqtt.packets import NONE, V5, Publish, PubRel
 from hushcast_protocol.mqtt.queues import Queues
-from hushcast_protocol.mqtt.retained import Found
-from hushcast_protocol.mqtt.seams import Beyond, Rules
-from hushcast_protocol.mqtt.session import Entry, Granted, Session, State
+from hushcast_protocol.mqtt.retained_messages import FoundMessages
+from hushcast_protocol.mqtt.session_archive import SessionArchive
 from hushcast_protocol.mqtt.subscribers import Subscribers
-from hushcast_protocol.mqtt.turns import Turns
 
 COUNTS = {
     "messages_received": "messages that clients published",
@@ -34,24 +39,29 @@ COUNTS = {
 }
 """What a broker counts, with its meaning."""
 
-Withdrawn = Callable[[Message], bool]
+IsWithdrawn = Callable[[MqttMessage], bool]
 """Tells whether its publisher has withdrawn a message."""
 _MINE_ALONE = ("dropped_forbidden", "withheld")
 """Counts of what one member of a group may not have, and another may."""
 
 
-class Delivery:
+class MessageDelivery:
     """Hands messages out to sessions."""
 
     def __init__(
-        self, subscribers: Subscribers, archive: Archive, ledger: Ledger, beyond: Beyond, rules: Rules | None
+        self,
+        subscribers: Subscribers,
+        archive: SessionArchive,
+        ledger: Ledger,
+        beyond: OuterNetwork,
+        rules: UsageRules | None,
     ) -> None:
         self._names = beyond.names
         self._subscribers = subscribers
         self._rules = rules
         self._archive = archive
         self._ledger = ledger
-        self.turns = Turns()
+        self.turns = ClientTurns()
         """Sessions that `pump` left before it was done."""
         self.counts: Counter[str] = Counter()
         self._queues = Queues(archive, self.counts)
@@ -61,7 +71,7 @@ class Delivery:
         """Bytes of the messages that wait; one counts for each session in which it does."""
         return self._queues.held_bytes
 
-    def to_all(self, message: Message, sender: Session | None, now: float) -> None:
+    def to_all(self, message: MqttMessage, sender: MqttSession | None, now: float) -> None:
         """Give a message to everybody who is subscribed to its topic.
 
         Nobody is told whether anybody is.
@@ -90,7 +100,7 @@ class Delivery:
         for group in plan.groups:
             self.to_group(group.name, message, now)
 
-    def pass_on(self, sender: Link, packet: Publish) -> bool:
+    def pass_on(self, sender: MqttConnection, packet: Publish) -> bool:
         """Give a PUBLISH of QoS 0, without properties and not to be retained, to all as it came.
 
         Return whether that could be done: it is the short way of most messages, and `to_all` takes the rest.
@@ -118,7 +128,7 @@ class Delivery:
             self.counts["withheld"] += plan.withheld
         return True
 
-    def to_group(self, name: str, message: Message, now: float) -> None:
+    def to_group(self, name: str, message: MqttMessage, now: float) -> None:
         """Give a message to one member of the group that shares a subscription, if anybody can get it."""
         group = self._subscribers.group(name)
         chosen = None if group is None else group.choose(message, self._names(message.topic), self._rules)
@@ -126,7 +136,7 @@ class Delivery:
             session, granted = chosen
             self._to_one(session, message, granted, message.retain and granted.retain_as_published, name, now)
 
-    def pump(self, session: Session, now: float) -> None:
+    def pump(self, session: MqttSession, now: float) -> None:
         """Send what waits for a client, as far as its window and its line have room.
 
         What is more than one turn's stays, and its session is among `turns`.
@@ -140,12 +150,12 @@ class Delivery:
                 return
         self.turns.add(session)
 
-    def _send_next(self, session: Session, link: Link, now: float) -> bool:
+    def _send_next(self, session: MqttSession, link: MqttConnection, now: float) -> bool:
         """Do the next step for a client; return whether there was one to do."""
         if not link.has_room():
             return False
         if session.resend:
-            if session.resend[0].state is not State.RELEASED and not session.has_window():
+            if session.resend[0].state is not DeliveryState.RELEASED and not session.has_window():
                 return False
             entry = session.resend.popleft()
             if session.inflight.get(entry.packet_id) is entry:  # it is not acknowledged yet
@@ -161,7 +171,7 @@ class Delivery:
             return True
         return False
 
-    def _send_queued(self, session: Session, link: Link, now: float) -> None:
+    def _send_queued(self, session: MqttSession, link: MqttConnection, now: float) -> None:
         entry, message = self._queues.take_first(session)
         if reason := self._unfit(message, link, now) or self._withheld(session, entry):
             self._queues.forget(session, entry, reason)
@@ -170,7 +180,7 @@ class Delivery:
         else:
             self._launch(session, link, entry, False, now)
 
-    def _send_retained(self, session: Session, link: Link, now: float) -> None:
+    def _send_retained(self, session: MqttSession, link: MqttConnection, now: float) -> None:
         """Go one message further in what is retained for a new subscription, or one piece of the look-up."""
         messages, granted = session.offered[0]
         try:
@@ -187,14 +197,16 @@ class Delivery:
         else:
             self._to_one(session, message, granted, True, "", now)
 
-    def offer_retained(self, session: Session, messages: Found, granted: Granted) -> None:
+    def offer_retained(
+        self, session: MqttSession, messages: FoundMessages, granted: GrantedSubscription
+    ) -> None:
         """Line up retained messages for a new subscription; `pump` finds and sends them."""
         if len(session.offered) < MAX_OFFERED:
             session.offered.append((messages, granted))
         else:
             self.counts["dropped_queue_full"] += 1
 
-    def finished(self, session: Session, entry: Entry, now: float) -> None:
+    def finished(self, session: MqttSession, entry: PendingMessage, now: float) -> None:
         """Forget a message that its client acknowledged, and send what waited for that."""
         self._archive.done(session, entry)
         if entry.message is not None:
@@ -202,14 +214,14 @@ class Delivery:
         if session.queue or session.resend or session.offered:
             self.pump(session, now)
 
-    def received(self, session: Session, entry: Entry) -> None:
+    def received(self, session: MqttSession, entry: PendingMessage) -> None:
         """Forget the body of a message of QoS 2 that its client has; the exchange goes on."""
         if entry.message is not None:
             self._archive.let_go(session, entry)
             entry.message = None
             self._archive.queued(session, entry, False)
 
-    def withdraw(self, session: Session, is_withdrawn: Withdrawn, found: Counter[str]) -> None:
+    def withdraw(self, session: MqttSession, is_withdrawn: IsWithdrawn, found: Counter[str]) -> None:
         """Delete what waits for a client, or is to be sent to it again, and was withdrawn; count it by topic.
 
         What a client has been sent and has not acknowledged yet is not called back while it is here.
@@ -223,7 +235,7 @@ class Delivery:
             found[entry.message.topic] += 1
             self._queues.forget(session, entry, "withdrawn")
 
-    def ended(self, session: Session, now: float) -> None:
+    def ended(self, session: MqttSession, now: float) -> None:
         """Forget all that waits for a session, and give to others what came by shared subscriptions.
 
         Messages of QoS 2 that were sent are not given to anybody else (MQTT-4.8.2-5).
@@ -234,15 +246,25 @@ class Delivery:
         session.resend.clear()
         for entry in left:
             message = entry.message
-            if message is not None and entry.share and (entry.state is State.WAITING or entry.qos == 1):
+            if (
+                message is not None
+                and entry.share
+                and (entry.state is DeliveryState.WAITING or entry.qos == 1)
+            ):
                 self.to_group(entry.share, message, now)
 
-    def restored(self, session: Session) -> None:
+    def restored(self, session: MqttSession) -> None:
         """Count what came from disk."""
         self._queues.restored(session)
 
     def _to_one(
-        self, session: Session, message: Message, granted: Granted, retain: bool, share: str, now: float
+        self,
+        session: MqttSession,
+        message: MqttMessage,
+        granted: GrantedSubscription,
+        retain: bool,
+        share: str,
+        now: float,
     ) -> None:
         qos = min(message.qos, granted.qos)
         ids = (granted.identifier,) if granted.identifier else ()
@@ -252,7 +274,7 @@ class Delivery:
             packet = _publish(message, 0, retain, ids, session.link, now)
             self._send_unconfirmed(session.link, packet, b"", in_order=True)
 
-    def _send_unconfirmed(self, link: Link, packet: Publish, data: bytes, in_order: bool) -> None:
+    def _send_unconfirmed(self, link: MqttConnection, packet: Publish, data: bytes, in_order: bool) -> None:
         if not link.permissions.may_receive(self._names(packet.topic)):
             self.counts["dropped_forbidden"] += 1
         elif not link.has_room():
@@ -264,8 +286,8 @@ class Delivery:
 
     def _offer(
         self,
-        session: Session,
-        message: Message,
+        session: MqttSession,
+        message: MqttMessage,
         qos: int,
         retain: bool,
         ids: tuple[int, ...],
@@ -288,7 +310,9 @@ class Delivery:
             return
         self._launch(session, link, session.entry(message, qos, retain, ids, share), True, now)
 
-    def _launch(self, session: Session, link: Link, entry: Entry, is_new: bool, now: float) -> None:
+    def _launch(
+        self, session: MqttSession, link: MqttConnection, entry: PendingMessage, is_new: bool, now: float
+    ) -> None:
         message = entry.message
         assert message is not None
         session.launch(entry)
@@ -296,8 +320,8 @@ class Delivery:
         self._archive.queued(session, entry, is_new)
         self._send(session, link, entry, message, False, now)
 
-    def _resend(self, session: Session, link: Link, entry: Entry, now: float) -> None:
-        if entry.state is State.RELEASED:
+    def _resend(self, session: MqttSession, link: MqttConnection, entry: PendingMessage, now: float) -> None:
+        if entry.state is DeliveryState.RELEASED:
             # Its exchange is under way as on the connection before, or each would begin as many more.
             session.launch(entry)
             link.send_in_order(PubRel(entry.packet_id), self._mark(session))
@@ -312,7 +336,13 @@ class Delivery:
         self._send(session, link, entry, entry.message, True, now)
 
     def _send(
-        self, session: Session, link: Link, entry: Entry, message: Message, dup: bool, now: float
+        self,
+        session: MqttSession,
+        link: MqttConnection,
+        entry: PendingMessage,
+        message: MqttMessage,
+        dup: bool,
+        now: float,
     ) -> None:
         packet = _publish(message, entry.qos, entry.retain, entry.ids, link, now, entry.packet_id, dup)
         if link.publish(packet, self._mark(session)):
@@ -321,16 +351,16 @@ class Delivery:
             session.drop(entry)
             self._queues.forget(session, entry, "dropped_too_large")
 
-    def _mark(self, session: Session) -> int:
+    def _mark(self, session: MqttSession) -> int:
         return self._ledger.made if session.is_durable else 0
 
-    def _unfit(self, message: Message, link: Link, now: float) -> str:
+    def _unfit(self, message: MqttMessage, link: MqttConnection, now: float) -> str:
         """Return why a message is not handed out, as a count's name; empty if it is."""
         if message.expires is not None and message.expires <= now:
             return "dropped_expired"
         return "" if link.permissions.may_receive(self._names(message.topic)) else "dropped_forbidden"
 
-    def _withheld(self, session: Session, entry: Entry) -> str:
+    def _withheld(self, session: MqttSession, entry: PendingMessage) -> str:
         """Return "withheld" if the rules do not let a client have now what waited for it; else nothing.
 
         Identifiers are left of those subscriptions alone by which it may have it.
@@ -351,11 +381,11 @@ class Delivery:
 
 
 def _publish(
-    message: Message,
+    message: MqttMessage,
     qos: int,
     retain: bool,
     ids: tuple[int, ...],
-    link: Link,
+    link: MqttConnection,
     now: float,
     packet_id: int = 0,
     dup: bool = False,

@@ -29,7 +29,7 @@ from hushcast_protocol.mqtt.packets import (
     Unsubscribe,
 )
 from hushcast_protocol.mqtt.properties import write_block, write_properties
-from hushcast_protocol.mqtt.reasons import SUBSCRIPTION_FAILED
+from hushcast_protocol.mqtt.reason_codes import SUBSCRIPTION_FAILED
 
 PINGREQ, PINGRESP = b"\xc0\x00", b"\xd0\x00"
 
@@ -45,7 +45,7 @@ def encode(packet: Packet, version: int) -> bytes:
     return _ENCODE[type(packet)](packet, version)
 
 
-class Message:
+class EncodedMessage:
     """A message on its way to many clients: topic, payload and the properties that all of them get."""
 
     __slots__ = ("_payload", "_properties", "_topic")
@@ -58,7 +58,7 @@ class Message:
 
 
 def encode_publish(
-    message: Message,
+    message: EncodedMessage,
     version: int,
     qos: int = 0,
     packet_id: int = 0,

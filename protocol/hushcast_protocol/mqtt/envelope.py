@@ -13,7 +13,7 @@ import msgspec
 
 from hushcast_protocol.mqtt.codec import Decoder, encode
 from hushcast_protocol.mqtt.packets import NONE, V5, Properties, Publish
-from hushcast_protocol.mqtt.reasons import PacketError, Reason
+from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 
 MARK = b"\x89MQTT\r\n\x01"
 MAX_BESIDE = 4_096  # bytes of an envelope beside its payload: user properties are the largest part
@@ -26,10 +26,10 @@ TRAVELS = (
 )
 """The properties that are known; user properties are what applications make of them."""
 
-Travelling = Literal["all", "known", "none"]
+TravellingProperties = Literal["all", "known", "none"]
 
 
-class Enclosed(msgspec.Struct, frozen=True):
+class OpenedEnvelope(msgspec.Struct, frozen=True):
     """What came out of an envelope, or a payload without one."""
 
     payload: bytes
@@ -42,7 +42,7 @@ class Enclosed(msgspec.Struct, frozen=True):
         return "Enclosed(...)"
 
 
-def enclose(one: Enclosed) -> bytes:
+def enclose(one: OpenedEnvelope) -> bytes:
     """Return what is sealed; raise `PacketError` where too much is beside the payload."""
     if not (one.path or one.retain or one.properties or one.payload.startswith(MARK)):
         return one.payload
@@ -54,25 +54,25 @@ def enclose(one: Enclosed) -> bytes:
     return data
 
 
-def disclose(data: bytes) -> Enclosed:
+def disclose(data: bytes) -> OpenedEnvelope:
     """Return what was enclosed; bytes that are no envelope are a payload."""
     if not data.startswith(MARK):
-        return Enclosed(data)
+        return OpenedEnvelope(data)
     decoder = Decoder(len(data))
     decoder.version = V5
     try:
         packets = decoder.feed(data[len(MARK) :])
     except PacketError:
-        return Enclosed(data)
+        return OpenedEnvelope(data)
     if decoder.error is not None or len(packets) != 1 or not isinstance(packets[0], Publish):
-        return Enclosed(data)
+        return OpenedEnvelope(data)
     packet = packets[0]
     if packet.qos or not packet.topic.startswith("/") or "topic_alias" in packet.properties:
-        return Enclosed(data)
-    return Enclosed(packet.payload, packet.topic[1:], packet.retain, packet.properties)
+        return OpenedEnvelope(data)
+    return OpenedEnvelope(packet.payload, packet.topic[1:], packet.retain, packet.properties)
 
 
-def travelling(properties: Properties, which: Travelling) -> Properties:
+def travelling(properties: Properties, which: TravellingProperties) -> Properties:
     """Return the properties that leave the gateway."""
     if not properties or which == "none":
         return NONE

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hushcast_protocol.mqtt import topics
-from hushcast_protocol.mqtt.reasons import PacketError, Reason
-from hushcast_protocol.mqtt.topics import MAX_TEXT
+from hushcast_protocol.mqtt import topic_filters
+from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
+from hushcast_protocol.mqtt.topic_filters import MAX_TEXT
 
 MAX_VARIABLE = 268_435_455  # the largest variable byte integer, of four bytes
 
@@ -104,7 +104,7 @@ class Reader:
     def name(self) -> str:
         """Read a string that names something: a topic, a client, a user. It has no control characters."""
         found = self.text()
-        if topics.has_control(found):
+        if topic_filters.has_control(found):
             raise malformed("a name holds a control character")
         return found
 

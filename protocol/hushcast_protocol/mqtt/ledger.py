@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 
-class Change(NamedTuple):
+class LedgerChange(NamedTuple):
     """A record to put, or to delete if `value` is `None`."""
 
     kind: str
@@ -19,7 +19,7 @@ class Ledger:
     """Changes in order. What depends on them waits until `durable` reaches the `made` of their moment."""
 
     def __init__(self) -> None:
-        self._changes: list[Change] = []
+        self._changes: list[LedgerChange] = []
         self.made = 0
         """Changes made so far."""
         self.durable = 0
@@ -28,12 +28,12 @@ class Ledger:
 
     def put(self, kind: str, key: bytes, value: bytes) -> None:
         """Write a record."""
-        self._changes.append(Change(kind, key, value))
+        self._changes.append(LedgerChange(kind, key, value))
         self.made += 1
 
     def delete(self, kind: str, key: bytes) -> None:
         """Delete a record."""
-        self._changes.append(Change(kind, key, None))
+        self._changes.append(LedgerChange(kind, key, None))
         self.made += 1
 
     def once_stored(self, before: int, call: Callable[[], None]) -> None:
@@ -57,7 +57,7 @@ class Ledger:
         """Call the first that is due."""
         self._awaited.popleft()[1]()
 
-    def take(self) -> list[Change]:
+    def take(self) -> list[LedgerChange]:
         """Return the changes that were not taken yet; whoever takes them writes them, all or none."""
         taken, self._changes = self._changes, []
         return taken

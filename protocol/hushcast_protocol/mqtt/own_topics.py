@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hushcast_protocol.mqtt.messages import Message
-from hushcast_protocol.mqtt.retained import Retained
+from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
+from hushcast_protocol.mqtt.retained_messages import RetainedMessages
 
 PREFIX = "$SYS/broker/"
 
@@ -14,10 +14,10 @@ class OwnTopics:
     """The last values, retained apart from what clients retain."""
 
     def __init__(self, version: str) -> None:
-        self.retained = Retained()
+        self.retained = RetainedMessages()
         self._version = version
 
-    def update(self, uptime: float, clients: int, counts: Mapping[str, int]) -> list[Message]:
+    def update(self, uptime: float, clients: int, counts: Mapping[str, int]) -> list[MqttMessage]:
         """Return the messages whose values have changed; `uptime` is in seconds."""
         values = {
             "version": f"hushcast {self._version}",
@@ -28,7 +28,7 @@ class OwnTopics:
         }
         changed = []
         for name, value in values.items():
-            message = Message(PREFIX + name, value.encode(), retain=True)
+            message = MqttMessage(PREFIX + name, value.encode(), retain=True)
             before = self.retained.put(message, None)
             if before is None or before.payload != message.payload:
                 changed.append(message)

@@ -11,7 +11,7 @@ from typing import TypedDict
 
 import msgspec
 
-from hushcast_protocol.mqtt.reasons import Reason
+from hushcast_protocol.mqtt.reason_codes import Reason
 
 V311, V5 = 4, 5  # protocol levels, as CONNECT has them
 
@@ -142,7 +142,7 @@ class PubComp(_Acknowledgement, frozen=True):
     """PUBCOMP: the answer to a PUBREL."""
 
 
-class Subscription(_Packet, frozen=True):
+class RequestedSubscription(_Packet, frozen=True):
     """One filter of a SUBSCRIBE with its options (section 3.8.3.1)."""
 
     filter: str
@@ -160,7 +160,7 @@ class Subscribe(_Packet, frozen=True):
     """SUBSCRIBE, with at least one subscription."""
 
     packet_id: int
-    subscriptions: list[Subscription]
+    subscriptions: list[RequestedSubscription]
     properties: Properties = NONE
 
 

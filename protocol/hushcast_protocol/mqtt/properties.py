@@ -10,16 +10,16 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, NamedTuple, cast
 
-from hushcast_protocol.mqtt import fields, topics
+from hushcast_protocol.mqtt import fields, topic_filters
 from hushcast_protocol.mqtt.fields import Reader, malformed
 from hushcast_protocol.mqtt.packets import NONE, Properties
-from hushcast_protocol.mqtt.reasons import PacketError, Reason
+from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 
 MAX_USER_PROPERTIES = 64  # in a block: real clients send a handful, and each is kept with its message
 MAX_PROPERTIES = 8_192  # bytes of a block: they are kept in memory beside every payload
 
 
-class Kind(IntEnum):
+class PacketType(IntEnum):
     """The types of control packets, as in the fixed header (section 2.1.2)."""
 
     CONNECT = 1
@@ -69,8 +69,8 @@ class _Property(NamedTuple):
     number: int
     name: str
     form: _Form
-    places: frozenset[Kind]
-    check: Callable[[_Property, Any, Kind], PacketError | None] | None = None
+    places: frozenset[PacketType]
+    check: Callable[[_Property, Any, PacketType], PacketError | None] | None = None
 
 
 def _from(
@@ -78,7 +78,7 @@ def _from(
 ) -> Callable[..., PacketError | None]:
     """Return the check of a number's range."""
 
-    def check(known: _Property, value: int, place: Kind) -> PacketError | None:
+    def check(known: _Property, value: int, place: PacketType) -> PacketError | None:
         if least <= value <= most:
             return None
         reason = _MISPLACED.get(place, outside)
@@ -87,25 +87,32 @@ def _from(
     return check
 
 
-def _is_name(known: _Property, value: str, place: Kind) -> PacketError | None:
-    if topics.is_name(value):
+def _is_name(known: _Property, value: str, place: PacketType) -> PacketError | None:
+    if topic_filters.is_name(value):
         return None
     return PacketError(Reason.PROTOCOL_ERROR, "the response topic is not a topic name")
 
 
-def _in(*places: Kind) -> frozenset[Kind]:
+def _in(*places: PacketType) -> frozenset[PacketType]:
     return frozenset(places)
 
 
 _BOOLEAN, _NOT_0 = _from(0, 1), _from(1, 2**32 - 1)
 _ALIAS = _from(1, 2**16 - 1, Reason.TOPIC_ALIAS_INVALID)
-_MESSAGE = _in(Kind.PUBLISH, Kind.WILL)
-_ENDS = _in(Kind.CONNECT, Kind.CONNACK)
-_CONNECT, _CONNACK = _in(Kind.CONNECT), _in(Kind.CONNACK)
-_AUTH = _ENDS | _in(Kind.AUTH)
-_ACKS = _in(Kind.PUBACK, Kind.PUBREC, Kind.PUBREL, Kind.PUBCOMP, Kind.SUBACK, Kind.UNSUBACK)
-_REASONS = _ACKS | _in(Kind.CONNACK, Kind.DISCONNECT, Kind.AUTH)
-_ALL = frozenset(Kind) - {Kind.PINGREQ, Kind.PINGRESP}
+_MESSAGE = _in(PacketType.PUBLISH, PacketType.WILL)
+_ENDS = _in(PacketType.CONNECT, PacketType.CONNACK)
+_CONNECT, _CONNACK = _in(PacketType.CONNECT), _in(PacketType.CONNACK)
+_AUTH = _ENDS | _in(PacketType.AUTH)
+_ACKS = _in(
+    PacketType.PUBACK,
+    PacketType.PUBREC,
+    PacketType.PUBREL,
+    PacketType.PUBCOMP,
+    PacketType.SUBACK,
+    PacketType.UNSUBACK,
+)
+_REASONS = _ACKS | _in(PacketType.CONNACK, PacketType.DISCONNECT, PacketType.AUTH)
+_ALL = frozenset(PacketType) - {PacketType.PINGREQ, PacketType.PINGRESP}
 
 _PROPERTIES = (
     _Property(0x01, "payload_format_indicator", _BYTE, _MESSAGE, _BOOLEAN),
@@ -113,21 +120,23 @@ _PROPERTIES = (
     _Property(0x03, "content_type", _TEXT, _MESSAGE),
     _Property(0x08, "response_topic", _TEXT, _MESSAGE, _is_name),
     _Property(0x09, "correlation_data", _BINARY, _MESSAGE),
-    _Property(0x0B, "subscription_identifier", _VARIABLE, _in(Kind.PUBLISH, Kind.SUBSCRIBE), _NOT_0),
-    _Property(0x11, "session_expiry_interval", _FOUR, _ENDS | {Kind.DISCONNECT}),
+    _Property(
+        0x0B, "subscription_identifier", _VARIABLE, _in(PacketType.PUBLISH, PacketType.SUBSCRIBE), _NOT_0
+    ),
+    _Property(0x11, "session_expiry_interval", _FOUR, _ENDS | {PacketType.DISCONNECT}),
     _Property(0x12, "assigned_client_identifier", _TEXT, _CONNACK),
     _Property(0x13, "server_keep_alive", _TWO, _CONNACK),
     _Property(0x15, "authentication_method", _TEXT, _AUTH),
     _Property(0x16, "authentication_data", _BINARY, _AUTH),
     _Property(0x17, "request_problem_information", _BYTE, _CONNECT, _BOOLEAN),
-    _Property(0x18, "will_delay_interval", _FOUR, _in(Kind.WILL)),
+    _Property(0x18, "will_delay_interval", _FOUR, _in(PacketType.WILL)),
     _Property(0x19, "request_response_information", _BYTE, _CONNECT, _BOOLEAN),
     _Property(0x1A, "response_information", _TEXT, _CONNACK),
-    _Property(0x1C, "server_reference", _TEXT, _in(Kind.CONNACK, Kind.DISCONNECT)),
+    _Property(0x1C, "server_reference", _TEXT, _in(PacketType.CONNACK, PacketType.DISCONNECT)),
     _Property(0x1F, "reason_string", _TEXT, _REASONS),
     _Property(0x21, "receive_maximum", _TWO, _ENDS, _NOT_0),
     _Property(0x22, "topic_alias_maximum", _TWO, _ENDS),
-    _Property(0x23, "topic_alias", _TWO, _in(Kind.PUBLISH), _ALIAS),
+    _Property(0x23, "topic_alias", _TWO, _in(PacketType.PUBLISH), _ALIAS),
     _Property(0x24, "maximum_qos", _BYTE, _CONNACK, _BOOLEAN),
     _Property(0x25, "retain_available", _BYTE, _CONNACK, _BOOLEAN),
     _Property(0x26, "user_property", _PAIR, _ALL),
@@ -142,12 +151,12 @@ _USER, _IDENTIFIER = "user_property", "subscription_identifier"
 _LISTS = frozenset({_USER, _IDENTIFIER})
 _MANY, _MANY_IDENTIFIERS = frozenset({_USER}), _LISTS  # a server's PUBLISH has one for each subscription
 _MISPLACED = {  # the standard has it both ways: section 2.2.2.2, and "protocol error" of single properties
-    Kind.SUBSCRIBE: Reason.MALFORMED_PACKET,
-    Kind.UNSUBSCRIBE: Reason.MALFORMED_PACKET,
+    PacketType.SUBSCRIBE: Reason.MALFORMED_PACKET,
+    PacketType.UNSUBSCRIBE: Reason.MALFORMED_PACKET,
 }
 
 
-def read_properties(reader: Reader, place: Kind, of_server: bool) -> Properties:
+def read_properties(reader: Reader, place: PacketType, of_server: bool) -> Properties:
     """Read the length and the block of properties that stand at this place."""
     size = reader.variable()
     if not size:
@@ -157,7 +166,7 @@ def read_properties(reader: Reader, place: Kind, of_server: bool) -> Properties:
         raise PacketError(Reason.QUOTA_EXCEEDED, f"more than {MAX_PROPERTIES} bytes of properties")
     found: dict[str, Any] = {}
     wrong: PacketError | None = None
-    many = _MANY_IDENTIFIERS if of_server and place == Kind.PUBLISH else _MANY
+    many = _MANY_IDENTIFIERS if of_server and place == PacketType.PUBLISH else _MANY
     while block.left:
         known = _BY_NUMBER.get(block.byte())  # all numbers are below 0x80, and so one byte long
         if known is None:
@@ -182,7 +191,7 @@ def read_properties(reader: Reader, place: Kind, of_server: bool) -> Properties:
     return cast(Properties, found)
 
 
-def _misplaced(known: _Property, place: Kind) -> PacketError:
+def _misplaced(known: _Property, place: PacketType) -> PacketError:
     if place in known.places:
         return PacketError(Reason.PROTOCOL_ERROR, "a property is there twice")
     return PacketError(_MISPLACED.get(place, Reason.PROTOCOL_ERROR), "a property is in the wrong packet")

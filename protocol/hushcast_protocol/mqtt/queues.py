@@ -6,10 +6,10 @@ from collections import Counter, deque
 from collections.abc import Callable
 
 from hushcast_protocol.base.shares import Shares
-from hushcast_protocol.mqtt.archive import Archive
 from hushcast_protocol.mqtt.limits import MAX_HELD_BYTES, MAX_QUEUE, MAX_QUEUE_BYTES
-from hushcast_protocol.mqtt.messages import Message
-from hushcast_protocol.mqtt.session import Entry, Session
+from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
+from hushcast_protocol.mqtt.mqtt_session import MqttSession, PendingMessage
+from hushcast_protocol.mqtt.session_archive import SessionArchive
 
 MAX_LOOKS = 16  # looks in one step for the fullest of a user's sessions, each among up to 800: 50 µs each
 MAX_TAKEN = 1_000  # messages taken out in one step to make room for others; some 7 µs each
@@ -18,14 +18,14 @@ MAX_TAKEN = 1_000  # messages taken out in one step to make room for others; som
 class Queues:
     """The queues of all sessions."""
 
-    def __init__(self, archive: Archive, counts: Counter[str]) -> None:
+    def __init__(self, archive: SessionArchive, counts: Counter[str]) -> None:
         """`counts` are events by name, of `delivery.COUNTS`."""
         self._archive = archive
         self._counts = counts
         self._held = Shares(MAX_HELD_BYTES)
-        self._waiting: dict[str, set[Session]] = {}  # those with a queue, by user
+        self._waiting: dict[str, set[MqttSession]] = {}  # those with a queue, by user
         self._looks = self._taken = 0  # in this step
-        self._fullest: Session | None = None  # as the last look of this step found it
+        self._fullest: MqttSession | None = None  # as the last look of this step found it
 
     @property
     def held_bytes(self) -> int:
@@ -37,7 +37,7 @@ class Queues:
         self._looks = self._taken = 0
         self._fullest = None
 
-    def put(self, session: Session, entry: Entry) -> None:
+    def put(self, session: MqttSession, entry: PendingMessage) -> None:
         """Queue a new message behind those that wait, if there is room."""
         assert entry.message is not None, "what waits has a body"
         size = entry.message.size
@@ -53,17 +53,17 @@ class Queues:
         self._grew(session, size)
         self._archive.queued(session, entry, True)
 
-    def take_first(self, session: Session) -> tuple[Entry, Message]:
+    def take_first(self, session: MqttSession) -> tuple[PendingMessage, MqttMessage]:
         """Take the oldest out of a queue, and return it with its message; the disk has it still."""
         first = session.queue.popleft()
         assert first.message is not None, "what waits has a body"
         self._shrank(session, first.message.size)
         return first, first.message
 
-    def take_out(self, session: Session, is_meant: Callable[[Message], bool]) -> list[Entry]:
+    def take_out(self, session: MqttSession, is_meant: Callable[[MqttMessage], bool]) -> list[PendingMessage]:
         """Take some out of a queue, and return them."""
-        taken: list[Entry] = []
-        kept: deque[Entry] = deque()
+        taken: list[PendingMessage] = []
+        kept: deque[PendingMessage] = deque()
         size = 0
         for entry in session.queue:
             assert entry.message is not None, "what waits has a body"
@@ -77,24 +77,24 @@ class Queues:
             self._shrank(session, size)
         return taken
 
-    def take_all(self, session: Session) -> list[Entry]:
+    def take_all(self, session: MqttSession) -> list[PendingMessage]:
         """Empty a queue, and return what was in it."""
         taken = list(session.queue)
         session.queue.clear()
         self._shrank(session, session.queue_bytes)
         return taken
 
-    def restored(self, session: Session) -> None:
+    def restored(self, session: MqttSession) -> None:
         """Count what came from disk."""
         if session.queue:
             self._grew(session, sum(one.message.size for one in session.queue if one.message is not None))
 
-    def forget(self, session: Session, entry: Entry, count: str) -> None:
+    def forget(self, session: MqttSession, entry: PendingMessage, count: str) -> None:
         """Delete an entry that was taken out from disk, and count why."""
         self._counts[count] += 1
         self._archive.done(session, entry)
 
-    def _make_room(self, session: Session, size: int) -> bool:
+    def _make_room(self, session: MqttSession, size: int) -> bool:
         """Take from those of a user's sessions that hold the most until so many bytes more are in its share.
 
         Return whether they are, or as many were taken: who has more than its share since others came loses no
@@ -110,7 +110,7 @@ class Queues:
             freed += self._drop_oldest(fullest, "dropped_all_full")
         return True
 
-    def _fuller(self, session: Session, size: int) -> Session | None:
+    def _fuller(self, session: MqttSession, size: int) -> MqttSession | None:
         """Return one of a user's sessions that would hold more than this one with so many bytes more."""
         least = session.queue_bytes + size
         found = self._fullest
@@ -122,18 +122,18 @@ class Queues:
         found = self._fullest = max(self._waiting.get(session.user, ()), key=_queued, default=None)
         return found if found is not None and found.queue_bytes > least else None
 
-    def _drop_oldest(self, session: Session, count: str) -> int:
+    def _drop_oldest(self, session: MqttSession, count: str) -> int:
         """Return how many bytes it had."""
         oldest, message = self.take_first(session)
         self.forget(session, oldest, count)
         return message.size
 
-    def _grew(self, session: Session, size: int) -> None:
+    def _grew(self, session: MqttSession, size: int) -> None:
         session.queue_bytes += size
         self._held.take(session.user, size)
         self._waiting.setdefault(session.user, set()).add(session)
 
-    def _shrank(self, session: Session, size: int) -> None:
+    def _shrank(self, session: MqttSession, size: int) -> None:
         session.queue_bytes -= size
         self._held.give_back(session.user, size)
         if not session.queue and (waiting := self._waiting.get(session.user)) is not None:
@@ -142,5 +142,5 @@ class Queues:
                 del self._waiting[session.user]
 
 
-def _queued(session: Session) -> int:
+def _queued(session: MqttSession) -> int:
     return session.queue_bytes

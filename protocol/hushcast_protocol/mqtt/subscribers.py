@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from hushcast_protocol.mqtt.filter_tree import FilterTree
+from hushcast_protocol.mqtt.interfaces import UsageRules
 from hushcast_protocol.mqtt.limits import MAX_PLANS
-from hushcast_protocol.mqtt.messages import Message
-from hushcast_protocol.mqtt.seams import Rules
-from hushcast_protocol.mqtt.session import Granted, Session
-from hushcast_protocol.mqtt.shared import Group
-from hushcast_protocol.mqtt.topics import matches, normal
-from hushcast_protocol.mqtt.tree import FilterTree
+from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
+from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription, MqttSession
+from hushcast_protocol.mqtt.shared_subscriptions import SharedGroup
+from hushcast_protocol.mqtt.topic_filters import matches, normal
 
 
 class Recipient:
@@ -22,7 +22,7 @@ class Recipient:
 
     __slots__ = ("ids", "own", "qos", "retain_as_published", "session", "spares_own", "subscriptions")
 
-    def __init__(self, session: Session, subscriptions: list[Granted]) -> None:
+    def __init__(self, session: MqttSession, subscriptions: list[GrantedSubscription]) -> None:
         self.session = session
         self.subscriptions = subscriptions
         self.qos = max(one.qos for one in subscriptions)
@@ -35,13 +35,17 @@ class Recipient:
         """How that reaches it, `None` for not at all."""
 
 
-class Plan:
+class DeliveryPlan:
     """Who gets the messages of one topic."""
 
     __slots__ = ("by_session", "groups", "is_plain", "recipients", "withheld")
 
     def __init__(
-        self, by_session: Mapping[Session, Recipient], groups: list[Group], is_ours: bool, withheld: int
+        self,
+        by_session: Mapping[MqttSession, Recipient],
+        groups: list[SharedGroup],
+        is_ours: bool,
+        withheld: int,
     ) -> None:
         """`is_ours`: clients may publish to the topic, and it does not belong to the network beyond.
 
@@ -63,24 +67,24 @@ class _Leaf:
     __slots__ = ("groups", "plain")
 
     def __init__(self) -> None:
-        self.plain: dict[Session, Granted] = {}
-        self.groups: dict[str, Group] = {}
+        self.plain: dict[MqttSession, GrantedSubscription] = {}
+        self.groups: dict[str, SharedGroup] = {}
 
 
 class Subscribers:
     """All subscriptions of all clients."""
 
-    def __init__(self, is_ours: Callable[[str], bool], rules: Rules | None = None) -> None:
+    def __init__(self, is_ours: Callable[[str], bool], rules: UsageRules | None = None) -> None:
         """`is_ours` tells whether clients may publish to a topic, and it is delivered here."""
         self._is_ours = is_ours
         self._rules = rules
         self._remembers = rules is None or rules.remembers
         self._tree: FilterTree[_Leaf] = FilterTree()
-        self._wholes: dict[str, Plan] = {}
-        self._plans: dict[str, Plan] = {}
+        self._wholes: dict[str, DeliveryPlan] = {}
+        self._plans: dict[str, DeliveryPlan] = {}
         self.count = 0
 
-    def add(self, session: Session, granted: Granted) -> bool:
+    def add(self, session: MqttSession, granted: GrantedSubscription) -> bool:
         """Add a subscription or put it in place of the same; return whether the filter had no other."""
         self._wholes.clear()
         self._plans.clear()
@@ -92,7 +96,7 @@ class Subscribers:
         if granted.share:
             group = leaf.groups.get(granted.share)
             if group is None:
-                group = leaf.groups[granted.share] = Group(f"{granted.share}/{granted.wanted}")
+                group = leaf.groups[granted.share] = SharedGroup(f"{granted.share}/{granted.wanted}")
             members = group.members
         else:
             members = leaf.plain
@@ -100,7 +104,7 @@ class Subscribers:
         members[session] = granted
         return is_first
 
-    def remove(self, session: Session, granted: Granted) -> bool:
+    def remove(self, session: MqttSession, granted: GrantedSubscription) -> bool:
         """Take a subscription away; return whether nobody is left at its filter."""
         self._wholes.clear()
         self._plans.clear()
@@ -121,22 +125,22 @@ class Subscribers:
         self._tree.remove(granted.wanted)
         return True
 
-    def group(self, name: str) -> Group | None:
+    def group(self, name: str) -> SharedGroup | None:
         """Return the group that shares a subscription, by `GROUP/FILTER`."""
         share, _, wanted = name.partition("/")
         leaf = self._tree.get(wanted)
         return None if leaf is None else leaf.groups.get(share)
 
-    def plan(self, topic: str) -> Plan:
+    def plan(self, topic: str) -> DeliveryPlan:
         """Return who gets the messages of a topic that have no properties."""
         plan = self._plans.get(topic)
         if plan is None:
-            plan = self._let_have(self._whole(topic), Message(topic, b""))
+            plan = self._let_have(self._whole(topic), MqttMessage(topic, b""))
             if self._remembers:
                 _keep(self._plans, topic, plan)
         return plan
 
-    def plan_of(self, message: Message) -> Plan:
+    def plan_of(self, message: MqttMessage) -> DeliveryPlan:
         """Return who gets a message."""
         if message.properties and self._rules is not None and self._rules.has_terms(message.properties):
             return self._let_have(self._whole(message.topic), message)
@@ -154,27 +158,27 @@ class Subscribers:
         ]:
             del self._plans[topic]
 
-    def _whole(self, topic: str) -> Plan:
+    def _whole(self, topic: str) -> DeliveryPlan:
         """Return the plan of all who are subscribed to a topic, whatever the rules say."""
         plan = self._wholes.get(topic)
         if plan is None:
-            by_session: dict[Session, list[Granted]] = {}
-            groups: list[Group] = []
+            by_session: dict[MqttSession, list[GrantedSubscription]] = {}
+            groups: list[SharedGroup] = []
             for leaf in self._tree.match(topic):
                 for session, granted in leaf.plain.items():
                     by_session.setdefault(session, []).append(granted)
                 groups += leaf.groups.values()
             recipients = {session: Recipient(session, found) for session, found in by_session.items()}
-            plan = Plan(recipients, groups, self._is_ours(topic), 0)
+            plan = DeliveryPlan(recipients, groups, self._is_ours(topic), 0)
             _keep(self._wholes, topic, plan)
         return plan
 
-    def _let_have(self, plan: Plan, message: Message) -> Plan:
+    def _let_have(self, plan: DeliveryPlan, message: MqttMessage) -> DeliveryPlan:
         """Return the plan without those subscriptions by which the rules let nobody have a message."""
         if self._rules is None:
             return plan
         may_have = self._rules.may_have
-        found: dict[Session, Recipient] = {}
+        found: dict[MqttSession, Recipient] = {}
         is_whole = True
         for session, recipient in plan.by_session.items():
             all_of = recipient.subscriptions
@@ -187,10 +191,12 @@ class Subscribers:
                 found[session] = Recipient(session, allowed)
         if is_whole:
             return plan
-        return Plan(found, plan.groups, self._is_ours(message.topic), len(plan.recipients) - len(found))
+        return DeliveryPlan(
+            found, plan.groups, self._is_ours(message.topic), len(plan.recipients) - len(found)
+        )
 
 
-def _keep(plans: dict[str, Plan], topic: str, plan: Plan) -> None:
+def _keep(plans: dict[str, DeliveryPlan], topic: str, plan: DeliveryPlan) -> None:
     if len(plans) >= MAX_PLANS:
         plans.clear()
     plans[topic] = plan

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from hushcast_protocol.mqtt.names import MAX_REMEMBERED, Named
-from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.mqtt.topics import common, covers, intersects, matches, normal
+from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topic_filters import common, covers, intersects, matches, normal
+from hushcast_protocol.mqtt.topic_names import MAX_REMEMBERED, NamedTopic
 
 FIRST, OPEN = "hush", "open"
 OWN = f"{FIRST}/"
@@ -58,7 +58,7 @@ class Ways:
         # The same for who asks by a name: in one spelling, with what stands before the alias's names.
         self._pairs = [(normal(wanted), normal(f"{OWN}{way.name}/")) for wanted, way in self._maps.items()]
         self._bare = [normal(OWN + alias) for alias in self._aliases]
-        self._names: dict[str, Named] = {}
+        self._names: dict[str, NamedTopic] = {}
 
     def takes(self, topic: str) -> bool:
         """Tell whether a topic is the network's, or would be if it had an alias."""
@@ -86,7 +86,7 @@ class Ways:
         mapped = self._map_of(path) if path else None
         return (own, path) if mapped is not None and mapped.name == way.name else (own,)
 
-    def names(self, topic: str) -> Named:
+    def names(self, topic: str) -> NamedTopic:
         """Return all names of a topic.
 
         Those of one message are the same, by whichever of them one asks, and in whatever spelling.
@@ -98,12 +98,12 @@ class Ways:
             shown = (topic,) if topic in here else (topic, *here[:1])
             if len(self._names) >= MAX_REMEMBERED:
                 self._names.clear()
-            found = self._names[topic] = Named(topic, shown, self.equals(topic))
+            found = self._names[topic] = NamedTopic(topic, shown, self.equals(topic))
         return found
 
-    def names_of_filter(self, wanted: str) -> Named:
+    def names_of_filter(self, wanted: str) -> NamedTopic:
         """Return all filters that match the same messages as one without `$share`, by other names."""
-        return Named(wanted, (wanted,), self.equals(wanted))
+        return NamedTopic(wanted, (wanted,), self.equals(wanted))
 
     def equals(self, wanted: str) -> tuple[str, ...]:
         """Return, in one spelling, all topics or filters of which every topic is one of this one's."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hushcast_protocol.mqtt.messages import may_be_published
-from hushcast_protocol.mqtt.names import Named
+from hushcast_protocol.mqtt.interfaces import Permissions
+from hushcast_protocol.mqtt.mqtt_messages import may_be_published
+from hushcast_protocol.mqtt.mqtt_session import MqttSession
 from hushcast_protocol.mqtt.packets import Will
-from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.mqtt.seams import Permissions
-from hushcast_protocol.mqtt.session import Session
+from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topic_names import NamedTopic
 
 
-def refusal(topic: str, names: Callable[[str], Named], permissions: Permissions) -> Reason | None:
+def refusal(topic: str, names: Callable[[str], NamedTopic], permissions: Permissions) -> Reason | None:
     """Return why a client may not have a will on a topic, `None` if it may; `names` tells a topic's names.
 
     One to a topic of the server's leads nowhere, whoever leaves it, and so is no reason to refuse a client:
@@ -30,7 +30,7 @@ def delay_of(will: Will) -> int:
     return will.properties.get("will_delay_interval", 0)
 
 
-def due(session: Session, now: float) -> float | None:
+def due(session: MqttSession, now: float) -> float | None:
     """Return when the will of a client that was lost now is published, `None` if it has none.
 
     That is after its delay, or when the session ends.
@@ -40,7 +40,7 @@ def due(session: Session, now: float) -> float | None:
     return now + min(delay_of(session.will), session.expiry)
 
 
-def survives(session: Session, starts_anew: bool) -> bool:
+def survives(session: MqttSession, starts_anew: bool) -> bool:
     """Tell whether the will of a connection that another takes over stays unpublished.
 
     It does if it has a delay and the session goes on: the client is back before the delay is over.

@@ -27,7 +27,7 @@ _TRUST = 0.5  # prior: probes that each relay is assumed to have passed before a
 _STEP = 256  # probes counted, or paths laid, between two pauses: some 2 ms
 
 
-class Form(NamedTuple):
+class MessageForm(NamedTuple):
     """By what messages of a topic differ for who does not know the topic."""
 
     size: int
@@ -35,12 +35,12 @@ class Form(NamedTuple):
     tokens: int
 
 
-def form_of(message: Message) -> Form:
+def form_of(message: Message) -> MessageForm:
     """Return a message's form, as it is dropped."""
-    return Form(len(message.body), len(message.tokens))
+    return MessageForm(len(message.body), len(message.tokens))
 
 
-class Way(NamedTuple):
+class ProbePath(NamedTuple):
     """The path from one origin to the subscriber."""
 
     relays: tuple[RelayId, ...]
@@ -49,7 +49,7 @@ class Way(NamedTuple):
     """Those that hand it to the subscriber: one in each tree."""
 
 
-class Probe(NamedTuple):
+class ProbeCopy(NamedTuple):
     """One copy of a probe: the relays on its path, origin first, and whether it arrived."""
 
     way: tuple[RelayId, ...]
@@ -57,11 +57,13 @@ class Probe(NamedTuple):
     sent: float  # Unix seconds
     weight: float = 1.0
     """How many copies it stands for: see `weight`."""
-    form: Form = Form(0, 0)
+    form: MessageForm = MessageForm(0, 0)
     """As it was dropped."""
 
 
-def ways(trees: Sequence[Tree], origins: Iterable[RelayId], top: RelayId | None = None) -> dict[RelayId, Way]:
+def ways(
+    trees: Sequence[Tree], origins: Iterable[RelayId], top: RelayId | None = None
+) -> dict[RelayId, ProbePath]:
     """Return the path of every origin that has a seat in the trees of one subscription.
 
     With several trees a copy may come by any of them, so a loss can only be blamed on its origin. `top`
@@ -72,11 +74,11 @@ def ways(trees: Sequence[Tree], origins: Iterable[RelayId], top: RelayId | None 
         if all(origin in tree.parents for tree in trees):
             climbed = [tree.way(origin) for tree in trees]
             tops = frozenset([top] if top is not None else [way[-1] for way in climbed])
-            found[origin] = Way(climbed[0] if len(climbed) == 1 else (origin,), tops)
+            found[origin] = ProbePath(climbed[0] if len(climbed) == 1 else (origin,), tops)
     return found
 
 
-def stands_apart(way: Way, other: Way) -> bool:
+def stands_apart(way: ProbePath, other: ProbePath) -> bool:
     """Tell whether the fate of one copy can be observed independently of another copy of the same probe.
 
     It can if they come by different tops, so that their paths have no relay in common. Where paths join, only
@@ -86,7 +88,7 @@ def stands_apart(way: Way, other: Way) -> bool:
     return way.tops.isdisjoint(other.tops) or way.relays[0] in other.relays
 
 
-def weight(origin: RelayId, all_ways: Mapping[RelayId, Way], origins: int) -> float:
+def weight(origin: RelayId, all_ways: Mapping[RelayId, ProbePath], origins: int) -> float:
     """Return the weight of an outcome at `origin`, for probes with so many origins.
 
     Origins under a top with many relays can be observed independently less often. Inverse probability
@@ -100,7 +102,7 @@ def weight(origin: RelayId, all_ways: Mapping[RelayId, Way], origins: int) -> fl
 
 
 def judged(
-    copies: Mapping[RelayId, Way], taken: Collection[RelayId], came_by: Set[RelayId]
+    copies: Mapping[RelayId, ProbePath], taken: Collection[RelayId], came_by: Set[RelayId]
 ) -> dict[RelayId, bool]:
     """Return the origins of a probe for which it is certain whether their copy arrived, and whether it did.
 
@@ -120,7 +122,7 @@ def judged(
     return found
 
 
-def share(probes: Iterable[Probe]) -> tuple[float, float, float]:
+def share(probes: Iterable[ProbeCopy]) -> tuple[float, float, float]:
     """Return the share of origins that reach the subscriber, and its 95 % interval; there is a probe.
 
     Where weights differ, they are worth as many equal ones as Kish's effective size says.
@@ -149,7 +151,7 @@ class Judgement(NamedTuple):
     one number of tokens, of these."""
 
 
-def judged_in_steps(probes: Iterable[Probe]) -> Generator[None, None, Judgement]:
+def judged_in_steps(probes: Iterable[ProbeCopy]) -> Generator[None, None, Judgement]:
     """Judge all relays by their most likely loss rates (`_losses`); pause after each step of some 2 ms.
 
     A relay is suspect if it lost `MIN_LOST` probes and the lower end of the interval of its loss rate is
@@ -163,9 +165,9 @@ def judged_in_steps(probes: Iterable[Probe]) -> Generator[None, None, Judgement]
     held = list(probes)
     found = yield from _losses(held)
     named = {relay for relay, counts in found.items() if _is_suspect(counts, MIN_LOST)}
-    kinds: dict[tuple[str, int], list[Probe]] = {}
+    kinds: dict[tuple[str, int], list[ProbeCopy]] = {}
     for number, probe in enumerate(held):
-        for kind in zip(Form._fields, probe.form, strict=True):
+        for kind in zip(MessageForm._fields, probe.form, strict=True):
             kinds.setdefault(kind, []).append(probe)
         if number % _STEP == 0:
             yield
@@ -180,7 +182,7 @@ def judged_in_steps(probes: Iterable[Probe]) -> Generator[None, None, Judgement]
     return Judgement(sorted(named, key=lambda relay: (-found[relay].lost, found[relay].passed)), found)
 
 
-def judge(probes: Iterable[Probe]) -> Judgement:
+def judge(probes: Iterable[ProbeCopy]) -> Judgement:
     """Judge all relays as `judged_in_steps`, at once."""
     steps = judged_in_steps(probes)
     while True:
@@ -201,7 +203,7 @@ def _least(counts: Losses) -> float:
     return wilson(counts.lost / tested, tested)[0] if tested else 0.0
 
 
-def _losses(probes: Sequence[Probe]) -> Generator[None, None, dict[RelayId, Losses]]:
+def _losses(probes: Sequence[ProbeCopy]) -> Generator[None, None, dict[RelayId, Losses]]:
     """Estimate how many probes each relay lost, and how many it passed on.
 
     Expectation maximisation: a lost probe was lost by one relay of its path, with probabilities from the loss

@@ -10,7 +10,7 @@ import msgspec
 
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import RelayId
-from hushcast_protocol.content.hops import Hop, Send
+from hushcast_protocol.content.hops import Hop, HopMessage
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.leases import LeaseBook
@@ -22,7 +22,7 @@ MAX_SENDS = 500_000  # next hops of all of them; 4 MB more, however few the mess
 CIRCULATION = 600.0  # seconds within which a message can come back to a relay: links retry, relays restart
 
 
-class Outcome(Enum):
+class ForwardingOutcome(Enum):
     """What became of a message at this relay."""
 
     FORWARDED = "forwarded"
@@ -31,11 +31,11 @@ class Outcome(Enum):
     LOOP = "loop"  # its trail says that it was here, and memory cannot say otherwise
 
 
-class Decision(msgspec.Struct, frozen=True, gc=False):
+class ForwardingDecision(msgspec.Struct, frozen=True, gc=False):
     """What to do with a message."""
 
-    outcome: Outcome
-    sends: tuple[Send, ...] = ()
+    outcome: ForwardingOutcome
+    sends: tuple[HopMessage, ...] = ()
     popcount: int = 0  # of the trail as it came
     is_again: bool = False  # it was dropped here before, and there was no room for some of its next hops
 
@@ -162,7 +162,7 @@ class Router:
         """Take a fresh trail label (16 random bytes) for a new epoch; the last one is still recognised."""
         self._labels = (label, *self._labels[:1])
 
-    def route(self, message: Message, previous: bytes, now: float) -> Decision:
+    def route(self, message: Message, previous: bytes, now: float) -> ForwardingDecision:
         """Decide on a checked message that came from `previous` (a relay's key, or `ORIGIN`).
 
         A message with several tokens that does not come from `ORIGIN` is a detour: it enters a tree again, by
@@ -174,19 +174,21 @@ class Router:
         trunk = message.tokens[0]
         known = self._memory.knows(message.id, trunk)
         if any(map(trail.__contains__, self._labels)) and self._is_loop(known, now):
-            return Decision(Outcome.LOOP, popcount=popcount)
+            return ForwardingDecision(ForwardingOutcome.LOOP, popcount=popcount)
         if known and not self._profile.edge_elements and not self._memory.is_owed(message.id, trunk):
             # As published, a relay sends to all its next hops at once, so a second copy adds nothing.
-            return Decision(Outcome.DUPLICATE, popcount=popcount)
+            return ForwardingDecision(ForwardingOutcome.DUPLICATE, popcount=popcount)
         found = self._next_hops(message, previous)
         if not found:
-            return Decision(Outcome.UNROUTED, popcount=popcount)
+            return ForwardingDecision(ForwardingOutcome.UNROUTED, popcount=popcount)
         sent = self._memory.sent(message.id, trunk) if known else ()
         hops = [hop for hop in found if hop not in sent] if sent else found
         if not hops:
             # A detour that comes back to a relay it left must go on elsewhere: this relay's route was tried.
-            outcome = Outcome.UNROUTED if _is_detour(message, previous) else Outcome.DUPLICATE
-            return Decision(outcome, popcount=popcount)
+            outcome = (
+                ForwardingOutcome.UNROUTED if _is_detour(message, previous) else ForwardingOutcome.DUPLICATE
+            )
+            return ForwardingDecision(outcome, popcount=popcount)
         is_again = known and previous == ORIGIN and self._memory.is_owed(message.id, trunk)
         trail.add(self._labels[0])
         if trail.popcount() > MAX_BITS_SET:
@@ -195,7 +197,9 @@ class Router:
         # may mark a true copy as sent, or evict other entries.
         self._memory.note(message.id, previous, now, [(trunk, hop) for hop in hops])
         onward = Message(message.id, message.day, (trunk,), trail.to_bytes(), message.body)
-        return Decision(Outcome.FORWARDED, tuple([Send(hop, onward) for hop in hops]), popcount, is_again)
+        return ForwardingDecision(
+            ForwardingOutcome.FORWARDED, tuple([HopMessage(hop, onward) for hop in hops]), popcount, is_again
+        )
 
     def entry(self, message: Message) -> tuple[bytes, ...]:
         """Return the elements by which a drop enters the overlay here."""

@@ -9,18 +9,18 @@ import msgspec
 
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.hop_link import MAX_UNROUTED
+from hushcast_protocol.base.proof_of_work import ProofOfWork
 from hushcast_protocol.base.roster import MAX_RELAYS
-from hushcast_protocol.base.stamps import Stamp
 from hushcast_protocol.base.wire import Counter, RelayId, Wire, decoder
 from hushcast_protocol.content.messages import MAX_BODY, Message
 from hushcast_protocol.overlay.parcels import MAX_PARCEL
-from hushcast_protocol.shards.requests import MAX_SHARD_ANSWER, ShardAnswer, ShardRequest
+from hushcast_protocol.shards.shard_requests import MAX_SHARD_ANSWER, ShardAnswer, ShardRequest
 
 MAX_OVERLAY_FRAME = MAX_PARCEL + 4096  # bytes; the largest is a parcel, a message has at most 264 KiB
 assert MAX_BODY + 4096 <= MAX_OVERLAY_FRAME
 assert MAX_SHARD_ANSWER <= MAX_OVERLAY_FRAME
 
-Reason = Literal["form", "day", "quota", "stamp", "withdrawn"]
+RefusalReason = Literal["form", "day", "quota", "stamp", "withdrawn"]
 
 
 class Forward(Wire, frozen=True, tag="forward"):
@@ -47,7 +47,7 @@ class Drop(Wire, frozen=True, tag="drop"):
     """A publisher, whom the link does not name, to an origin."""
 
     message: Message
-    stamp: Stamp | None
+    stamp: ProofOfWork | None
 
 
 class Receipt(Wire, frozen=True, tag="receipt"):
@@ -61,14 +61,14 @@ class ParcelFrame(Wire, frozen=True, tag="parcel"):
 
     number: Counter
     sealed: Annotated[bytes, msgspec.Meta(max_length=MAX_PARCEL)]
-    stamp: Stamp | None  # a relay under its own name needs none
+    stamp: ProofOfWork | None  # a relay under its own name needs none
 
 
 class ParcelAnswer(Wire, frozen=True, tag="parcel-answer"):
     """What became of a parcel: carried out here unless `refused`, and not carried out at `missing` below."""
 
     number: Counter
-    refused: Reason | None
+    refused: RefusalReason | None
     missing: Annotated[tuple[RelayId, ...], msgspec.Meta(max_length=MAX_RELAYS)]
 
 

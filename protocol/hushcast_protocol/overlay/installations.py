@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.proof_of_work import ProofOfWork, mint
 from hushcast_protocol.base.roster import Roster
 from hushcast_protocol.base.secrets import LeaseSecret, Randomness, Seed
-from hushcast_protocol.base.stamps import Stamp, mint
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.leases import (
@@ -24,7 +24,14 @@ from hushcast_protocol.overlay.leases import (
     lease_mark,
     lease_word,
 )
-from hushcast_protocol.overlay.parcels import MAX_PATIENCE, Onward, Parcel, instructed, price, seal_parcel
+from hushcast_protocol.overlay.parcels import (
+    MAX_PATIENCE,
+    OnwardParcel,
+    Parcel,
+    instructed,
+    price,
+    seal_parcel,
+)
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_protocol.overlay.tree import Tree
 
@@ -110,7 +117,7 @@ def seal_down(
     for relay in _leaves_first(tree):
         below = tree.children.get(relay, ())
         levels[relay] = 1 + max([levels[child] for child in below]) if below else 0
-        onward = tuple([Onward(child, sealed.pop(child)) for child in below])
+        onward = tuple([OnwardParcel(child, sealed.pop(child)) for child in below])
         patience = min(levels[relay] * PATIENCE_A_LEVEL, MAX_PATIENCE)
         listed, instruction = roster.relays[relay], instructions[relay]
         stamp = _stamp(relay, instruction, listed.difficulty, epoch, randomness)
@@ -121,7 +128,7 @@ def seal_down(
 
 def _stamp(
     relay: RelayId, instruction: Instruction, difficulty: int, epoch: int, randomness: Randomness
-) -> Stamp | None:
+) -> ProofOfWork | None:
     bits = price(instruction, difficulty)
     return mint(relay, epoch, instructed(instruction), bits, randomness) if bits else None
 

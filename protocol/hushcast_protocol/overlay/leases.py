@@ -13,13 +13,13 @@ from hushcast_protocol.base.addresses import Address, is_of_key, parse_address
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.base.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.proof_of_work import NEEDED_FROM
 from hushcast_protocol.base.secrets import LeaseSecret, Seed
-from hushcast_protocol.base.signatures import Purpose, Signed, check, sign
-from hushcast_protocol.base.stamps import NEEDED_FROM
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.wire import Bytes16, Counter, PublicKey, RelayId, Wire, decoder
 from hushcast_protocol.content.bloom import CAPACITY
 from hushcast_protocol.content.hops import Hop
-from hushcast_protocol.content.routing import RoutingTable
+from hushcast_protocol.content.routing_table import RoutingTable
 from hushcast_protocol.overlay.hops import mailbox_hop, relay_hop
 
 MAX_LEASES = 20_000  # held by one relay: 10,000 subscriptions on two days; some 40 MB
@@ -108,7 +108,7 @@ def units(elements: int) -> int:
 
 def give_consent(mailbox: Seed, address: Address, relay: RelayId, lease: bytes, day: int) -> Signed:
     """Sign a mailbox's consent with its own key."""
-    return sign(mailbox, Purpose.CONSENT, Consent(mailbox.public(), address, relay, lease, day))
+    return sign(mailbox, SignaturePurpose.CONSENT, Consent(mailbox.public(), address, relay, lease, day))
 
 
 def check_consent(signed: Signed, relay: RelayId, install: Install) -> Consent:
@@ -117,7 +117,7 @@ def check_consent(signed: Signed, relay: RelayId, install: Install) -> Consent:
     Raises `DecodeError` or `AuthenticationError`.
     """
     consent = _decode_consent(signed.body)
-    check(consent.mailbox, Purpose.CONSENT, signed.body, signed.signature)
+    check(consent.mailbox, SignaturePurpose.CONSENT, signed.body, signed.signature)
     if (consent.relay, consent.lease, consent.day) != (relay, install.lease, install.day):
         raise AuthenticationError("a consent is for another relay, lease or day")
     if not is_of_key(parse_address(consent.address), consent.mailbox):

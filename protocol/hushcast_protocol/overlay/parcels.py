@@ -9,9 +9,9 @@ import msgspec
 
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.proof_of_work import NEEDED_FROM, ProofOfWork, inside
 from hushcast_protocol.base.sealed_box import open_box, seal_box
 from hushcast_protocol.base.secrets import ParcelKey, Randomness
-from hushcast_protocol.base.stamps import NEEDED_FROM, Stamp, inside
 from hushcast_protocol.base.wire import Bytes32, Counter, RelayId, Wire, decoder, encode
 from hushcast_protocol.overlay.leases import Install, Instruction, units
 
@@ -22,7 +22,7 @@ MAX_PATIENCE = 100  # seconds; 20 for each level below the top of the deepest tr
 NEAR = 1  # epochs that a parcel may be early or late
 
 
-class Onward(Wire, frozen=True, tag="onward"):
+class OnwardParcel(Wire, frozen=True, tag="onward"):
     """A parcel to pass on, and to whom."""
 
     relay: RelayId
@@ -37,8 +37,8 @@ class Parcel(Wire, frozen=True, tag="parcel/1"):
     epoch: Counter
     instruction: Instruction
     patience: Annotated[int, msgspec.Meta(ge=0, le=MAX_PATIENCE)]  # seconds to await answers from below
-    onward: Annotated[tuple[Onward, ...], msgspec.Meta(max_length=MAX_FANOUT)]
-    stamp: Stamp | None = None  # for the room that the instruction takes; needed when that is short
+    onward: Annotated[tuple[OnwardParcel, ...], msgspec.Meta(max_length=MAX_FANOUT)]
+    stamp: ProofOfWork | None = None  # for the room that the instruction takes; needed when that is short
 
 
 _decode_parcel: Callable[[bytes], Parcel] = decoder(Parcel, "parcel", MAX_PARCEL)

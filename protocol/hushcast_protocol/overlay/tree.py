@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-Relay = bytes
+RelayKey = bytes
 _PERSON = b"hc.tree"
 
 MOST_LEAVING = 4  # at most one in so many relays of a tree is removed at once; the others wait an epoch
@@ -27,20 +27,20 @@ _HOST, _ROOT, _NEWCOMER, _SPARE = range(4)  # where newcomers are seated first
 class Tree:
     """Each relay's next hop on the way up; `None` is the root itself, which is not among the relays."""
 
-    parents: Mapping[Relay, Relay | None]
+    parents: Mapping[RelayKey, RelayKey | None]
 
     @cached_property
-    def children(self) -> Mapping[Relay | None, Sequence[Relay]]:
+    def children(self) -> Mapping[RelayKey | None, Sequence[RelayKey]]:
         """The relays directly under each relay that has some, and under the root (`None`)."""
-        below: dict[Relay | None, list[Relay]] = {}
+        below: dict[RelayKey | None, list[RelayKey]] = {}
         for relay, parent in self.parents.items():
             below.setdefault(parent, []).append(relay)
         return below
 
     @cached_property
-    def levels(self) -> Mapping[Relay, int]:
+    def levels(self) -> Mapping[RelayKey, int]:
         """The number of transmissions from each relay to the root."""
-        found: dict[Relay, int] = dict.fromkeys(self.children.get(None, ()), 1)
+        found: dict[RelayKey, int] = dict.fromkeys(self.children.get(None, ()), 1)
         reached = list(found)
         for relay in reached:
             for child in self.children.get(relay, ()):
@@ -53,28 +53,28 @@ class Tree:
         """Whether every relay's way ends at the root: none goes round, none leads out of the tree."""
         return len(self.levels) == len(self.parents)
 
-    def path_length(self, relay: Relay) -> int:
+    def path_length(self, relay: RelayKey) -> int:
         """Return the number of transmissions from `relay` to the root."""
         steps, above = 1, self.parents[relay]
         while above is not None:
             steps, above = steps + 1, self.parents[above]
         return steps
 
-    def way(self, relay: Relay) -> tuple[Relay, ...]:
+    def way(self, relay: RelayKey) -> tuple[RelayKey, ...]:
         """Return the relays that a message from `relay` passes on its way to the root, `relay` first."""
         passed = [relay]
         while (above := self.parents[passed[-1]]) is not None:
             passed.append(above)
         return tuple(passed)
 
-    def below(self, relay: Relay) -> list[Relay]:
+    def below(self, relay: RelayKey) -> list[RelayKey]:
         """Return a relay and all relays under it."""
         found = [relay]
         for one in found:
             found.extend(self.children.get(one, ()))
         return found
 
-    def only(self, relays: Iterable[Relay]) -> Tree:
+    def only(self, relays: Iterable[RelayKey]) -> Tree:
         """Return the tree of some of the relays; those whose next hop is not among them come to the top."""
         kept = set(relays)
         return Tree(
@@ -86,7 +86,7 @@ class Tree:
         )
 
 
-def shuffled(relays: Iterable[Relay], seed: bytes) -> list[Relay]:
+def shuffled(relays: Iterable[RelayKey], seed: bytes) -> list[RelayKey]:
     """Return the relays in an order that is uniform for a uniform `seed` (16 to 64 bytes), and replays."""
     return sorted(relays, key=lambda relay: hashlib.blake2b(relay, key=seed, person=_PERSON).digest())
 
@@ -99,7 +99,7 @@ def branching(relays: int, depth: int) -> int:
     return width
 
 
-def plan(relays: Iterable[Relay], depth: int, seed: bytes) -> Tree:
+def plan(relays: Iterable[RelayKey], depth: int, seed: bytes) -> Tree:
     """Plan a tree of `depth` levels (1 or more) over all `relays`, drawn by `seed` (16 to 64 bytes).
 
     Level d holds b^d relays, b the smallest number that suffices; the last level holds the rest. The children
@@ -109,8 +109,8 @@ def plan(relays: Iterable[Relay], depth: int, seed: bytes) -> Tree:
         raise ValueError("a tree has at least one level")
     waiting = shuffled(relays, seed)
     width = branching(len(waiting), depth)
-    parents: dict[Relay, Relay | None] = {}
-    level: list[Relay | None] = [None]
+    parents: dict[RelayKey, RelayKey | None] = {}
+    level: list[RelayKey | None] = [None]
     for number in range(1, depth + 1):
         size = width**number if number < depth else len(waiting)
         seated, waiting = waiting[:size], waiting[size:]
@@ -120,7 +120,7 @@ def plan(relays: Iterable[Relay], depth: int, seed: bytes) -> Tree:
     return Tree(parents)
 
 
-def mend(tree: Tree, relays: Iterable[Relay], shaky: Iterable[Relay], seed: bytes) -> Tree:
+def mend(tree: Tree, relays: Iterable[RelayKey], shaky: Iterable[RelayKey], seed: bytes) -> Tree:
     """Remove relays that are not among `relays` from a tree, and make `shaky` ones leaves.
 
     Each of them that is not a leaf gives its seat to a leaf; a shaky one gets that leaf's seat instead. All
@@ -143,11 +143,11 @@ def mend(tree: Tree, relays: Iterable[Relay], shaky: Iterable[Relay], seed: byte
     return Tree(parents)
 
 
-_Parents = dict[Relay, Relay | None]
-_Below = dict[Relay | None, set[Relay]]
+_Parents = dict[RelayKey, RelayKey | None]
+_Below = dict[RelayKey | None, set[RelayKey]]
 
 
-def _take_out(relay: Relay, parents: _Parents, below: _Below) -> None:
+def _take_out(relay: RelayKey, parents: _Parents, below: _Below) -> None:
     """Remove a relay; its children go to its next hop."""
     above = parents.pop(relay)
     below[above].remove(relay)
@@ -156,7 +156,7 @@ def _take_out(relay: Relay, parents: _Parents, below: _Below) -> None:
         below[above].add(child)
 
 
-def _exchange(relay: Relay, leaf: Relay, parents: _Parents, below: _Below) -> None:
+def _exchange(relay: RelayKey, leaf: RelayKey, parents: _Parents, below: _Below) -> None:
     """Swap the seats of a relay and a leaf."""
     above, host = parents[relay], parents[leaf]
     if host == relay:
@@ -171,7 +171,7 @@ def _exchange(relay: Relay, leaf: Relay, parents: _Parents, below: _Below) -> No
     below[host].add(relay)
 
 
-def leaving(tree: Tree, kept: Collection[Relay], seed: bytes) -> set[Relay]:
+def leaving(tree: Tree, kept: Collection[RelayKey], seed: bytes) -> set[RelayKey]:
     """Return the relays of a tree to remove now: those that are not `kept`, but not too many at once."""
     gone = [relay for relay in shuffled(tree.parents, seed) if relay not in kept]
     return set(gone[: max(LEAST_LEAVING, len(tree.parents) // MOST_LEAVING)])
@@ -179,11 +179,11 @@ def leaving(tree: Tree, kept: Collection[Relay], seed: bytes) -> set[Relay]:
 
 def graft(
     tree: Tree,
-    newcomers: Iterable[Relay],
-    hosts: Iterable[Relay],
+    newcomers: Iterable[RelayKey],
+    hosts: Iterable[RelayKey],
     depth: int,
     seed: bytes,
-    spare: Iterable[Relay] = (),
+    spare: Iterable[RelayKey] = (),
 ) -> Tree:
     """Seat newcomers as leaves of a tree, under those `hosts` above the last level with the fewest children.
 
@@ -195,7 +195,7 @@ def graft(
     parents = dict(tree.parents)
     width = branching(len(parents) + len(late), depth)
     levels = tree.levels
-    rooms: list[tuple[int, int, int, int, Relay | None]] = [
+    rooms: list[tuple[int, int, int, int, RelayKey | None]] = [
         (tier, len(tree.children.get(relay, ())), place, levels[relay], relay)
         for tier, relays in ((_HOST, hosts), (_SPARE, spare))
         for place, relay in enumerate(shuffled(relays, seed))

@@ -15,14 +15,13 @@ import msgspec
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, UsageError
 from hushcast_protocol.base.sealed_box import SEALED_BOX, open_box, seal_box
 from hushcast_protocol.base.secrets import AgreementKey, Randomness, Seed
-from hushcast_protocol.base.signatures import Purpose as SignedFor
-from hushcast_protocol.base.signatures import Signed, check, sign
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decoder, encode
-from hushcast_protocol.purposes.cover import Element, granted
-from hushcast_protocol.purposes.issued import Issued, PurposeText, check_epochs
-from hushcast_protocol.purposes.keys import MAX_EPOCHS, PurposeKey, private_key, root_of
-from hushcast_protocol.purposes.names import MAX_PURPOSE_LEVELS, Purpose, is_purpose
-from hushcast_protocol.purposes.problems import NotUsable, Problem
+from hushcast_protocol.purposes.key_cover import CoverElement, granted
+from hushcast_protocol.purposes.purpose_keys import MAX_EPOCHS, PurposeKey, private_key, root_of
+from hushcast_protocol.purposes.purpose_names import MAX_PURPOSE_LEVELS, Purpose, is_purpose
+from hushcast_protocol.purposes.purpose_problems import PurposeError, PurposeProblem
+from hushcast_protocol.purposes.signed_vocabulary import PurposeText, SignedVocabulary, check_epochs
 
 _KEY = 32  # bytes
 _MOST_KEYS = MAX_PURPOSE_LEVELS + 1  # `whole` of each level, `alone` of the purpose
@@ -63,7 +62,7 @@ class Grant:
     purpose: Purpose
     series: int
     first: int
-    keys: tuple[Mapping[Element, PurposeKey], ...] = field(repr=False)
+    keys: tuple[Mapping[CoverElement, PurposeKey], ...] = field(repr=False)
     """Of each epoch."""
 
     @property
@@ -71,13 +70,13 @@ class Grant:
         """The epochs that it has keys for."""
         return range(self.first, self.first + len(self.keys))
 
-    def check(self, issued: Issued, now: float) -> None:
-        """Raise `NotUsable` where it opens nothing of what a vocabulary seals at a moment in Unix seconds.
+    def check(self, issued: SignedVocabulary, now: float) -> None:
+        """Raise `PurposeError` where it opens nothing of what a vocabulary seals at a moment in Unix seconds.
 
         It may open what was sealed before.
         """
         if self.series != issued.body.series:
-            raise NotUsable(_WHAT, Problem.OLD_KEYS)
+            raise PurposeError(_WHAT, PurposeProblem.OLD_KEYS)
         check_epochs(self.epochs, now, _WHAT)
 
 
@@ -87,7 +86,7 @@ _decode_keys: Callable[[bytes], GrantedKeys] = decoder(GrantedKeys, _WHAT, MAX_G
 
 
 @dataclass(frozen=True)
-class Granted:
+class GrantScope:
     """What an issuer grants: a purpose to a reader's X25519 key, for epochs that follow each other."""
 
     number: int
@@ -96,7 +95,9 @@ class Granted:
     epochs: range
 
 
-def make_grant(issuer: Seed, issued: Issued, asked: Granted, made: int, randomness: Randomness) -> bytes:
+def make_grant(
+    issuer: Seed, issued: SignedVocabulary, asked: GrantScope, made: int, randomness: Randomness
+) -> bytes:
     """Return the grant of a purpose of a vocabulary, `made` at that Unix second.
 
     Raises `UsageError` for a purpose or epochs that it has not, `AuthenticationError` where the reader's key
@@ -114,11 +115,11 @@ def make_grant(issuer: Seed, issued: Issued, asked: Granted, made: int, randomne
     plain = encode(GrantedKeys(asked.purpose, series, epochs[0], keys))
     sealed = seal_box(asked.reader, plain, randomness)
     body = GrantBody(issuer.public(), asked.number, asked.reader, made, sealed)
-    return encode(sign(issuer, SignedFor.GRANT, body))
+    return encode(sign(issuer, SignaturePurpose.GRANT, body))
 
 
 def read_grant(data: bytes, reader: AgreementKey, issuer: PublicKey) -> Grant:
-    """Return a grant of an issuer to a reader; raise `NotUsable` with what is wrong.
+    """Return a grant of an issuer to a reader; raise `PurposeError` with what is wrong.
 
     Whether it is of use with a vocabulary and at a moment, `Grant.check` tells.
     """
@@ -126,28 +127,28 @@ def read_grant(data: bytes, reader: AgreementKey, issuer: PublicKey) -> Grant:
         signed = _decode(data)
         body = _decode_body(signed.body)
     except DecodeError:
-        raise NotUsable(_WHAT, Problem.FORM) from None
+        raise PurposeError(_WHAT, PurposeProblem.FORM) from None
     if body.issuer != issuer:
-        raise NotUsable(_WHAT, Problem.OTHER_ISSUER)
+        raise PurposeError(_WHAT, PurposeProblem.OTHER_ISSUER)
     try:
-        check(issuer, SignedFor.GRANT, signed.body, signed.signature)
+        check(issuer, SignaturePurpose.GRANT, signed.body, signed.signature)
     except AuthenticationError:
-        raise NotUsable(_WHAT, Problem.SIGNATURE) from None
+        raise PurposeError(_WHAT, PurposeProblem.SIGNATURE) from None
     if body.reader != reader.public():
-        raise NotUsable(_WHAT, Problem.OTHER_READER)
+        raise PurposeError(_WHAT, PurposeProblem.OTHER_READER)
     try:
         return _read(body, _decode_keys(open_box(reader.private_key(), body.sealed)))
     except (AuthenticationError, DecodeError):
-        raise NotUsable(_WHAT, Problem.FORM) from None
+        raise PurposeError(_WHAT, PurposeProblem.FORM) from None
 
 
 def _read(body: GrantBody, inside: GrantedKeys) -> Grant:
     if not is_purpose(inside.purpose):
-        raise NotUsable(_WHAT, Problem.FORM)
+        raise PurposeError(_WHAT, PurposeProblem.FORM)
     purpose = Purpose(inside.purpose)
     elements = granted(purpose)
     if any(len(keys) != len(elements) * _KEY for keys in inside.keys):
-        raise NotUsable(_WHAT, Problem.FORM)
+        raise PurposeError(_WHAT, PurposeProblem.FORM)
     keys = tuple(
         {
             element: PurposeKey(each[place * _KEY : (place + 1) * _KEY])

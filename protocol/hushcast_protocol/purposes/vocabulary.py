@@ -12,7 +12,7 @@ from importlib import resources
 
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.suggestions import did_you_mean, one_of
-from hushcast_protocol.purposes.names import Purpose, ancestors, read_purpose, shown
+from hushcast_protocol.purposes.purpose_names import Purpose, ancestors, read_purpose, shown
 
 MAX_PURPOSES = 512  # of a vocabulary, those above what it lists included; the W3C's has 95
 MAX_VOCABULARY = 262_144  # bytes of a vocabulary as a text; the longest 512 names take half of it

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
-from hushcast_protocol.base.roster import Descriptor, Entry
+from hushcast_protocol.base.roster import Descriptor, RosterEntry
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.shards.guides import GUIDES, PIECE_BITS, Guide, Piece, piece_bits
@@ -37,7 +37,7 @@ def topic_day(bits: int) -> TopicDay:
     return TopicDay(empty + piece + paths, len(encode(_entry())) + EPOCHS_A_DAY)
 
 
-def _entry() -> Entry:
+def _entry() -> RosterEntry:
     address = onion_address(_KEY)
     descriptor = Descriptor(_KEY, _KEY, address, _KEY, _TIME, _TIME, 0)
-    return Entry(Signed(encode(descriptor), bytes(64)), _TIME)
+    return RosterEntry(Signed(encode(descriptor), bytes(64)), _TIME)

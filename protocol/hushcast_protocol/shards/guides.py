@@ -18,14 +18,14 @@ from hushcast_protocol.base.roster import guide_digest, inner_digest, read_descr
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.wire import Bytes16, Counter, RelayId, Wire, decoder, encode
 from hushcast_protocol.shards.merkle import root_by
-from hushcast_protocol.shards.slices import Find, Named
+from hushcast_protocol.shards.slices import CutRelay, FindDescriptor
 
 GUIDES = 5  # relays of a shard that a guide names: all at fault in one shard of 10^5 at 10 % colluders
 PIECE_BITS = 5
 """32 shards a piece: the more, the less it says which of them is wanted."""
 MAX_PIECE = 2**PIECE_BITS * GUIDES * (MAX_ADDRESS + 66) + 64  # bytes; onion addresses take 20,600
 
-Known = tuple[RelayId, bytes]
+KnownRelay = tuple[RelayId, bytes]
 """A relay, and the digest of its descriptor (`descriptor_digest`)."""
 
 
@@ -63,18 +63,20 @@ def piece_of(shard: int) -> int:
     return shard >> PIECE_BITS
 
 
-def piece_digest(day: int, number: int, guides: tuple[tuple[Known, ...], ...]) -> bytes:
+def piece_digest(day: int, number: int, guides: tuple[tuple[KnownRelay, ...], ...]) -> bytes:
     """Return the 32 bytes that stand for a piece in the tree of a head; `guides` are of each shard."""
     return digest(Domain.PIECE, encode((day, number, guides)))
 
 
-def draw_guides(beacon: bytes, relays: Iterable[Named]) -> tuple[Known, ...]:
+def draw_guides(beacon: bytes, relays: Iterable[CutRelay]) -> tuple[KnownRelay, ...]:
     """Return who guides to a shard on the day of a beacon: drawn, so that nobody makes itself one."""
     drawn = sorted(relays, key=lambda named: digest(Domain.GUIDE, named[0], key=beacon))[:GUIDES]
     return tuple((relay, known) for relay, known, _ in drawn)
 
 
-def make_piece(day: int, number: int, guides: Iterable[tuple[Known, ...]], find: Find) -> bytes | None:
+def make_piece(
+    day: int, number: int, guides: Iterable[tuple[KnownRelay, ...]], find: FindDescriptor
+) -> bytes | None:
     """Return an encoded piece with the addresses of guides; `None` where a descriptor is not held."""
     shown = []
     for shard in guides:
@@ -112,7 +114,7 @@ def read_whole_piece(
     return piece.guides
 
 
-def _known(piece: Piece) -> tuple[tuple[Known, ...], ...]:
+def _known(piece: Piece) -> tuple[tuple[KnownRelay, ...], ...]:
     return tuple(
         tuple((guide.relay, guide_digest(guide.address, guide.inner)) for guide in guides)
         for guides in piece.guides

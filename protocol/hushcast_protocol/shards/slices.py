@@ -19,11 +19,12 @@ import msgspec
 from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.base.roster import (
     MAX_DESCRIPTOR,
-    Entry,
     Network,
     Relay,
+    RosterEntry,
     check_descriptor,
     descriptor_digest,
     read_descriptor,
@@ -31,7 +32,6 @@ from hushcast_protocol.base.roster import (
 from hushcast_protocol.base.shard_count import MAX_BITS
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.base.stamps import MAX_DIFFICULTY
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, RelayId, Wire, decoder, encode
 from hushcast_protocol.shards.assignment import shard_of_relay
 from hushcast_protocol.shards.merkle import root_by
@@ -46,9 +46,9 @@ AWAY = 255
 assert MAX_DIFFICULTY < AWAY
 
 ShardNumber = Annotated[int, msgspec.Meta(ge=0, lt=2**MAX_BITS)]
-Named = tuple[RelayId, Bytes16, Counter]
+CutRelay = tuple[RelayId, Bytes16, Counter]
 """A relay of a cut, the digest of its descriptor (`descriptor_digest`), and since when it has a seat."""
-Find = Callable[[bytes], Signed | None]
+FindDescriptor = Callable[[bytes], Signed | None]
 """Finds a signed descriptor by its digest; `None` if it is not held."""
 
 
@@ -58,7 +58,7 @@ class Slice(Wire, frozen=True, tag="slice/1"):
     network: Bytes32
     day: Counter
     shard: ShardNumber
-    entries: Annotated[tuple[Entry, ...], msgspec.Meta(max_length=MAX_SEATS)]
+    entries: Annotated[tuple[RosterEntry, ...], msgspec.Meta(max_length=MAX_SEATS)]
     """In ascending order of relays."""
 
 
@@ -87,7 +87,7 @@ decode_slice: Callable[[bytes], Slice] = decoder(Slice, "slice", MAX_SLICE)
 decode_leaf: Callable[[bytes], Leaf] = decoder(Leaf, "leaf", MAX_LEAF)
 
 
-def slice_digest(network: bytes, day: int, shard: int, relays: tuple[Named, ...]) -> bytes:
+def slice_digest(network: bytes, day: int, shard: int, relays: tuple[CutRelay, ...]) -> bytes:
     """Return the 32 bytes that a leaf names a slice by; relays are in ascending order."""
     return digest(Domain.SLICE, encode((network, day, shard, relays)))
 
@@ -102,14 +102,16 @@ def make_leaf(day: int, shard: int, named: bytes, standing: Iterable[int]) -> by
     return encode(Leaf(day, shard, named, bytes(standing)))
 
 
-def make_slice(network: bytes, day: int, shard: int, relays: Iterable[Named], find: Find) -> bytes | None:
+def make_slice(
+    network: bytes, day: int, shard: int, relays: Iterable[CutRelay], find: FindDescriptor
+) -> bytes | None:
     """Return an encoded slice with the descriptors of its relays; `None` where one is not held."""
     entries = []
     for _, known, since in relays:
         signed = find(known)
         if signed is None:
             return None
-        entries.append(Entry(signed, since))
+        entries.append(RosterEntry(signed, since))
     return encode(Slice(network, day, shard, tuple(entries)))
 
 
@@ -152,12 +154,12 @@ def read_slice(body: bytes, leaf: Leaf, sharding: Sharding, network: Network) ->
     return Shard(held.shard, relays, frozenset(away))
 
 
-def _named(entry: Entry) -> Named:
+def _named(entry: RosterEntry) -> CutRelay:
     body = entry.descriptor.body
     return read_descriptor(body).relay, descriptor_digest(body), entry.since
 
 
-def _relay(entry: Entry, network: Network, standing: int) -> Relay:
+def _relay(entry: RosterEntry, network: Network, standing: int) -> Relay:
     """Return a relay of a slice; the stamps it asks for are those of the leaf, which is newer."""
     if standing > MAX_DIFFICULTY and standing != AWAY:
         raise DecodeError("a leaf says of a relay what none can be")

@@ -15,15 +15,15 @@ import msgspec
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, UsageError
 from hushcast_protocol.base.hashes import DIGEST, Domain, digest
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Purpose, Signed, check, sign
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decoder, encode
-from hushcast_protocol.spatial.messages import MAX_MESSAGES, LocatedMessage
-from hushcast_protocol.spatial.pages import MAX_PAGES, PAGE
+from hushcast_protocol.spatial.answer_problems import AnswerProblem, InvalidAnswer
+from hushcast_protocol.spatial.keywords import are_words
+from hushcast_protocol.spatial.located_messages import MAX_MESSAGES, LocatedMessage
 from hushcast_protocol.spatial.places import on_earth
-from hushcast_protocol.spatial.problems import DoesNotHold, Problem
-from hushcast_protocol.spatial.table import Table
-from hushcast_protocol.spatial.tree import MAX_FAN_OUT, Node, Said, grow, root_hash
-from hushcast_protocol.spatial.words import are_words
+from hushcast_protocol.spatial.tmr_tree import MAX_FAN_OUT, BatchWords, TreeNode, grow, root_hash
+from hushcast_protocol.spatial.weight_table import WeightTable
+from hushcast_protocol.spatial.word_pages import MAX_PAGES, PAGE
 
 MAX_BATCH = 8 * 1024 * 1024  # bytes of a batch with its messages; 2,000 of the paper's size take 1.6 MB
 MAX_INTERVAL = 7 * 24 * 3600  # seconds: who leaves a batch out is caught with the next one
@@ -77,7 +77,7 @@ _decode_whole: Callable[[bytes], WholeBatch] = decoder(WholeBatch, "batch", MAX_
 
 
 @dataclass(frozen=True)
-class Interval:
+class BatchInterval:
     """When a batch's interval begins (Unix seconds), how many seconds it has, and what came before it."""
 
     start: int
@@ -91,7 +91,7 @@ class Interval:
 
 
 def make_batch(
-    seed: Seed, interval: Interval, table: Table, fan_out: int, messages: Sequence[LocatedMessage]
+    seed: Seed, interval: BatchInterval, table: WeightTable, fan_out: int, messages: Sequence[LocatedMessage]
 ) -> WholeBatch:
     """Sign a batch of messages, which have distinct ids and the batch's number; raise `UsageError`."""
     if len(messages) > MAX_MESSAGES:
@@ -102,7 +102,7 @@ def make_batch(
             f"a batch from {interval.start} on goes back in time: the one before ends at {previous.end}"
         )
     root = grow(messages, fan_out)
-    said = Said(root)
+    said = BatchWords(root)
     if len(said.paged.pages) > MAX_PAGES:
         most = PAGE * MAX_PAGES
         raise UsageError(f"the messages have {len(said.numbers):,} different words: {most:,} at most")
@@ -119,14 +119,14 @@ def make_batch(
         said.paged.root,
     )
     in_order = tuple(sorted(messages, key=lambda one: one.id))
-    whole = WholeBatch(seed.public(), sign(seed, Purpose.LOCATED_BATCH, body), in_order)
+    whole = WholeBatch(seed.public(), sign(seed, SignaturePurpose.LOCATED_BATCH, body), in_order)
     if (size := len(encode(whole))) > MAX_BATCH:
         raise UsageError(f"the messages take {size:,} bytes, above the {MAX_BATCH:,} of a batch")
     return whole
 
 
-def read_batch(data: bytes) -> tuple[PublicKey, Batch, Node | None]:
-    """Return the owner, the batch and its tree; raise `DecodeError`, or `DoesNotHold` if it is another's."""
+def read_batch(data: bytes) -> tuple[PublicKey, Batch, TreeNode | None]:
+    """Return the owner, the batch and its tree; raise `DecodeError`, or `InvalidAnswer` if it is another's."""
     whole = _decode_whole(data)
     batch = check_batch(whole.signed, whole.owner)
     names = [one.id for one in whole.messages]
@@ -136,41 +136,41 @@ def read_batch(data: bytes) -> tuple[PublicKey, Batch, Node | None]:
         if one.number != batch.body.number or not on_earth(one.place) or not are_words(one.words):
             raise DecodeError("a message of a batch has another number, no place on earth, or unsorted words")
     root = grow(whole.messages, batch.body.fan_out)
-    found = len(names), root_hash(root), Said(root).paged.root
+    found = len(names), root_hash(root), BatchWords(root).paged.root
     if found != (batch.body.count, batch.body.root, batch.body.words):
-        raise DoesNotHold(Problem.CHANGED)
+        raise InvalidAnswer(AnswerProblem.CHANGED)
     return whole.owner, batch, root
 
 
 def check_batch(signed: Signed, owner: PublicKey) -> Batch:
-    """Return a batch that the owner signed; raise `DoesNotHold` if it did not, or `DecodeError`."""
+    """Return a batch that the owner signed; raise `InvalidAnswer` if it did not, or `DecodeError`."""
     try:
-        check(owner, Purpose.LOCATED_BATCH, signed.body, signed.signature)
+        check(owner, SignaturePurpose.LOCATED_BATCH, signed.body, signed.signature)
     except AuthenticationError:
-        raise DoesNotHold(Problem.SIGNATURE) from None
+        raise InvalidAnswer(AnswerProblem.SIGNATURE) from None
     return Batch(signed, _decode_body(signed.body))
 
 
 def check_next(batch: Batch, before: Batch) -> None:
-    """Raise `DoesNotHold` unless one batch comes right after another."""
+    """Raise `InvalidAnswer` unless one batch comes right after another."""
     body, last = batch.body, before.body
     if body.number == last.number and batch.digest != before.digest:
-        raise DoesNotHold(Problem.FORKED)
+        raise InvalidAnswer(AnswerProblem.FORKED)
     if body.number <= last.number:
-        raise DoesNotHold(Problem.OLD_ROOT)
+        raise InvalidAnswer(AnswerProblem.OLD_ROOT)
     if body.number > last.number + 1:
-        raise DoesNotHold(Problem.MISSING_INTERVAL)
+        raise InvalidAnswer(AnswerProblem.MISSING_INTERVAL)
     if body.previous != before.digest:
-        raise DoesNotHold(Problem.FORKED)
+        raise InvalidAnswer(AnswerProblem.FORKED)
     check_later(batch, before)
 
 
 def check_later(batch: Batch, before: Batch) -> None:
-    """Raise `DoesNotHold` unless one batch can come after another, perhaps with others between them."""
+    """Raise `InvalidAnswer` unless one batch can come after another, perhaps with others between them."""
     body, last = batch.body, before.body
     if body.version == last.version and body.table != last.table:
-        raise DoesNotHold(Problem.FORKED)
+        raise InvalidAnswer(AnswerProblem.FORKED)
     if body.start < before.end:
-        raise DoesNotHold(Problem.BACK_IN_TIME)
+        raise InvalidAnswer(AnswerProblem.BACK_IN_TIME)
     if body.version < last.version:
-        raise DoesNotHold(Problem.WEIGHTS)
+        raise InvalidAnswer(AnswerProblem.WEIGHTS)

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 from hushcast_protocol.spatial.places import square, square_to_box
 from hushcast_protocol.spatial.prefixes import DUMMY, prefix
-from hushcast_protocol.spatial.similarity import Asked
-from hushcast_protocol.spatial.tree import Entry, Node, Part
+from hushcast_protocol.spatial.similarity import WeightedSubscription
+from hushcast_protocol.spatial.tmr_tree import TreeEntry, TreeNode, TreePart
 
-Index = Mapping[str, Sequence[tuple[int, int]]]
+PrefixIndex = Mapping[str, Sequence[tuple[int, int]]]
 """Under each word, subscriptions (by their place in the list) and the greatest squares of their distances."""
 
 
 @dataclass
-class Counted:
+class MatchingCost:
     """What matching looked at, in all: figures 6 and 7 of the paper are made of it."""
 
     accessed: int = 0
@@ -31,7 +31,7 @@ class Counted:
     """Pairs of a message and a subscription that were compared exactly."""
 
 
-def index_of(asked: Sequence[Asked]) -> dict[str, list[tuple[int, int]]]:
+def index_of(asked: Sequence[WeightedSubscription]) -> dict[str, list[tuple[int, int]]]:
     """File subscriptions under the words of their prefixes."""
     index: dict[str, list[tuple[int, int]]] = {}
     for number, one in enumerate(asked):
@@ -40,33 +40,39 @@ def index_of(asked: Sequence[Asked]) -> dict[str, list[tuple[int, int]]]:
     return index
 
 
-def plain(entries: Iterable[Entry], asked: Sequence[Asked], counted: Counted) -> Iterator[tuple[int, Entry]]:
+def plain(
+    entries: Iterable[TreeEntry], asked: Sequence[WeightedSubscription], counted: MatchingCost
+) -> Iterator[tuple[int, TreeEntry]]:
     """Yield each subscription's number with each message that it wants."""
     index = index_of(asked)
     for entry in entries:
         yield from _wanting(entry, _kept(entry, index, asked, counted), asked, counted)
 
 
-def pruned(root: Node | None, asked: Sequence[Asked], counted: Counted) -> Iterator[tuple[int, Entry]]:
+def pruned(
+    root: TreeNode | None, asked: Sequence[WeightedSubscription], counted: MatchingCost
+) -> Iterator[tuple[int, TreeEntry]]:
     """Yield each subscription's number with each message that it wants, by algorithm 1."""
-    waiting: list[tuple[Part, Index]] = [] if root is None else [(root, index_of(asked))]
+    waiting: list[tuple[TreePart, PrefixIndex]] = [] if root is None else [(root, index_of(asked))]
     while waiting:
         part, above = waiting.pop()
         index = _kept(part, above, asked, counted)
-        if isinstance(part, Entry):
+        if isinstance(part, TreeEntry):
             yield from _wanting(part, index, asked, counted)
-        elif isinstance(part, Node) and index:
+        elif isinstance(part, TreeNode) and index:
             waiting += [(child, index) for child in part.children]
 
 
-def _kept(part: Part, index: Index, asked: Sequence[Asked], counted: Counted) -> Index:
+def _kept(
+    part: TreePart, index: PrefixIndex, asked: Sequence[WeightedSubscription], counted: MatchingCost
+) -> PrefixIndex:
     """Return what of an index can be wanted in a part: lists of its words, subscriptions near enough."""
     found = {}
     fewer = index if len(index) < len(part.words) else (*part.words, DUMMY)
     for word in fewer:
         if word not in index or (word != DUMMY and word not in part.words):
             continue
-        if isinstance(part, Node):
+        if isinstance(part, TreeNode):
             counted.on_the_way += len(index[word])
         else:
             counted.accessed += len(index[word])
@@ -77,8 +83,8 @@ def _kept(part: Part, index: Index, asked: Sequence[Asked], counted: Counted) ->
 
 
 def _wanting(
-    entry: Entry, index: Index, asked: Sequence[Asked], counted: Counted
-) -> Iterator[tuple[int, Entry]]:
+    entry: TreeEntry, index: PrefixIndex, asked: Sequence[WeightedSubscription], counted: MatchingCost
+) -> Iterator[tuple[int, TreeEntry]]:
     candidates = sorted({number for near in index.values() for number, _ in near})
     counted.candidates += len(candidates)
     for number in candidates:

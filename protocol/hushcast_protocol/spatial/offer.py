@@ -11,7 +11,7 @@ import msgspec
 
 from hushcast_protocol.base.errors import DecodeError, UsageError
 from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.stamps import MAX_DIFFICULTY
+from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.base.wire import Bytes32, PublicKey, Wire, decoder, encode
 
 SCHEME = "hushcast-provider:"

@@ -13,11 +13,11 @@ from typing import Annotated
 import msgspec
 
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.spatial.messages import MAX_MESSAGES
+from hushcast_protocol.spatial.located_messages import MAX_MESSAGES
 
-Gap = Annotated[int, msgspec.Meta(ge=0, lt=MAX_MESSAGES)]
+PostingGap = Annotated[int, msgspec.Meta(ge=0, lt=MAX_MESSAGES)]
 Postings = (
-    Annotated[tuple[Gap, ...], msgspec.Meta(max_length=MAX_MESSAGES)]
+    Annotated[tuple[PostingGap, ...], msgspec.Meta(max_length=MAX_MESSAGES)]
     | Annotated[bytes, msgspec.Meta(max_length=MAX_MESSAGES // 8)]
 )
 """How many messages lie between each that has the word and the one before it; or, where that is shorter, a

@@ -10,13 +10,13 @@ suffice, and the subscription is filed under a dummy word of weight 0, too, whic
 
 from __future__ import annotations
 
-from hushcast_protocol.spatial.similarity import WHOLE, Asked
+from hushcast_protocol.spatial.similarity import WHOLE, WeightedSubscription
 
 DUMMY = ""
 """The word that every message has."""
 
 
-def prefix(asked: Asked) -> list[tuple[str, int]]:
+def prefix(asked: WeightedSubscription) -> list[tuple[str, int]]:
     """Return the words of the prefix, heaviest first, each with the greatest square of a distance.
 
     A message that the subscription wants shares one of these words, within that word's distance.

@@ -19,7 +19,7 @@ ANYWHERE = 2**63 - 1  # more than the square of any distance on the earth, and s
 
 
 @dataclass(frozen=True)
-class Asked:
+class WeightedSubscription:
     """A subscription with the weights of its words: all that matching and checking need.
 
     `weights` are of the subscription's words, from the heaviest to the lightest, equal ones by the word;

@@ -62,7 +62,7 @@ def tells_apart(user: int) -> bool:
         return False
 
 
-class Table:
+class SocketTable:
     """The kernel's table of sockets; requests that come while it is being read share the next reading.
 
     With thousands of connections a reading takes milliseconds, and a flood must not cost one a stream.
@@ -84,9 +84,9 @@ class Table:
             return self._text
 
 
-async def is_of(stream: trio.SocketStream, user: int, table: Table | None = None) -> bool:
+async def is_of(stream: trio.SocketStream, user: int, table: SocketTable | None = None) -> bool:
     """Tell whether a user's socket is at the other end of a loopback stream; what cannot be seen is not."""
-    table = table or Table()
+    table = table or SocketTable()
     try:
         caller, listener = stream.socket.getpeername(), stream.socket.getsockname()
         for _ in range(_LOOKS):

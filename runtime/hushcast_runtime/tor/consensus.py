@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import trio
 
-from hushcast_protocol.base.clocks import Span
+from hushcast_protocol.base.trusted_clock import Span
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import TransportError

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from hushcast_runtime.groups import ungrouped
+from hushcast_runtime.exception_groups import ungrouped
 from hushcast_runtime.tor import callers
 from hushcast_runtime.tor.authentication import authenticate
-from hushcast_runtime.tor.endpoints import Endpoint, open_endpoint
 from hushcast_runtime.tor.replies import EVENT, Aside, ReplySplitter, convert, parse_all, status
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.endpoints import Endpoint, open_endpoint
 
 if TYPE_CHECKING:
     from stem.response import ControlMessage

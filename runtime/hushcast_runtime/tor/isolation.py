@@ -11,8 +11,8 @@ import re
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.logs import log
 from hushcast_runtime.tor.control import ControlClient
-from hushcast_runtime.tor.endpoints import Endpoint
 from hushcast_runtime.tor.replies import status
+from hushcast_runtime.transports.endpoints import Endpoint
 
 _EVERYWHERE = "0.0.0.0"  # noqa: S104 - where a listener of tor may be, never one of ours
 _WITHOUT = "noisolatesocksauth"

@@ -10,10 +10,10 @@ import trio
 from hushcast_protocol.base.addresses import Address, onion_address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.logs import log
-from hushcast_runtime.tor.endpoints import Endpoint
 from hushcast_runtime.tor.onions import expanded_key, service_of
-from hushcast_runtime.tor.publication import Publication
+from hushcast_runtime.tor.publication import DescriptorPublication
 from hushcast_runtime.transports.base import StreamHandler, TransportError
+from hushcast_runtime.transports.endpoints import Endpoint
 from hushcast_runtime.transports.streams import serve_streams
 
 _SLOW = 10.0  # seconds; a directory that takes longer to answer an upload is not waited for
@@ -43,7 +43,7 @@ class TorListener:
         self._published_within = published_within
         self._admits = admits
         self._address = onion_address(seed.public())
-        self.publication = Publication()
+        self.publication = DescriptorPublication()
         """Where the transport reports the events about this service."""
         self._lost = trio.Event()
         self._closed = False
@@ -102,7 +102,7 @@ class TorListener:
     def lose(self) -> None:
         """Forget what was published: the tor is gone that had the service, and it will be added anew."""
         self._lost.set()
-        before, self.publication = self.publication, Publication()
+        before, self.publication = self.publication, DescriptorPublication()
         before.end()
 
     async def aclose(self) -> None:

@@ -19,7 +19,7 @@ EVENTS = ("HS_DESC",)
 _UPLOADS = "UNKNOWN"  # written in place of the client's authorization, which events about fetches have
 
 
-class Publication:
+class DescriptorPublication:
     """Tracks which descriptors of one service exist, where they were sent and who took them."""
 
     def __init__(self) -> None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hushcast_protocol.base.errors import UsageError
-from hushcast_runtime.local_sockets import MAX_PATH
-from hushcast_runtime.tor.endpoints import Endpoint
+from hushcast_runtime.transports.endpoints import Endpoint
+from hushcast_runtime.transports.local_sockets import MAX_PATH
 
 SERVICE_NAME = 21  # bytes of the name of a Unix socket in the directory of services
 MAX_SERVICES = MAX_PATH - 1 - SERVICE_NAME  # bytes of the path of that directory

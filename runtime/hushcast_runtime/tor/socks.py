@@ -21,7 +21,7 @@ _DOMAIN_NAME = 3
 _BOUND_LENGTHS = {1: 4, 4: 16}  # bytes of the address in a reply, by its type
 
 
-class Unreachable(StrEnum):
+class UnreachableReason(StrEnum):
     """Why tor could not connect."""
 
     NOT_FOUND = "service not found"
@@ -37,23 +37,23 @@ class Unreachable(StrEnum):
 
 
 _KINDS = {
-    0x05: Unreachable.REFUSED,
-    0x06: Unreachable.TIMED_OUT,
-    0xF0: Unreachable.NOT_FOUND,
-    0xF1: Unreachable.BAD_DESCRIPTOR,
-    0xF2: Unreachable.INTRODUCTION_FAILED,
-    0xF3: Unreachable.RENDEZVOUS_FAILED,
-    0xF4: Unreachable.UNAUTHORIZED,
-    0xF5: Unreachable.UNAUTHORIZED,
-    0xF6: Unreachable.BAD_ADDRESS,
-    0xF7: Unreachable.INTRODUCTION_TIMED_OUT,
+    0x05: UnreachableReason.REFUSED,
+    0x06: UnreachableReason.TIMED_OUT,
+    0xF0: UnreachableReason.NOT_FOUND,
+    0xF1: UnreachableReason.BAD_DESCRIPTOR,
+    0xF2: UnreachableReason.INTRODUCTION_FAILED,
+    0xF3: UnreachableReason.RENDEZVOUS_FAILED,
+    0xF4: UnreachableReason.UNAUTHORIZED,
+    0xF5: UnreachableReason.UNAUTHORIZED,
+    0xF6: UnreachableReason.BAD_ADDRESS,
+    0xF7: UnreachableReason.INTRODUCTION_TIMED_OUT,
 }
 
 
 class UnreachableError(TransportError):
     """Tor answered that the service cannot be reached; `kind` says why."""
 
-    def __init__(self, kind: Unreachable) -> None:
+    def __init__(self, kind: UnreachableReason) -> None:
         super().__init__(f"tor could not connect: {kind}")
         self.kind = kind
 
@@ -92,7 +92,7 @@ async def _read_reply(stream: trio.abc.Stream) -> None:
     if version != _VERSION:
         raise TransportError("the SOCKS port speaks another protocol")
     if code != 0:
-        raise UnreachableError(_KINDS.get(code, Unreachable.OTHER))
+        raise UnreachableError(_KINDS.get(code, UnreachableReason.OTHER))
     length = (await _read(stream, 1))[0] if kind == _DOMAIN_NAME else _BOUND_LENGTHS.get(kind)
     if length is None:
         raise TransportError("the SOCKS port speaks another protocol")

@@ -20,19 +20,19 @@ from hushcast_protocol.base.addresses import ONION_PORT, Address, is_onion
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Randomness, Seed
-from hushcast_runtime.groups import ungrouped
+from hushcast_runtime.exception_groups import ungrouped
 from hushcast_runtime.logs import log
-from hushcast_runtime.tor import callers, circuits, publication, socks, watch
+from hushcast_runtime.tor import callers, circuits, publication, socks, tor_watch
 from hushcast_runtime.tor.circuits import Circuits
 from hushcast_runtime.tor.control import ControlClient, open_control
-from hushcast_runtime.tor.endpoints import Endpoint, open_endpoint
 from hushcast_runtime.tor.isolation import isolating_socks
 from hushcast_runtime.tor.listener import TorListener
-from hushcast_runtime.tor.process import keep_tor, socks_of
 from hushcast_runtime.tor.replies import status
 from hushcast_runtime.tor.settings import TorSettings
-from hushcast_runtime.tor.watch import Progress, TorState, TorWatch
+from hushcast_runtime.tor.tor_process import keep_tor, socks_of
+from hushcast_runtime.tor.tor_watch import Progress, TorState, TorWatch
 from hushcast_runtime.transports.base import Listener, TransportError
+from hushcast_runtime.transports.endpoints import Endpoint, open_endpoint
 from hushcast_runtime.transports.streams import LOOPBACK, listen_on_loopback, listen_on_socket, port_of
 
 _ISOLATION = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
@@ -81,7 +81,7 @@ class TorTransport:
         self._control: ControlClient | None = None
         self._socks: Endpoint | None = None
         self._user_of_tor: int | None = None
-        self._sockets_here = callers.Table()
+        self._sockets_here = callers.SocketTable()
         self._services: dict[str, TorListener] = {}
         self._control_endpoint = _ControlEndpoint(settings.control)
         self._adopted = trio.Event()
@@ -166,7 +166,7 @@ class TorTransport:
 
     async def _listen(self, control: ControlClient) -> None:
         """Ask for events; a filter before a system's tor may forbid those that we can live without."""
-        needed = (*publication.EVENTS, *watch.EVENTS)
+        needed = (*publication.EVENTS, *tor_watch.EVENTS)
         if await control.may_hear(*needed, *circuits.EVENTS):
             self._circuits.refused = False  # the filter may be another one
         else:

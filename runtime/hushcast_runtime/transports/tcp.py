@@ -12,8 +12,8 @@ import trio
 from hushcast_protocol.base.addresses import Address, parse_address, split
 from hushcast_protocol.base.errors import DecodeError, UsageError
 from hushcast_protocol.base.secrets import Seed
-from hushcast_runtime.tor.endpoints import Endpoint
 from hushcast_runtime.transports.base import Listener, StreamHandler, TransportError
+from hushcast_runtime.transports.endpoints import Endpoint
 from hushcast_runtime.transports.streams import LOOPBACK, listen_on_loopback, port_of, serve_streams
 
 _LOOPBACK = re.compile(r"127\.")

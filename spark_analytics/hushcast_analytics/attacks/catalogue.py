@@ -8,13 +8,13 @@ from typing import Literal
 
 from pyspark.sql import DataFrame
 
-from hushcast_analytics.adversaries import View
-from hushcast_analytics.attacks.linking import renewal_times, shared_mailbox
-from hushcast_analytics.attacks.presence import presence
-from hushcast_analytics.attacks.publishers import first_spy, origin_choice, timing
-from hushcast_analytics.attacks.structure import install_depth, parent_of_interior, predecessor
-from hushcast_analytics.attacks.subscriptions import dictionary, statistical_disclosure
-from hushcast_analytics.attacks.traffic import active_scan, traffic_share, trail_popcount
+from hushcast_analytics.adversaries import AdversaryView
+from hushcast_analytics.attacks.linkage_attacks import renewal_times, shared_mailbox
+from hushcast_analytics.attacks.presence_attacks import presence
+from hushcast_analytics.attacks.publisher_attacks import first_spy, origin_choice, timing
+from hushcast_analytics.attacks.structure_attacks import install_depth, parent_of_interior, predecessor
+from hushcast_analytics.attacks.subscription_attacks import dictionary, statistical_disclosure
+from hushcast_analytics.attacks.traffic_attacks import active_scan, traffic_share, trail_popcount
 
 Target = Literal["publisher", "subscriber", "subscription"]
 Subject = Literal["message", "author", "topic", "link", "participant"]
@@ -30,7 +30,7 @@ class Attack:
     name: str
     target: Target
     subject: Subject
-    rule: Callable[[View], DataFrame] | None
+    rule: Callable[[AdversaryView], DataFrame] | None
 
 
 ATTACKS = {

@@ -12,8 +12,8 @@ from random import Random
 from typing import Any
 
 from hushcast_analytics.brokers.baselines import hashed, read_sealed, sealed
-from hushcast_analytics.brokers.guessing import Dictionary, named
-from hushcast_analytics.brokers.trials import WORD, WORDS
+from hushcast_analytics.brokers.collusion_trials import WORD, WORDS
+from hushcast_analytics.brokers.dictionary_attack import Dictionary, named
 from hushcast_protocol.base.intervals import wilson
 
 KEY = 32  # bytes of a group's key

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from nacl.bindings import crypto_secretbox, crypto_secretbox_NONCEBYTES, crypto_secretbox_open
 from nacl.exceptions import CryptoError
 
-from hushcast_analytics.brokers.guessing import Dictionary, named
+from hushcast_analytics.brokers.dictionary_attack import Dictionary, named
 
 SHOWN = 16  # bytes of a hash
 _NONCE = bytes(crypto_secretbox_NONCEBYTES)  # equal words are to look equal to a member that compares

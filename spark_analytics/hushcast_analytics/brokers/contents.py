@@ -5,16 +5,16 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from hushcast_analytics.brokers.drawn import Drawn
+from hushcast_analytics.brokers.colluder_draws import ColluderDraws
+from hushcast_analytics.brokers.layer_attacks import BROKERS as BY_BROKERS
 from hushcast_analytics.brokers.observers import BROKERS, CLIENTS, ROOT, ROOT_AND_BROKERS, TOGETHER
-from hushcast_analytics.brokers.playing import BROKERS as BY_BROKERS
-from hushcast_analytics.brokers.shares import LABEL
+from hushcast_analytics.brokers.traffic_shares import LABEL
 
 _MESSAGE = ["copy", "message"]
 
 
 def contents(
-    carried: DataFrame, sent: DataFrame, found: DataFrame, draw: Drawn
+    carried: DataFrame, sent: DataFrame, found: DataFrame, draw: ColluderDraws
 ) -> tuple[DataFrame, DataFrame]:
     """Return (profile, share, copy, n), the messages, and (copy, figure, hits), those each observer names.
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from hushcast_analytics.central.sight import OF, Sight
+from hushcast_analytics.central.party_sight import OF, PartySight
 
 
-def publishers(sight: Sight) -> DataFrame:
+def publishers(sight: PartySight) -> DataFrame:
     """Return (run, party, trial, candidate, probability) of messages.
 
     A publication is what a party has of it: the server its id, a proxy what is sealed.
@@ -22,7 +22,7 @@ def publishers(sight: Sight) -> DataFrame:
     return _shared(met.select(*OF, F.col("message").alias("trial"), user, F.lit(1).alias("votes")))
 
 
-def subscribers(sight: Sight) -> DataFrame:
+def subscribers(sight: PartySight) -> DataFrame:
     """Return (run, party, trial, candidate, probability) of topics.
 
     Of a topic that it recognises a party knows the subscribers. A topic that it does not recognise is one of
@@ -37,7 +37,7 @@ def subscribers(sight: Sight) -> DataFrame:
     return _shared(named.select(*OF, F.col("topic").alias("trial"), user, "votes"))
 
 
-def subscriptions(sight: Sight) -> DataFrame:
+def subscriptions(sight: PartySight) -> DataFrame:
     """Return (run, party, trial, candidate, probability) of participants.
 
     Who asked for none of the topics that a party recognises asked for one of the others.

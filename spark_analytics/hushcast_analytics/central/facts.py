@@ -21,7 +21,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from hushcast_analytics.central.parties import DELIVERIES, PUBLICATIONS, SERVER
-from hushcast_analytics.keeping import kept
+from hushcast_analytics.checkpoints import kept
 
 
 @dataclass(frozen=True)

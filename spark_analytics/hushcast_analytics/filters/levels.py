@@ -9,12 +9,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from hushcast_analytics.filters.held import Held, in_pieces, placed
+from hushcast_analytics.checkpoints import kept
+from hushcast_analytics.filters.distinct_filters import DistinctFilters, in_pieces, placed
 from hushcast_analytics.filters.topic_levels import Crowd, TopicLevels, codes_of, size_of
-from hushcast_analytics.keeping import kept
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 
-COLUMNS = {condition: condition.value.replace("-", "_") for condition in Condition}
+COLUMNS = {condition: condition.value.replace("-", "_") for condition in AnonymityCondition}
 """The column of each condition's levels."""
 _ROWS = ", ".join(f"{name} int" for name in COLUMNS.values())
 LEVELS = f"topic binary, box binary, {_ROWS}, behind binary"
@@ -22,7 +22,7 @@ LEVELS = f"topic binary, box binary, {_ROWS}, behind binary"
 _KINDS = [pa.binary(), pa.binary(), *[pa.int32()] * len(COLUMNS), pa.binary()]
 
 
-def levels(held: Held, sampled: float) -> DataFrame:
+def levels(held: DistinctFilters, sampled: float) -> DataFrame:
     """Return a row for each filter, computed once; `sampled` is the share of the filters in the sample."""
     watched = (F.col("chance") < sampled).alias("watched")
     pieces = in_pieces(held, ["sources", watched])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushcast_analytics.generator.mending import NONE, Hops, Numbers
+from hushcast_analytics.generator.tree_repair import NONE, Hops, Numbers
 
 DROPPED = -1  # the previous hop of a message that enters the overlay
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushcast_analytics.generator.asked import Asked
 from hushcast_analytics.generator.draws import Floats, uniform
-from hushcast_analytics.generator.keeping import Telling
-from hushcast_analytics.generator.mending import NONE, Hops, Numbers, levels, loads
+from hushcast_analytics.generator.message_routes import LONGEST_WAY, SHORTEST_WAY
 from hushcast_analytics.generator.publications import DROP_WAYS
-from hushcast_analytics.generator.routes import LONGEST_WAY, SHORTEST_WAY
-from hushcast_analytics.generator.seats import root_of
+from hushcast_analytics.generator.scenario import GeneratorScenario
+from hushcast_analytics.generator.tree_epochs import SeatAnnouncement
+from hushcast_analytics.generator.tree_repair import NONE, Hops, Numbers, levels, loads
+from hushcast_analytics.generator.tree_seats import root_of
 
 # Bytes of sealed parcels as `protocol/hushcast_protocol/overlay/parcels.py` makes them; a test compares.
 LEAF = 260  # one element, nothing to pass on, no stamp
@@ -39,7 +39,9 @@ class Installs:
     moment: Floats
 
 
-def install(asked: Asked, topic: int, day: int, subscriber: int, telling: Telling) -> Installs:
+def install(
+    asked: GeneratorScenario, topic: int, day: int, subscriber: int, telling: SeatAnnouncement
+) -> Installs:
     """Return how relays are told, down the tree; those above whom nobody is told get a drop of their own."""
     hops, told = telling.hops, np.append(telling.told, False)
     root = root_of(asked, topic, subscriber)

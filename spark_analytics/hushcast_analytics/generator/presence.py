@@ -9,8 +9,8 @@ from itertools import count, islice
 import numpy as np
 import numpy.typing as npt
 
-from hushcast_analytics.generator.asked import Asked
 from hushcast_analytics.generator.draws import uniform
+from hushcast_analytics.generator.scenario import GeneratorScenario
 
 Presence = npt.NDArray[np.bool_]
 
@@ -20,7 +20,7 @@ LISTED_FOR = (
 
 
 @lru_cache(maxsize=2)
-def presence(asked: Asked) -> Presence:
+def presence(asked: GeneratorScenario) -> Presence:
     """Return whether each daemon (row) is there in each epoch (column).
 
     Each is up and down in turn, for a geometrically distributed number of epochs with the means asked for,
@@ -48,7 +48,7 @@ def there_by_epoch(seed: int, daemons: npt.NDArray[np.int64], up: float, down: f
 
 
 @lru_cache(maxsize=2)
-def listed(asked: Asked) -> Presence:
+def listed(asked: GeneratorScenario) -> Presence:
     """Return whether the roster of each epoch (column) lists each relay (row).
 
     Who registers in an epoch is listed from the next on; the first roster waits for all that are there.
@@ -62,7 +62,7 @@ def listed(asked: Asked) -> Presence:
 
 
 @lru_cache(maxsize=2)
-def returns(asked: Asked) -> npt.NDArray[np.int32]:
+def returns(asked: GeneratorScenario) -> npt.NDArray[np.int32]:
     """Return the first epoch, at or after each, in which a daemon is there; `epochs` stands for none."""
     there = presence(asked)
     found = np.full((asked.daemons, asked.epochs + 1), asked.epochs, dtype=np.int32)

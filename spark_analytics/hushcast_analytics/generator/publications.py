@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hushcast_analytics.generator.asked import EPOCH_SECONDS, Asked
 from hushcast_analytics.generator.draws import Floats, uniform, words
-from hushcast_analytics.generator.mending import Numbers
+from hushcast_analytics.generator.message_routes import LONGEST_WAY, SHORTEST_WAY, DropArrays
 from hushcast_analytics.generator.presence import listed, presence
-from hushcast_analytics.generator.routes import LONGEST_WAY, SHORTEST_WAY, Drops
+from hushcast_analytics.generator.scenario import EPOCH_SECONDS, GeneratorScenario
+from hushcast_analytics.generator.tree_repair import Numbers
 
 SETTLED = (
     900.0  # seconds after the beginning before which nobody publishes: subscriptions are being installed
@@ -20,7 +20,7 @@ DROP_WAYS = 5.0  # ways that a drop takes over a fresh circuit: connecting, shak
 
 
 @dataclass(frozen=True)
-class Publications:
+class PublicationArrays:
     """Messages of one topic and epoch: asked for, dropped at `origins`, settled with the last receipt.
 
     `origins` and `dropped` have a row a message and a column a drop. Times are in seconds.
@@ -34,19 +34,19 @@ class Publications:
     settled: Floats
 
     @property
-    def drops(self) -> Drops:
+    def drops(self) -> DropArrays:
         """All drops of all messages."""
         count = self.origins.shape[1]
-        return Drops(np.repeat(self.message, count), self.origins.ravel(), self.dropped.ravel())
+        return DropArrays(np.repeat(self.message, count), self.origins.ravel(), self.dropped.ravel())
 
 
-def numbers(asked: Asked, topic: int, epoch: int) -> range:
+def numbers(asked: GeneratorScenario, topic: int, epoch: int) -> range:
     """Return the numbers of the messages of one topic and epoch: epoch after epoch, topics in turn."""
     begin, end = (-(-part * asked.publications // asked.epochs) for part in (epoch, epoch + 1))
     return range(begin + (topic - begin) % asked.topics, end, asked.topics)
 
 
-def publish(asked: Asked, topic: int, epoch: int, message: Numbers) -> Publications:
+def publish(asked: GeneratorScenario, topic: int, epoch: int, message: Numbers) -> PublicationArrays:
     """Return the publications with these numbers."""
     seed, there = asked.seed, presence(asked)[:, epoch]
     quiet = SETTLED if epoch == 0 else 0.0
@@ -61,10 +61,10 @@ def publish(asked: Asked, topic: int, epoch: int, message: Numbers) -> Publicati
     way = SHORTEST_WAY + (LONGEST_WAY - SHORTEST_WAY) * uniform(seed, "drop", message[:, None], drop)
     dropped = began[:, None] + DROP_WAYS * way
     settled = (dropped + way).max(axis=1, initial=0.0)
-    return Publications(message, author, began, origins, dropped, np.maximum(settled, began))
+    return PublicationArrays(message, author, began, origins, dropped, np.maximum(settled, began))
 
 
-def _authors(asked: Asked, topic: int, there: npt.NDArray[np.bool_]) -> Numbers:
+def _authors(asked: GeneratorScenario, topic: int, there: npt.NDArray[np.bool_]) -> Numbers:
     """Return the daemons that may publish on a topic in an epoch; all its authors, if none is there."""
     daemons = np.arange(asked.daemons)
     if asked.authors:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from hushcast_analytics.report.findings import Row
+from hushcast_analytics.report.analysis_findings import Row
 
 _STYLE = """
 :root { color-scheme: light }

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from hushcast_analytics.report.words import GOALS, colluding, counted, percent, times
+from hushcast_analytics.report.phrases import GOALS, colluding, counted, percent, times
 from hushcast_protocol.base.intervals import wilson
 
 Row = dict[str, Any]
@@ -24,7 +24,7 @@ MOST_TRIALS = 10_000_000  # beyond that nobody would ask for more
 NOBODY = "There was nobody to find: no honest participant published or subscribed."
 
 
-class Standing(Enum):
+class AttackStanding(Enum):
     """What trials say of an attack; the value is what it means for those who would be hidden."""
 
     LEAKS = "not hidden"
@@ -34,7 +34,7 @@ class Standing(Enum):
 
 
 @dataclass(frozen=True)
-class Need:
+class TrialNeed:
     """What a network has to have for enough trials."""
 
     topics: int = 0
@@ -42,14 +42,14 @@ class Need:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class GoalVerdict:
     """What is said of one goal under one profile, and what would decide it where this does not."""
 
     profile: str
     goal: str
-    standing: Standing
+    standing: AttackStanding
     text: str
-    need: Need | None = None
+    need: TrialNeed | None = None
 
     def __str__(self) -> str:
         """Return all in one line."""
@@ -66,15 +66,15 @@ def limit(chance: float) -> float:
     return min(LIMIT * chance, (1 + chance) / 2)
 
 
-def standing(row: Row, comparisons: int = 1) -> Standing:
+def standing(row: Row, comparisons: int = 1) -> AttackStanding:
     """Judge an attack's trials. Of many `comparisons` some exceed chance by chance: each has to do more."""
     chance = float(row["bound"])
     if chance >= CERTAIN:
-        return Standing.CANNOT_FAIL
+        return AttackStanding.CANNOT_FAIL
     share = float(row["accuracy"])
     if row["accuracy_low"] > chance and _exceeds(share, _independent(row), chance, comparisons):
-        return Standing.LEAKS
-    return Standing.HOLDS if row["accuracy_high"] <= limit(chance) else Standing.OPEN
+        return AttackStanding.LEAKS
+    return AttackStanding.HOLDS if row["accuracy_high"] <= limit(chance) else AttackStanding.OPEN
 
 
 def _independent(row: Row) -> float:
@@ -111,7 +111,7 @@ def trials_needed(share: float, chance: float, comparisons: int = 1) -> int:
     return min(many, MOST_TRIALS)
 
 
-def verdicts(rows: Sequence[Row]) -> list[Verdict]:
+def verdicts(rows: Sequence[Row]) -> list[GoalVerdict]:
     """Return what is said of each profile and goal."""
     found = []
     for profile in sorted(dict.fromkeys(row["profile"] for row in rows), reverse=True):  # paper first
@@ -122,23 +122,25 @@ def verdicts(rows: Sequence[Row]) -> list[Verdict]:
     return found
 
 
-def _verdict(profile: str, goal: str, rows: list[Row], comparisons: int) -> Verdict:
-    by: dict[Standing, list[Row]] = {each: [] for each in Standing}
+def _verdict(profile: str, goal: str, rows: list[Row], comparisons: int) -> GoalVerdict:
+    by: dict[AttackStanding, list[Row]] = {each: [] for each in AttackStanding}
     for row in rows:
         by[standing(row, comparisons)].append(row)
-    if leaks := by[Standing.LEAKS]:
+    if leaks := by[AttackStanding.LEAKS]:
         best = max(leaks, key=lambda row: (row["accuracy_low"], row["accuracy"]))
-        return Verdict(profile, goal, Standing.LEAKS, _leaks(best))
-    if still := by[Standing.OPEN]:
+        return GoalVerdict(profile, goal, AttackStanding.LEAKS, _leaks(best))
+    if still := by[AttackStanding.OPEN]:
         widest = max(still, key=lambda row: (_more(row, comparisons), row["accuracy_high"]))
         more = _more(widest, comparisons)
         need = need_of(widest, more + widest["trials"])
-        return Verdict(profile, goal, Standing.OPEN, _open(widest, more), need)
-    if holds := by[Standing.HOLDS]:
+        return GoalVerdict(profile, goal, AttackStanding.OPEN, _open(widest, more), need)
+    if holds := by[AttackStanding.HOLDS]:
         best = max(holds, key=lambda row: row["accuracy_high"] / row["bound"])
-        return Verdict(profile, goal, Standing.HOLDS, _holds(best))
+        return GoalVerdict(profile, goal, AttackStanding.HOLDS, _holds(best))
     text = "There was one candidate only, so that no attack could fail."
-    return Verdict(profile, goal, Standing.CANNOT_FAIL, text, need_of(rows[0], trials_needed(0.5, 0.5)))
+    return GoalVerdict(
+        profile, goal, AttackStanding.CANNOT_FAIL, text, need_of(rows[0], trials_needed(0.5, 0.5))
+    )
 
 
 def _more(row: Row, comparisons: int) -> int:
@@ -177,19 +179,19 @@ def _holds(row: Row) -> str:
     )
 
 
-def need_of(row: Row, trials: int) -> Need:
+def need_of(row: Row, trials: int) -> TrialNeed:
     """Return what makes so many trials of an attack's kind, where topics have one subscriber each."""
     honest = trials / (1 - row["colluding"])
     subject = str(row["subject"] if "subject" in row else row["target"])
     # Subscribers are drawn: of clients with two topics on average, one in seven has none.
     topics = {"message": 20.0, "publisher": 20.0, "participant": 2.5 * honest, "subscription": 2.5 * honest}
     wanted = math.ceil(max(10, topics.get(subject, 1.25 * honest)))
-    return Need(wanted, max(3 * wanted, math.ceil(honest) if subject in ("message", "publisher") else 0))
+    return TrialNeed(wanted, max(3 * wanted, math.ceil(honest) if subject in ("message", "publisher") else 0))
 
 
-def commands(found: Iterable[Verdict], relays: int) -> list[str]:
+def commands(found: Iterable[GoalVerdict], relays: int) -> list[str]:
     """Return a command for each profile that makes a network of so many relays in which all is decided."""
-    needs: dict[str, list[Need]] = {}
+    needs: dict[str, list[TrialNeed]] = {}
     for each in found:
         if each.need is not None:
             needs.setdefault(each.profile, []).append(each.need)
@@ -202,6 +204,6 @@ def commands(found: Iterable[Verdict], relays: int) -> list[str]:
     ]
 
 
-def said(found: Iterable[Verdict]) -> list[str]:
+def said(found: Iterable[GoalVerdict]) -> list[str]:
     """Return verdicts as lines; one that says so if there is none."""
     return [str(verdict) for verdict in found] or [NOBODY]

@@ -16,17 +16,17 @@ from random import Random
 
 import trio
 
-from hushcast_directory.run import KEY_FILES
-from hushcast_directory.settings import DirectorySettings
-from hushcast_protocol.authorities.listing import Listed
+from hushcast_directory.server.process import KEY_FILES
+from hushcast_directory.server.settings import DirectorySettings
+from hushcast_protocol.authorities.listing import ListedRelay
 from hushcast_protocol.base.errors import HushcastError, UsageError
 from hushcast_protocol.base.secrets import Seed
-from hushcast_runtime.config import load_settings
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.files import load_seed
-from hushcast_runtime.process import locked, open_transport
-from hushcast_testnet.authorities.adversary import PHANTOM, Fault
-from hushcast_testnet.authorities.live import LiveWorld
+from hushcast_runtime.processes.config import load_settings
+from hushcast_runtime.processes.process import locked, open_transport
+from hushcast_testnet.authorities.adversary import PHANTOM, AuthorityFault
+from hushcast_testnet.authorities.live_world import LiveWorld
 
 
 async def lie(configurations: Sequence[DirectorySettings], random: Random) -> None:
@@ -42,7 +42,7 @@ async def lie(configurations: Sequence[DirectorySettings], random: Random) -> No
         raise UsageError("this directory is alone: its configuration has no authorities to lie to")
     world = LiveWorld(settings.network.network(), sitting.authorities, signing, env, random)
 
-    def reached(epoch: int) -> tuple[Listed, ...]:
+    def reached(epoch: int) -> tuple[ListedRelay, ...]:
         listings = [one for member in world.faulty for one in member.published.values()]
         newest = max(listings, key=lambda listing: listing.epoch, default=None)
         seats = () if newest is None else newest.seats
@@ -53,7 +53,7 @@ async def lie(configurations: Sequence[DirectorySettings], random: Random) -> No
         listeners = [
             await transport.listen(service, sitting.address_of(seed.public())) for seed, service in keys
         ]
-        kinds = list(itertools.combinations_with_replacement(Fault, len(keys)))
+        kinds = list(itertools.combinations_with_replacement(AuthorityFault, len(keys)))
         random.shuffle(kinds)
         await world.serve(transport, listeners, lambda epoch: kinds[epoch % len(kinds)], reached)
 

@@ -10,20 +10,20 @@ from random import Random
 
 import trio
 
-from hushcast_directory.agreeing import Agreeing
-from hushcast_directory.counted import DIRECTORY_COUNTERS
-from hushcast_directory.directories import Pinned
-from hushcast_directory.roll import Roll
-from hushcast_directory.server import DirectoryServer
-from hushcast_directory.sitting import Sitting
-from hushcast_node.counted import COUNTERS
-from hushcast_node.daemon import Daemon, Parts
-from hushcast_node.parts import OverlayParts
-from hushcast_overlay.identity import draw_identity
-from hushcast_protocol.authorities.listing import Listed
+from hushcast_directory.client.pinned_directories import PinnedDirectories
+from hushcast_directory.server.authority_driver import AuthorityDriver
+from hushcast_directory.server.configured_set import ConfiguredSet
+from hushcast_directory.server.counters import DIRECTORY_COUNTERS
+from hushcast_directory.server.directory_server import DirectoryServer
+from hushcast_directory.server.roll import Roll
+from hushcast_node.carrier_parts import OverlayParts
+from hushcast_node.counters import COUNTERS
+from hushcast_node.daemon import NodeDaemon, NodeParts
+from hushcast_overlay.relay.identity import draw_identity
+from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
+from hushcast_protocol.authorities.directory_requests import DirectoryRefusal, Fetch, HeadAnswer
+from hushcast_protocol.authorities.listing import ListedRelay
 from hushcast_protocol.authorities.machine import Authority
-from hushcast_protocol.authorities.members import Authorities, Member
-from hushcast_protocol.authorities.requests import Agreed, Fetch, Refused
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.secrets import Seed
@@ -31,15 +31,15 @@ from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.content.tokens import topic_key
 from hushcast_protocol.overlay.profile import HARDENED
-from hushcast_protocol.shards.requests import ShardAnswer, ShardRequest
+from hushcast_protocol.shards.shard_requests import ShardAnswer, ShardRequest
 from hushcast_runtime.counters import Counters
-from hushcast_runtime.own_address import open_address, until_published
-from hushcast_runtime.store import Store
+from hushcast_runtime.processes.own_address import open_address, until_published
+from hushcast_runtime.storage.store import Store
 from hushcast_testnet.authorities.adversary import PHANTOM
-from hushcast_testnet.authorities.course import kinds
-from hushcast_testnet.authorities.desk import Desk
-from hushcast_testnet.authorities.live import LiveWorld
-from hushcast_testnet.authorities.place import Place
+from hushcast_testnet.authorities.daily_faults import kinds
+from hushcast_testnet.authorities.faulty_answers import FaultyAnswers
+from hushcast_testnet.authorities.live_world import LiveWorld
+from hushcast_testnet.authorities.scene_place import ScenePlace
 
 PROBES_AN_EPOCH = 1.0
 DAY = 20_000  # of Unix time, on which scenes play
@@ -49,7 +49,7 @@ derive = functools.cache(topic_key)
 
 
 @dataclass(frozen=True)
-class Plan:
+class ScenePlan:
     """What is played."""
 
     epoch: int = 60
@@ -92,11 +92,11 @@ class Plan:
         return (self.first - self.before) * self.epoch
 
 
-class Directory:
+class SceneDirectory:
     """A real directory that is honest."""
 
     def __init__(self, server: DirectoryServer, roll: Roll, store: Store, counters: Counters) -> None:
-        self.agreeing: Agreeing = server.agreeing
+        self.agreeing: AuthorityDriver = server.agreeing
         self.roll = roll
         self.store = store
         self.counters = counters
@@ -105,7 +105,7 @@ class Directory:
 class Scene:
     """Everything that runs; `up` starts it."""
 
-    def __init__(self, plan: Plan, place: Place, nursery: trio.Nursery) -> None:
+    def __init__(self, plan: ScenePlan, place: ScenePlace, nursery: trio.Nursery) -> None:
         self.plan = plan
         self.place = place
         self.nursery = nursery
@@ -115,14 +115,16 @@ class Scene:
         seeds = [Seed.draw(self._random.randbytes) for _ in range(2 * plan.directories)]
         pairs = zip(seeds[::2], seeds[1::2], strict=True)
         self._services = {seed.public(): service for seed, service in pairs}
-        members = (Member(key, place.address(service.public())) for key, service in self._services.items())
+        members = (
+            AuthorityContact(key, place.address(service.public())) for key, service in self._services.items()
+        )
         self.authorities = Authorities.of(members, plan.quorum, shard_size=plan.shard_size)
         drawn = self._random.sample(seeds[::2], plan.liars)
         self.liars = sorted(drawn, key=Seed.public)
         self._honest = [seed for seed in seeds[::2] if seed not in drawn]
-        self.directories: dict[PublicKey, Directory] = {}
-        self.nodes: dict[str, Daemon] = {}
-        self.desk: Desk | None = None
+        self.directories: dict[PublicKey, SceneDirectory] = {}
+        self.nodes: dict[str, NodeDaemon] = {}
+        self.desk: FaultyAnswers | None = None
 
     def count(self, name: str) -> int:
         """Return what a counter says at all daemons."""
@@ -154,18 +156,18 @@ class Scene:
             await roll.load()
             listener = await open_address(self._services[key], transport, store)
             counters = Counters(DIRECTORY_COUNTERS)
-            sitting = Sitting(self.authorities, None, self.plan.relays)
+            sitting = ConfiguredSet(self.authorities, None, self.plan.relays)
             server = DirectoryServer(env, transport, roll, sitting, counters)
             living.start_soon(server.run, listener)
             await until_published(listener)
-            self.directories[key] = Directory(server, roll, store, counters)
+            self.directories[key] = SceneDirectory(server, roll, store, counters)
             task_status.started()
 
     async def _node(self, name: str, is_relay: bool, task_status: trio.TaskStatus[None]) -> None:
         env = self.place.environment(name)
         identity = draw_identity(env.randomness) if is_relay else None
-        pinned = Pinned(self.authorities.members, self.plan.quorum)
-        parts = Parts(
+        pinned = PinnedDirectories(self.authorities.members, self.plan.quorum)
+        parts = NodeParts(
             OverlayParts(self.network, HARDENED, pinned, identity),
             env,
             await self.place.transport(self.nursery),
@@ -173,7 +175,7 @@ class Scene:
             derive=derive,
             probes_an_epoch=PROBES_AN_EPOCH,
         )
-        daemon = self.nodes[name] = Daemon(parts, Counters(COUNTERS))
+        daemon = self.nodes[name] = NodeDaemon(parts, Counters(COUNTERS))
         await daemon.run(task_status=task_status)
 
     # Those who lie
@@ -185,7 +187,7 @@ class Scene:
             await until_published(listener)
         env = self.place.environment("liars")
         world = LiveWorld(self.network, self.authorities, self.liars, env, self._random, self._look)
-        self.desk = Desk(self.network, self._true, world.made_up, self._random)
+        self.desk = FaultyAnswers(self.network, self._true, world.made_up, self._random)
         task_status.started()
         await world.serve(transport, listeners, kinds, self._reached, self.desk)
 
@@ -193,21 +195,21 @@ class Scene:
         directory = self.directories.get(key)
         return None if directory is None else directory.agreeing._machine
 
-    def _true(self, asked: Fetch | ShardRequest) -> Agreed | Refused | ShardAnswer:
+    def _true(self, asked: Fetch | ShardRequest) -> HeadAnswer | DirectoryRefusal | ShardAnswer:
         agreeing = self._victim().agreeing
         return agreeing.answer(asked) if isinstance(asked, Fetch) else agreeing.part(asked)
 
-    def _victim(self) -> Directory:
+    def _victim(self) -> SceneDirectory:
         return next(iter(self.directories.values()))
 
-    def _reached(self, epoch: int) -> tuple[Listed, ...]:
+    def _reached(self, epoch: int) -> tuple[ListedRelay, ...]:
         """List whom an honest one does, and a relay that nobody reached."""
         honest = self._victim().roll.ballot(epoch, self.env.now(), False) if self.directories else ()
         return (*honest, (PHANTOM, bytes(16), 0))
 
 
 @asynccontextmanager
-async def playing(plan: Plan, place: Place) -> AsyncIterator[Scene]:
+async def playing(plan: ScenePlan, place: ScenePlace) -> AsyncIterator[Scene]:
     """A scene in which all are ready."""
     async with trio.open_nursery() as nursery:
         scene = Scene(plan, place, nursery)

@@ -10,12 +10,21 @@ from functools import partial
 from random import Random
 from typing import Protocol
 
-from hushcast_protocol.authorities.actions import Accuse, Actions, Do, Keep, Kept, Publish, Send, Stop
-from hushcast_protocol.authorities.chain import Followed
-from hushcast_protocol.authorities.frames import Assent, Frame, decode_frame
-from hushcast_protocol.authorities.listing import Listed, Listing
+from hushcast_protocol.authorities.actions import (
+    Accuse,
+    AuthorityActions,
+    AuthorityCommand,
+    AuthorityState,
+    Keep,
+    PublishHead,
+    SendFrame,
+    Stop,
+)
+from hushcast_protocol.authorities.authority_set import Authorities
+from hushcast_protocol.authorities.chain import ChainState
+from hushcast_protocol.authorities.frames import Assent, AuthorityFrame, decode_frame
+from hushcast_protocol.authorities.listing import ListedRelay, Listing
 from hushcast_protocol.authorities.machine import Authority
-from hushcast_protocol.authorities.members import Authorities
 from hushcast_protocol.authorities.schedule import Schedule, schedule
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.roster import Network
@@ -29,27 +38,27 @@ LISTINGS = 3  # on each disk
 REMEMBERED = 64  # frames of the past that those who replay have
 
 
-class Adversary(Protocol):
+class AuthorityAdversary(Protocol):
     """Whoever moves all faulty authorities together."""
 
-    def sends(self, member: Member, to: Iterable[bytes], frame: Frame) -> None:
+    def sends(self, member: SimulatedAuthority, to: Iterable[bytes], frame: AuthorityFrame) -> None:
         """Send what a faulty one's machine would send, or something else."""
 
-    def hears(self, member: Member, sender: bytes, frame: Frame) -> None:
+    def hears(self, member: SimulatedAuthority, sender: bytes, frame: AuthorityFrame) -> None:
         """See what came to a faulty one."""
 
 
-class Member:
+class SimulatedAuthority:
     """One authority: its machine, its disk, and what it published."""
 
-    def __init__(self, world: World, seed: Seed, is_faulty: bool) -> None:
+    def __init__(self, world: AuthoritiesWorld, seed: Seed, is_faulty: bool) -> None:
         self.world = world
         self.seed = seed
         self.key = seed.public()
         self.is_faulty = is_faulty
-        self.listed: tuple[Listed, ...] = ()
+        self.listed: tuple[ListedRelay, ...] = ()
         self.following: Authorities | None = None
-        self.disk = Kept(Followed(world.authorities))
+        self.disk = AuthorityState(ChainState(world.authorities))
         self.machine: Authority | None = None
         self.published: dict[int, Listing] = {}
         self._listings: dict[int, Listing] = {}  # on the disk, by epoch
@@ -67,7 +76,7 @@ class Member:
         """Lose all that is not on the disk."""
         self.machine, self.stops_after = None, None
 
-    def hear(self, sender: bytes, data: bytes, frame: Frame) -> None:
+    def hear(self, sender: bytes, data: bytes, frame: AuthorityFrame) -> None:
         """Take what came over a link."""
         if self.machine is None:
             return
@@ -83,26 +92,26 @@ class Member:
         while self.machine is not None and self.machine.deadline <= self.world.now:
             self.do(self.machine.tick(self.world.now))
 
-    def do(self, actions: Actions) -> None:
+    def do(self, actions: AuthorityActions) -> None:
         """Do what the machine wants done, in order, unless it crashes meanwhile."""
         todo = deque(actions)
         while todo and (machine := self.machine) is not None:
             action = todo.popleft()
-            if action is Do.VOTE:
+            if action is AuthorityCommand.VOTE:
                 todo.extendleft(reversed(machine.cast(self.listed, self.following, self.world.now)))
             elif isinstance(action, Keep):
                 self.disk = action.kept
                 if action.listing is not None:
                     self._have(action.listing)
-            elif isinstance(action, Send):
+            elif isinstance(action, SendFrame):
                 self._send(action.to, action.frame)
-            elif isinstance(action, Publish):
+            elif isinstance(action, PublishHead):
                 self.published[action.listing.epoch] = action.listing
                 self._have(action.listing)
             elif isinstance(action, Accuse):
                 self.accused.append(action.evidence.accused)
             else:
-                assert action is Do.GATHER or isinstance(action, Stop)
+                assert action is AuthorityCommand.GATHER or isinstance(action, Stop)
             if self.stops_after is not None and isinstance(action, self.stops_after):
                 self.crash()
 
@@ -111,7 +120,7 @@ class Member:
         for epoch in sorted(self._listings)[:-LISTINGS]:
             del self._listings[epoch]
 
-    def _send(self, to: Iterable[bytes], frame: Frame) -> None:
+    def _send(self, to: Iterable[bytes], frame: AuthorityFrame) -> None:
         if isinstance(frame, Assent):
             self.assented.setdefault(frame.epoch, set()).add(frame.head)
         if self.is_faulty:
@@ -120,10 +129,10 @@ class Member:
             self.world.send(self.key, to, encode(frame))
 
 
-class World:
+class AuthoritiesWorld:
     """All authorities of a network and the messages between them."""
 
-    adversary: Adversary
+    adversary: AuthorityAdversary
 
     def __init__(
         self, authorities: Authorities, seeds: list[Seed], faulty: set[bytes], random: Random
@@ -135,17 +144,19 @@ class World:
         self.now = 0.0
         self.refused = 0
         self.past: deque[bytes] = deque(maxlen=REMEMBERED)
-        self.members = {seed.public(): Member(self, seed, seed.public() in faulty) for seed in seeds}
+        self.members = {
+            seed.public(): SimulatedAuthority(self, seed, seed.public() in faulty) for seed in seeds
+        }
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._number = itertools.count()
 
     @property
-    def honest(self) -> list[Member]:
+    def honest(self) -> list[SimulatedAuthority]:
         """Those who do as they should."""
         return [member for member in self.members.values() if not member.is_faulty]
 
     @property
-    def faulty(self) -> list[Member]:
+    def faulty(self) -> list[SimulatedAuthority]:
         """Those whom the adversary moves."""
         return [member for member in self.members.values() if member.is_faulty]
 

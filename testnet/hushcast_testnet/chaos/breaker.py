@@ -9,13 +9,13 @@ from typing import Protocol
 
 import trio
 
-from hushcast_runtime.process import holder
+from hushcast_runtime.processes.process import holder
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import processes
-from hushcast_testnet.chaos.plan import KINDS, Fault, Kind
+from hushcast_testnet.chaos.fault_plan import KINDS, Fault, Kind
 from hushcast_testnet.inventory import Member, Testnet, deadline, start
-from hushcast_testnet.path import Conditions, set_conditions
-from hushcast_testnet.processes import Process
+from hushcast_testnet.path_proxy import PathConditions, set_conditions
+from hushcast_testnet.processes import ProcessRecord
 
 START_WITHIN = 60.0  # seconds until a process holds its state; measured 0.7
 _LOOK_EVERY = 0.05  # seconds
@@ -64,11 +64,11 @@ class ProcessBreaker:
             case "skew":
                 set_clock(member, fault.amount)
             case "cut":
-                await self._set(Conditions(_host(member), cut=True))
+                await self._set(PathConditions(_host(member), cut=True))
             case "delay":
-                await self._set(Conditions(_host(member), delay=fault.amount))
+                await self._set(PathConditions(_host(member), delay=fault.amount))
             case "lose":
-                await self._set(Conditions(_host(member), loss=fault.amount))
+                await self._set(PathConditions(_host(member), loss=fault.amount))
 
     async def end(self, fault: Fault) -> None:
         """Undo what `begin` did."""
@@ -81,9 +81,9 @@ class ProcessBreaker:
             case "skew":
                 set_clock(member, 0.0)
             case "cut" | "delay" | "lose":
-                await self._set(Conditions(_host(member)))
+                await self._set(PathConditions(_host(member)))
 
-    async def _set(self, conditions: Conditions) -> None:
+    async def _set(self, conditions: PathConditions) -> None:
         assert self._testnet.path is not None
         await set_conditions(Path(self._testnet.path.control), conditions)
 
@@ -98,7 +98,7 @@ async def _start(member: Member) -> None:
             await trio.sleep(_LOOK_EVERY)
 
 
-def _running(member: Member) -> Process:
+def _running(member: Member) -> ProcessRecord:
     pid = holder(Path(member.state))
     process = processes.find(member.name, pid) if pid is not None else None
     if process is None:

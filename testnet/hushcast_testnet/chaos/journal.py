@@ -11,13 +11,13 @@ from typing import Literal
 
 import msgspec
 
-from hushcast_testnet.chaos import plan
+from hushcast_testnet.chaos import fault_plan
 
 # What publishers tell, what listeners do, and faults.
 Kind = Literal["queued", "published", "refused", "listening", "shown", "acknowledged", "left", "begin", "end"]
 
 
-class Event(msgspec.Struct, frozen=True, omit_defaults=True):
+class JournalEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line; what does not apply is absent."""
 
     time: float  # seconds from the start of the run
@@ -27,7 +27,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True):
     daemon: str
     message: str | None = None  # id
     cursor: int | None = None  # of what was shown, or up to which was acknowledged
-    fault: plan.Kind | None = None
+    fault: fault_plan.Kind | None = None
     lasts: float | None = None  # seconds, of a fault that begins
     amount: float | None = None  # of a fault
 
@@ -39,12 +39,12 @@ class Journal:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         self._file = path.open("wb", buffering=0)
         self._clock = clock
-        self.events: list[Event] = []
+        self.events: list[JournalEntry] = []
 
     def note(self, kind: str, daemon: str, **fields: object) -> None:
         """Write one event down."""
         event = msgspec.convert(
-            {"time": round(self._clock(), 3), "kind": kind, "daemon": daemon, **fields}, Event
+            {"time": round(self._clock(), 3), "kind": kind, "daemon": daemon, **fields}, JournalEntry
         )
         self.events.append(event)
         self._file.write(msgspec.json.encode(event) + b"\n")

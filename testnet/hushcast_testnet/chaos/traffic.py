@@ -18,7 +18,7 @@ _SIZES = (60, 60, 60, 3_000, 20_000)  # bytes; three of the padded sizes
 _ACKNOWLEDGED = 0.5  # share of the messages after which an application acknowledges all so far
 
 
-class Traffic:
+class ChaosTraffic:
     """Everything that applications do during one run, on a topic of the run's own."""
 
     def __init__(self, topic: str, journal: Journal, chance: random.Random) -> None:

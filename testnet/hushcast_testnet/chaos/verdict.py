@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hushcast_testnet.chaos.journal import Event
+from hushcast_testnet.chaos.journal import JournalEntry
 
 TOLD = 50  # losses that are told one by one
 
@@ -50,7 +50,7 @@ class Verdict:
 
 
 def judge(
-    events: Sequence[Event], truths: Iterable[dict[str, Any]], topic: str, names: Iterable[str]
+    events: Sequence[JournalEntry], truths: Iterable[dict[str, Any]], topic: str, names: Iterable[str]
 ) -> Verdict:
     """Judge a run by its journal, the daemons' truths about its topic, and the subscribers' names.
 
@@ -102,7 +102,7 @@ def _by_traces(
     return origins, in_inbox
 
 
-def _again(events: Sequence[Event]) -> tuple[int, int]:
+def _again(events: Sequence[JournalEntry]) -> tuple[int, int]:
     """Count what was shown again: wrongly, and because nobody had acknowledged it.
 
     It is wrong, too, if a message comes again at another place of the inbox: it was taken for a new one.
@@ -128,7 +128,7 @@ def _again(events: Sequence[Event]) -> tuple[int, int]:
 
 
 def _heal(
-    events: Sequence[Event], receipts: dict[str, float], shown: dict[tuple[str, str], float]
+    events: Sequence[JournalEntry], receipts: dict[str, float], shown: dict[tuple[str, str], float]
 ) -> dict[str, float | None]:
     last: dict[str, float] = defaultdict(float)  # when a message was shown to the last subscriber
     for (message, _), time in shown.items():

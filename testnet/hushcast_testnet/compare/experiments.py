@@ -13,19 +13,19 @@ from typing import Any
 import trio
 import trio.testing
 
-from hushcast_local.inbox import Gap
-from hushcast_local.outbox import Publication
+from hushcast_local.inbox import ReportedGap
+from hushcast_local.outbox import OutboxPublication
 from hushcast_local.service import InboxFeed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, parse_topic
 from hushcast_runtime.wording import counted
-from hushcast_testnet.clock_calls import ClockCalls
-from hushcast_testnet.compare.brokers import start_brokers
-from hushcast_testnet.compare.central import start_central
+from hushcast_testnet.compare.brokers_system import start_brokers
+from hushcast_testnet.compare.central_system import start_central
 from hushcast_testnet.compare.machines import Processors
-from hushcast_testnet.compare.network import Scene, Started, User, World
-from hushcast_testnet.compare.tree import start_tree
-from hushcast_testnet.simulation import rare_collections
+from hushcast_testnet.compare.modelled_network import MachineUser, MachineWorld, ModelledNetwork, NetworkScene
+from hushcast_testnet.compare.tree_system import start_tree
+from hushcast_testnet.simulations.clock_calls import ClockCalls
+from hushcast_testnet.simulations.overlay_simulation import rare_collections
 
 TEXT = b"a small text string"  # "Messages chosen were small text strings"
 SETTLE = (
@@ -36,12 +36,12 @@ TELL_EVERY, PATIENCE = 0.1, 20.0  # virtual seconds between looks, real seconds 
 AT_LEAST = 10  # publications that are in a mean of figure 5
 WITHIN = 900.0  # virtual seconds for anything
 
-Start = Callable[[World, trio.Nursery], Awaitable[Started]]
+Start = Callable[[MachineWorld, trio.Nursery], Awaitable[ModelledNetwork]]
 STARTS: dict[str, Start] = {"central": start_central, "tree": start_tree, "brokers": start_brokers}
 
 
 @dataclass(frozen=True)
-class Plan:
+class ExperimentPlan:
     """What is measured on one network."""
 
     subscribers: tuple[int, ...]
@@ -55,7 +55,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Point:
+class ExperimentPoint:
     """One measurement: a figure of the paper (3 to 5), its x, and seconds."""
 
     figure: int
@@ -63,7 +63,7 @@ class Point:
     seconds: float
 
 
-Keep = Callable[[int, list[Point], dict[str, Any]], None]
+Keep = Callable[[int, list[ExperimentPoint], dict[str, Any]], None]
 """Keeps what was measured in a wave of so many subscribers, and who had most to do while they subscribed."""
 
 
@@ -71,7 +71,7 @@ class NotDeliveredError(Exception):
     """Something did not arrive within `WITHIN`: a fault of the program, or of the model."""
 
 
-def measure(scene: Scene, plan: Plan, progress: Callable[[str], None], keep: Keep) -> None:
+def measure(scene: NetworkScene, plan: ExperimentPlan, progress: Callable[[str], None], keep: Keep) -> None:
     """Run a network and measure; `keep` hears of each wave.
 
     Work is measured on this machine, so a run does not replay to the last digit; what is drawn does.
@@ -85,7 +85,7 @@ def measure(scene: Scene, plan: Plan, progress: Callable[[str], None], keep: Kee
     unwatch = processors.watch_collector()
     try:
         with rare_collections():
-            experiment = _Experiment(World(scene, processors, call_at), plan, progress, keep)
+            experiment = _Experiment(MachineWorld(scene, processors, call_at), plan, progress, keep)
             trio.run(experiment.run, clock=clock, instruments=[processors])
     finally:
         unwatch()
@@ -94,17 +94,19 @@ def measure(scene: Scene, plan: Plan, progress: Callable[[str], None], keep: Kee
 
 
 class _Experiment:
-    def __init__(self, world: World, plan: Plan, progress: Callable[[str], None], keep: Keep) -> None:
+    def __init__(
+        self, world: MachineWorld, plan: ExperimentPlan, progress: Callable[[str], None], keep: Keep
+    ) -> None:
         self._world = world
         self._plan = plan
         self._progress = progress
         self._keep = keep
         self._doing = ""
-        self._points: list[Point] = []
+        self._points: list[ExperimentPoint] = []
         self._load: dict[str, Any] = {}
         self._topic = parse_topic("comparison")
-        self._users: list[User] = []
-        self._subscribers: list[User] = []
+        self._users: list[MachineUser] = []
+        self._subscribers: list[MachineUser] = []
         self._seen: dict[tuple[bytes, int], float] = {}
         """When which subscriber reported a message."""
         self._arrived = trio.lowlevel.ParkingLot()
@@ -145,7 +147,7 @@ class _Experiment:
                 unsubscribing.start_soon(self._unsubscribe, user)
         await self._settle(SETTLE)
 
-    async def _unsubscribe(self, user: User) -> None:
+    async def _unsubscribe(self, user: MachineUser) -> None:
         user.machine.run_here()
         await user.daemon.service.unsubscribe(self._topic)
 
@@ -169,9 +171,9 @@ class _Experiment:
             await trio.sleep_until(idle)
             idle = max(machine.busy_until for machine in self._world.machines)
 
-    def _cycled(self, count: int) -> list[User]:
+    def _cycled(self, count: int) -> list[MachineUser]:
         """Draw so many subscribers, none twice before all were drawn."""
-        drawn: list[User] = []
+        drawn: list[MachineUser] = []
         while len(drawn) < count:
             drawn += self._world.env.sample(self._subscribers, count - len(drawn))
         return drawn
@@ -182,7 +184,7 @@ class _Experiment:
         before = [(machine, machine.processor.worked, machine.tor.worked) for machine in self._world.machines]
         said = self._world.wires.said.copy()
 
-        async def subscribe(number: int, user: User) -> None:
+        async def subscribe(number: int, user: MachineUser) -> None:
             user.machine.run_here()
             feed = await user.daemon.service.subscribe(Interest(self._topic))
             ends.append(user.machine.done())
@@ -200,16 +202,16 @@ class _Experiment:
             for machine, processor, tor in before
         ) | {"sent": dict(self._world.wires.said - said)}
 
-    async def _listen(self, feed: InboxFeed, number: int, user: User) -> None:
+    async def _listen(self, feed: InboxFeed, number: int, user: MachineUser) -> None:
         user.machine.run_here()
         while (arrival := await feed.next()) is not None:
-            assert not isinstance(arrival, Gap)
+            assert not isinstance(arrival, ReportedGap)
             cursor, received = arrival
             self._seen.setdefault((received.id, number), user.machine.done())
             feed.shown(cursor)
             self._arrived.unpark_all()
 
-    async def _publish(self, publishers: Sequence[User]) -> list[tuple[float, float]]:
+    async def _publish(self, publishers: Sequence[MachineUser]) -> list[tuple[float, float]]:
         """Have some publish at once; for each subscriber of them return seconds to its own copy, and to all.
 
         The second are those until the last subscriber has reported it.
@@ -217,10 +219,10 @@ class _Experiment:
         began, sent = trio.current_time(), dict[int, bytes]()
         every = range(len(self._subscribers))
 
-        async def publish(number: int, user: User) -> None:
+        async def publish(number: int, user: MachineUser) -> None:
             user.machine.run_here()
             publication = await user.daemon.service.enqueue(self._topic, Content(TEXT))
-            assert isinstance(publication, Publication)
+            assert isinstance(publication, OutboxPublication)
             sent[number] = publication.message.id
 
         with trio.move_on_after(WITHIN) as scope:
@@ -255,7 +257,7 @@ class _Experiment:
         self._note(5, count, fmean(own))
 
     def _note(self, figure: int, x: int, seconds: float) -> None:
-        self._points.append(Point(figure, x, round(seconds, 6)))
+        self._points.append(ExperimentPoint(figure, x, round(seconds, 6)))
 
 
 def _most(loads: Iterable[tuple[str, float, float]]) -> dict[str, Any]:

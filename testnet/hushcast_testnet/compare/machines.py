@@ -147,7 +147,7 @@ class Processors(trio.abc.Instrument):
         return lambda: gc.callbacks.remove(heard)
 
 
-class Shared(Generic[P, T]):
+class SharedFunction(Generic[P, T]):
     """A function whose results all daemons share, and whose work each does: measured once, laid upon each."""
 
     def __init__(self, function: Callable[P, T], processors: Processors) -> None:

@@ -17,7 +17,7 @@ CELL_HOLDS = 498  # bytes of a stream
 
 
 @dataclass(frozen=True)
-class Line:
+class LinearCost:
     """A cost that grows with a number: `first` + `each` times it."""
 
     first: float
@@ -38,7 +38,7 @@ class TorWork:
     """Half of a round trip over an open one."""
     publish_seconds: tuple[float, ...]
     """From a new onion service to its descriptor being there."""
-    open_cpu: Line
+    open_cpu: LinearCost
     """Of the tor that connects, by the circuits that it opened before and holds: it looks through them.
 
     Those that it accepted do not matter.
@@ -48,9 +48,9 @@ class TorWork:
     alone_cpu: float
     """Of both for a connection that is alone: it is within `connect_seconds`."""
     publish_cpu: float
-    send_cpu: Line
+    send_cpu: LinearCost
     """Of the tor that sends, by the cells of one write."""
-    receive_cpu: Line
+    receive_cpu: LinearCost
 
     def describe(self) -> dict[str, Any]:
         """Return the figures for people and programs, in seconds."""
@@ -95,7 +95,7 @@ def read_work(found: dict[str, Any]) -> TorWork:
     )
 
 
-def _fitted(x: list[float] | list[int], y: list[float]) -> Line:
+def _fitted(x: list[float] | list[int], y: list[float]) -> LinearCost:
     """Return the line of least squares, flat where it would fall."""
     slope, first = linear_regression(x, y)
-    return Line(max(0.0, first), slope) if slope > 0 else Line(fmean(y), 0.0)
+    return LinearCost(max(0.0, first), slope) if slope > 0 else LinearCost(fmean(y), 0.0)

@@ -61,7 +61,7 @@ class Containers(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Frame:
+class ComposeFrame:
     """What all containers of a testnet have in common."""
 
     containers: Containers
@@ -71,7 +71,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Tor:
+class TorContainer:
     """A tor: its torrc, and the directories that it sees, with the paths at which it does."""
 
     name: str
@@ -80,7 +80,7 @@ class Tor:
 
 
 @dataclass(frozen=True)
-class Daemon:
+class DaemonContainer:
     """A daemon: what runs it, its configuration, and the directories that it sees."""
 
     name: str
@@ -90,7 +90,9 @@ class Daemon:
     directories: dict[Path, Path]
 
 
-def compose(frame: Frame, subnet: str, tors: Iterable[Tor], daemons: Iterable[Daemon]) -> str:
+def compose(
+    frame: ComposeFrame, subnet: str, tors: Iterable[TorContainer], daemons: Iterable[DaemonContainer]
+) -> str:
     """Return the compose file of these containers; `subnet` is the tors' network, as in `10.1.2.0/24`."""
     services: dict[str, Any] = {}
     for tor in tors:
@@ -110,7 +112,9 @@ def compose(frame: Frame, subnet: str, tors: Iterable[Tor], daemons: Iterable[Da
     return json.dumps({"services": services, "networks": {_NETWORK: ways}}, indent=2)  # JSON is YAML, too
 
 
-def _service(frame: Frame, name: str, command: list[str], directories: dict[Path, Path]) -> dict[str, Any]:
+def _service(
+    frame: ComposeFrame, name: str, command: list[str], directories: dict[Path, Path]
+) -> dict[str, Any]:
     return {
         "image": frame.image,
         "container_name": frame.containers.name(name),

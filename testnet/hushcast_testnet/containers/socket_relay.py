@@ -18,14 +18,14 @@ import trio
 from hushcast_runtime.files import write_private
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.streams import listen_on_socket
-from hushcast_testnet.path import CONTROL, End, PathRelay, hear_of_conditions
+from hushcast_testnet.path_proxy import CONTROL, PathEnd, PathRelay, hear_of_conditions
 
 PAIRS_FILE = "doors.json"
 _LOOK_EVERY = 0.1  # seconds between looks at what was opened
 _TOR = "tor"  # the other end, which has no faults of its own
 
 
-class Pair(msgspec.Struct, frozen=True):
+class SocketFolders(msgspec.Struct, frozen=True):
     """One daemon's two directories."""
 
     name: str
@@ -36,7 +36,7 @@ class Pair(msgspec.Struct, frozen=True):
 class _Mirror:
     """The sockets of one daemon and its tor."""
 
-    def __init__(self, relay: PathRelay, pair: Pair, nursery: trio.Nursery) -> None:
+    def __init__(self, relay: PathRelay, pair: SocketFolders, nursery: trio.Nursery) -> None:
         self._relay = relay
         self._name = pair.name
         self._daemons, self._tors = Path(pair.daemons), Path(pair.tors)
@@ -62,7 +62,7 @@ class _Mirror:
             async with stream:
                 with suppress(OSError, trio.BrokenResourceError, trio.ClosedResourceError):
                     async with await trio.open_unix_socket(original) as onward:
-                        await self._relay.join(End(stream, host), End(onward, _TOR))
+                        await self._relay.join(PathEnd(stream, host), PathEnd(onward, _TOR))
 
         listener = await listen_on_socket(mirror)
         self._mirrored.add(mirror)
@@ -73,7 +73,7 @@ async def serve(home: Path) -> None:
     """Mirror the doors of all pairs that a file in `home` names, until cancelled."""
     relay = PathRelay(random.Random())  # noqa: S311 - losses, not secrets
     async with trio.open_nursery() as nursery:
-        pairs = msgspec.json.decode((home / PAIRS_FILE).read_bytes(), type=list[Pair])
+        pairs = msgspec.json.decode((home / PAIRS_FILE).read_bytes(), type=list[SocketFolders])
         mirrors = [_Mirror(relay, pair, nursery) for pair in pairs]
         await nursery.start(hear_of_conditions, relay, home / CONTROL)
         while True:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hushcast_runtime.wording import counted, listed
-from hushcast_testnet.watch.drawing import Arrow, Box, Drawing
-from hushcast_testnet.watch.lens import (
+from hushcast_testnet.watch.diagram import Arrow, Box, Diagram
+from hushcast_testnet.watch.message_traces import TracedMessage
+from hushcast_testnet.watch.overlay_lens import (
     PUBLISHER,
     after,
     natural,
@@ -19,7 +20,6 @@ from hushcast_testnet.watch.lens import (
     subscribers_card,
     summary,
 )
-from hushcast_testnet.watch.messages import Message
 
 KINDS = {"root": "origin", "inner": "relay", "edge": "top"}
 """The boxes of brokers, from the root down."""
@@ -33,7 +33,7 @@ _BODY = "The topic's name, and the content: the body opens with the topic's name
 
 
 @dataclass
-class Places:
+class BrokerWhereabouts:
     """Who is who: the truth, which brokers have of each other alone."""
 
     brokers: dict[str, str]  # names by keys
@@ -52,7 +52,7 @@ def role_of(name: str) -> str:
     return name.partition("-")[0]
 
 
-def way(message: Message, places: Places) -> dict[str, Any]:
+def way(message: TracedMessage, places: BrokerWhereabouts) -> dict[str, Any]:
     """Return all that is shown of one message; times are seconds since the testnet began."""
     passed = [_Broker(name, message, places) for name in _in_order(message, places)]
     inboxes = [_inbox(message, passed, name) for name in sorted(message.inboxes, key=natural)]
@@ -71,7 +71,7 @@ def way(message: Message, places: Places) -> dict[str, Any]:
 class _Broker:
     """One broker on a message's way: what it noted."""
 
-    def __init__(self, name: str, message: Message, places: Places) -> None:
+    def __init__(self, name: str, message: TracedMessage, places: BrokerWhereabouts) -> None:
         steps = [step for step in message.steps if step.daemon == name]
         self.name = name
         self.role = role_of(name)
@@ -131,7 +131,7 @@ class _Broker:
         return "Who subscribes, and how many: filters are shown for nobody in particular."
 
 
-def _in_order(message: Message, places: Places) -> list[str]:
+def _in_order(message: TracedMessage, places: BrokerWhereabouts) -> list[str]:
     """Return the brokers on the way, from the root down."""
     first: dict[str, float] = {}
     for step in message.steps:
@@ -141,13 +141,13 @@ def _in_order(message: Message, places: Places) -> list[str]:
     return sorted(first, key=lambda name: (ranks.index(role_of(name)), first[name], name))
 
 
-def _inbox(message: Message, passed: list[_Broker], name: str) -> dict[str, Any]:
+def _inbox(message: TracedMessage, passed: list[_Broker], name: str) -> dict[str, Any]:
     edges = listed(one.name for one in passed if name in one.sent)
     came = f"{edges or 'its edge broker'}, over a link that it keeps there"
     return subscribers_card(message, name, came)
 
 
-def _drawing(message: Message, passed: list[_Broker]) -> Drawing:
+def _drawing(message: TracedMessage, passed: list[_Broker]) -> Diagram:
     levels = [[Box(PUBLISHER, message.publisher or "?", "publisher", "publisher")]]
     levels += [
         [Box(one.name, one.name, kind, after(message, one.first)) for one in passed if one.role == role]
@@ -158,4 +158,4 @@ def _drawing(message: Message, passed: list[_Broker]) -> Drawing:
     known = {one.name for one in passed} | set(inboxes)
     arrows = [Arrow(PUBLISHER, one.name, "dropped") for one in passed if one.role == "root"]
     arrows += [Arrow(one.name, end, "sent") for one in passed for end in one.sent if end in known]
-    return Drawing([level for level in levels if level], arrows)
+    return Diagram([level for level in levels if level], arrows)

@@ -7,20 +7,20 @@ from typing import Any
 
 from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_testnet.layouts import broker_names
-from hushcast_testnet.watch.brokers_lens import KINDS, Places, role_of, way
-from hushcast_testnet.watch.drawing import Arrow, Box, Drawing
-from hushcast_testnet.watch.lens import natural
-from hushcast_testnet.watch.picture import MAILBOXES_KEPT, Picture
+from hushcast_testnet.watch.brokers_lens import KINDS, BrokerWhereabouts, role_of, way
+from hushcast_testnet.watch.diagram import Arrow, Box, Diagram
+from hushcast_testnet.watch.overlay_lens import natural
+from hushcast_testnet.watch.overlay_picture import MAILBOXES_KEPT, OverlayPicture
 
 INSIDE_KEPT = 1_500  # ids on the way, of messages that are kept and of probes
 
 
-class BrokersPicture(Picture):
+class BrokersPicture(OverlayPicture):
     """The state folded from all traces so far."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._places = Places({}, {})
+        self._places = BrokerWhereabouts({}, {})
         self._edges: dict[str, str] = {}  # the edge brokers of daemons
         self._asked: dict[str, tuple[str, str]] = {}  # client and edge broker by names of subscriptions
         self._wanted: dict[str, str] = {}  # daemons by names of items, under layers
@@ -73,7 +73,7 @@ class BrokersPicture(Picture):
         self._moves.clear()
         return [{"from": start, "to": end} for start, end in named]
 
-    def tree_drawing(self, mailbox: str, daemons: Iterable[str]) -> Drawing | None:
+    def tree_drawing(self, mailbox: str, daemons: Iterable[str]) -> Diagram | None:
         """Return the tree of brokers as messages go down it, with daemons below their edge brokers."""
         known = set(self._places.brokers.values())
         edges = sum(role_of(name) == "edge" for name in known)
@@ -90,7 +90,7 @@ class BrokersPicture(Picture):
         arrows += [
             Arrow(self._edges[name], name, "sent") for name in names if name in owners & self._edges.keys()
         ]
-        return Drawing([level for level in levels if level], arrows)
+        return Diagram([level for level in levels if level], arrows)
 
     def way(self, message: str) -> dict[str, Any] | None:
         """Return all that is shown of one message, the newest for an empty id; nothing if it is not kept."""

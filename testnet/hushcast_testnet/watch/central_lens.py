@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hushcast_runtime.wording import counted, listed
-from hushcast_testnet.watch.drawing import Arrow, Box, Drawing
-from hushcast_testnet.watch.lens import (
+from hushcast_testnet.watch.diagram import Arrow, Box, Diagram
+from hushcast_testnet.watch.message_traces import MessageStep, TracedMessage
+from hushcast_testnet.watch.overlay_lens import (
     PUBLISHER,
     after,
     natural,
@@ -21,14 +22,13 @@ from hushcast_testnet.watch.lens import (
     subscribers_card,
     summary,
 )
-from hushcast_testnet.watch.messages import Message, Step
 
 _SEALED_UP = "The topic's name, and the content: the body inside is sealed under the topic."
 _NOBODY = "It fits no pseudonym: it sent nothing on."
 
 
 @dataclass(frozen=True)
-class Whereabouts:
+class CentralWhereabouts:
     """Who is who: the truth, which neither server nor proxies have."""
 
     roles: dict[str, str]  # `server`, `publications` or `deliveries`, by daemons' names
@@ -40,7 +40,7 @@ class Whereabouts:
         return sorted((name for name, one in self.roles.items() if one == role), key=natural)
 
 
-def way(message: Message, where: Whereabouts) -> dict[str, Any]:
+def way(message: TracedMessage, where: CentralWhereabouts) -> dict[str, Any]:
     """Return all that is shown of one message; times are seconds since the testnet began."""
     passed = [_Station(name, message, where) for name in _in_order(message, where)]
     inboxes = [_inbox(message, passed, name) for name in sorted(message.inboxes, key=natural)]
@@ -61,7 +61,7 @@ def way(message: Message, where: Whereabouts) -> dict[str, Any]:
 class _Station:
     """The server, or a proxy, on a message's way: what it noted."""
 
-    def __init__(self, name: str, message: Message, where: Whereabouts) -> None:
+    def __init__(self, name: str, message: TracedMessage, where: CentralWhereabouts) -> None:
         steps = [step for step in message.steps if step.daemon == name]
         self.name = name
         self.role = where.roles[name]
@@ -144,7 +144,7 @@ class _Station:
         return "deliveries proxy: next to the subscribers", saw, hidden
 
 
-def _tokens(steps: Iterable[Step]) -> list[str]:
+def _tokens(steps: Iterable[MessageStep]) -> list[str]:
     found = [step for step in steps if step.trunk]
     if not found:
         return []
@@ -153,12 +153,12 @@ def _tokens(steps: Iterable[Step]) -> list[str]:
     return [f"{counted(count, 'token')} that it cannot read: {found[0].trunk[:8]}…{rest}"]
 
 
-def _size(steps: Iterable[Step], how: str) -> list[str]:
+def _size(steps: Iterable[MessageStep], how: str) -> list[str]:
     sizes = {step.size for step in steps}
     return [f"{how}: {listed(f'{size:,}' for size in sorted(sizes))} bytes."] if sizes else []
 
 
-def _in_order(message: Message, where: Whereabouts) -> list[str]:
+def _in_order(message: TracedMessage, where: CentralWhereabouts) -> list[str]:
     """Return server and proxies on the way, by when they first saw it."""
     first: dict[str, float] = {}
     for step in message.steps:
@@ -170,13 +170,13 @@ def _in_order(message: Message, where: Whereabouts) -> list[str]:
 _LEVELS = {"publications": 1, "server": 2, "deliveries": 3}
 
 
-def _inbox(message: Message, passed: list[_Station], name: str) -> dict[str, Any]:
+def _inbox(message: TracedMessage, passed: list[_Station], name: str) -> dict[str, Any]:
     proxies = listed(one.name for one in passed if one.role == "deliveries" and name in one.owners)
     came = f"{proxies or 'its deliveries proxy'}, for the pseudonym of its subscription"
     return subscribers_card(message, name, came)
 
 
-def _drawing(message: Message, passed: list[_Station]) -> Drawing:
+def _drawing(message: TracedMessage, passed: list[_Station]) -> Diagram:
     levels: list[list[Box]] = [[Box(PUBLISHER, message.publisher or "?", "publisher", "publisher")]]
     levels += [[] for _ in _LEVELS]
     for one in passed:
@@ -196,4 +196,4 @@ def _drawing(message: Message, passed: list[_Station]) -> Drawing:
         elif one.role == "deliveries":
             arrows += [Arrow(server, one.name, "sent") for server in servers]
             arrows += [Arrow(one.name, name, "sent") for name in sorted(one.owners & set(message.inboxes))]
-    return Drawing(levels, arrows)
+    return Diagram(levels, arrows)

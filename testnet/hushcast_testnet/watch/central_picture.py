@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from hushcast_testnet.watch.central_lens import Whereabouts, way
-from hushcast_testnet.watch.drawing import Arrow, Box, Drawing
-from hushcast_testnet.watch.messages import Step
-from hushcast_testnet.watch.picture import Picture
+from hushcast_testnet.watch.central_lens import CentralWhereabouts, way
+from hushcast_testnet.watch.diagram import Arrow, Box, Diagram
+from hushcast_testnet.watch.message_traces import MessageStep
+from hushcast_testnet.watch.overlay_picture import OverlayPicture
 
 PSEUDONYMS_KEPT = 4_000  # each publication has one, and each subscription and day
 PAYLOADS_KEPT = 4_000  # hashes of what is sealed: one of each publication, and one of each delivery
@@ -22,14 +22,14 @@ BY = "by "
 KeptT = TypeVar("KeptT")
 
 
-class CentralPicture(Picture):
+class CentralPicture(OverlayPicture):
     """The state folded from all traces so far."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._where = Whereabouts({}, {}, {})
+        self._where = CentralWhereabouts({}, {}, {})
         self._known: dict[str, str] = {}  # messages by the hashes of what is sealed
-        self._early: dict[str, list[Step]] = {}  # what proxies noted before that was known
+        self._early: dict[str, list[MessageStep]] = {}  # what proxies noted before that was known
 
     def take(self, name: str, record: dict[str, Any]) -> None:
         """Take in one line of the daemon `name`'s traces; whatever the picture has no place for passes by."""
@@ -55,7 +55,7 @@ class CentralPicture(Picture):
             self._history.add("sent", record["time"])
         tokens = record.get("tokens") or ("",)
         where = record["pseudonym"], record.get("outcome"), len(tokens), tokens[0]
-        step = Step(record["time"], name, kind, *where, record["size"], 0)
+        step = MessageStep(record["time"], name, kind, *where, record["size"], 0)
         if (message := record.get("message")) is not None:
             self._name_payload(record["payload"], message)
         if (message := self._known.get(record["payload"])) is not None:
@@ -69,7 +69,7 @@ class CentralPicture(Picture):
         for step in self._early.pop(payload, []):
             self._learn(self._messages.observe(step, message))
 
-    def _learn(self, steps: Iterable[Step]) -> None:
+    def _learn(self, steps: Iterable[MessageStep]) -> None:
         for step in steps:
             role, pseudonym = self._where.roles.get(step.daemon, ""), step.other or ""
             proxy, owner = self._where.proxies.get(pseudonym, ""), self._where.owners.get(pseudonym, "")
@@ -95,7 +95,7 @@ class CentralPicture(Picture):
         self._moves.clear()
         return moved
 
-    def tree_drawing(self, mailbox: str, daemons: Iterable[str]) -> Drawing | None:
+    def tree_drawing(self, mailbox: str, daemons: Iterable[str]) -> Diagram | None:
         """Return the network as messages go through it: users, proxies, server, proxies, users."""
         names = list(daemons)
         publications, servers, deliveries = map(self._where.named, ("publications", "server", "deliveries"))
@@ -114,7 +114,7 @@ class CentralPicture(Picture):
         arrows += [Arrow(proxy, server, "sent") for proxy in publications]
         arrows += [Arrow(server, proxy, "sent") for proxy in deliveries]
         arrows += [Arrow(proxy, name, "sent") for proxy in deliveries for name in names if name in owners]
-        return Drawing(levels, arrows)
+        return Diagram(levels, arrows)
 
     def way(self, message: str) -> dict[str, Any] | None:
         """Return all that is shown of one message, the newest for an empty id; nothing if it is not kept."""

@@ -6,10 +6,16 @@ import random
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
-from hushcast_protocol.mqtt.archive import KINDS
-from hushcast_protocol.mqtt.broker import Broker, Settings
 from hushcast_protocol.mqtt.codec import Decoder, encode
-from hushcast_protocol.mqtt.links import Link
+from hushcast_protocol.mqtt.connections import MqttConnection
+from hushcast_protocol.mqtt.interfaces import (
+    FullPermissions,
+    OuterNetwork,
+    Permissions,
+    PermissionsOf,
+    UsageRules,
+)
+from hushcast_protocol.mqtt.mqtt_broker import MqttBroker, MqttSettings
 from hushcast_protocol.mqtt.packets import (
     V5,
     ConnAck,
@@ -21,12 +27,12 @@ from hushcast_protocol.mqtt.packets import (
     Publish,
     PubRec,
     PubRel,
+    RequestedSubscription,
     SubAck,
     Subscribe,
-    Subscription,
 )
-from hushcast_protocol.mqtt.restoring import Restored
-from hushcast_protocol.mqtt.seams import Beyond, Everything, Permissions, PermissionsOf, Rules
+from hushcast_protocol.mqtt.restored_state import RestoredState
+from hushcast_protocol.mqtt.session_archive import KINDS
 
 P = TypeVar("P", bound=Packet)
 
@@ -73,7 +79,7 @@ class Client:
         self.world = world
         self.version = version
         self.outlet = Outlet(version)
-        self.link: Link | None = None
+        self.link: MqttConnection | None = None
         self._decoder = Decoder(2**28, of_server=True)
         self._decoder.version = version
 
@@ -111,7 +117,7 @@ class Client:
         """Subscribe, and return the reasons."""
         properties = options.pop("properties", {})
         self.got()
-        self.send(Subscribe(9, [Subscription(one, qos, **options) for one in filters], properties))
+        self.send(Subscribe(9, [RequestedSubscription(one, qos, **options) for one in filters], properties))
         return next(packet for packet in self.got_keeping() if isinstance(packet, SubAck)).reasons
 
     def got_keeping(self) -> list[Packet]:
@@ -165,21 +171,24 @@ class World:
     """One broker after the other, on one disk."""
 
     def __init__(
-        self, beyond: Beyond | None = None, settings: Settings | None = None, rules: Rules | None = None
+        self,
+        beyond: OuterNetwork | None = None,
+        settings: MqttSettings | None = None,
+        rules: UsageRules | None = None,
     ) -> None:
         self.now = 1_000_000.0
         self.disk: dict[tuple[str, bytes], bytes] = {}
         self.commits = True
-        self.permissions_of: PermissionsOf = lambda user, client_id: Everything(user)
+        self.permissions_of: PermissionsOf = lambda user, client_id: FullPermissions(user)
         self._beyond = beyond
         self._settings = settings
         self._rules = rules
         self._chance = random.Random(1)
         self.broker = self._start()
 
-    def _start(self) -> Broker:
-        broker = Broker(self._chance.randbytes, self.now, self._beyond, self._settings, self._rules)
-        records = Restored(self.permissions_of)
+    def _start(self) -> MqttBroker:
+        broker = MqttBroker(self._chance.randbytes, self.now, self._beyond, self._settings, self._rules)
+        records = RestoredState(self.permissions_of)
         for kind in KINDS:
             for (its, key), value in sorted(self.disk.items()):
                 if its == kind:
@@ -217,7 +226,7 @@ class World:
             properties = properties | {"session_expiry_interval": expiry}
         client.outlet.largest = properties.get("maximum_packet_size")
         packet = Connect(version, client_id, clean, properties=properties, **fields)
-        accepted = self.broker.connect(client.outlet, packet, permissions or Everything(), self.now)
+        accepted = self.broker.connect(client.outlet, packet, permissions or FullPermissions(), self.now)
         client.link = accepted[0] if accepted else None
         self.settle()
         return client

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hushcast_protocol.mqtt.access import MAX_REMEMBERED, Access, Permissions, is_level, problem
-from hushcast_protocol.mqtt.names import alone
-from hushcast_protocol.mqtt.topics import covers, is_filter, matches
+from hushcast_protocol.mqtt.access import MAX_REMEMBERED, Access, AccessPermissions, is_level, problem
+from hushcast_protocol.mqtt.topic_filters import covers, is_filter, matches
+from hushcast_protocol.mqtt.topic_names import alone
 
 LEVEL = st.sampled_from(["a", "b", "", "$x"])
 TOPICS = st.lists(LEVEL, min_size=1, max_size=4).map("/".join).filter(bool)
@@ -42,7 +42,7 @@ def test_a_filter_covers_itself_and_each_topic_that_it_matches(one: str, topic: 
 def test_nothing_is_shown_but_what_is_allowed(
     allowed: list[str], denied: list[str], asked: str, topic: str
 ) -> None:
-    may = Permissions(Access((), tuple(allowed), (), tuple(denied)), "u", "c")
+    may = AccessPermissions(Access((), tuple(allowed), (), tuple(denied)), "u", "c")
     shown = any(matches(one, topic) for one in allowed) and not any(matches(one, topic) for one in denied)
     assert may.may_receive(alone(topic)) == shown == may.may_receive(alone(topic))
     if may.may_subscribe(alone(asked)):
@@ -51,7 +51,7 @@ def test_nothing_is_shown_but_what_is_allowed(
 
 
 def test_what_is_denied_of_a_wider_subscription_is_kept_back_alone() -> None:
-    may = Permissions(Access(("#",), ("#",), ("x/y",), ("test/no",)), "", "")
+    may = AccessPermissions(Access(("#",), ("#",), ("x/y",), ("test/no",)), "", "")
     assert may.may_subscribe(alone("#"))
     assert may.may_subscribe(alone("test/+"))
     assert not may.may_subscribe(alone("test/no"))
@@ -65,14 +65,14 @@ def test_what_is_denied_of_a_wider_subscription_is_kept_back_alone() -> None:
 
 def test_names_fill_whole_levels() -> None:
     access = Access(("u/%u/#",), ("c/%c",))
-    assert Permissions(access, "alice", "phone").may_publish(alone("u/alice/x"))
-    assert not Permissions(access, "alice", "phone").may_publish(alone("u/bob/x"))
-    assert Permissions(access, "alice", "phone").may_subscribe(alone("c/phone"))
+    assert AccessPermissions(access, "alice", "phone").may_publish(alone("u/alice/x"))
+    assert not AccessPermissions(access, "alice", "phone").may_publish(alone("u/bob/x"))
+    assert AccessPermissions(access, "alice", "phone").may_subscribe(alone("c/phone"))
 
 
 @pytest.mark.parametrize("name", ["", "+", "#", "a/b", "+/x", "a\u2028b", "a\x00"])
 def test_a_name_that_is_no_level_allows_nothing(name: str) -> None:
-    may = Permissions(Access(("u/%u/#", "all"), ("c/%c/#",)), name, name)
+    may = AccessPermissions(Access(("u/%u/#", "all"), ("c/%c/#",)), name, name)
     assert not is_level(name)
     assert may.may_publish(alone("all"))
     for topic in (f"u/{name}", f"u/{name}/x", "u/a/b", "u/x", "u/%u"):
@@ -94,7 +94,7 @@ def test_filters_that_may_not(one: str) -> None:
 
 
 def test_answers_that_are_remembered_are_bounded() -> None:
-    may = Permissions(Access(("a/#",)), "", "")
+    may = AccessPermissions(Access(("a/#",)), "", "")
     for number in range(3 * MAX_REMEMBERED):
         assert may.may_publish(alone(f"a/{number}"))
         assert not may.may_publish(alone(f"b/{number}"))

@@ -7,6 +7,7 @@ import random
 import pytest
 from broker_world import Client, World
 
+from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.packets import (
     V5,
     V311,
@@ -18,18 +19,17 @@ from hushcast_protocol.mqtt.packets import (
     Publish,
     PubRec,
     PubRel,
+    RequestedSubscription,
     Subscribe,
-    Subscription,
     Unsubscribe,
     Will,
 )
-from hushcast_protocol.mqtt.seams import Everything
 
 TOPICS = ["a", "a/b", "b", "$SYS/x", "a/b/c"]
 FILTERS = ["a", "a/#", "#", "+/b", "$share/g/a/#", "$share/g/#", "$share/h/+", "$SYS/#"]
 
 
-class Moody(Everything):
+class Moody(FullPermissions):
     """Permissions that change all the time."""
 
     def __init__(self, chance: random.Random) -> None:
@@ -71,7 +71,7 @@ def packet(chance: random.Random, version: int) -> Packet:
     if kind == 3:
         wanted = chance.sample(FILTERS, chance.randint(1, 3))
         options = [
-            Subscription(
+            RequestedSubscription(
                 one, chance.randrange(3), version == V5 and one[:2] != "$s" and chance.random() < 0.3
             )
             for one in wanted

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from broker_world import Client, World
 
-from hushcast_protocol.mqtt import incoming
-from hushcast_protocol.mqtt.names import Named, alone
+from hushcast_protocol.mqtt import ingress
+from hushcast_protocol.mqtt.interfaces import DoneCallback, NetworkPublication
 from hushcast_protocol.mqtt.packets import (
     V5,
     V311,
@@ -14,12 +14,12 @@ from hushcast_protocol.mqtt.packets import (
     PubAck,
     Publish,
     PubRec,
+    RequestedSubscription,
     Subscribe,
-    Subscription,
     Unsubscribe,
 )
-from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.mqtt.seams import Done, Handed
+from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topic_names import NamedTopic, alone
 
 
 class Network:
@@ -28,7 +28,7 @@ class Network:
     def __init__(self) -> None:
         self.taken: list[tuple[str, bytes, bool, Properties]] = []
         self.tokens: list[bytes] = []
-        self.waiting: list[Done] = []
+        self.waiting: list[DoneCallback] = []
         self.filters: set[str] = set()
 
     def takes(self, topic: str) -> bool:
@@ -37,19 +37,19 @@ class Network:
     def is_local_too(self, topic: str) -> bool:
         return topic.startswith("map/")
 
-    def names(self, topic: str) -> Named:
+    def names(self, topic: str) -> NamedTopic:
         return alone(topic)
 
-    def names_of_filter(self, wanted: str) -> Named:
+    def names_of_filter(self, wanted: str) -> NamedTopic:
         return alone(wanted)
 
     def topics(self, topic: str) -> tuple[str, ...]:
         return (topic,) if self.is_local_too(topic) else (topic, topic.replace("hush/", "also/"))
 
-    def will(self, handed: Handed) -> None:
+    def will(self, handed: NetworkPublication) -> None:
         self.taken.append((handed.topic, handed.payload, handed.retain, handed.properties))
 
-    def publish(self, handed: Handed, done: Done) -> None:
+    def publish(self, handed: NetworkPublication, done: DoneCallback) -> None:
         self.will(handed)
         self.tokens.append(handed.token)
         self.waiting.append(done)
@@ -120,7 +120,9 @@ def test_the_clients_here_get_it_under_each_of_its_topics() -> None:
     network = Network()
     world = World(network)
     one, other = world.connect("one"), world.connect("other")
-    one.send(Subscribe(1, [Subscription("hush/a", 1, no_local=True), Subscription("also/a", 1)]))
+    one.send(
+        Subscribe(1, [RequestedSubscription("hush/a", 1, no_local=True), RequestedSubscription("also/a", 1)])
+    )
     other.subscribe("hush/+")
     one.got()
     one.publish("hush/a", b"x", qos=1)
@@ -133,7 +135,7 @@ def test_what_is_delivered_here_is_on_disk_before_it_is_acknowledged() -> None:
     network = Network()
     world = World(network)
     reader, writer = world.connect("reader", expiry=100), world.connect("writer")
-    reader.send(Subscribe(1, [Subscription("hush/a", 1)]))
+    reader.send(Subscribe(1, [RequestedSubscription("hush/a", 1)]))
     world.settle()
     writer.publish("hush/a", b"x", qos=1)
     network.waiting[0](0)
@@ -316,7 +318,7 @@ def test_an_identifier_that_is_used_anew_is_no_repetition() -> None:
 def test_all_that_was_open_before_a_kill_may_be_repeated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(incoming, "MAX_INCOMING", 3)
+    monkeypatch.setattr(ingress, "MAX_INCOMING", 3)
     network = Network()
     world = World(network)
     writer = world.connect("writer", 4, clean=False)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from broker_world import Client, World
 
-from hushcast_protocol.mqtt import subscribing
-from hushcast_protocol.mqtt.broker import Settings
+from hushcast_protocol.mqtt import subscription_changes
+from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.limits import (
     KEEP_ALIVE,
     MAX_FILTERS,
@@ -17,6 +17,7 @@ from hushcast_protocol.mqtt.limits import (
     MAX_TOPIC,
     RECEIVE_MAXIMUM,
 )
+from hushcast_protocol.mqtt.mqtt_broker import MqttSettings
 from hushcast_protocol.mqtt.packets import (
     V5,
     V311,
@@ -31,14 +32,13 @@ from hushcast_protocol.mqtt.packets import (
     Publish,
     PubRec,
     PubRel,
+    RequestedSubscription,
     SubAck,
     Subscribe,
-    Subscription,
     UnsubAck,
     Unsubscribe,
 )
-from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.mqtt.seams import Everything
+from hushcast_protocol.mqtt.reason_codes import Reason
 
 
 def connack(client: Client) -> ConnAck:
@@ -51,7 +51,7 @@ def connack(client: Client) -> ConnAck:
 
 
 def test_a_plain_client_is_told_nothing_that_it_need_not_know() -> None:
-    given = connack(World(settings=Settings(maximum_packet=None)).arrive(keep_alive=10))
+    given = connack(World(settings=MqttSettings(maximum_packet=None)).arrive(keep_alive=10))
     assert given == ConnAck(properties={"topic_alias_maximum": 10, "receive_maximum": 20})
     assert connack(World().arrive(keep_alive=10)).properties["maximum_packet_size"] == MAX_PACKET
     assert connack(World().arrive(version=V311)) == ConnAck()
@@ -65,7 +65,10 @@ def test_keep_alive_is_imposed_on_version_5_alone(asked: int, granted: int | Non
     assert connack(world.arrive(keep_alive=asked)).properties.get("server_keep_alive") == granted
     for version, seconds in ((V5, granted or asked), (V311, asked)):
         accepted = world.broker.connect(
-            Client(world, version).outlet, Connect(version, "x", keep_alive=asked), Everything(), world.now
+            Client(world, version).outlet,
+            Connect(version, "x", keep_alive=asked),
+            FullPermissions(),
+            world.now,
         )
         assert accepted is not None
         assert accepted[1] == seconds
@@ -120,7 +123,7 @@ def test_who_was_not_greeted_yet_hears_no_disconnect(act: str) -> None:
 def test_answers_that_are_too_large_for_a_client_end_its_connection(count: int) -> None:
     """One reason for each filter takes a byte; 5 are the rest of a SUBACK or UNSUBACK."""
     filters = [f"t/{n}" for n in range(count)]
-    for packet in (Subscribe(1, [Subscription(one) for one in filters]), Unsubscribe(1, filters)):
+    for packet in (Subscribe(1, [RequestedSubscription(one) for one in filters]), Unsubscribe(1, filters)):
         client = World().connect(properties={"maximum_packet_size": 30})
         client.send(packet)
         if count + 5 <= 30:
@@ -160,7 +163,7 @@ def test_what_a_client_sends_after_its_end_is_ignored() -> None:
 # PUBLISH
 
 
-class Picky(Everything):
+class Picky(FullPermissions):
     def may_publish(self, topic: str) -> bool:
         return topic != "secret"
 
@@ -360,13 +363,13 @@ def test_no_client_gets_more_filters_than_the_cap() -> None:
 
 
 def test_no_user_gets_more_filters_than_the_cap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subscribing, "MAX_FILTERS_A_USER", 3)
+    monkeypatch.setattr(subscription_changes, "MAX_FILTERS_A_USER", 3)
     world = World()
     one, two = world.connect("one", expiry=60), world.connect("two")
     assert one.subscribe("a", "b") == [2, 2]
     assert two.subscribe("a", "b") == [2, Reason.QUOTA_EXCEEDED]
     assert one.subscribe("a", qos=1) == [1]
-    other = world.connect("three", permissions=Everything("another"))
+    other = world.connect("three", permissions=FullPermissions("another"))
     assert other.subscribe("b", "c") == [2, 2]
     one.send(Unsubscribe(3, ["b"]))
     assert two.subscribe("b", "c") == [2, Reason.QUOTA_EXCEEDED]
@@ -497,7 +500,7 @@ def test_a_client_that_does_not_read_misses_qos_0_and_nothing_else() -> None:
 
 
 def test_the_server_tells_of_itself_to_those_who_ask() -> None:
-    world = World(settings=Settings(version="1.2"))
+    world = World(settings=MqttSettings(version="1.2"))
     world.pass_time(1)
     client, other = world.connect(), world.connect("other")
     other.subscribe("#", "+/broker/version")
@@ -523,7 +526,7 @@ def publisher_of(qos: int) -> Any:
     [
         (publisher_of(1), PubAck),
         (publisher_of(2), PubRec),
-        (lambda client: client.send(Subscribe(1, [Subscription("u", 1)])), SubAck),
+        (lambda client: client.send(Subscribe(1, [RequestedSubscription("u", 1)])), SubAck),
         (lambda client: client.send(Unsubscribe(1, ["t"])), UnsubAck),
     ],
 )

@@ -25,7 +25,7 @@ from mqtt_examples import (
     stream,
 )
 
-from hushcast_protocol.mqtt.codec import Decoder, Message, encode, encode_publish
+from hushcast_protocol.mqtt.codec import Decoder, EncodedMessage, encode, encode_publish
 from hushcast_protocol.mqtt.packets import (
     NONE,
     V5,
@@ -40,7 +40,7 @@ from hushcast_protocol.mqtt.packets import (
     Publish,
     SubAck,
 )
-from hushcast_protocol.mqtt.reasons import PacketError, Reason
+from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 
 BOTH = pytest.mark.parametrize("version", [V311, V5])
 EITHER = pytest.mark.parametrize("of_server", [False, True], ids=["client", "server"])
@@ -114,7 +114,7 @@ def test_byte_by_byte_is_the_same_as_all_at_once(version: int, of_server: bool) 
 def test_a_message_for_many_is_the_same_as_for_one(publish: Publish, version: int) -> None:
     own = {name: publish.properties[name] for name in ("topic_alias",) if name in publish.properties}
     common = {name: value for name, value in publish.properties.items() if name not in own}
-    message = Message(publish.topic or "known/by/alias", publish.payload, common)
+    message = EncodedMessage(publish.topic or "known/by/alias", publish.payload, common)
     sent = encode_publish(
         message,
         version,
@@ -135,7 +135,7 @@ def test_a_message_for_many_is_the_same_as_for_one(publish: Publish, version: in
 def test_payloads_of_any_size(size: int) -> None:
     sent = Publish("a", bytes(size))
     assert decode(encode(sent, V5)) == [sent]
-    assert encode_publish(Message("a", bytes(size)), V5) == encode(sent, V5)
+    assert encode_publish(EncodedMessage("a", bytes(size)), V5) == encode(sent, V5)
 
 
 def test_properties_stand_in_the_order_given() -> None:

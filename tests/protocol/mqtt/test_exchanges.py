@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from broker_world import World
 
+from hushcast_protocol.mqtt.interfaces import FullPermissions
+from hushcast_protocol.mqtt.mqtt_session import LAST_ID
 from hushcast_protocol.mqtt.packets import (
     Packet,
     PingReq,
@@ -14,15 +16,13 @@ from hushcast_protocol.mqtt.packets import (
     Publish,
     PubRec,
     PubRel,
+    RequestedSubscription,
     SubAck,
     Subscribe,
-    Subscription,
     UnsubAck,
     Unsubscribe,
 )
-from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.mqtt.seams import Everything
-from hushcast_protocol.mqtt.session import LAST_ID
+from hushcast_protocol.mqtt.reason_codes import Reason
 
 
 @pytest.mark.parametrize("number", [1, 300, LAST_ID])
@@ -33,7 +33,7 @@ from hushcast_protocol.mqtt.session import LAST_ID
         (lambda number: Publish("t", b"", 2, packet_id=number), PubRec),
         (lambda number: PubRel(number), PubComp),
         (lambda number: PubRec(number), PubRel),
-        (lambda number: Subscribe(number, [Subscription("t")]), SubAck),
+        (lambda number: Subscribe(number, [RequestedSubscription("t")]), SubAck),
         (lambda number: Unsubscribe(number, ["t"]), UnsubAck),
     ],
 )
@@ -81,7 +81,7 @@ def test_qos_1_that_was_acknowledged_is_new_when_it_comes_again() -> None:
     assert reader.payloads() == [b"1", b"2"]
 
 
-class Later(Everything):
+class Later(FullPermissions):
     may = False
 
     def may_publish(self, topic: str) -> bool:
@@ -158,7 +158,7 @@ def test_a_full_window_delays_messages_alone() -> None:
     for n in range(3):
         sender.publish("t", b"%d" % n, qos=1)
     assert client.payloads() == [b"0"]
-    client.send(PingReq(), Subscribe(3, [Subscription("u")]), Unsubscribe(4, ["u"]))
+    client.send(PingReq(), Subscribe(3, [RequestedSubscription("u")]), Unsubscribe(4, ["u"]))
     client.publish("nobody", qos=1)
     kinds = [type(packet) for packet in client.got()]
     assert kinds == [PingResp, SubAck, UnsubAck, PubAck]

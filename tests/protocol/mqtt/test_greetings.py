@@ -7,9 +7,9 @@ import string
 import pytest
 from broker_world import Client, World
 
+from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.packets import V5, V311, ConnAck, PubRec, PubRel, Unsubscribe, Will
-from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.mqtt.seams import Everything
+from hushcast_protocol.mqtt.reason_codes import Reason
 
 
 def connack(client: Client) -> ConnAck:
@@ -41,7 +41,7 @@ def connack_properties(version: int) -> dict[str, int]:
     return dict(connack(plain).properties)  # type: ignore[arg-type]
 
 
-class Nothing(Everything):
+class Nothing(FullPermissions):
     def may_publish(self, topic: str) -> bool:
         return False
 

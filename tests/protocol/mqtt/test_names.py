@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.mqtt.names import alone
-from hushcast_protocol.mqtt.topics import common, covers, intersects, is_filter, is_name, matches, normal
+from hushcast_protocol.mqtt.topic_filters import (
+    common,
+    covers,
+    intersects,
+    is_filter,
+    is_name,
+    matches,
+    normal,
+)
+from hushcast_protocol.mqtt.topic_names import alone
 from hushcast_protocol.mqtt.ways import Ways
 
 WAYS = Ways(["home", "e\u0301"], {"z/#": "home", "a/b/#": "home", "caf\u00e9/#": "e\u0301"})

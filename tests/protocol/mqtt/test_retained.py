@@ -8,21 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_tree import FILTERS, TOPICS
 
-from hushcast_protocol.mqtt import retained as module
+from hushcast_protocol.mqtt import retained_messages as module
 from hushcast_protocol.mqtt.limits import MAX_HELD_BACK, MAX_OFFERED
-from hushcast_protocol.mqtt.messages import Message
-from hushcast_protocol.mqtt.packets import PubAck, Subscribe, Subscription
-from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.mqtt.retained import Retained
-from hushcast_protocol.mqtt.topics import matches
+from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
+from hushcast_protocol.mqtt.packets import PubAck, RequestedSubscription, Subscribe
+from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.retained_messages import RetainedMessages
+from hushcast_protocol.mqtt.topic_filters import matches
 
 
 @pytest.mark.slow
 @given(st.lists(TOPICS, max_size=12, unique=True), st.lists(TOPICS, max_size=4), FILTERS)
 def test_a_filter_finds_what_it_matches(topics: list[str], removed: list[str], wanted: str) -> None:
-    store = Retained()
+    store = RetainedMessages()
     for topic in topics:
-        store.put(Message(topic, b"x"), "")
+        store.put(MqttMessage(topic, b"x"), "")
     for topic in removed:
         store.remove(topic)
     left = {topic for topic in topics if topic not in removed}
@@ -109,7 +109,7 @@ def test_looks_for_retained_messages_are_bounded() -> None:
     world.connect("sender").publish("t", retain=True)
     client.outlet.room = False
     for _ in range(MAX_OFFERED + 10):
-        client.send(Subscribe(1, [Subscription("t")]))
+        client.send(Subscribe(1, [RequestedSubscription("t")]))
     client.outlet.room = True
     assert client.link is not None
     world.broker.drained(client.link, world.now)
@@ -127,7 +127,7 @@ def test_little_waits_for_the_disk_on_its_way_to_one_client() -> None:
     client = world.connect(expiry=100)
     client.got()
     world.commits = False
-    client.send(Subscribe(1, [Subscription("t/#")]))
+    client.send(Subscribe(1, [RequestedSubscription("t/#")]))
     assert client.link is not None
     assert client.got() == []
     assert MAX_HELD_BACK <= client.link._held_bytes < MAX_HELD_BACK + 6_000

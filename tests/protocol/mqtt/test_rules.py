@@ -9,7 +9,9 @@ import pytest
 from broker_world import Client, World
 
 from hushcast_protocol.base.budget import Budget
-from hushcast_protocol.mqtt.messages import Message
+from hushcast_protocol.mqtt.interfaces import AddedProperty, Permissions, ResolvedFilter
+from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
+from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription, MqttSession
 from hushcast_protocol.mqtt.packets import (
     V5,
     V311,
@@ -17,16 +19,14 @@ from hushcast_protocol.mqtt.packets import (
     PubAck,
     Publish,
     PubRec,
+    RequestedSubscription,
     SubAck,
     Subscribe,
-    Subscription,
     UnsubAck,
     Unsubscribe,
     Will,
 )
-from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.mqtt.seams import Added, Meant, Permissions
-from hushcast_protocol.mqtt.session import Granted, Session
+from hushcast_protocol.mqtt.reason_codes import Reason
 
 NOT_FOR, COMMAND = "not for", "!do/"
 
@@ -41,21 +41,27 @@ class Given:
         self.answer = 0
         self.known: list[tuple[str, str]] = []
         self.asked = 0
-        self.additions = Added()
+        self.additions = AddedProperty()
 
     def is_command(self, topic: str) -> bool:
         return topic.startswith(COMMAND)
 
-    def meant(self, permissions: Permissions, client_id: str, wanted: str, given: Properties) -> Meant | int:
+    def meant(
+        self, permissions: Permissions, client_id: str, wanted: str, given: Properties
+    ) -> ResolvedFilter | int:
         purpose = dict(given.get("user_property", [])).get("ap", "")
         if wanted.startswith("@"):
             purpose = wanted[1:].partition("/")[0]
-        return Reason.NOT_AUTHORIZED if purpose == "forbidden" else Meant(self.filter_of(wanted), purpose)
+        return (
+            Reason.NOT_AUTHORIZED
+            if purpose == "forbidden"
+            else ResolvedFilter(self.filter_of(wanted), purpose)
+        )
 
     def budget(self) -> Budget:
         return Budget(1)
 
-    def refuses(self, permissions: Permissions, client_id: str, meant: Meant, budget: Budget) -> int:
+    def refuses(self, permissions: Permissions, client_id: str, meant: ResolvedFilter, budget: Budget) -> int:
         return 0
 
     def filter_of(self, wanted: str) -> str:
@@ -70,23 +76,25 @@ class Given:
     def owned(self, user: str, topic: str, properties: Properties) -> Properties:
         return properties
 
-    def added(self, permissions: Permissions) -> Added:
+    def added(self, permissions: Permissions) -> AddedProperty:
         return self.additions
 
     def has_terms(self, properties: Properties) -> bool:
         return "user_property" in properties
 
-    def may_have(self, session: Session, granted: Granted | None, message: Message) -> bool:
+    def may_have(
+        self, session: MqttSession, granted: GrantedSubscription | None, message: MqttMessage
+    ) -> bool:
         self.asked += 1
         purpose = "" if granted is None else granted.purpose
         if (NOT_FOR, purpose) in message.properties.get("user_property", []):
             return False
         return message.topic not in self.allowed or purpose in self.allowed[message.topic]
 
-    def subscribed(self, session: Session, granted: Granted) -> None:
+    def subscribed(self, session: MqttSession, granted: GrantedSubscription) -> None:
         self.known.append((granted.wanted, granted.purpose))
 
-    def unsubscribed(self, session: Session, granted: Granted) -> None:
+    def unsubscribed(self, session: MqttSession, granted: GrantedSubscription) -> None:
         self.known.remove((granted.wanted, granted.purpose))
 
 
@@ -139,7 +147,7 @@ def test_what_a_client_asked_for_once_is_added_to_its_messages(qos: int) -> None
     world, rules = world_of()
     client = reader(world, "#", qos=2)
     sender, other = world.connect("sender"), world.connect("other")
-    rules.additions = Added({"t/#": ("for", "x"), "+/u": ("for", "y")}, frozenset({"says"}))
+    rules.additions = AddedProperty({"t/#": ("for", "x"), "+/u": ("for", "y")}, frozenset({"says"}))
     sender.publish("!do/it", qos=1)
     sender.publish("t", b"1", qos=qos, packet_id=2)
     sender.publish("t/u", b"2", qos=qos, packet_id=3, properties={"user_property": [("a", "b")]})
@@ -154,7 +162,7 @@ def test_what_a_client_asked_for_once_is_added_to_its_messages(qos: int) -> None
         b"4": [],
         b"5": [],
     }
-    rules.additions = Added()
+    rules.additions = AddedProperty()
     sender.publish("!do/it", qos=1, packet_id=7)
     sender.publish("t", b"6", qos=qos, packet_id=8)
     assert [one.properties.get("user_property") for one in client.published()] == [None]
@@ -427,7 +435,9 @@ def test_a_filter_means_what_the_rules_say() -> None:
     world, rules = world_of()
     client = world.connect("a", expiry=100)
     given: Properties = {"user_property": [("ap", "p")]}
-    client.send(Subscribe(3, [Subscription("@forbidden/t", 1), Subscription("t", 1)], given))
+    client.send(
+        Subscribe(3, [RequestedSubscription("@forbidden/t", 1), RequestedSubscription("t", 1)], given)
+    )
     assert client.only(SubAck).reasons == [Reason.NOT_AUTHORIZED, 1]
     assert rules.known == [("t", "p")]
     assert client.subscribe("@q/t", qos=1) == [1]

@@ -9,9 +9,10 @@ from broker_world import Client, World
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hushcast_protocol.mqtt import mqtt_session as session_module
+from hushcast_protocol.mqtt import mqtt_sessions as sessions_module
 from hushcast_protocol.mqtt import queues as queues_module
-from hushcast_protocol.mqtt import session as session_module
-from hushcast_protocol.mqtt import sessions as sessions_module
+from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.limits import DAY, MAX_QUEUE, MAX_WINDOW
 from hushcast_protocol.mqtt.packets import (
     V5,
@@ -24,8 +25,7 @@ from hushcast_protocol.mqtt.packets import (
     PubRel,
     Unsubscribe,
 )
-from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.mqtt.seams import Everything
+from hushcast_protocol.mqtt.reason_codes import Reason
 
 
 def connack(client: Client) -> ConnAck:
@@ -82,9 +82,9 @@ def test_a_client_that_leaves_may_change_the_expiry_but_not_begin_one() -> None:
 
 def test_users_with_the_same_client_id_have_sessions_apart() -> None:
     world = World()
-    hers = world.connect("tv", permissions=Everything("her"), expiry=100)
+    hers = world.connect("tv", permissions=FullPermissions("her"), expiry=100)
     hers.subscribe("t")
-    his = world.arrive("tv", permissions=Everything("him"), clean=False, expiry=100)
+    his = world.arrive("tv", permissions=FullPermissions("him"), clean=False, expiry=100)
     assert not connack(his).session_present
     assert not hers.outlet.is_closed
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from broker_world import Client, World
 
+from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.limits import MAX_LOOKED_AT
 from hushcast_protocol.mqtt.packets import V311, PubAck, Publish, PubRec
-from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.mqtt.seams import Everything
+from hushcast_protocol.mqtt.reason_codes import Reason
 
 
 def members(world: World, *names: str, qos: int = 1, expiry: int = 0) -> list[Client]:
@@ -118,7 +118,7 @@ def test_a_refusal_ends_a_message() -> None:
     assert world.broker.held_bytes == 0
 
 
-class Compatible(Everything):
+class Compatible(FullPermissions):
     def __init__(self) -> None:
         super().__init__()
         self.may = False

@@ -11,9 +11,22 @@ from mqtt_examples import OF_CLIENT, OF_SERVER, VALUES, decode, decoder
 from hushcast_protocol.mqtt import properties as table
 from hushcast_protocol.mqtt.codec import Decoder, encode
 from hushcast_protocol.mqtt.fields import variable
-from hushcast_protocol.mqtt.packets import V5, V311, Connect, Disconnect, Publish, Subscribe, Subscription
-from hushcast_protocol.mqtt.properties import MAX_PROPERTIES, MAX_USER_PROPERTIES, Kind, write_properties
-from hushcast_protocol.mqtt.reasons import PacketError, Reason
+from hushcast_protocol.mqtt.packets import (
+    V5,
+    V311,
+    Connect,
+    Disconnect,
+    Publish,
+    RequestedSubscription,
+    Subscribe,
+)
+from hushcast_protocol.mqtt.properties import (
+    MAX_PROPERTIES,
+    MAX_USER_PROPERTIES,
+    PacketType,
+    write_properties,
+)
+from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 
 MALFORMED, PROTOCOL = Reason.MALFORMED_PACKET, Reason.PROTOCOL_ERROR
 VERSION, ALIAS, QUOTA = Reason.UNSUPPORTED_PROTOCOL_VERSION, Reason.TOPIC_ALIAS_INVALID, Reason.QUOTA_EXCEEDED
@@ -372,39 +385,39 @@ def test_connections_that_a_disconnect_or_a_ping_ends_get_no_answer() -> None:
 
 
 @pytest.mark.parametrize("name", VALUES)
-@pytest.mark.parametrize("place", Kind, ids=lambda kind: kind.name)
-def test_each_property_stands_in_its_packets_only(place: Kind, name: str) -> None:
-    if place in (Kind.PINGREQ, Kind.PINGRESP):
+@pytest.mark.parametrize("place", PacketType, ids=lambda kind: kind.name)
+def test_each_property_stands_in_its_packets_only(place: PacketType, name: str) -> None:
+    if place in (PacketType.PINGREQ, PacketType.PINGRESP):
         return
-    of_server = place in (Kind.CONNACK, Kind.SUBACK, Kind.UNSUBACK)
-    of_server = of_server or (place == Kind.DISCONNECT and name == "server_reference")
+    of_server = place in (PacketType.CONNACK, PacketType.SUBACK, PacketType.UNSUBACK)
+    of_server = of_server or (place == PacketType.DISCONNECT and name == "server_reference")
     block = write_properties({name: VALUES[name]})  # type: ignore[misc]
     if name == "authentication_data":
         block = write_properties({"authentication_method": "m", "authentication_data": b""})
     connect = b"\x00\x04MQTT\x05"
     bodies = {
-        Kind.CONNECT: connect + b"\x02\x00\x00" + block + b"\x00\x00",
-        Kind.WILL: connect + b"\x06\x00\x00\x00\x00\x00" + block + b"\x00\x01a\x00\x00",
-        Kind.CONNACK: b"\x00\x00" + block,
-        Kind.PUBLISH: b"\x00\x01a" + block,
-        Kind.SUBSCRIBE: b"\x00\x01" + block + b"\x00\x01a\x00",
-        Kind.UNSUBSCRIBE: b"\x00\x01" + block + b"\x00\x01a",
-        Kind.SUBACK: b"\x00\x01" + block + b"\x00",
-        Kind.UNSUBACK: b"\x00\x01" + block + b"\x00",
-        Kind.DISCONNECT: b"\x80" + block,
-        Kind.AUTH: b"\x18"
+        PacketType.CONNECT: connect + b"\x02\x00\x00" + block + b"\x00\x00",
+        PacketType.WILL: connect + b"\x06\x00\x00\x00\x00\x00" + block + b"\x00\x01a\x00\x00",
+        PacketType.CONNACK: b"\x00\x00" + block,
+        PacketType.PUBLISH: b"\x00\x01a" + block,
+        PacketType.SUBSCRIBE: b"\x00\x01" + block + b"\x00\x01a\x00",
+        PacketType.UNSUBSCRIBE: b"\x00\x01" + block + b"\x00\x01a",
+        PacketType.SUBACK: b"\x00\x01" + block + b"\x00",
+        PacketType.UNSUBACK: b"\x00\x01" + block + b"\x00",
+        PacketType.DISCONNECT: b"\x80" + block,
+        PacketType.AUTH: b"\x18"
         + (block if name.startswith("authentication") else framed(0, b"\x15\x00\x00" + block[1:])[1:]),
     }
     body = bodies.get(place, b"\x00\x01\x00" + block)
-    first = (1 if place == Kind.WILL else place) << 4 | (2 if place in (6, 8, 10) else 0)
+    first = (1 if place == PacketType.WILL else place) << 4 | (2 if place in (6, 8, 10) else 0)
     sent = framed(first, body)
     allowed = place in table._BY_NAME[name].places
     assert allowed == (place.name.lower() in _PLACES[name].split())
     if allowed:
         assert len(decode(sent, V5, of_server)) == 1
     else:
-        either = (Kind.SUBSCRIBE, Kind.UNSUBSCRIBE)
-        version = 0 if place in (Kind.CONNECT, Kind.WILL) else V5
+        either = (PacketType.SUBSCRIBE, PacketType.UNSUBSCRIBE)
+        version = 0 if place in (PacketType.CONNECT, PacketType.WILL) else V5
         assert refusal(sent, version, of_server).reason == (MALFORMED if place in either else PROTOCOL)
 
 
@@ -492,7 +505,7 @@ def test_a_control_character_in_what_is_no_name_is_allowed() -> None:
 
 def test_more_levels_than_are_taken_are_left_to_who_can_answer() -> None:
     deep = "/".join("x" * 40)
-    sent = Subscribe(1, [Subscription(deep)])
+    sent = Subscribe(1, [RequestedSubscription(deep)])
     assert decode(encode(sent, V311), V311) == [sent]
 
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.mqtt.envelope import MARK, MAX_BESIDE, Enclosed, disclose, enclose, travelling
+from hushcast_protocol.mqtt.envelope import MARK, MAX_BESIDE, OpenedEnvelope, disclose, enclose, travelling
 from hushcast_protocol.mqtt.packets import Properties
-from hushcast_protocol.mqtt.reasons import PacketError, Reason
-from hushcast_protocol.mqtt.topics import is_name
+from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
+from hushcast_protocol.mqtt.topic_filters import is_name
 from hushcast_protocol.mqtt.ways import Way, Ways, open_way
 
 HOME, NEWS = Way("home", False), Way("news", True)
@@ -143,7 +143,7 @@ properties = st.fixed_dictionaries(
 @pytest.mark.slow
 @given(st.binary(max_size=100) | st.binary(max_size=20).map(MARK.__add__), names, st.booleans(), properties)
 def test_what_is_enclosed_comes_out(payload: bytes, path: str, retain: bool, found: Properties) -> None:
-    one = Enclosed(payload, path, retain, found)
+    one = OpenedEnvelope(payload, path, retain, found)
     assert disclose(enclose(one)) == one
 
 
@@ -154,13 +154,13 @@ def test_any_bytes_are_at_least_a_payload(data: bytes) -> None:
 
 
 def test_a_payload_alone_travels_as_it_is() -> None:
-    assert enclose(Enclosed(b"it rains")) == b"it rains"
+    assert enclose(OpenedEnvelope(b"it rains")) == b"it rains"
 
 
 def test_too_much_beside_the_payload_is_refused() -> None:
-    enclose(Enclosed(b"", properties={"user_property": [("a", "x" * (MAX_BESIDE - 40))]}))
+    enclose(OpenedEnvelope(b"", properties={"user_property": [("a", "x" * (MAX_BESIDE - 40))]}))
     with pytest.raises(PacketError):
-        enclose(Enclosed(b"", properties={"user_property": [("a", "x" * MAX_BESIDE)]}))
+        enclose(OpenedEnvelope(b"", properties={"user_property": [("a", "x" * MAX_BESIDE)]}))
 
 
 def test_only_what_may_leaves() -> None:
@@ -176,4 +176,4 @@ def test_only_what_may_leaves() -> None:
 
 
 def test_nothing_of_it_is_shown() -> None:
-    assert "secret" not in f"{Enclosed(b'secret', 'secret')!r} {Way('secret', True)!r}"
+    assert "secret" not in f"{OpenedEnvelope(b'secret', 'secret')!r} {Way('secret', True)!r}"

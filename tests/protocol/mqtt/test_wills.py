@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from broker_world import Client, World
 
+from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.packets import V5, V311, Properties, Will
-from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.mqtt.seams import Everything
+from hushcast_protocol.mqtt.reason_codes import Reason
 
 
 def mourner(world: World) -> Client:
@@ -108,7 +108,7 @@ def test_its_properties_go_with_it_in_their_order() -> None:
     assert packet.properties == given
 
 
-class NoWills(Everything):
+class NoWills(FullPermissions):
     may = False
 
     def may_publish(self, topic: str) -> bool:
@@ -135,9 +135,9 @@ def test_who_may_not_any_more_leaves_none() -> None:
 
 
 @pytest.mark.parametrize("version", [V5, V311])
-@pytest.mark.parametrize("permissions", [Everything(), NoWills()])
+@pytest.mark.parametrize("permissions", [FullPermissions(), NoWills()])
 def test_to_topics_of_the_server_it_leads_nowhere_and_keeps_nobody_out(
-    version: int, permissions: Everything
+    version: int, permissions: FullPermissions
 ) -> None:
     world = World()
     client = mourner(world)

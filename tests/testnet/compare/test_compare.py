@@ -13,10 +13,10 @@ import pytest
 
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.files import write_private
-from hushcast_testnet.compare import run
-from hushcast_testnet.compare.experiments import Keep, Plan, Point, measure
-from hushcast_testnet.compare.network import Scene
-from hushcast_testnet.compare.run import compare, jobs, settings
+from hushcast_testnet.compare import comparison
+from hushcast_testnet.compare.comparison import compare, jobs, settings
+from hushcast_testnet.compare.experiments import ExperimentPlan, ExperimentPoint, Keep, measure
+from hushcast_testnet.compare.modelled_network import NetworkScene
 from hushcast_testnet.compare.tor_work import measured
 
 SMALL = settings(12, (3, 12), (1, 4), 1)
@@ -70,9 +70,11 @@ def test_a_wave_of_which_half_was_written_is_in_the_figures_once(
     load = {part: {"most": "one", "seconds": 1.0, "mean": 0.5} for part in ("processor", "tor")}
     kept = 0
 
-    def measure_at_once(scene: Scene, plan: Plan, progress: Callable[[str], None], keep: Keep) -> None:
+    def measure_at_once(
+        scene: NetworkScene, plan: ExperimentPlan, progress: Callable[[str], None], keep: Keep
+    ) -> None:
         for count in plan.subscribers:
-            points = [Point(figure, count, scene.seed + count / 100) for figure in (3, 4, 4, 5)]
+            points = [ExperimentPoint(figure, count, scene.seed + count / 100) for figure in (3, 4, 4, 5)]
             keep(count, points, load | {"sent": {}})
 
     def write(path: Path, data: bytes) -> None:
@@ -83,8 +85,8 @@ def test_a_wave_of_which_half_was_written_is_in_the_figures_once(
                 raise Pressed
         write_private(path, data)
 
-    monkeypatch.setattr(run, "measure", measure_at_once)
-    monkeypatch.setattr(run, "write_private", write)
+    monkeypatch.setattr(comparison, "measure", measure_at_once)
+    monkeypatch.setattr(comparison, "write_private", write)
     with pytest.raises(Pressed):
         compare(SMALL, tmp_path, lambda text: None)
     compare(SMALL, tmp_path, lambda text: None)
@@ -119,12 +121,12 @@ def test_who_publishes_without_subscribing_is_only_part_of_the_load(system: str)
     kept: list[tuple[int, list[tuple[int, int]]]] = []
     loads: list[dict[str, Any]] = []
 
-    def keep(subscribers: int, points: list[Point], load: dict[str, Any]) -> None:
+    def keep(subscribers: int, points: list[ExperimentPoint], load: dict[str, Any]) -> None:
         kept.append((subscribers, [(point.figure, point.x) for point in points]))
         loads.append(load)
 
-    scene = Scene(system, "hardened", 6, 1, measured(), 20e6)
-    measure(scene, Plan((1, 2), 1, 2, (1, 5)), lambda text: None, keep)
+    scene = NetworkScene(system, "hardened", 6, 1, measured(), 20e6)
+    measure(scene, ExperimentPlan((1, 2), 1, 2, (1, 5)), lambda text: None, keep)
     assert kept == [(1, [(3, 1), (4, 1)]), (2, [(3, 2), (4, 2), (5, 1), (5, 5)])]
     for load in loads:
         for part in ("processor", "tor"):
@@ -135,10 +137,12 @@ def test_who_publishes_without_subscribing_is_only_part_of_the_load(system: str)
 def test_relays_of_a_network_in_use_are_linked() -> None:
     works: list[float] = []
 
-    def keep(subscribers: int, points: list[Point], load: dict[str, Any]) -> None:
+    def keep(subscribers: int, points: list[ExperimentPoint], load: dict[str, Any]) -> None:
         works.append(load["tor"]["mean"])
 
-    measure(Scene("tree", "paper", 8, 1, measured(), 20e6), Plan((4,), 1), lambda _: None, keep)
+    measure(
+        NetworkScene("tree", "paper", 8, 1, measured(), 20e6), ExperimentPlan((4,), 1), lambda _: None, keep
+    )
     # Drops of parcels are connections, about one for each two relays here; links would be seven for each.
     assert works[0] < 4 * measured().open_cpu(0)
 
@@ -149,9 +153,9 @@ def test_whoever_has_no_mailbox_to_spare_waits_until_others_find_a_new_one() -> 
 
     for spares in (True, False):
 
-        def keep(_: int, points: list[Point], __: dict[str, Any], spares: bool = spares) -> None:
+        def keep(_: int, points: list[ExperimentPoint], __: dict[str, Any], spares: bool = spares) -> None:
             took[spares] = points[0].seconds
 
-        scene = Scene("tree", "hardened", 6, 1, measured(), 20e6, spares=spares)
-        measure(scene, Plan((3,), 0), lambda _: None, keep)
+        scene = NetworkScene("tree", "hardened", 6, 1, measured(), 20e6, spares=spares)
+        measure(scene, ExperimentPlan((3,), 0), lambda _: None, keep)
     assert took[True] < min(measured().publish_seconds) < took[False]

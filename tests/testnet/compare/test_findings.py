@@ -7,20 +7,20 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from hushcast_testnet.compare.findings import (
+from hushcast_testnet.compare.comparison_page import files
+from hushcast_testnet.compare.curves import (
     FIGURES,
     SYSTEMS,
+    CurvePoint,
     Measurement,
-    Place,
     crossing,
     curve,
     fit,
     tabulated,
 )
-from hushcast_testnet.compare.page import files
-from hushcast_testnet.compare.picture import figure
+from hushcast_testnet.compare.line_chart import figure
+from hushcast_testnet.compare.phrases import said
 from hushcast_testnet.compare.tor_work import measured
-from hushcast_testnet.compare.words import said
 
 LOAD = {"most": "relay-7", "seconds": 2.5, "mean": 0.4}
 NETWORKS = {
@@ -37,8 +37,8 @@ MODEL = {
 }
 
 
-def places(*points: tuple[int, float]) -> tuple[Place, ...]:
-    return tuple(Place(x, seconds, seconds, seconds) for x, seconds in points)
+def places(*points: tuple[int, float]) -> tuple[CurvePoint, ...]:
+    return tuple(CurvePoint(x, seconds, seconds, seconds) for x, seconds in points)
 
 
 def measurements() -> list[Measurement]:
@@ -58,7 +58,7 @@ def test_a_curve_is_of_means_and_spreads_over_seeds_not_over_repeats() -> None:
         Measurement("paper", 4, "tree", x, seed, seconds)
         for x, seed, seconds in [(9, 1, 1.0), (9, 1, 3.0), (9, 2, 4.0), (5, 1, 0.5)]
     ]
-    assert curve(given, "paper", 4, "tree") == (Place(5, 0.5, 0.5, 0.5), Place(9, 3.0, 2.0, 4.0))
+    assert curve(given, "paper", 4, "tree") == (CurvePoint(5, 0.5, 0.5, 0.5), CurvePoint(9, 3.0, 2.0, 4.0))
     assert curve(given, "paper", 3, "tree") == ()
 
 
@@ -148,7 +148,7 @@ def test_brokers_have_no_profiles_and_stand_beside_the_others_under_each() -> No
 
 def test_a_picture_has_axes_both_lines_and_the_spread() -> None:
     curves = {
-        "central": (Place(100, 1.0, 0.5, 1.5), Place(500, 5.0, 5.0, 5.0)),
+        "central": (CurvePoint(100, 1.0, 0.5, 1.5), CurvePoint(500, 5.0, 5.0, 5.0)),
         "tree": places((100, 2.0), (500, 2.5)),
     }
     text = figure("Figure 3", "Number of subscribers", curves)

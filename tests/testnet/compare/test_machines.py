@@ -13,13 +13,23 @@ import trio.testing
 from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.transports.base import TransportError
-from hushcast_testnet.clock_calls import ClockCalls
-from hushcast_testnet.compare.machines import House, Machine, Processors, Queue, Shared
-from hushcast_testnet.compare.tor_work import Line, TorWork, measured
-from hushcast_testnet.compare.wires import Wires
+from hushcast_testnet.compare.machine_transport import MachineNetwork
+from hushcast_testnet.compare.machines import House, Machine, Processors, Queue, SharedFunction
+from hushcast_testnet.compare.tor_work import LinearCost, TorWork, measured
+from hushcast_testnet.simulations.clock_calls import ClockCalls
 
-NOTHING = Line(0.0, 0.0)
-WORK = TorWork((0.5,), (0.1,), (2.0,), Line(0.2, 0.0), 0.1, 0.3, 0.4, Line(0.0, 0.001), Line(0.0, 0.002))
+NOTHING = LinearCost(0.0, 0.0)
+WORK = TorWork(
+    (0.5,),
+    (0.1,),
+    (2.0,),
+    LinearCost(0.2, 0.0),
+    0.1,
+    0.3,
+    0.4,
+    LinearCost(0.0, 0.001),
+    LinearCost(0.0, 0.002),
+)
 """Round numbers: a connection that is alone takes 0.5 s, a way 0.1, a tor 0.2 to open and 0.1 to accept."""
 LINE = 514 * 8 * 1000.0  # bits a second: a thousand cells
 
@@ -31,10 +41,12 @@ def spin(seconds: float) -> None:
 
 
 def run(
-    scene: Callable[[Processors, Wires], Awaitable[None]], work: TorWork = WORK, bits_a_second: float = LINE
+    scene: Callable[[Processors, MachineNetwork], Awaitable[None]],
+    work: TorWork = WORK,
+    bits_a_second: float = LINE,
 ) -> None:
     clock, processors = trio.testing.MockClock(autojump_threshold=0), Processors()
-    wires = Wires(work, bits_a_second, simulated_environment(1), ClockCalls(clock).call_at)
+    wires = MachineNetwork(work, bits_a_second, simulated_environment(1), ClockCalls(clock).call_at)
 
     async def main() -> None:
         with trio.fail_after(1000):
@@ -63,7 +75,7 @@ def test_in_one_house_queues_wait_for_a_core_and_for_the_tor() -> None:
 
 
 def test_work_is_laid_upon_the_machine_of_the_task_and_of_those_it_starts() -> None:
-    async def scene(processors: Processors, wires: Wires) -> None:
+    async def scene(processors: Processors, wires: MachineNetwork) -> None:
         one, other = Machine("one", processors), Machine("other", processors)
 
         async def works(seconds: float) -> None:
@@ -88,7 +100,7 @@ def test_work_is_laid_upon_the_machine_of_the_task_and_of_those_it_starts() -> N
 
 @pytest.mark.slow
 def test_the_collectors_work_is_nobodys() -> None:
-    async def scene(processors: Processors, wires: Wires) -> None:
+    async def scene(processors: Processors, wires: MachineNetwork) -> None:
         machine = Machine("one", processors)
         machine.run_here()
         unwatch = processors.watch_collector()
@@ -112,8 +124,8 @@ def test_shared_work_is_done_once_and_laid_upon_each() -> None:
         spin(0.03)
         return 2 * number
 
-    async def scene(processors: Processors, wires: Wires) -> None:
-        shared = Shared(derive, processors)
+    async def scene(processors: Processors, wires: MachineNetwork) -> None:
+        shared = SharedFunction(derive, processors)
         for name in ("one", "other"):
             machine = Machine(name, processors)
             machine.run_here()
@@ -126,7 +138,7 @@ def test_shared_work_is_done_once_and_laid_upon_each() -> None:
 
 
 def test_connecting_takes_both_tors_and_each_does_one_after_the_other() -> None:
-    async def scene(processors: Processors, wires: Wires) -> None:
+    async def scene(processors: Processors, wires: MachineNetwork) -> None:
         server = Machine("server", processors)
         listener = await wires.on(server).listen(Seed(bytes(32)))
         began = trio.current_time()
@@ -150,7 +162,7 @@ def test_connecting_takes_both_tors_and_each_does_one_after_the_other() -> None:
 
 
 def test_who_does_not_listen_is_not_reached() -> None:
-    async def scene(processors: Processors, wires: Wires) -> None:
+    async def scene(processors: Processors, wires: MachineNetwork) -> None:
         server, client = Machine("server", processors), Machine("client", processors)
         transport = wires.on(server)
         listener = await transport.listen(Seed(bytes(32)))
@@ -161,7 +173,9 @@ def test_who_does_not_listen_is_not_reached() -> None:
     run(scene)
 
 
-async def pair(wires: Wires, one: Machine, other: Machine) -> tuple[trio.abc.Stream, trio.abc.Stream]:
+async def pair(
+    wires: MachineNetwork, one: Machine, other: Machine
+) -> tuple[trio.abc.Stream, trio.abc.Stream]:
     listener = await wires.on(other).listen(Seed(bytes(32)))
     accepted: list[trio.abc.Stream] = []
     there = trio.Event()
@@ -178,7 +192,7 @@ async def pair(wires: Wires, one: Machine, other: Machine) -> tuple[trio.abc.Str
 
 
 def test_bytes_pass_the_lines_the_tors_and_wait_for_a_busy_processor() -> None:
-    async def scene(processors: Processors, wires: Wires) -> None:
+    async def scene(processors: Processors, wires: MachineNetwork) -> None:
         one, other = Machine("one", processors), Machine("other", processors)
         near, far = await pair(wires, one, other)
         began = trio.current_time()
@@ -201,7 +215,7 @@ def test_bytes_pass_the_lines_the_tors_and_wait_for_a_busy_processor() -> None:
 
 
 def test_who_is_busy_sends_later() -> None:
-    async def scene(processors: Processors, wires: Wires) -> None:
+    async def scene(processors: Processors, wires: MachineNetwork) -> None:
         one, other = Machine("one", processors), Machine("other", processors)
         near, far = await pair(wires, one, other)
         one.processor.work(2.0, trio.current_time())
@@ -214,9 +228,9 @@ def test_who_is_busy_sends_later() -> None:
 
 
 def test_circuits_held_make_opening_dearer_for_who_opened_them() -> None:
-    work = TorWork((0.5,), (0.1,), (2.0,), Line(0.2, 0.1), 0.1, 0.3, 0.4, NOTHING, NOTHING)
+    work = TorWork((0.5,), (0.1,), (2.0,), LinearCost(0.2, 0.1), 0.1, 0.3, 0.4, NOTHING, NOTHING)
 
-    async def scene(processors: Processors, wires: Wires) -> None:
+    async def scene(processors: Processors, wires: MachineNetwork) -> None:
         server, client = Machine("server", processors), Machine("client", processors)
         listener = await wires.on(server).listen(Seed(bytes(32)))
         streams = []

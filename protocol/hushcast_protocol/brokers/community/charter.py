@@ -17,7 +17,7 @@ from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.sealed_box import SEALED_BOX, open_box, seal_box
 from hushcast_protocol.base.secrets import AgreementKey, EpochKey, Randomness, Seed
-from hushcast_protocol.base.signatures import Purpose, Signed, check, sign
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decoder
 
 MAX_MEMBERS = (
@@ -29,7 +29,7 @@ MAX_CHARTER = MAX_MEMBERS * 128 + 512  # bytes
 _SEALED = SEALED_BOX + EpochKey.LENGTH
 
 
-class Admitted(Wire, frozen=True, tag="admitted"):
+class CharterMember(Wire, frozen=True, tag="admitted"):
     """A member: its X25519 key, and the epoch's key sealed to that."""
 
     key: Bytes32
@@ -44,7 +44,7 @@ class CharterBody(Wire, frozen=True, tag="charter/1"):
     epoch: Counter
     begins: Counter
     """Unix seconds from which on members publish under this epoch; they subscribe under it as they hear."""
-    members: Annotated[tuple[Admitted, ...], msgspec.Meta(max_length=MAX_MEMBERS)]
+    members: Annotated[tuple[CharterMember, ...], msgspec.Meta(max_length=MAX_MEMBERS)]
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,9 @@ def sign_charter(
     if len(listed) > MAX_MEMBERS:
         raise ValueError("too many members")
     key = EpochKey.draw(randomness).reveal()
-    admitted = tuple(Admitted(member, seal_box(member, key, randomness)) for member in listed)
+    admitted = tuple(CharterMember(member, seal_box(member, key, randomness)) for member in listed)
     body = CharterBody(network, keeper.public(), epoch, begins, admitted)
-    return sign(keeper, Purpose.CHARTER, body)
+    return sign(keeper, SignaturePurpose.CHARTER, body)
 
 
 def check_charter(signed: Signed, network: bytes) -> Charter:
@@ -89,7 +89,7 @@ def check_charter(signed: Signed, network: bytes) -> Charter:
     Raises `DecodeError` or `AuthenticationError`.
     """
     body = _decode(signed.body)
-    check(body.community, Purpose.CHARTER, signed.body, signed.signature)
+    check(body.community, SignaturePurpose.CHARTER, signed.body, signed.signature)
     if body.network != network:
         raise DecodeError("a charter is of another network")
     members = {one.key: one.sealed for one in body.members}

@@ -15,17 +15,17 @@ from typing import NamedTuple
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.secrets import Secret
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.brokers.full.items import Layered
-from hushcast_protocol.brokers.full.keys import Keyring, LayerKeys
-from hushcast_protocol.brokers.full.layers import Layer, Path, in_order, onward_target
-from hushcast_protocol.brokers.full.reading import ReadItem
-from hushcast_protocol.brokers.full.words import element_name
+from hushcast_protocol.brokers.full.comparable_item import ComparableItem
+from hushcast_protocol.brokers.full.layer_keys import Keyring, LayerKeys
+from hushcast_protocol.brokers.full.layered_word import LayeredWord
+from hushcast_protocol.brokers.full.layers import Layer, LayerPath, in_order, onward_target
+from hushcast_protocol.brokers.full.published_names import element_name
 
 MAX_FACTORS = (
     4096  # paths of a child's items a day for which factors are asked; others have rows of their own
 )
 
-_Place = tuple[Path | None, bytes]  # a row's: under one path, or (`None`) under the common key
+_Place = tuple[LayerPath | None, bytes]  # a row's: under one path, or (`None`) under the common key
 
 
 class Row:
@@ -33,19 +33,19 @@ class Row:
 
     __slots__ = ("element", "members", "names", "path", "place", "said")
 
-    def __init__(self, place: _Place, path: Path, element: bytes) -> None:
+    def __init__(self, place: _Place, path: LayerPath, element: bytes) -> None:
         self.place = place
         self.path, self.element = path, element
         """What goes up for the row, before the broker's own layer is on it."""
-        self.members: dict[tuple[PublicKey, bytes], ReadItem] = {}
+        self.members: dict[tuple[PublicKey, bytes], ComparableItem] = {}
         """By child and name."""
         self.said: bytes | None = None
         """The name under which the parent has it."""
-        self.names: dict[bytes, Path] = {}
+        self.names: dict[bytes, LayerPath] = {}
         """All under which messages for it may come, and what is on what opens them."""
 
 
-class Onward(NamedTuple):
+class OnwardRoute(NamedTuple):
     """Where a message goes that came under one name."""
 
     child: PublicKey
@@ -55,7 +55,7 @@ class Onward(NamedTuple):
     """Turns what opens the message for this broker into what opens it for the child."""
 
 
-class Origin(NamedTuple):
+class ItemOrigin(NamedTuple):
     """Under what a child's item comes from above."""
 
     name: bytes
@@ -72,11 +72,11 @@ class DayRows:
         self._action = keys.action
         self._day = day
         self._target = onward_target(above, layers) if above else None
-        self._factors: dict[Path, LayerKeys] = {}
-        self._paths: dict[Path, int] = {}  # items under each
+        self._factors: dict[LayerPath, LayerKeys] = {}
+        self._paths: dict[LayerPath, int] = {}  # items under each
         self._brought: dict[PublicKey, int] = {}  # paths that a child was the first to bring, today
-        self._beyond: set[Path] = set()  # those over the bound
-        self._rows: dict[Path | None, dict[bytes, Row]] = {}
+        self._beyond: set[LayerPath] = set()  # those over the bound
+        self._rows: dict[LayerPath | None, dict[bytes, Row]] = {}
         self._of: dict[tuple[PublicKey, bytes], Row] = {}
         self._names: dict[bytes, Row] = {}
         self._unsaid: dict[Row, None] = {}
@@ -89,7 +89,7 @@ class DayRows:
         """All rows."""
         return tuple(row for rows in self._rows.values() for row in rows.values())
 
-    def put(self, child: PublicKey, read: ReadItem) -> None:
+    def put(self, child: PublicKey, read: ComparableItem) -> None:
         """Add an item to its row, which may be new."""
         self._note_path(child, read.path)
         place = self._place(read.path, read.element)
@@ -103,7 +103,7 @@ class DayRows:
         if (row := self._of.get((child, name))) is not None:
             self._joined(row)
 
-    def take(self, child: PublicKey, read: ReadItem) -> None:
+    def take(self, child: PublicKey, read: ComparableItem) -> None:
         """Take an item from its row, which goes with its last."""
         self._paths[read.path] -= 1
         if not self._paths[read.path]:
@@ -114,7 +114,7 @@ class DayRows:
         if not row.members:
             self._remove(row)
 
-    def take_changes(self) -> tuple[list[Layered], list[bytes]]:
+    def take_changes(self) -> tuple[list[LayeredWord], list[bytes]]:
         """Return the items that the parent is to have now, and the names of those no more."""
         shown = []
         if self._target is not None:
@@ -139,7 +139,7 @@ class DayRows:
         self._again.clear()
         return joined
 
-    def recall(self, item: Layered) -> None:
+    def recall(self, item: LayeredWord) -> None:
         """Hear that the parent has this item of ours."""
         own = Layer(self._keys.public, self._target or b"")
         path = tuple(layer for layer in item.layers if layer != own)
@@ -158,13 +158,13 @@ class DayRows:
             row.said, row.path, row.element = name, path, element
             del self._unsaid[row]
 
-    def missing(self) -> list[Path]:
+    def missing(self) -> list[LayerPath]:
         """Return paths that need a factor."""
         if len(self._paths) < 2 and not self._factors:
             return []
         return [path for path in self._paths if path not in self._factors and path not in self._beyond]
 
-    def learn(self, path: Path, factors: LayerKeys) -> None:
+    def learn(self, path: LayerPath, factors: LayerKeys) -> None:
         """Compare a path's items with those of others from now on."""
         if path in self._factors:
             return
@@ -179,17 +179,18 @@ class DayRows:
             else:
                 self._merge(row, other)
 
-    def matching(self, name: bytes) -> list[Onward]:
+    def matching(self, name: bytes) -> list[OnwardRoute]:
         """Return whom what comes under a name goes to."""
         row = self._names.get(name)
         if row is None:
             return []
         path = row.names[name]
         return [
-            Onward(child, read.name, self._turning(path, read)) for (child, _), read in row.members.items()
+            OnwardRoute(child, read.name, self._turning(path, read))
+            for (child, _), read in row.members.items()
         ]
 
-    def origin(self, child: PublicKey, name: bytes) -> Origin | None:
+    def origin(self, child: PublicKey, name: bytes) -> ItemOrigin | None:
         """Return under what a child's item comes; nothing where the parent has nothing of it."""
         row = self._of.get((child, name))
         if row is None:
@@ -197,9 +198,9 @@ class DayRows:
         came = row.said if self._target is not None else next(iter(row.names))
         if came is None:
             return None
-        return Origin(came, self._turning(row.names[came], row.members[child, name]))
+        return ItemOrigin(came, self._turning(row.names[came], row.members[child, name]))
 
-    def _turning(self, path: Path, read: ReadItem) -> Secret:
+    def _turning(self, path: LayerPath, read: ComparableItem) -> Secret:
         keys = [self._keys.shared(owner, self._day).content for owner in read.owners]
         if self._target is not None:
             keys.append(self._action.inverse(self._keys.shared(self._target, self._day).content))
@@ -207,18 +208,18 @@ class DayRows:
             keys += [self._factors[path].content, self._action.inverse(self._factors[read.path].content)]
         return self._action.product(keys)
 
-    def _upward(self, row: Row, target: PublicKey) -> Layered:
+    def _upward(self, row: Row, target: PublicKey) -> LayeredWord:
         element = self._action.wrap(self._keys.shared(target, self._day).route, row.element)
-        return Layered(self._day, element, in_order((*row.path, Layer(self._keys.public, target))))
+        return LayeredWord(self._day, element, in_order((*row.path, Layer(self._keys.public, target))))
 
-    def _note_path(self, child: PublicKey, path: Path) -> None:
+    def _note_path(self, child: PublicKey, path: LayerPath) -> None:
         if path not in self._paths and path not in self._factors:
             self._brought[child] = self._brought.get(child, 0) + 1
             if self._brought[child] > MAX_FACTORS:
                 self._beyond.add(path)
         self._paths[path] = self._paths.get(path, 0) + 1
 
-    def _place(self, path: Path, element: bytes) -> _Place:
+    def _place(self, path: LayerPath, element: bytes) -> _Place:
         factors = self._factors.get(path)
         return (path, element) if factors is None else (None, self._action.wrap(factors.route, element))
 
@@ -226,7 +227,7 @@ class DayRows:
         under, key = place
         return self._rows.get(under, {}).get(key)
 
-    def _new(self, place: _Place, read: ReadItem) -> Row:
+    def _new(self, place: _Place, read: ComparableItem) -> Row:
         under, key = place
         row = self._rows.setdefault(under, {})[key] = Row(place, read.path, read.element)
         if self._target is None:
@@ -235,7 +236,7 @@ class DayRows:
             self._unsaid[row] = None
         return row
 
-    def _know(self, row: Row, name: bytes, path: Path) -> None:
+    def _know(self, row: Row, name: bytes, path: LayerPath) -> None:
         self._names[name] = row
         row.names[name] = path
 

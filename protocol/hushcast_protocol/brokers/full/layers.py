@@ -23,11 +23,11 @@ class Layer(Wire, frozen=True, tag="layer"):
     target: PublicKey
 
 
-Path = tuple[Layer, ...]
+LayerPath = tuple[Layer, ...]
 """Layers as they are left at a broker, in order; two things under one path have one key on them."""
 
 
-def in_order(layers: Iterable[Layer]) -> Path:
+def in_order(layers: Iterable[Layer]) -> LayerPath:
     """Return layers in the one order that they travel in."""
     return tuple(sorted(layers, key=_place))
 
@@ -37,7 +37,7 @@ def are_in_order(layers: Sequence[Layer]) -> bool:
     return all(_place(one) < _place(other) for one, other in pairwise(layers))
 
 
-def own_layers(own: PublicKey, above: Sequence[PublicKey], layers: int) -> Path:
+def own_layers(own: PublicKey, above: Sequence[PublicKey], layers: int) -> LayerPath:
     """Return the layers of what a node asks for itself; `above` are its ancestors, the parent first."""
     return in_order(Layer(own, target) for target in above[:layers])
 
@@ -47,7 +47,7 @@ def onward_target(above: Sequence[PublicKey], layers: int) -> PublicKey:
     return above[min(layers, len(above)) - 1]
 
 
-def are_left_for(path: Path, above: Sequence[PublicKey], layers: int) -> bool:
+def are_left_for(path: LayerPath, above: Sequence[PublicKey], layers: int) -> bool:
     """Tell whether these are what a broker may find once its own layer is off.
 
     There is one for each of its `layers` - 1 nearest ancestors, and for the root perhaps more. Of the root

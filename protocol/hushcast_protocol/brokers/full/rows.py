@@ -10,17 +10,17 @@ from itertools import islice
 from typing import NamedTuple
 
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.brokers.full.day_rows import DayRows, Onward, Origin, Row
-from hushcast_protocol.brokers.full.items import Layered
-from hushcast_protocol.brokers.full.keys import Keyring, LayerKeys
-from hushcast_protocol.brokers.full.layers import Path
-from hushcast_protocol.brokers.full.reading import ReadItem, check_layers, read_item
+from hushcast_protocol.brokers.full.comparable_item import ComparableItem, check_layers, read_item
+from hushcast_protocol.brokers.full.day_rows import DayRows, ItemOrigin, OnwardRoute, Row
+from hushcast_protocol.brokers.full.layer_keys import Keyring, LayerKeys
+from hushcast_protocol.brokers.full.layered_word import LayeredWord
+from hushcast_protocol.brokers.full.layers import LayerPath
 
 
-class Changes(NamedTuple):
+class RowChanges(NamedTuple):
     """How what the parent is to have differs from the time before; nothing is in both."""
 
-    shown: tuple[Layered, ...]
+    shown: tuple[LayeredWord, ...]
     withdrawn: tuple[bytes, ...]
     """Names."""
 
@@ -37,7 +37,7 @@ class Rows:
         self.layers = layers
         self.aggregates = aggregates
         self._days: dict[int, DayRows] = {}
-        self._items: dict[PublicKey, dict[bytes, ReadItem]] = {}
+        self._items: dict[PublicKey, dict[bytes, ComparableItem]] = {}
         self._count = 0
         self._unsettled = -1  # the last day of those in which brokers have left the tree
 
@@ -55,20 +55,20 @@ class Rows:
         table = self._days.get(day)
         return () if table is None else table.rows
 
-    def of(self, child: PublicKey) -> Mapping[bytes, ReadItem]:
+    def of(self, child: PublicKey) -> Mapping[bytes, ComparableItem]:
         """Return a child's items by name."""
         return self._items.get(child, {})
 
-    def read(self, item: Layered) -> ReadItem:
+    def read(self, item: LayeredWord) -> ComparableItem:
         """Take this broker's layers off, and change nothing; raises `Refusal` as `read_item`."""
         return read_item(self.keys, self.above, self.layers, item)
 
-    def read_again(self, read: ReadItem) -> ReadItem:
+    def read_again(self, read: ComparableItem) -> ComparableItem:
         """Return what was read where others stood above this broker; raises `Refusal` as `read`."""
         check_layers(self.keys.public, self.above, self.layers, read.item)
         return read
 
-    def put(self, child: PublicKey, read: ReadItem) -> bool:
+    def put(self, child: PublicKey, read: ComparableItem) -> bool:
         """Route what matches an item to a child; return whether it was not so before."""
         items = self._items.setdefault(child, {})
         if read.name in items:
@@ -104,10 +104,10 @@ class Rows:
             self.take(child, name)
         return names
 
-    def take_changes(self) -> Changes:
+    def take_changes(self) -> RowChanges:
         """Return what the parent is to be told; the root is told nothing, as it has none."""
         found = [table.take_changes() for _, table in sorted(self._days.items())]
-        return Changes(
+        return RowChanges(
             tuple(item for shown, _ in found for item in shown),
             tuple(name for _, withdrawn in found for name in withdrawn),
         )
@@ -116,7 +116,7 @@ class Rows:
         """Return, at the root, the names of words that somebody has asked for since the last time."""
         return [name for table in self._days.values() for name in table.take_joined()]
 
-    def recall(self, item: Layered) -> None:
+    def recall(self, item: LayeredWord) -> None:
         """Hear that the parent has this item of ours, which is none of its children's to say.
 
         After a start, once items are put and factors learned: what comes under its name finds the row, and
@@ -124,19 +124,19 @@ class Rows:
         """
         self._table(item.day).recall(item)
 
-    def missing(self) -> list[tuple[int, Path]]:
+    def missing(self) -> list[tuple[int, LayerPath]]:
         """Return paths, and their days, that items cannot be compared across until `learn`."""
         if not self.aggregates:
             return []
         return [(day, path) for day, table in sorted(self._days.items()) for path in table.missing()]
 
-    def learn(self, day: int, path: Path, factors: LayerKeys) -> None:
+    def learn(self, day: int, path: LayerPath, factors: LayerKeys) -> None:
         """Take the factors of a path (`secrets.unblinded`): rows of one word become one."""
         table = self._days.get(day)
         if table is not None:
             table.learn(path, factors)
 
-    def matching(self, day: int, name: bytes) -> list[Onward]:
+    def matching(self, day: int, name: bytes) -> list[OnwardRoute]:
         """Return whom a message goes to that comes under this name, and under which.
 
         It is the name of an item that was shown to the parent, or, at the root, of a word (`words`).
@@ -144,7 +144,7 @@ class Rows:
         table = self._days.get(day)
         return [] if table is None else table.matching(name)
 
-    def origin(self, day: int, child: PublicKey, name: bytes) -> Origin | None:
+    def origin(self, day: int, child: PublicKey, name: bytes) -> ItemOrigin | None:
         """Return under what a child's item comes from above; nothing where it does not (`handing_up`)."""
         table = self._days.get(day)
         return None if table is None else table.origin(child, name)

@@ -12,18 +12,18 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY, ProofOfWork
 from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.base.stamps import MAX_DIFFICULTY, Stamp
 from hushcast_protocol.base.wire import Counter, Wire, decoder
+from hushcast_protocol.brokers.broker_tree import MAX_TREE
 from hushcast_protocol.brokers.frames import NewTree
-from hushcast_protocol.brokers.tomography.answers import Question
+from hushcast_protocol.brokers.tomography.questions import TomographyQuestion
 from hushcast_protocol.brokers.tomography.statements import MAX_CROWD, MAX_STATEMENT
-from hushcast_protocol.brokers.tree import MAX_TREE
 
 MAX_STATED_AT_ONCE = 32  # statements in one frame
 MAX_TOMOGRAPHY_FRAME = max(MAX_STATED_AT_ONCE * (MAX_STATEMENT + 96), MAX_TREE) + 1024  # bytes
 
-Reason = Literal[
+NoAnswerReason = Literal[
     "unknown",  # the tree does not list this broker
     "form",  # it is not what the protocol allows
     "forged",  # a statement is not signed by the broker
@@ -44,7 +44,7 @@ Reason = Literal[
 # To the service.
 
 
-class State(Wire, frozen=True, tag="state"):
+class StateFilters(Wire, frozen=True, tag="state"):
     """A broker's statements, in the order of their numbers.
 
     `is_anew`: it has started again, and does not know what it stated before: all of that is to be forgotten,
@@ -62,9 +62,9 @@ class Ask(Wire, frozen=True, tag="ask"):
     """
 
     number: Counter
-    question: Question
+    question: TomographyQuestion
     is_watch: bool
-    stamp: Stamp | None
+    stamp: ProofOfWork | None
 
 
 class Unwatch(Wire, frozen=True, tag="unwatch"):
@@ -80,20 +80,20 @@ class Ping(Wire, frozen=True, tag="ping"):
 # From the service.
 
 
-class Answered(Wire, frozen=True, tag="answered"):
+class AskReply(Wire, frozen=True, tag="answered"):
     """The signed answer to a question, or why there is none; `difficulty`, in bits, is for the next try."""
 
     number: Counter
     answer: Signed | None
-    reason: Reason | None
+    reason: NoAnswerReason | None
     difficulty: Annotated[int, msgspec.Meta(ge=0, le=MAX_DIFFICULTY)]
 
 
-class NotTaken(Wire, frozen=True, tag="not-taken"):
+class StatementRefused(Wire, frozen=True, tag="not-taken"):
     """A statement was refused; `number` is its place among those of this link, from 1."""
 
     number: Counter
-    reason: Reason
+    reason: NoAnswerReason
 
 
 class LargestK(Wire, frozen=True, tag="largest-k"):
@@ -106,8 +106,8 @@ class Pong(Wire, frozen=True, tag="pong"):
     """The answer to a `Ping`."""
 
 
-ToService = State | Ask | Unwatch | NewTree | Ping
-FromService = Answered | NotTaken | LargestK | NewTree | Pong
+ToService = StateFilters | Ask | Unwatch | NewTree | Ping
+FromService = AskReply | StatementRefused | LargestK | NewTree | Pong
 
 decode_to_service: Callable[[bytes], ToService] = decoder(ToService, "frame", MAX_TOMOGRAPHY_FRAME)
 decode_from_service: Callable[[bytes], FromService] = decoder(FromService, "frame", MAX_TOMOGRAPHY_FRAME)

@@ -15,9 +15,9 @@ import msgspec
 
 from hushcast_protocol.base.errors import AuthenticationError, PeerError
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Purpose, Signed, check, sign
+from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.wire import Bytes16, Counter, PublicKey, Wire, decoder
-from hushcast_protocol.brokers.words import ShownFilter
+from hushcast_protocol.brokers.clear_words import ShownFilter
 
 MAX_CROWD = 256  # the largest crowd that anybody asks for, and so the most sources that one statement names
 MAX_STATEMENT = 16 * MAX_CROWD + 2 * MAX_CROWD + 1024  # bytes; two of framing for each source
@@ -58,7 +58,7 @@ decode_contradiction: Callable[[bytes], Contradiction] = decoder(
 
 def state(seed: Seed, statement: Statement) -> Signed:
     """Sign a statement with the broker's key."""
-    return sign(seed, Purpose.STATEMENT, statement)
+    return sign(seed, SignaturePurpose.STATEMENT, statement)
 
 
 def read_statement(signed: Signed, broker: PublicKey) -> Statement:
@@ -66,7 +66,7 @@ def read_statement(signed: Signed, broker: PublicKey) -> Statement:
     statement = _decode(signed.body)
     if statement.broker != broker:
         raise AuthenticationError("a statement is about another broker")
-    check(broker, Purpose.STATEMENT, signed.body, signed.signature)
+    check(broker, SignaturePurpose.STATEMENT, signed.body, signed.signature)
     return statement
 
 

@@ -1,0 +1,1 @@
+"""What a broker runs: children, clients, matching, and its place in the tree."""

@@ -1,0 +1,1 @@
+"""A broker's part in the privacy model `community`."""

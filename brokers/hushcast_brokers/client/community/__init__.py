@@ -1,0 +1,1 @@
+"""A daemon's part in the privacy model `community`."""

@@ -1,0 +1,186 @@
+"""Runs a server or a proxy as a process: from its settings to a life that a signal ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hushcast_central.counters import PROXY_COUNTERS, SERVER_COUNTERS
+from hushcast_central.doctor import examine_proxies, examine_server_link
+from hushcast_central.gauges import CENTRAL_GAUGES
+from hushcast_central.keys import PROXY_KEYS, SERVER_KEYS, load_scalar
+from hushcast_central.network_file import central_section, proxy_section
+from hushcast_central.proxy.daemon import CentralProxy, ProxyParts
+from hushcast_central.proxy.users import MAX_ATTACHED
+from hushcast_central.server.daemon import CentralServer, ServerKeys, ServerParts
+from hushcast_central.settings import ProxySettings, ServerSettings
+from hushcast_central.upgrade import VERSION
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.findings import Finding
+from hushcast_protocol.central.introduction import SealingKey
+from hushcast_protocol.central.network import CentralNetwork, Proxy
+from hushcast_runtime.files import load_or_create, load_seed, write_private
+from hushcast_runtime.processes.doctor import DaemonKind
+from hushcast_runtime.processes.examined_process import Process, ProcessContext
+from hushcast_runtime.processes.process import Load, run_until_signal
+from hushcast_runtime.transports.connection_guard import MAX_STRANGERS
+
+NETWORK_FILE = "network.toml"
+"""In a server's state directory: the `[network]` section that proxies and daemons of the network need."""
+PROXY_FILE = "proxy.toml"
+"""In a proxy's state directory: the lines that the server's operator needs."""
+SERVER = DaemonKind(
+    "hushcast central server run",
+    VERSION,
+    512,  # links and dials of proxies, the database
+    SERVER_COUNTERS,
+    CENTRAL_GAUGES,
+    SERVER_KEYS,
+)
+PROXY = DaemonKind(
+    "hushcast central proxy run",
+    VERSION,
+    MAX_ATTACHED + MAX_STRANGERS + 512,  # a connection for each pseudonym, too
+    PROXY_COUNTERS,
+    CENTRAL_GAUGES,
+    PROXY_KEYS,
+)
+
+_WAITING = {
+    "not listed": "waiting for the server to list this proxy",
+    "not reached": "the server is not reached, trying again",
+    None: "connecting to the server",
+}
+
+
+def run_server(load: Load[ServerSettings]) -> None:
+    """Run a server until SIGTERM or SIGINT; raises the `HushcastError` that ended it.
+
+    SIGHUP makes it serve the proxies that the configuration lists then, and write `network.toml` anew.
+    """
+    settings = load()
+    server = _Server(settings)
+    run_until_signal(settings, load, server.live, server.health, server.apply)
+
+
+def run_proxy(load: Load[ProxySettings]) -> None:
+    """Run a proxy until SIGTERM or SIGINT; raises the `HushcastError` that ended it."""
+    settings = load()
+    proxy = _Proxy(settings)
+    run_until_signal(settings, load, proxy.live, proxy.health)
+
+
+class _Server(Process):
+    def __init__(self, settings: ServerSettings) -> None:
+        super().__init__(settings, SERVER)
+        self._own = settings
+        self._proxies = settings.proxies()
+        self._server: CentralServer | None = None
+        self._network: CentralNetwork | None = None
+
+    def apply(self, fresh: ServerSettings) -> None:
+        """Serve the proxies of a configuration, and no others; raises `UsageError`, then of nothing."""
+        proxies = fresh.proxies()
+        if self._server is not None and self._network is not None:
+            _check_keys(proxies, self._network)
+            if self._is_published:
+                self._write(proxies)
+            self._server.replace_proxies(proxies)
+        self._proxies = proxies
+
+    def _make(self, around: ProcessContext) -> CentralServer:
+        settings, state = self._own, self._own.state_path()
+        seed_file, service_file, sealing_file, group_file = (state / name for name in SERVER_KEYS)
+        seed = load_seed(seed_file, around.env.randomness)
+        sealing = SealingKey(load_or_create(sealing_file, SealingKey.LENGTH, around.env.randomness))
+        group = load_scalar(group_file, around.env.randomness)
+        network = self._network = settings.network.network(seed.public(), sealing.public())
+        _check_keys(self._proxies, network)
+        self._tracer = settings.tracer(seed.public().hex(), network.epoch_seconds, around.env)
+        server = self._server = CentralServer(
+            ServerParts(
+                network,
+                ServerKeys(seed, sealing, group),
+                load_seed(service_file, around.env.randomness),
+                self._proxies,
+                settings.network.central_profile(),
+                around.env,
+                around.transport,
+                around.store,
+                around.counters,
+                self._tracer,
+            )
+        )
+        return server
+
+    def _give_out(self) -> None:
+        self._write(self._proxies)
+
+    def _write(self, proxies: Sequence[Proxy]) -> None:
+        assert self._server is not None
+        assert self._network is not None
+        text = central_section(self._network, self._server.address, proxies)
+        path = self._own.state_path() / NETWORK_FILE
+        try:
+            write_private(path, text.encode())
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error.strerror}") from None
+
+    def _own_findings(self) -> list[Finding]:
+        connected = self._server.connected() if self._server is not None else frozenset()
+        return examine_proxies(self._proxies, frozenset(connected))
+
+    def _doing(self) -> str:
+        assert self._server is not None
+        if not self._proxies:
+            return "working, but no proxy is listed yet: `hushcast central server admit` lists one"
+        return f"working, {len(self._server.connected())} of {len(self._proxies)} proxies connected"
+
+
+class _Proxy(Process):
+    def __init__(self, settings: ProxySettings) -> None:
+        super().__init__(settings, PROXY)
+        self._own = settings
+        self._proxy: CentralProxy | None = None
+        self._key = b""
+
+    def _make(self, around: ProcessContext) -> CentralProxy:
+        settings, network = self._own, self._own.network.network()
+        seed, service = (
+            load_seed(settings.state_path() / name, around.env.randomness) for name in PROXY_KEYS
+        )
+        self._key = seed.public()
+        self._tracer = settings.tracer(self._key.hex(), network.epoch_seconds, around.env)
+        proxy = self._proxy = CentralProxy(
+            ProxyParts(
+                network,
+                seed,
+                service,
+                settings.role,
+                Address(settings.network.server),
+                around.env,
+                around.transport,
+                around.store,
+                around.counters,
+                self._tracer,
+            )
+        )
+        return proxy
+
+    def _give_out(self) -> None:
+        assert self._proxy is not None
+        own = Proxy(self._key, self._proxy.address, self._own.role)
+        write_private(self._own.state_path() / PROXY_FILE, proxy_section(own).encode())
+
+    def _own_findings(self) -> list[Finding]:
+        return [examine_server_link(self._proxy.link_state if self._proxy is not None else None)]
+
+    def _doing(self) -> str:
+        state = self._proxy.link_state if self._proxy is not None else None
+        return f"{self._own.role}: {'working' if state == 'open' else _WAITING[state]}"
+
+
+def _check_keys(proxies: Sequence[Proxy], network: CentralNetwork) -> None:
+    """Raise `UsageError` where a proxy has the server's own key."""
+    if any(proxy.key == network.server for proxy in proxies):
+        raise UsageError("proxies: one has the key of this server; a proxy has one of its own")

@@ -1,0 +1,1 @@
+"""What the server runs: the register, matching and deliveries."""

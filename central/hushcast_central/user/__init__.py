@@ -1,0 +1,1 @@
+"""What a user's daemon runs: pseudonyms, their upkeep, publishing and receiving."""

@@ -1,0 +1,1 @@
+"""Commands of analysis: traces, attacks on them, and the anonymity of filters."""

@@ -1,0 +1,108 @@
+"""`hushcast analyze` of subscriptions, from a file or from brokers' traces: among how many does each hide?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from hushcast_cli.analysis.spark import spark_session, told
+from hushcast_cli.options import Choices
+from hushcast_cli.output import json_line, text_line, write
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+
+OF_FILTERS = ("ks", "conditions", "brokers", "cap", "spread")
+"""The options about levels of anonymity alone."""
+_OF_ATTACKS = ("attacks", "topics_known", "baseline")
+_COLLUDING = (0.1, 0.2, 0.3)  # of edge brokers
+_LITTLE = 20_000_000  # bytes up to which Spark takes longer to plan than to work: some 100,000 lines
+
+
+def whole_numbers(context: click.Context, parameter: click.Parameter, text: str) -> tuple[int, ...]:
+    """Return numbers that were written with commas between them."""
+    try:
+        numbers = tuple(sorted({int(part) for part in text.split(",")}))
+    except ValueError:
+        raise click.BadParameter("whole numbers with commas between them, as 3,5,10") from None
+    if numbers[0] < 1:
+        raise click.BadParameter("k is 1 or more")
+    return numbers
+
+
+def learns_k(context: click.Context, is_file: bool) -> bool:
+    """Tell whether k is to be learnt: of a file, or of traces with --k.
+
+    Raises `click.UsageError` for an option that does not go with that.
+    """
+    given = [one for one in context.command.params if _is_given(context, one.name or "")]
+    learns = is_file or any(one.name == "ks" for one in given)
+    for one in given:
+        if is_file and one.name in _OF_ATTACKS:
+            raise click.UsageError(f"{one.opts[0]} is for traces, and this is a file", context)
+        if learns and one.name in _OF_ATTACKS:
+            raise click.UsageError(f"{one.opts[0]} is about attacks, which --k leaves out", context)
+        if not learns and one.name in OF_FILTERS:
+            raise click.UsageError(
+                f"{one.opts[0]} is for a file of subscriptions, or for traces of brokers with --k", context
+            )
+    return learns
+
+
+def _is_given(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+def learn_k(
+    choices: Choices,
+    source: str,
+    out: Path,
+    colluding: tuple[float, ...] | None,
+    master: str | None,
+    **asked: Any,
+) -> None:
+    """Learn k from a file of subscriptions or from traces, write the results to `out`, and tell them."""
+    from hushcast_analytics.filters.analysis import LevelsPlan, learn, learn_from_traces
+    from hushcast_analytics.report.filters_page import counts, said
+    from hushcast_cli.progress import person_watches, reporting
+
+    file = Path(source)
+    if not file.is_file() and not _is_given(click.get_current_context(), "brokers"):
+        asked["brokers"] = None  # traces tell who is where
+    conditions = tuple(map(AnonymityCondition, dict.fromkeys(asked.pop("conditions")))) or tuple(
+        AnonymityCondition
+    )
+    wanted = LevelsPlan(asked.pop("ks"), conditions, colluding or _COLLUDING, **asked)
+    if wanted.brokers is not None and wanted.spread > wanted.brokers:
+        raise UsageError(
+            f"--spread {wanted.spread} is more than the {wanted.brokers} edge brokers: see --brokers"
+        )
+    little = _is_little(source)
+    out.mkdir(mode=0o700, parents=True, exist_ok=True)  # it names topics and conditions, private ones, too
+    with reporting() as progress, spark_session(master, progress, little=little) as spark:
+        live = person_watches()
+        if file.is_file():
+            summary = learn(spark, file, out, wanted, progress, live=live)
+        else:
+            summary = learn_from_traces(spark, source, out, wanted, progress, live=live)
+    if choices.json:
+        write(json_line(summary))
+        return
+    for line in (counts(summary), *said(summary), f"report: {out / 'report.html'}"):
+        write(text_line(line))
+
+
+def _is_little(source: str) -> bool:
+    """Tell whether there is little to read; raise `UsageError` if there is nothing."""
+    from hushcast_analytics.trace_sources import LITTLE, look
+
+    file = Path(source)
+    if not file.is_file():
+        with told():
+            rows = look(source)
+        return rows is not None and rows <= LITTLE
+    if file.stat().st_size == 0:
+        raise UsageError(f"{file}: there are no subscriptions in it")
+    return file.stat().st_size <= _LITTLE

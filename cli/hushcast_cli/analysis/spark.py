@@ -1,0 +1,144 @@
+"""What commands that run on Spark need: its packages and Java, a master that answers, its noise kept away."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hushcast_cli.exits import Failure
+from hushcast_protocol.base.errors import UsageError
+from hushcast_runtime.extras import how_to_get
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PACKAGES = ("pyspark", "pandas", "pyarrow", "matplotlib")
+_THREADS = r"([1-9]\d*|\*)"
+_MASTERS = re.compile(
+    rf"local|local\[{_THREADS}(,\d+)?\]|local-cluster\[\d+,\d+,\d+\]|spark://[^\s/:,]+:\d+(,[^\s/:,]+:\d+)*"
+    r"|yarn|k8s://\S+"
+)
+MASTER_PATIENCE = 3.0  # seconds for a cluster's master to take a connection; Spark itself tries for 70
+WORKER_PATIENCE = 60.0  # seconds for a cluster to give us a worker; Spark itself waits for ever, silently
+
+
+def _check_form(context: click.Context, parameter: click.Parameter, master: str | None) -> str | None:
+    if master is not None and _MASTERS.fullmatch(master) is None:
+        raise click.BadParameter(
+            f"{master!r} is none of Spark's masters: give local[2] for two cores of this machine, or"
+            " spark://HOST:7077 for a cluster",
+            context,
+            parameter,
+        )
+    return master
+
+
+master_option = click.option(
+    "--master",
+    metavar="URL",
+    callback=_check_form,
+    help="Spark's master, `spark://HOST:7077`; all cores of this machine unless given.",
+)
+
+
+def check_spark() -> None:
+    """Raise `Failure` with what to install where Java or the extra is missing."""
+    missing = [name for name in _PACKAGES if find_spec(name) is None]
+    if missing:
+        raise Failure(f"this needs {missing[0]}: {how_to_get('analytics')}")
+    if not _has_java():
+        raise Failure(
+            "this needs Java 17 or newer: install it with `apt-get install openjdk-17-jre-headless`"
+        )
+
+
+def check_master(master: str | None) -> None:
+    """Raise `Failure` if none of a standalone cluster's masters takes a connection."""
+    if master is None or not master.startswith("spark://"):
+        return
+    refusal = ""
+    for place in master.removeprefix("spark://").split(","):
+        host, _, port = place.rpartition(":")
+        try:
+            socket.create_connection((host, min(int(port), 65535)), MASTER_PATIENCE).close()
+            return
+        except OSError as error:
+            refusal = error.strerror or "nothing answers"
+    raise Failure(
+        f"--master {master}: {refusal}. Start a master there, or leave --master away to use this machine"
+    )
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Turn what traces do not allow into wrong usage."""
+    from hushcast_analytics.errors import TracesError
+
+    try:
+        yield
+    except TracesError as error:
+        raise UsageError(str(error)) from error
+
+
+@contextmanager
+def spark_session(
+    master: str | None, progress: Callable[[str], None] = lambda text: None, *, little: bool = False
+) -> Iterator[SparkSession]:
+    """Yield a Spark session and end it; what traces do not allow is wrong usage.
+
+    What Spark and Java write goes into a file, which is kept and named where Spark fails. `little` work is
+    begun sooner (`open_session`). Raises as `check_spark` and `check_master`, and `Failure`.
+    """
+    check_spark()
+    check_master(master)
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from hushcast_analytics.spark_session import open_session, wait_for_workers
+
+    handle, name = tempfile.mkstemp(prefix="hushcast-spark-", suffix=".log")
+    log, session, failed = Path(name), None, False
+    try:
+        progress("starting Spark")
+        session = open_session(master, little=little, log=handle)
+        if not wait_for_workers(session, WORKER_PATIENCE, progress):
+            raise Failure(f"--master {master}: no worker of it is free: start one, or wait until it is")
+        with told():
+            yield session
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        failed = True
+        with log.open("a") as file:
+            file.write("".join(traceback.format_exception(error)))
+        raise Failure(f"Spark failed: {_reason(error)}; what it wrote is in {log}") from error
+    finally:
+        if session is not None:
+            with suppress(Py4JError, PySparkException, OSError):  # it may be what failed
+                session.stop()
+        os.close(handle)
+        if not failed:
+            log.unlink(missing_ok=True)
+
+
+def _reason(error: BaseException) -> str:
+    """Return the line of an error of Spark's that says what happened: its innermost cause."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    thrown = [line for line in lines if re.match(r"[\w.$]+(Exception|Error): ", line)]
+    found = (causes[-1:] or thrown[:1] or lines[:1] or [type(error).__name__])[0]
+    return found.removeprefix(": ")[:200]
+
+
+def _has_java() -> bool:
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java") is not None or (home is not None and (Path(home) / "bin" / "java").is_file())

@@ -1,0 +1,1 @@
+"""Configurations: where they lie, and how they are read, checked and edited as text."""

@@ -1,0 +1,1 @@
+"""Commands of located feeds: of owners, providers and subscribers."""

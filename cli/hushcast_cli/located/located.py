@@ -1,0 +1,209 @@
+"""`hushcast located`: feeds of messages with a place, from a provider that need not be trusted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hushcast_cli.analysis.spark import master_option
+from hushcast_cli.located.batch_map import draw_map
+from hushcast_cli.located.batch_publication import feed_option, publish_command
+from hushcast_cli.located.feed_subscriptions import subscribe, subscriptions, unsubscribe
+from hushcast_cli.located.figures import figures
+from hushcast_cli.located.provide import COMMANDS
+from hushcast_cli.options import FILE, Choices, daemon_options, json_option, pass_choices, timeout_option
+
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+@click.group()
+@json_option
+def located() -> None:
+    """Match messages with a place and words, so that whoever asked can check the answer."""
+
+
+@located.group("key")
+@json_option
+def owner_key() -> None:
+    """Make the key that signs a feed."""
+
+
+@owner_key.command("new")
+@click.argument("file", type=FILE, metavar="F")
+@json_option
+@pass_choices
+def new(choices: Choices, file: Path) -> None:
+    """Make a feed owner's key in the new file F, and print its public half.
+
+    Subscribers check answers by the public half. Whoever has the file can sign as the owner.
+
+    \b
+    Example:
+      hushcast located key new shops.key
+    """
+    import os
+
+    from hushcast_cli.output import json_line, text_line, write
+    from hushcast_located.keys import new_owner
+
+    owner = new_owner(file, os.urandom).public().hex()
+    write(json_line({"file": str(file), "owner": owner}) if choices.json else text_line(owner))
+
+
+@located.command()
+@click.option("--key", "key_file", type=FILE, required=True, metavar="F", help="The owner's key.")
+@click.option(
+    "--in", "messages", type=FILE, required=True, metavar="FILE", help="Messages, one JSON object a line."
+)
+@click.option("--out", type=_FOLDER, required=True, metavar="DIR", help="Where the feed's batches lie.")
+@click.option(
+    "--interval",
+    type=click.IntRange(1, 7 * 24 * 3600),
+    default=300,
+    show_default=True,
+    metavar="S",
+    help="Seconds that the batch is for.",
+)
+@click.option(
+    "--start",
+    type=click.IntRange(0, 2**47),
+    metavar="UNIX",
+    help="When they begin. Default: now, or where the batch before ends.",
+)
+@click.option(
+    "--fan-out",
+    type=click.IntRange(2, 64),
+    default=4,
+    show_default=True,
+    metavar="N",
+    help="Children of a node of the tree.",
+)
+@click.option(
+    "--max-distance",
+    type=float,
+    metavar="KM",
+    help="From where on a place counts nothing; signed with the weights. Default: 100, then as before.",
+)
+@click.option("--new-weights", is_flag=True, help="Weigh words by these messages, as the next version.")
+@feed_option
+@timeout_option
+@daemon_options
+@pass_choices
+def batch(
+    choices: Choices,
+    key_file: Path,
+    messages: Path,
+    out: Path,
+    interval: int,
+    start: int | None,
+    fan_out: int,
+    max_distance: float | None,
+    new_weights: bool,
+    feed: Path | None,
+    timeout: float | None,
+) -> None:
+    """Sign the messages of an interval as the next batch of a feed.
+
+    Each line is a message: {"id": "1", "lat": 60.17, "lon": 24.94, "text": "shoes at half the price"}. Its
+    keywords are the words of its text. DIR holds the batches of one owner, each chained to the one before,
+    and tables of weights; the first batch makes the first table. With --feed the batch is also published,
+    and the table where it is new; without a daemon it is signed all the same.
+
+    \b
+    Examples:
+      hushcast located batch --key shops.key --in messages.jsonl --interval 300 --out batches
+      hushcast located batch --key shops.key --in messages.jsonl --out batches --feed feed.link
+    """
+    import time
+
+    from hushcast_cli.located.batch_publication import publishing, send_batch
+    from hushcast_cli.output import json_line, text_line, write
+    from hushcast_located.batch_folder import BatchFolder
+    from hushcast_located.keys import read_owner
+    from hushcast_located.owner import BatchOptions, add_batch
+    from hushcast_runtime.wording import counted
+
+    given = publishing(key_file, out, feed) if feed is not None else None
+    wanted = BatchOptions(interval, start, fan_out, max_distance, new_weights)
+    file, made = add_batch(read_owner(key_file), BatchFolder(out), messages, wanted, int(time.time()))
+    body = made.body
+    if choices.json:
+        told = {"file": str(file), "number": body.number, "start": body.start, "seconds": body.seconds}
+        write(json_line({**told, "messages": body.count, "weights": body.version}))
+    else:
+        write(text_line(f"{file}: batch {body.number}, {body.count:,} messages, weights {body.version}"))
+    if given is not None:
+        _, parts = send_batch(choices, given, body.number, None, timeout)
+        if not choices.json:
+            write(text_line(f"batch {body.number} is in the outbox, {counted(parts, 'message')}"))
+
+
+@located.command("match")
+@click.option("--batch", "folder", type=_FOLDER, required=True, metavar="DIR", help="The feed's batches.")
+@click.option("--subscriptions", type=FILE, required=True, metavar="FILE", help="One JSON object a line.")
+@click.option("--out", type=_FOLDER, required=True, metavar="ANSWERS", help="Where answers go.")
+@click.option(
+    "--number", type=click.IntRange(min=1), metavar="N", help="Which batch. Default: the newest in DIR."
+)
+@click.option(
+    "--no-proofs", "alone", is_flag=True, help="Only list who wants what, in ANSWERS/matches.jsonl."
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "spark"]),
+    default="local",
+    show_default=True,
+    help="What matches: this process, or Spark.",
+)
+@master_option
+@json_option
+@pass_choices
+def match(choices: Choices, /, **asked: Any) -> None:
+    """Answer subscriptions for a batch, each in a file ANSWERS/<id>.answer, with its proof.
+
+    Each line is a subscription: {"id": "a", "lat": 60.17, "lon": 24.94, "keywords": ["shoe"], "alpha": 0.5,
+    "threshold": 0.7}. A subscription that wants nothing of the batch gets an answer, too: it proves that.
+    With --no-proofs there are no answers, but a list of all subscriptions and the messages that they want.
+    With --engine spark they may be more than one machine holds, FILE may be Parquet (FILE.parquet), and lists
+    go into files in ANSWERS/matches.
+
+    \b
+    Examples:
+      hushcast located match --batch batches --subscriptions subscriptions.jsonl --out answers
+      hushcast located match --batch batches --subscriptions subscriptions.jsonl --out answers
+        --engine spark --master spark://HOST:7077
+    """
+    from hushcast_cli.located.batch_match import MatchOptions, tell
+
+    tell(choices, MatchOptions(**asked))
+
+
+@located.command("verify")
+@click.argument("answer", type=FILE, metavar="ANSWER")
+@click.option("--owner", required=True, metavar="PUBLIC", help="The owner's public key.")
+@click.option(
+    "--subscription", required=True, metavar="JSON", help="What was asked for, as `match` reads it."
+)
+@click.option("--after", type=FILE, metavar="ANSWER", help="The answer before it, which held.")
+@json_option
+@pass_choices
+def verify_command(choices: Choices, answer: Path, owner: str, subscription: str, after: Path | None) -> None:
+    """Check an answer, and print its messages.
+
+    It holds if every message is as the owner signed it, and none that the subscription wants is missing.
+    With --after it must also be of the batch right after that of another answer: nothing else tells a batch
+    that was left out, or one that is long over. An answer that does not hold ends with exit code 4.
+
+    \b
+    Example:
+      hushcast located verify --owner PUBLIC --subscription '{"lat": 60.17, …}' answers/a.answer
+    """
+    from hushcast_cli.located.answer_check import tell
+
+    tell(choices, answer, owner, subscription, after)
+
+
+for one in (publish_command, *COMMANDS, figures, draw_map, subscribe, subscriptions, unsubscribe):
+    located.add_command(one)

@@ -1,0 +1,1 @@
+"""Commands of applications: publish, subscribe, and what the daemon keeps of both."""

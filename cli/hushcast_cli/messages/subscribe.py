@@ -1,0 +1,119 @@
+"""`hushcast subscribe`: subscribes and prints messages until enough have come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hushcast_cli import completion_values
+from hushcast_cli.options import (
+    CURSOR,
+    Choices,
+    check_one_topic,
+    daemon_options,
+    link_file_option,
+    pass_choices,
+    terms_options,
+    timeout_option,
+    where_option,
+)
+from hushcast_cli.purposes.purpose_options import purpose_options
+
+if TYPE_CHECKING:
+    from hushcast.control_messages import Terms
+    from hushcast.purposes.keys import ReadFor
+
+
+@click.command()
+@click.argument("topics", nargs=-1, metavar="[TOPIC]...", shell_complete=completion_values.topics)
+@link_file_option
+@where_option
+@click.option(
+    "--count",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="End after N messages, with exit code 0. With 0 as soon as relays route to this daemon.",
+)
+@click.option(
+    "--since",
+    type=CURSOR,
+    metavar="CURSOR",
+    help="Begin behind this message, with all that is kept, printed before or not; 0 is the oldest kept.",
+)
+@click.option(
+    "--ack", is_flag=True, help="Acknowledge each message once it is printed: the daemon forgets it."
+)
+@click.option(
+    "--format",
+    "line",
+    metavar="TEXT",
+    help="Print such a line for each message: `{time} {topic}: {payload}`; also {id}, {cursor}, {author}, "
+    "{attributes}, {path}.",
+)
+@purpose_options
+@terms_options
+@timeout_option
+@daemon_options
+@pass_choices
+def subscribe(
+    choices: Choices,
+    topics: tuple[str, ...],
+    link_file: Path | None,
+    where: str | None,
+    count: int | None,
+    since: int | None,
+    ack: bool,
+    line: str | None,
+    purpose: ReadFor | None,
+    terms: Terms | None,
+    timeout: float | None,
+) -> None:
+    """Subscribe to each TOPIC, a text or a link, and print the messages.
+
+    Messages that came while nobody listened are printed first. The subscription stays in the daemon when this
+    command ends: `hushcast unsubscribe` ends it. A message counts as shown once it is printed; every command
+    that listens gets every message. What was shown is kept for --since until it is acknowledged, with --ack
+    or `hushcast ack`, or grows too old. A daemon that is restarted is waited for.
+
+    In a network of brokers, --k asks that topic and condition are shown outside of the edge broker only while
+    so many subscribers stand behind them.
+
+    With --purpose come messages that may be used for that, opened; what comes and does not open is counted.
+
+    \b
+    Examples:
+      hushcast subscribe news
+      hushcast subscribe news weather --format '{time} {topic}: {payload}'
+      hushcast subscribe news --json --count 1 --timeout 60
+      hushcast subscribe news --json --since 17 --ack
+      hushcast subscribe --link-file fires.link --where 'lat in [60, 61], lon in [24, 25], kind = fire'
+      hushcast subscribe --link-file fires.link --where 'kind = fire' --k 5 --otherwise generalise
+      hushcast subscribe --link-file car.link --purpose operations --vocabulary fleet.vocabulary \\
+        --key reader.key --grant 1.grant
+    """
+    if not topics or link_file is not None:
+        check_one_topic(topics[0] if topics else None, link_file)
+    if since is not None and len(topics) > 1:
+        raise click.UsageError("--since counts in one topic: name one", click.get_current_context())
+    if choices.json and line is not None:
+        raise click.UsageError("--json has its own lines: leave --format away", click.get_current_context())
+    from hushcast_cli.daemon_calls import daemon, run
+    from hushcast_cli.messages.message_listener import ListenOptions, listen
+    from hushcast_cli.messages.printers import FormatPrinter, JsonPrinter, TextPrinter
+    from hushcast_cli.messages.topic_arguments import checked_where, choose_topic, warn_of_wildcards
+
+    printer = JsonPrinter() if choices.json else FormatPrinter(line) if line else TextPrinter(len(topics) > 1)
+
+    async def work() -> None:
+        wanted = []
+        for topic in dict.fromkeys(topics) or [None]:
+            chosen = await choose_topic(topic, link_file)
+            warn_of_wildcards(chosen.topic)
+            checked = checked_where(chosen.topic, where or "")
+            wanted.append(ListenOptions(chosen.text, checked, since, terms, purpose))
+        async with daemon(choices, waits=True) as one:
+            await listen(one, wanted, count, printer, ack)
+
+    run(work, timeout)

@@ -1,0 +1,148 @@
+"""`hushcast subscriptions`, `ack` and `unsubscribe`: list subscriptions, acknowledge messages, end them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hushcast_cli import completion_values
+from hushcast_cli.options import (
+    CURSOR,
+    Choices,
+    check_one_topic,
+    daemon_options,
+    link_file_option,
+    pass_choices,
+    timeout_option,
+    where_option,
+)
+from hushcast_runtime.wording import counted
+
+
+@click.command()
+@timeout_option
+@daemon_options
+@pass_choices
+def subscriptions(choices: Choices, timeout: float | None) -> None:
+    """List the daemon's subscriptions.
+
+    \b
+    Example:
+      hushcast subscriptions --json
+    """
+    from hushcast_cli.daemon_calls import ask
+    from hushcast_cli.output import json_line, text_line, write
+
+    for listed in ask(choices, lambda daemon: daemon.subscriptions(), timeout):
+        held = listed.described
+        if choices.json:
+            write(json_line(held))
+        else:
+            nodes = counted(held.get("nodes", 0), held.get("by", "relay"))
+            state = nodes if held.get("ready", True) else "not yet ready"
+            kind = "private, " if held.get("private") else ""
+            where = f"  where {held['where']}" if held.get("where") else ""
+            dropped = f", {held['dropped']} dropped unacknowledged" if held.get("dropped") else ""
+            write(text_line(f"{held['topic']}{where}  ({kind}{state}{_anonymity(held)}{dropped})"))
+
+
+def _anonymity(held: Mapping[str, Any]) -> str:
+    """Say how many subscribers a condition is to hide among, and whether it is shown outside."""
+    if "outside" not in held:
+        return ""
+    if held["outside"] is None:
+        return f", not yet known whether it is shown among {held['k']}"
+    if held["outside"]:
+        return f", shown outside among {held['k']} or more"
+    return f", held back: fewer than {held['k']} stand behind it"
+
+
+@click.command()
+@click.argument("topic", required=False, shell_complete=completion_values.topics)
+@click.argument("cursor", required=False, type=CURSOR)
+@link_file_option
+@where_option
+@timeout_option
+@daemon_options
+@pass_choices
+def ack(
+    choices: Choices,
+    topic: str | None,
+    cursor: int | None,
+    link_file: Path | None,
+    where: str | None,
+    timeout: float | None,
+) -> None:
+    """Acknowledge all messages of TOPIC, a text or a link, up to CURSOR: the daemon forgets them.
+
+    On return this is on disk; they are never shown again. With --where only the subscription with just this
+    condition is meant, without it all to the topic. With --link-file there is no TOPIC.
+
+    \b
+    Examples:
+      hushcast ack news 17
+      hushcast ack --link-file fires.link 17 --where 'kind = fire'
+    """
+    usage = click.get_current_context()
+    if link_file is not None and topic is not None and cursor is None:
+        argument = next(one for one in usage.command.params if one.name == "cursor")
+        topic, cursor = None, CURSOR.convert(topic, argument, usage)
+    check_one_topic(topic, link_file)
+    if cursor is None:
+        raise click.UsageError("give CURSOR, as a message has it", usage)
+    from hushcast_cli.daemon_calls import daemon, run
+    from hushcast_cli.messages.topic_arguments import checked_where, choose_topic
+    from hushcast_cli.output import json_line, write
+
+    async def work() -> str:
+        chosen = await choose_topic(topic, link_file)
+        only = None if where is None else checked_where(chosen.topic, where)
+        async with daemon(choices) as one:
+            await one.acknowledge(chosen.text, cursor, where=only)
+        return chosen.topic.name
+
+    name = run(work, timeout)
+    if choices.json:
+        write(json_line({"topic": name, "cursor": cursor}))
+
+
+@click.command()
+@click.argument("topic", required=False, shell_complete=completion_values.topics)
+@link_file_option
+@where_option
+@timeout_option
+@daemon_options
+@pass_choices
+def unsubscribe(
+    choices: Choices, topic: str | None, link_file: Path | None, where: str | None, timeout: float | None
+) -> None:
+    """End the daemon's subscriptions to TOPIC, a text or a link.
+
+    With --where the one with just this condition ends, without it all to the topic. It is no error if there
+    is none. Commands that listen to what ends end, too.
+
+    \b
+    Examples:
+      hushcast unsubscribe news
+      hushcast unsubscribe --link-file fires.link --where 'kind = fire'
+    """
+    check_one_topic(topic, link_file)
+    from hushcast_cli.daemon_calls import daemon, run
+    from hushcast_cli.messages.topic_arguments import checked_where, choose_topic
+    from hushcast_cli.output import json_line, note, write
+    from hushcast_cli.progress import shown_when_slow
+
+    async def work() -> tuple[str, bool]:
+        chosen = await choose_topic(topic, link_file)
+        only = None if where is None else checked_where(chosen.topic, where)
+        async with daemon(choices) as one, shown_when_slow("ending the subscription"):
+            return chosen.topic.name, await one.unsubscribe(chosen.text, where=only)
+
+    name, existed = run(work, timeout)
+    if choices.json:
+        write(json_line({"topic": name, "existed": existed}))
+    elif not existed:
+        note("there was no subscription to this topic")

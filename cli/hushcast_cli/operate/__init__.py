@@ -1,0 +1,1 @@
+"""Commands of operators: programs are set up, run, looked at, saved and given new keys."""

@@ -1,0 +1,225 @@
+"""`hushcast broker`: runs the brokers of a network, gives them their seats, and looks for what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hushcast_cli.configuration.config_summary import tell_summary
+from hushcast_cli.configuration.places import BROKERS, config_of, config_of_any, places
+from hushcast_cli.options import FILE, GIVEN, Choices, config_option, json_option, pass_choices
+
+if TYPE_CHECKING:
+    from hushcast_brokers.broker.settings import RootSettings
+
+_config_option = config_option(
+    "The configuration, TOML; the one that `hushcast init` wrote for a broker unless given."
+)
+_root_option = config_option(
+    "The root's configuration; the one that `hushcast init broker-root` wrote unless given."
+)
+
+
+@click.group()
+@json_option
+def broker() -> None:
+    """Run a broker of a network of brokers."""
+
+
+@broker.command("run")
+@_config_option
+def run_broker_command(config: Path | None) -> None:
+    """Run a broker in the foreground until SIGTERM or Ctrl-C.
+
+    The root writes `network.toml`, the section that brokers and daemons of the network need, into its state
+    directory. Any other broker writes `broker.toml`, the lines that the root's operator needs, and waits
+    until the root lists it. SIGHUP makes the root sign the tree that its configuration lists then, and an
+    edge broker serve the clients that its own lists then.
+
+    \b
+    Example:
+      hushcast broker run
+    """
+    from hushcast_brokers.broker.process import run_broker
+    from hushcast_brokers.broker.settings import load_broker
+
+    file = config_of_any(BROKERS, config)
+    run_broker(lambda: load_broker(file))
+
+
+@broker.command("check-config")
+@click.argument("file", type=FILE, metavar="F")
+@json_option
+@pass_choices
+def check_broker_config(choices: Choices, file: Path) -> None:
+    """Show what a broker's configuration says.
+
+    Nothing is started. A configuration that cannot be used ends with exit code 2, the key that is wrong and
+    why; `broker run` refuses to start with the same words.
+
+    \b
+    Example:
+      hushcast broker check-config broker.toml
+    """
+    from hushcast_brokers.broker.settings import load_broker
+    from hushcast_brokers.broker.summary import broker_summary
+
+    settings = load_broker(file)
+    tell_summary(choices, file, f"{settings.role}-broker", broker_summary(settings))
+
+
+@broker.command("doctor")
+@_config_option
+@json_option
+@pass_choices
+def broker_doctor(choices: Choices, config: Path | None) -> None:
+    """Look for what keeps a broker from working.
+
+    Says what to do about it. Looks at the state, and asks a broker that runs for its Tor, clock, disk and
+    limits, whether its onion service is published and reached from here, whether its parent is reached, and
+    which brokers below it are connected. Takes two minutes at most. Run it as the broker's user or as root.
+    Ends with exit code 1 if anything is bad.
+
+    \b
+    Example:
+      sudo hushcast broker doctor
+    """
+    import trio
+
+    from hushcast_brokers.broker.process import kind_of
+    from hushcast_brokers.broker.settings import load_broker
+    from hushcast_cli.operate.doctor import tell_findings
+    from hushcast_runtime.processes.doctor import examine_from_outside
+
+    settings = load_broker(config_of_any(BROKERS, config))
+    tell_findings(choices, trio.run(examine_from_outside, settings, kind_of(settings)))
+
+
+@broker.command("admit")
+@click.argument("file", type=GIVEN, metavar="FILE")
+@click.option(
+    "--parent",
+    metavar="KEY",
+    help="Place it below the broker whose key begins so, or below `root`, whatever it asks for.",
+)
+@_root_option
+@json_option
+@pass_choices
+def admit(choices: Choices, file: Path, parent: str | None, config: Path | None) -> None:
+    """Give a broker a seat in the tree.
+
+    FILE is what the broker wrote as `broker.toml`; `-` is standard input. It is checked with all the tree,
+    and becomes a section `brokers` of the root's configuration, where all else stays as it is. A root that
+    runs signs the new tree at once. To take a seat away, take its lines out and reload.
+
+    \b
+    Examples:
+      hushcast broker admit broker.toml
+      ssh broker.example cat broker.toml | hushcast broker admit - --parent 9f86d081
+    """
+    from hushcast_brokers.broker.summary import short
+    from hushcast_cli.configuration.broker_positions import admit_broker, read_broker
+
+    target = config_of("broker-root", config)
+    admitted = read_broker(file)
+    settings, is_new = admit_broker(target, admitted, parent)
+    seat = next(one for one in settings.listed if one.key == admitted.key)
+    above = "the root" if seat.parent is None else short(seat.parent)
+    line = f"{target}: {'lists' if is_new else 'listed already'} the {seat.role} broker {short(seat.key)}"
+    told = {"file": str(target), "role": seat.role, "key": seat.key, "parent": seat.parent, "new": is_new}
+    _tell_applied(choices, settings, config, told, f"{line}, below {above}")
+
+
+@broker.command("replace")
+@click.argument("old", metavar="KEY")
+@click.argument("file", type=GIVEN, metavar="FILE")
+@_root_option
+@json_option
+@pass_choices
+def replace(choices: Choices, old: str, file: Path, config: Path | None) -> None:
+    """Give a broker's seat to another one.
+
+    KEY is the old one's, or its first digits, and FILE what the new one wrote as `broker.toml`; `-` is
+    standard input. The new one stands where the old one stood, and all brokers below that are below it. A
+    root that runs signs the new tree at once, and the brokers move by themselves.
+
+    \b
+    Example:
+      hushcast broker replace 9f86d081 broker.toml
+    """
+    from hushcast_brokers.broker.summary import short
+    from hushcast_cli.configuration.broker_positions import read_broker, replace_broker
+
+    target = config_of("broker-root", config)
+    fresh = read_broker(file)
+    settings, former = replace_broker(target, old, fresh)
+    moved = sum(one.parent == fresh.key for one in settings.listed)
+    line = f"{target}: {short(fresh.key)} has the place of {short(former.key)}"
+    told = {"file": str(target), "role": fresh.role, "key": fresh.key, "old": former.key, "below": moved}
+    _tell_applied(choices, settings, config, told, f"{line}, with {moved} below it")
+
+
+def _tell_applied(
+    choices: Choices, settings: RootSettings, config: Path | None, told: Mapping[str, object], line: str
+) -> None:
+    """Have a root that runs read its configuration, and say what was done and what is left to do."""
+    from hushcast_brokers.broker_sections import NETWORK_FILE
+    from hushcast_cli.configuration.reload import how_to_apply, tell_daemon
+    from hushcast_cli.output import json_line, note, text_line, write
+
+    read = tell_daemon(settings.state_path())
+    after = how_to_apply(places("broker-root"), "hushcast broker run", config, read)
+    has_edges = any(one.role == "edge" for one in settings.listed)
+    if choices.json:
+        write(json_line({**told, "edges": has_edges, "next": after}))
+        return
+    write(text_line(line))
+    for command in after:
+        write(text_line(f"next: {command}"))
+    if has_edges:
+        note(f"whoever is to join needs {settings.state_path() / NETWORK_FILE}")
+    else:
+        note("nobody can subscribe yet: an edge broker is missing")
+
+
+@broker.command("tree")
+@_config_option
+@json_option
+@pass_choices
+def tree(choices: Choices, config: Path | None) -> None:
+    """Show the tree of brokers, and who is connected.
+
+    Asks the broker that runs here for the tree that it holds. It sees the links to its own neighbours, so
+    nothing is said of those further away. Of a root that does not run the configuration is shown. Run it as
+    the broker's user or as root.
+
+    \b
+    Example:
+      sudo hushcast broker tree
+    """
+    import trio
+    from msgspec import to_builtins
+
+    from hushcast_brokers.broker.settings import RootSettings, load_broker
+    from hushcast_brokers.broker.tree_report import ask_tree, tree_listed
+    from hushcast_cli.exits import Failure
+    from hushcast_cli.operate.tree_picture import draw
+    from hushcast_cli.output import json_line, text_line, write
+    from hushcast_runtime.processes.process import holder
+    from hushcast_runtime.storage.state_directory import check_access
+
+    settings = load_broker(config_of_any(BROKERS, config))
+    check_access(settings.state_path())
+    told = trio.run(ask_tree, settings.state_path())
+    if told is None and isinstance(settings, RootSettings) and holder(settings.state_path()) is None:
+        told = tree_listed(settings)
+    if told is None:
+        raise Failure("this broker does not run, or holds no tree yet: `hushcast broker doctor` says why")
+    if choices.json:
+        write(json_line(to_builtins(told)))
+        return
+    for line in draw(told):
+        write(text_line(line))

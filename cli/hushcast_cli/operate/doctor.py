@@ -1,0 +1,90 @@
+"""`hushcast doctor`: checks the daemon's requirements, and says what to do about missing ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hushcast_cli.options import Choices, config_option, daemon_options, pass_choices, timeout_option
+
+if TYPE_CHECKING:
+    from hushcast.control_messages import Finding
+    from hushcast_runtime.storage.state_directory import StateKind
+
+_WITH_A_DOCTOR = ("directory", "gateway", "server", "proxy", "broker", "tomography")  # of their own
+_MARKS = {"good": "✔", "warning": "!", "bad": "✘"}
+
+
+@click.command(short_help="Look for what keeps the daemon from working.")
+@config_option("Look at the state of the daemon with this configuration first, also when it does not start.")
+@timeout_option
+@daemon_options
+@pass_choices
+def doctor(choices: Choices, timeout: float | None, config: Path | None) -> None:
+    """Look for what keeps the daemon from working, and say what to do.
+
+    Looks at Tor, the clock, the roster, the disk, limits, and whether the onion service is published and can
+    be reached from here through Tor. Takes a minute at most. Ends with exit code 1 if anything is bad.
+
+    \b
+    Examples:
+      hushcast doctor
+      sudo hushcast doctor --config /etc/hushcast/node.toml
+    """
+    from hushcast_cli.daemon_calls import ask
+
+    if config is not None:
+        from hushcast_cli.configuration.state import load_daemon, program_of
+        from hushcast_node.settings import NodeSettings
+        from hushcast_protocol.base.errors import UsageError
+
+        if (program := program_of(config)) in _WITH_A_DOCTOR:
+            command = f"central {program}" if program in ("server", "proxy") else program
+            raise UsageError(f"{config} is a {program}'s, which `hushcast {command} doctor` looks at")
+        if program == "located provider":
+            raise UsageError(f"{config} is a located provider's, which `hushcast located doctor` looks at")
+        settings, kind = load_daemon(config)
+        # Before the daemon is asked: one that refuses its state does not run.
+        tell_findings(choices, [_look_at_state(Path(settings.state), kind)])
+        assert isinstance(settings, NodeSettings)
+        choices.socket = choices.socket or settings.socket_path()
+    tell_findings(choices, ask(choices, lambda daemon: daemon.examine(), timeout))
+
+
+def _look_at_state(state: Path, kind: StateKind) -> Finding:
+    from hushcast.control_messages import Finding
+    from hushcast_runtime.files import acting_as_owner
+    from hushcast_runtime.storage.state_layout import WAY_OUT_OF_NEWER, kept_version
+
+    with acting_as_owner(state):
+        version = kept_version(state)
+    if version > kind.known:
+        return Finding(
+            "state",
+            "bad",
+            f"version {version}, this program knows versions up to {kind.known}",
+            WAY_OUT_OF_NEWER,
+        )
+    older = f", brought to version {kind.known} when the daemon starts" if version < kind.known else ""
+    return Finding("state", "good", f"version {version}{older}")
+
+
+def tell_findings(choices: Choices, findings: list[Finding]) -> None:
+    """Print what was found; raise `Failure` if any of it is bad."""
+    from msgspec import structs
+
+    from hushcast_cli.exits import Failure
+    from hushcast_cli.output import json_line, text_line, write
+
+    for finding in findings:
+        if choices.json:
+            write(json_line(structs.asdict(finding)))
+            continue
+        write(text_line(f"{_MARKS[finding.verdict]} {finding.check}: {finding.found}"))
+        if finding.advice:
+            write(text_line(f"  → {finding.advice}"))
+    bad = [finding.check for finding in findings if finding.verdict == "bad"]
+    if bad:
+        raise Failure(f"not well: {', '.join(bad)}")

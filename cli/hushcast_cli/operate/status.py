@@ -1,0 +1,36 @@
+"""`hushcast status`: what the daemon says of itself."""
+
+from __future__ import annotations
+
+import click
+
+from hushcast_cli.options import Choices, daemon_options, pass_choices, timeout_option
+
+
+@click.command(short_help="Show what the daemon says of itself.")
+@click.option(
+    "--counters", is_flag=True, help="Show all counters, not only those that say that something is wrong."
+)
+@timeout_option
+@daemon_options
+@pass_choices
+def status(choices: Choices, counters: bool, timeout: float | None) -> None:
+    """Show whether the daemon is ready or what it waits for, its roster, links, subscriptions and troubles.
+
+    It answers while the daemon is still starting. With --json it prints all that the daemon says.
+
+    \b
+    Example:
+      hushcast status --counters
+    """
+    from hushcast_cli.daemon_calls import ask
+    from hushcast_cli.operate.status_summary import summary
+    from hushcast_cli.output import json_line, table, write
+
+    described = ask(choices, lambda daemon: daemon.status(), timeout)
+    if choices.json:
+        write(json_line(described))
+        return
+    write(table(summary(described)))
+    if counters:
+        write(table((name, f"{count:>9,}") for name, count in described.get("counters", {}).items()))

@@ -1,0 +1,1 @@
+"""Commands of private networks: testnets, faults in them, simulations and comparisons."""

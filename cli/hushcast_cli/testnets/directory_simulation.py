@@ -1,0 +1,134 @@
+"""`hushcast directory simulate`: several directories that agree, while some of them lie."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import click
+
+from hushcast_cli.options import Choices, json_option, pass_choices, shard_size_option
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.shard_count import SHARD_SIZE
+
+AUTHORITIES = 9  # `MAX_AUTHORITIES`, which loads what `--version` need not wait for
+MAX_EPOCHS = 1_000_000  # of a simulation: ten hours
+MAX_SIMULATED = 2000  # relays: each epoch all of them are on every ballot
+_EVERY = 1.0  # seconds between two words of progress, at first; each takes twice as long up to a minute
+_ROWS = {
+    "epochs": "epochs",
+    "heads": "with one head",
+    "forks": "with two heads",
+    "without": "with none",
+    "proven": "forks proven",
+    "accused": "evidence",
+    "named": "named in heads",
+    "cut": "in shards",
+    "wrong": "wrong",
+}
+
+
+@click.command("simulate")
+@click.option(
+    "--authorities",
+    type=click.IntRange(1, AUTHORITIES),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="Directories that agree.",
+)
+@click.option(
+    "--quorum",
+    type=click.IntRange(1, AUTHORITIES),
+    metavar="Q",
+    help="Signatures that a head needs.  [default: more than half]",
+)
+@click.option(
+    "--faulty",
+    type=click.IntRange(0, AUTHORITIES - 1),
+    metavar="F",
+    help="How many of them are faulty, in all ways.  [default: as many as may be, N − Q]",
+)
+@click.option(
+    "--epochs",
+    type=click.IntRange(1, MAX_EPOCHS),
+    default=110,
+    show_default=True,
+    metavar="N",
+    help="Epochs; two faulty ones have 55 combinations of kinds.",
+)
+@click.option(
+    "--late",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    show_default=True,
+    metavar="SHARE",
+    help="Messages of honest ones that miss their round.",
+)
+@click.option(
+    "--relays",
+    type=click.IntRange(1, MAX_SIMULATED),
+    default=6,
+    show_default=True,
+    metavar="N",
+    help="Relays that register.",
+)
+@shard_size_option(default=SHARD_SIZE)
+@click.option("--seed", type=int, default=1, show_default=True, metavar="S", help="The same gives the same.")
+@json_option
+@pass_choices
+def simulate_authorities(
+    choices: Choices,
+    /,
+    authorities: int,
+    quorum: int | None,
+    faulty: int | None,
+    epochs: int,
+    late: float,
+    relays: int,
+    shard_size: int,
+    seed: int,
+) -> None:
+    """Simulate directories that agree on a head for each epoch, while some of them are faulty.
+
+    Faulty ones are silent, crash, cast two ballots, tell some and not others, come late, reveal what does not
+    fit, show old or made-up heads and sign any head, in every combination. Counts epochs with one head, with
+    two and with none.
+
+    \b
+    Example:
+      hushcast directory simulate --authorities 5 --quorum 3 --faulty 2 --epochs 110
+      hushcast directory simulate --authorities 7 --quorum 5 --late 0.05 --epochs 110 --json
+      hushcast directory simulate --relays 60 --shard-size 8 --epochs 110
+    """
+    from hushcast_cli.output import json_line, table, write
+    from hushcast_cli.progress import reporting
+    from hushcast_testnet.authorities.authorities_simulation import AuthoritiesScenario, simulate
+
+    needed = authorities // 2 + 1 if quorum is None else quorum
+    if not authorities < 2 * needed <= 2 * authorities:
+        raise UsageError(
+            f"--quorum {needed}: of {authorities} authorities it is between {authorities // 2 + 1} and"
+            f" {authorities}, so that any two quorums have one in common"
+        )
+    bad = authorities - needed if faulty is None else faulty
+    if bad >= authorities:
+        raise UsageError(f"--faulty {bad}: one of the {authorities} authorities has to be honest")
+    with reporting() as progress:
+        plan = AuthoritiesScenario(authorities, needed, bad, epochs, late, seed, relays, shard_size)
+        result = simulate(plan, _now_and_then(progress)).as_dict()
+    rows = [(_ROWS[name], str(value)) for name, value in result.items()]
+    write(json_line(result) if choices.json else table(rows))
+
+
+def _now_and_then(tell: Callable[[str], None]) -> Callable[[str], None]:
+    """Pass on what is told after a second, and then ever more seldom, up to once a minute."""
+    pause, due = _EVERY, time.monotonic() + _EVERY
+
+    def progress(text: str) -> None:
+        nonlocal pause, due
+        if (now := time.monotonic()) >= due:
+            tell(text)
+            pause, due = min(60.0, 2 * pause), now + pause
+
+    return progress

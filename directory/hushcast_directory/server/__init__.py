@@ -1,0 +1,1 @@
+"""What a directory runs: descriptors, heads, agreement with other authorities, and its answers."""

@@ -1,0 +1,51 @@
+"""Sitting: what the operator of a directory says of those that it agrees with, or that it is alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
+from hushcast_protocol.base.addresses import Address, parse_address
+from hushcast_protocol.base.wire import PublicKey
+
+
+@dataclass(frozen=True)
+class ConfiguredSet:
+    """What the operator of an authority says of the others."""
+
+    authorities: Authorities
+    """Those of now; once heads were agreed on, what they say counts."""
+    following: Authorities | None = None
+    """Whom this one votes for instead."""
+    first: int = 1
+    """Relays that must be known before a first head is voted for."""
+
+    def at(self, key: PublicKey, address: Address) -> Authorities:
+        """Return the authorities of now, wherever this one is."""
+        return self.authorities
+
+    def address_of(self, key: PublicKey) -> Address | None:
+        """Return where the others look for the authority with this key."""
+        sets = (self.authorities, self.following)
+        members = (member for one in sets if one is not None for member in one.members)
+        return next((parse_address(member.address) for member in members if member.key == key), None)
+
+
+@dataclass(frozen=True)
+class SetOfOne:
+    """A directory that agrees with nobody: a set of one, wherever it is, whose network is never cut."""
+
+    first: int = 1
+    """Relays that must be known before the first head."""
+
+    def at(self, key: PublicKey, address: Address) -> Authorities:
+        """Return the set of one with this key and address."""
+        return Authorities.of([AuthorityContact(key, address)], 1, shard_size=0)
+
+    @property
+    def following(self) -> None:
+        """Nobody is voted for."""
+
+    def address_of(self, key: PublicKey) -> Address | None:
+        """Return nothing: it is wherever its key leads."""
+        return None

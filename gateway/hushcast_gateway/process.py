@@ -1,0 +1,231 @@
+"""Runs a gateway as a process: from its settings to a life that a signal ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import version
+
+import trio
+
+from hushcast_gateway.aliases import read_links
+from hushcast_gateway.broker_state import BrokerState, open_broker
+from hushcast_gateway.counters import GATEWAY_GAUGES, MQTT, GatewayCounters
+from hushcast_gateway.listeners import Listeners
+from hushcast_gateway.network import GatewayNetwork
+from hushcast_gateway.no_daemon import DaemonlessNetwork
+from hushcast_gateway.passwords import Passwords
+from hushcast_gateway.peer import ClientPeer
+from hushcast_gateway.purposes.alias_keys import read_keys
+from hushcast_gateway.purposes.reservation_removal import ReservationRemover
+from hushcast_gateway.purposes.rules import Purposes
+from hushcast_gateway.purposes.settings import PurposesSection, check_vocabulary, vocabulary_of
+from hushcast_gateway.server import Server
+from hushcast_gateway.settings import GatewaySettings
+from hushcast_gateway.upgrade import MIGRATIONS, VERSION
+from hushcast_gateway.users import GatewayUsers
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.mqtt.interfaces import Permissions
+from hushcast_protocol.mqtt.limits import LARGEST_PACKET
+from hushcast_protocol.mqtt.mqtt_broker import MqttSettings
+from hushcast_protocol.mqtt.packets import Connect
+from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.purposes.purpose_keyring import PurposeKeyring
+from hushcast_protocol.purposes.vocabulary import Vocabulary
+from hushcast_runtime.environment import Environment, system_environment
+from hushcast_runtime.logs import log
+from hushcast_runtime.processes.metrics import MetricsServer
+from hushcast_runtime.processes.process import Load, run_until_signal
+from hushcast_runtime.processes.readiness import Health
+from hushcast_runtime.storage.state_layout import DATABASE, check_version, kept_version, migrate
+from hushcast_runtime.storage.store import SqliteStore
+from hushcast_runtime.wording import counted
+
+GOODBYE_WITHIN = 2.0  # seconds that clients may take to hear that the gateway stops
+
+
+def run_gateway(load: Load[GatewaySettings]) -> None:
+    """Run a gateway until SIGTERM or SIGINT; raises the `HushcastError` that ended it.
+
+    SIGHUP goes by the users and purposes of the configuration as it is then, and reads certificates, signed
+    vocabularies and grants again.
+    """
+    settings = load()
+    gateway = _Gateway(settings)
+    run_until_signal(settings, load, gateway.live, gateway.health, gateway.apply)
+
+
+def _network(
+    settings: GatewaySettings, env: Environment, counters: GatewayCounters, purposes: Purposes | None
+) -> GatewayNetwork | None:
+    """Return the way to the network; `None` where all topics stay here. Raises `UsageError` for links."""
+    if settings.daemon.socket is None:
+        return None
+    return GatewayNetwork(settings, read_links(settings), env, counters, purposes, _keys(settings, env, None))
+
+
+def _keys(
+    settings: GatewaySettings, env: Environment, before: Mapping[str, PurposeKeyring] | None
+) -> dict[str, PurposeKeyring]:
+    """Return what aliases seal and open by; raises `UsageError`.
+
+    `before` are the aliases of a gateway that runs, of which none gets keys that has none.
+    """
+    found = {}
+    for alias in settings.gateway.alias:
+        if alias.keys is None or (before is not None and alias.name not in before):
+            continue
+        held = before[alias.name] if before else None
+        try:
+            found[alias.name] = read_keys(alias.keys, env.now, env.randomness, held)
+        except UsageError as error:
+            raise UsageError(f"gateway.alias {alias.name}: {error}") from None
+    return found
+
+
+def _vocabulary(settings: GatewaySettings, section: PurposesSection) -> Vocabulary:
+    """Return the purposes there are; raises `UsageError` where the settings name others."""
+    vocabulary = vocabulary_of(section)
+    check_vocabulary(vocabulary, settings.named_purposes())
+    return vocabulary
+
+
+def _purposes(settings: GatewaySettings, env: Environment) -> Purposes | None:
+    """Return what decides by purposes, `None` where messages are for anything; raises `UsageError`."""
+    section = settings.purposes
+    if section is None:
+        return None
+    return Purposes(section, settings.speakers(), _vocabulary(settings, section), env.now)
+
+
+class _Gateway:
+    """One gateway process."""
+
+    def __init__(self, settings: GatewaySettings) -> None:
+        self._settings = settings
+        self._env = system_environment()
+        self._counters = GatewayCounters()
+        self._users = GatewayUsers(settings, Passwords(self._env.compute, self._env.randomness))
+        self._listeners = Listeners(settings.listeners(), settings.socket_group, self._serve, self._counters)
+        self._purposes = _purposes(settings, self._env)
+        self._network = _network(settings, self._env, self._counters, self._purposes)
+        self._state: BrokerState | None = None
+        self._server: Server | None = None
+        self._served = 0
+        self._ready = self._stops = False
+
+    async def live(self, nursery: trio.Nursery) -> None:
+        """Start everything; clients are served until the nursery is cancelled, and then say goodbye."""
+        settings = self._settings
+        state = settings.state_path()
+        check_version(kept_version(state), VERSION)  # before anything is written
+        store = SqliteStore(state / DATABASE)
+        try:
+            # Not cancelled with all else: what is still to be said goes first.
+            with trio.CancelScope(shield=True) as serving:
+                nursery.start_soon(self._end, serving)
+                async with trio.open_nursery() as living:
+                    living.start_soon(store.run)
+                    await migrate(store, MIGRATIONS)
+                    await self._open(store, living)
+                    self._ready = True
+                    log.info("running")
+        finally:
+            store.close()
+
+    async def _open(self, store: SqliteStore, nursery: trio.Nursery) -> None:
+        settings = self._settings
+        largest = None if settings.maximum_packet == LARGEST_PACKET else settings.maximum_packet
+        broker = MqttSettings(version=version("hushcast"), maximum_packet=largest)
+        beyond = self._network or DaemonlessNetwork()
+        self._state = await open_broker(
+            store, self._env, beyond, broker, self._purposes, permissions_of=self._users.permissions
+        )
+        self._server = Server(self._state, self._authenticate, largest)
+        self._counters.beside = self._counted_beside
+        nursery.start_soon(self._state.run)
+        if self._purposes is not None:
+            nursery.start_soon(ReservationRemover(settings.state_path(), self._purposes, self._state).run)
+        if self._network is not None:
+            nursery.start_soon(self._network.run, self._state, store)
+        if (endpoint := settings.metrics_endpoint()) is not None:
+            metrics = MetricsServer(self._counters, self._readings, GATEWAY_GAUGES)
+            await nursery.start(metrics.run, endpoint, settings.socket_group)
+        await nursery.start(self._listeners.run)
+
+    async def _end(self, serving: trio.CancelScope) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            self._stops = True
+            with trio.CancelScope(shield=True), trio.move_on_after(GOODBYE_WITHIN):
+                if self._state is not None:
+                    self._state.broker.shut_down()
+                    while self._served:  # noqa: ASYNC110 - clients leave one by one, and once
+                        await trio.sleep(0.02)
+            serving.cancel()
+
+    async def _serve(self, stream: trio.abc.Stream, peer: ClientPeer) -> None:
+        if self._server is None or self._stops:
+            return
+        self._served += 1
+        try:
+            await self._server.serve(stream, peer)
+        finally:
+            self._served -= 1
+
+    async def _authenticate(self, connect: Connect, peer: ClientPeer) -> Permissions | Reason:
+        verdict = await self._users.authenticate(connect, peer)
+        if isinstance(verdict, Reason):
+            self._counters.add("clients_refused")
+        elif self._purposes is not None:
+            self._purposes.connected(verdict, connect)
+        return verdict
+
+    def apply(self, fresh: GatewaySettings) -> None:
+        """Take what a running gateway can take of a configuration; raises `UsageError`, then of nothing."""
+        keyed = {} if self._network is None else _keys(fresh, self._env, self._network.keyed)
+        section = fresh.purposes or self._settings.purposes
+        vocabulary = None if section is None else _vocabulary(fresh, section)
+        if self._purposes is not None and section is not None and vocabulary is not None:
+            self._purposes.check(section, vocabulary)
+        self._listeners.read_certificates()  # the last that may fail
+        if self._purposes is not None and section is not None and vocabulary is not None:
+            self._purposes.replace(section, fresh.speakers(), vocabulary)
+        self._users.replace(fresh)
+        if self._network is not None and keyed:
+            self._network.replace_keys(keyed)
+
+    def health(self) -> Health:
+        """Tell how far the gateway is."""
+        if not self._ready or self._state is None:
+            return Health(False, "starting")
+        clients = counted(self._state.broker.connected, "client")
+        away = self._network is not None and not self._network.is_there
+        return Health(
+            True, f"working, {clients} connected" + (", the daemon does not answer" if away else "")
+        )
+
+    def _counted_beside(self) -> dict[str, int]:
+        assert self._state is not None
+        assert self._server is not None
+        counts = {MQTT + name: count for name, count in self._state.broker.counts.items()}
+        if self._purposes is not None:
+            counts |= self._purposes.counters.as_dict()
+        return counts | {"internal_errors": self._server.internal_errors}
+
+    def _readings(self) -> dict[str, float]:
+        found = {"ready": float(self._ready), "network_topics": 0.0, "network_ready": 0.0}
+        if self._purposes is not None:
+            found |= {"purposes_reserved": self._purposes.reserved, "purposes_paused": self._purposes.resting}
+        if self._network is not None:
+            found |= {"network_topics": self._network.topics_read, "network_ready": self._network.is_there}
+        if self._state is not None:
+            broker = self._state.broker
+            found |= {
+                "mqtt_clients": broker.connected,
+                "mqtt_sessions": broker.sessions,
+                "mqtt_subscriptions": broker.subscriptions,
+                "mqtt_retained": broker.retained,
+                "mqtt_held_bytes": broker.held_bytes,
+            }
+        return found

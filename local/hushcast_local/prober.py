@@ -1,0 +1,106 @@
+"""Probing: drops messages on a subscription's own topic at random moments, to measure its coverage.
+
+A probe has the seal of a publication, and size, tokens and attributes like those of messages that came lately
+(`Likeness`), and is handed over as one. Only those who know the topic, and so can open it, can tell it apart;
+it carries a report to the topic's other subscribers. Of the subscription's conditions it reveals only those
+that its carrier knows already (`TokenScheme.known`).
+"""
+
+from __future__ import annotations
+
+import trio
+
+from hushcast_local.subscription import LocalSubscription
+from hushcast_local.topic_keys import TopicKeys
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.errors import Refusal, UsageError
+from hushcast_protocol.content.bodies import Content, compose, packed_values
+from hushcast_protocol.content.likeness import OTHERS, Likeness, draw_likeness, draw_values
+from hushcast_protocol.content.messages import MAX_PAYLOAD, Message
+from hushcast_protocol.content.reports import (
+    MAX_HEARD,
+    REPORTED_WITHIN,
+    SETTLED,
+    ReportedMessage,
+    write_report,
+)
+from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
+
+PROBES_AN_EPOCH = 24.0  # for each subscription; each is a message to all subscribers of its topic
+BYTES_A_PROBE = 8 * 1024  # that probes may have in the mean; those of any form have 6.5 KiB
+_OF_WHAT_CAME = 8  # and one of so many bytes that came: probes of eight subscribers weigh as much as these
+
+
+class Prober:
+    """Probes for the subscriptions of one daemon."""
+
+    def __init__(self, calendar: Calendar, keys: TopicKeys, probes_an_epoch: float, context: Context) -> None:
+        """`probes_an_epoch` is the rate for each subscription; 0: none."""
+        self._calendar = calendar
+        self._keys = keys
+        self._rate = probes_an_epoch
+        self._env = context.env
+        self._counters = context.counters
+
+    async def run(self, subscription: LocalSubscription) -> None:
+        """Probe for one subscription at random moments, until cancelled."""
+        if not self._rate:
+            return
+        await subscription.route.ready.wait()
+        subscription.recent.whole_since = self._env.now()
+        if subscription.terms is not None:
+            return  # messages that meet all of its conditions would show what the carrier is to hide
+        between = self._calendar.epoch_seconds / self._rate
+        allowed = MAX_PAYLOAD
+        like, waited = self._likeness(subscription), 0
+        while True:
+            await trio.sleep(between * self._env.uniform(0.5, 1.5))
+            came = subscription.recent.take_bytes() // _OF_WHAT_CAME
+            allowed = min(MAX_PAYLOAD, allowed + BYTES_A_PROBE + came)
+            if allowed >= like.size:
+                chosen, like, waited = like, self._likeness(subscription), 0
+            else:
+                # A dear one is waited for: to send a smaller one instead would test small messages alone.
+                waited += 1
+                if waited % OTHERS:
+                    continue
+                # But one of any form goes meanwhile: who writes large messages is not to end all probes.
+                chosen = self._likeness(subscription, is_of_any_form=True)
+            allowed -= chosen.size
+            await self._probe(subscription, chosen)
+
+    async def _probe(self, subscription: LocalSubscription, like: Likeness) -> None:
+        try:
+            sent = await subscription.route.probe(await self._compose(subscription, like))
+        except (Refusal, UsageError) as error:
+            log.debug("a probe was not sent", reason=str(error))
+        else:
+            self._counters.add("probes_sent", int(sent))
+
+    def _likeness(self, subscription: LocalSubscription, is_of_any_form: bool = False) -> Likeness:
+        interest = subscription.interest
+        known = self._keys.scheme.known(interest.predicate)
+        came = () if is_of_any_form else subscription.recent.likenesses
+        return draw_likeness(came, interest.topic.attributes, known, self._env)
+
+    async def _compose(self, subscription: LocalSubscription, like: Likeness) -> Message:
+        now, interest = self._env.now(), subscription.interest
+        day, topic = self._calendar.day(now), interest.topic
+        subscription.recent.forget(day)
+        known = self._keys.scheme.known(interest.predicate)
+        came = subscription.recent.values(day)
+        values = draw_values(like.names, came, topic.attributes, known, self._env)
+        report = write_report(self._heard(subscription, day, now), like.size - len(packed_values(values)))
+        # One tag brings it, as it does a publication; all of them may be more than a message can have.
+        tags = self._env.sample(sorted(interest.predicate.tags), 1)
+        tokens = await self._keys.published(topic, day, values, tags)
+        body_key = await self._keys.of_bodies(topic, day)
+        content = Content(report, values, probe=True)
+        return compose(body_key, day, tokens, content, self._env.randomness, size=like.size)
+
+    def _heard(self, subscription: LocalSubscription, day: int, now: float) -> list[ReportedMessage]:
+        # Ends of its own for each report: by fixed ones a name that appears or is gone tells its moment.
+        oldest = now - REPORTED_WITHIN + self._env.uniform(0.0, SETTLED)
+        newest = now - SETTLED - self._env.uniform(0.0, SETTLED)
+        return self._env.sample(subscription.recent.heard(day, oldest, newest), MAX_HEARD)

@@ -1,0 +1,116 @@
+"""A folder with the batches of a feed and its tables of weights: `3.batch`, `1.table`."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from hushcast_protocol.base.errors import PeerError, UsageError
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.spatial.batch import MAX_BATCH, Batch, WholeBatch, read_batch
+from hushcast_protocol.spatial.located_answer import ProviderBatch
+from hushcast_protocol.spatial.weight_table import MAX_TABLE, WeightTable, read_table
+
+
+@dataclass(frozen=True)
+class BatchFolder:
+    """The batches in a folder, which need not be there yet."""
+
+    path: Path
+
+    def newest(self) -> int | None:
+        """Return the number of the newest batch, `None` where there is none."""
+        if not self.path.is_dir():
+            return None
+        numbers = [file.stem for file in self.path.glob("*.batch") if file.stem.isdecimal()]
+        return max(map(int, numbers), default=None)
+
+    def chosen(self, number: int | None) -> int:
+        """Return a number, the newest batch's unless one is given; raise `UsageError` if there is none."""
+        found = self.newest() if number is None else number
+        if found is None:
+            raise UsageError(
+                f"there is no batch in {self.path}: `hushcast located batch --out {self.path}` makes one"
+            )
+        return found
+
+    def read(self, number: int) -> tuple[bytes, ProviderBatch]:
+        """Return the owner, and a batch with its tree and table; raise `UsageError`."""
+        file, data = self.path / f"{number}.batch", self.data(number)
+        try:
+            owner, batch, root = read_batch(data)
+        except PeerError as error:
+            raise UsageError(f"{file} is no batch as its owner made it: {error}") from None
+        return owner, ProviderBatch(batch, root, self._table(batch, owner))
+
+    def data(self, number: int) -> bytes:
+        """Return a batch as it was written; raise `UsageError`."""
+        return read_most(self.path / f"{number}.batch", MAX_BATCH)
+
+    def _table(self, batch: Batch, owner: bytes) -> WeightTable:
+        file = self.path / f"{batch.body.version}.table"
+        data = read_most(file, MAX_TABLE)
+        try:
+            table = read_table(data, owner)
+        except PeerError as error:
+            raise UsageError(f"{file} is no table as its owner made it: {error}") from None
+        if table.digest != batch.body.table:
+            raise UsageError(f"{file} is not the table of batch {batch.body.number}")
+        return table
+
+    def write(self, batch: WholeBatch, number: int, table: WeightTable) -> Path:
+        """Write a batch and its table, and return where the batch lies; raise `UsageError`.
+
+        A batch with this number that is there already stays: two with one number would be two stories.
+        """
+        make_folder(self.path)
+        fresh = self.path / f"{table.body.version}.table"
+        if not fresh.exists():
+            write_whole(fresh, encode(table.whole))
+        return write_whole(self.path / f"{number}.batch", encode(batch))
+
+
+def read_most(file: Path, most: int) -> bytes:
+    """Return what is in a file, of a longer one a byte more than `most`; raise `UsageError`."""
+    try:
+        with file.open("rb") as stream:
+            return stream.read(most + 1)
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder that may be there already; raise `UsageError`."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be made: {error.strerror}") from None
+
+
+def write_whole(file: Path, data: bytes, replace: bool = False, durable: bool = True) -> Path:
+    """Write a file so that it is there whole or not at all; raise `UsageError` where there is one already.
+
+    What is not `durable` may be cut off where the machine loses power: it can be made again, and the disk is
+    not waited for.
+    """
+    fresh = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        with fresh.open("wb") as stream:
+            stream.write(data)
+            if durable:
+                stream.flush()
+                os.fsync(stream.fileno())
+        if replace:
+            fresh.replace(file)
+        else:
+            os.link(fresh, file)
+    except FileExistsError:
+        raise UsageError(f"{file} is there already: somebody else makes batches in this folder") from None
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}") from None
+    finally:
+        with suppress(FileNotFoundError):
+            fresh.unlink()
+    return file

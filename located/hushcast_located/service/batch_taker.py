@@ -1,0 +1,106 @@
+"""Takes batches and tables of weights from the feed's topic, and lets nobody but the owner put any there."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+import hushcast
+from hushcast_located.service.change_signal import ChangeSignal
+from hushcast_located.service.provider_store import ProviderStore
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.content.bodies import fingerprint
+from hushcast_protocol.spatial.answer_problems import AnswerProblem, InvalidAnswer
+from hushcast_protocol.spatial.batch import Batch, read_batch
+from hushcast_protocol.spatial.message_parts import Assembly
+from hushcast_protocol.spatial.weight_table import WeightTable, read_table
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import log
+
+_TABLE = encode("located-weights/1")
+
+
+@dataclass
+class BatchTaker:
+    """Reads the feed's topic."""
+
+    link: str
+    owner: bytes
+    shelf: ProviderStore
+    news: ChangeSignal
+    env: Environment
+    counters: Counters
+
+    async def run(self, daemon: hushcast.Daemon) -> None:
+        """Take what comes until cancelled; what is acknowledged is on disk, or is needed no more."""
+        assembly, author, acknowledged = Assembly(), fingerprint(self.owner), 0
+        async with daemon.subscribe(self.link, acknowledge="manual") as messages:
+            log.info("batches are taken")
+            async for message in messages:
+                if message.author == author:
+                    await self._take(message, assembly)
+                else:
+                    self.counters.add("feed_foreign")
+                needed = assembly.oldest
+                done = message.cursor if needed is None else needed - 1
+                if done > acknowledged:
+                    with suppress(hushcast.Refusal):  # the subscription was ended, and is begun anew
+                        await daemon.acknowledge(self.link, done)
+                    acknowledged = done
+
+    async def _take(self, message: hushcast.Message, assembly: Assembly) -> None:
+        try:
+            whole = assembly.take(message.payload, message.cursor)
+            if whole is None:
+                return
+            found = await self.env.compute(_read, whole, self.owner)
+        except DecodeError:
+            self.counters.add("feed_refused")
+            log.warning("the owner signed a message that is no part of a batch")
+            return
+        except InvalidAnswer as error:
+            self._refuse(error)
+            return
+        if isinstance(found, WeightTable):
+            if await self.shelf.put_table(found, whole):
+                self.counters.add("weights_taken")
+                self.news.tell()
+            return
+        await self._until_room()
+        try:
+            await self.shelf.put_batch(found, whole)
+        except InvalidAnswer as error:
+            self._refuse(error)
+            return
+        self.counters.add("batches_taken")
+        self.news.tell()
+
+    def _refuse(self, error: InvalidAnswer) -> None:
+        if error.problem is AnswerProblem.OLD_ROOT:
+            self.counters.add("batches_repeated")
+            return
+        self.counters.add("batches_refused")
+        log.warning("a batch is not taken: it does not follow those before", reason=str(error.problem))
+
+    async def _until_room(self) -> None:
+        """Wait for the answers of a batch, or give up one whose weights never came."""
+        shelf = self.shelf
+        while shelf.arrivals.is_full:
+            if shelf.arrivals.next(shelf.tables, self.env.elapsed()) is not None:
+                await self.news.wait()
+                continue
+            await shelf.forget(shelf.arrivals.held[0], is_missing=True)
+            self.counters.add("batches_missing")
+            log.warning("a batch is given up: its weights never came")
+
+
+def _read(data: bytes, owner: bytes) -> Batch | WeightTable:
+    """Return what the owner published; raise `DecodeError`, or `InvalidAnswer` where it is not the owner's."""
+    if data[1 : 1 + len(_TABLE)] == _TABLE:
+        return read_table(data, owner)
+    whose, batch, _ = read_batch(data)
+    if whose != owner:
+        raise InvalidAnswer(AnswerProblem.SIGNATURE)
+    return batch

@@ -1,0 +1,249 @@
+"""The overlay's side of a daemon: rosters, the carrier and, in a relay, all that serves others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hushcast_directory.client.pinned_directories import open_source
+from hushcast_local.topic_keys import Derive, TopicKeys
+from hushcast_node.carrier_adapter import AdapterContext
+from hushcast_node.carrier_parts import OverlayParts
+from hushcast_node.relay_role import RelayRole, make_relay
+from hushcast_overlay.carrier import OverlayCarrier
+from hushcast_overlay.connector import Connector
+from hushcast_overlay.relay.identity import Identity
+from hushcast_overlay.relay.incoming_connections import MAX_CONNECTIONS
+from hushcast_overlay.relay.name_work import NameWorkSearch, RelayNameWork
+from hushcast_overlay.relay.registration import Registration, keep_registered
+from hushcast_overlay.rosters import RosterKeeper, count
+from hushcast_overlay.routes.dropper import Dropper
+from hushcast_overlay.routes.installer import Installer
+from hushcast_overlay.routes.mailboxes import Mailboxes
+from hushcast_overlay.routes.probes import Probes
+from hushcast_overlay.routes.route_records import RouteRecords
+from hushcast_overlay.routes.routes import OverlayRoutes
+from hushcast_overlay.routes.trees import Trees
+from hushcast_overlay.routes.upkeep import TreeUpkeep
+from hushcast_overlay.routes.withdrawals import LeaseWithdrawals
+from hushcast_overlay.shards.shard_fetcher import ShardFetcher
+from hushcast_overlay.shards.shards import Shards
+from hushcast_protocol.base import observations
+from hushcast_protocol.base.roster import Roster
+from hushcast_protocol.base.sharding import Sharding
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.overlay.profile import Root
+from hushcast_protocol.shards.assignment import shard_of_relay
+from hushcast_runtime.context import Context
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.processes.own_address import open_address
+from hushcast_runtime.transports.base import Listener
+from hushcast_runtime.transports.connection_guard import ConnectionGuard
+from hushcast_runtime.wording import counted
+
+
+class OverlayAdapter:
+    """One daemon's place in the overlay; implements `Side`."""
+
+    def __init__(self, parts: OverlayParts, around: AdapterContext) -> None:
+        self._parts = parts
+        self._around = around
+        self._env = around.env
+        network, store, counters = parts.network, around.store, around.counters
+        self.source = open_source(
+            self._env, around.transport, store, network, parts.directories, counters, parts.checks
+        )
+        """Where rosters come from."""
+        self.rosters = RosterKeeper(network, self.source, self._env, store, counters, around.clock)
+        self._connector = Connector(around.transport, self._env, self.rosters, self._is_listed, counters)
+        fetching = ShardFetcher(network, self._connector, self.source, self._env, counters, parts.reading)
+        self.shards = Shards(self.relay_id, self.rosters, self.source, fetching, self._env, store, counters)
+        """Which relays serve which topics."""
+        self._registration = Registration()
+        self._routes: OverlayRoutes | None = None
+        self.relay: RelayRole | None = None
+        self.listener: Listener | None = None
+        """A relay's address."""
+
+    @property
+    def routes(self) -> OverlayRoutes:
+        """What the overlay keeps routed for this daemon; there are some once `start` has returned."""
+        assert self._routes is not None
+        return self._routes
+
+    @property
+    def relay_id(self) -> RelayId | None:
+        """The name that the roster lists a relay by; a client has none."""
+        return self._parts.identity.seed.public() if self._parts.identity else None
+
+    @property
+    def role(self) -> str:
+        """`relay` or `client`."""
+        return "relay" if self._parts.identity else "client"
+
+    @property
+    def profile_name(self) -> str:
+        """Which profile is in use."""
+        return self._parts.profile.name
+
+    @property
+    def ready(self) -> bool:
+        """Tell whether it holds a roster and, as a relay, is registered."""
+        registered = self.relay is None or self._registration.done
+        return self.rosters.newest is not None and registered
+
+    def topic_keys(self, env: Environment, derive: Derive) -> TopicKeys:
+        """Return what derives the keys of topics."""
+        return TopicKeys(self._parts.network.id, env, derive)
+
+    async def start(self, context: Context) -> OverlayCarrier:
+        """Make the carrier; start a relay, and what keeps rosters fresh."""
+        await self.rosters.load()
+        await self.shards.load()
+        carrier = self._carrier(context)
+        if self._parts.identity is not None:
+            await self._start_relay(self._parts.identity, context)
+        context.spawn(self.rosters.run)
+        self.shards.begin(context.spawn)
+        if context.tracer.is_on:  # it looks through each roster
+            context.spawn(self._trace_rosters, context)
+        return carrier
+
+    def _is_listed(self, relay: RelayId) -> bool:
+        return self.shards.relay(relay) is not None
+
+    def _carrier(self, context: Context) -> OverlayCarrier:
+        profile, shards, env = self._parts.profile, self.shards, context.env
+        records = RouteRecords(context.store)
+        connector = self._connector
+        installer = Installer(connector, env)
+        dropper = Dropper(profile, shards, connector, env)
+        trees = Trees(self.relay_id, profile, shards, env)
+        mailboxes = Mailboxes(self._around.transport, connector, shards.calendar, records, context)
+        self._routes = OverlayRoutes(
+            self.relay_id,
+            profile,
+            mailboxes,
+            TreeUpkeep(profile, shards, trees, installer, mailboxes, records, context),
+            LeaseWithdrawals(installer, records, shards, context),
+            records,
+            context,
+        )
+        can_subscribe = profile.root is Root.MAILBOX or self.relay_id is not None
+        probes = Probes(dropper, env)
+        return OverlayCarrier(shards, dropper, self._routes, probes, env, can_subscribe)
+
+    async def _start_relay(self, identity: Identity, context: Context) -> None:
+        parts, around = self._parts, self._around
+        relay = self.relay = make_relay(
+            identity, parts.profile, self.shards, self._connector, self.routes.take_listed, context
+        )
+        await relay.load()
+        listener = self.listener = await open_address(identity.service, around.transport, around.store)
+        terms, changed = self.source.terms, self.rosters.changed
+        working = RelayNameWork(parts.network.id, relay.id, self._env, around.store, terms, changed)
+        await working.load()
+        self._registration.working = working
+        self.rosters.once(working.is_needed, lambda: context.spawn(working.run))
+        guard = ConnectionGuard(
+            relay.incoming.accept, relay.incoming.serve, MAX_CONNECTIONS, self._env, around.counters
+        )
+        context.spawn(listener.serve, guard.admit)
+        context.spawn(self._keep_time, relay)
+        context.spawn(relay.kept_links.run)
+        context.spawn(
+            keep_registered,
+            identity,
+            listener,
+            parts.network,
+            self.source,
+            self._env,
+            self._registration,
+            relay.admission.difficulty,
+        )
+
+    async def _keep_time(self, relay: RelayRole) -> None:
+        calendar = self.rosters.calendar
+        while True:
+            await self._env.sleep_until(calendar.epoch_start(calendar.epoch(self._env.now()) + 1))
+            await relay.begin_epoch(self._env.is_certain())
+
+    async def _trace_rosters(self, context: Context) -> None:
+        while True:
+            await self.rosters.changed()
+            if (newest := self.rosters.newest) is not None:
+                sharding = self.shards.sharding(self._day_of(newest))
+                if sharding is not None:  # whom it lists is known once the shard's leaf came
+                    await self._env.sleep_until(self.rosters.calendar.epoch_start(newest.epoch))
+                context.tracer.observe(self._observed(newest, sharding))
+
+    def _observed(self, roster: Roster, sharding: Sharding | None) -> observations.Roster:
+        """Return how many a roster lists; the first of them, or of each shard, notes whom, too."""
+        if self.relay is None:
+            return observations.Roster(count(roster), None)
+        near = None if sharding is None else self.shards.own(self._day_of(roster))
+        listing = near.newest if near is not None else None
+        relays = (roster if listing is None else listing).relays
+        if self.relay.id != min(relays, default=None):
+            return observations.Roster(count(roster), None)
+        shard = None if sharding is None else self._shard_in(sharding)
+        return observations.Roster(count(roster), sorted(relays), shard)
+
+    def waits_for(self) -> str:
+        """Say what is missing until it is ready."""
+        if self.rosters.newest is None:
+            return "waiting for a roster from the directory"
+        return "waiting for the directory to reach the onion service"
+
+    @property
+    def registration_problem(self) -> str | None:
+        """Why a relay's last descriptor was not taken, in the directory's words; `None`: it was."""
+        return self._registration.problem
+
+    @property
+    def search(self) -> NameWorkSearch | None:
+        """The search for a relay's work, if one goes on."""
+        working = self._registration.working
+        return None if working is None else working.search
+
+    def describe(self) -> str:
+        """Say how many relays the roster lists, or its shards."""
+        newest = self.rosters.newest
+        if newest is None:
+            return "0 relays in the roster"
+        listed = counted(count(newest), "relay")
+        sharding = self.shards.sharding(self._day_of(newest))
+        return f"{listed} in {2**sharding.bits} shards" if sharding else f"{listed} in the roster"
+
+    def status(self) -> dict[str, Any]:
+        """Describe roster and relay."""
+        relay = self.relay
+        return {
+            "name": relay.id.hex() if relay else None,
+            "address": self.listener.address if self.listener else None,
+            "roster": self._describe_roster(),
+            "directories": self.source.reached()._asdict(),
+            "registration": self._registration.problem,
+            "links": relay.peers.open_links() if relay else 0,
+            "difficulty": self.shards.least_difficulty(relay.id) if relay else 0,
+            "leases": len(relay.leases.book) if relay else 0,
+        }
+
+    def _describe_roster(self) -> dict[str, int] | None:
+        newest = self.rosters.newest
+        if newest is None:
+            return None
+        described = {"epoch": newest.epoch, "relays": count(newest), "held": self.rosters.held}
+        day = self._day_of(newest)
+        if (sharding := self.shards.sharding(day)) is not None:
+            described["shards"] = 2**sharding.bits
+            if self.relay is not None and self.shards.is_seated(self.relay.id, day):
+                described["shard"] = self._shard_in(sharding)
+        return described
+
+    def _shard_in(self, sharding: Sharding) -> int:
+        assert self.relay is not None
+        return shard_of_relay(sharding.beacon, self.relay.id, sharding.bits)
+
+    def _day_of(self, roster: Roster) -> int:
+        calendar = self.rosters.calendar
+        return calendar.day(calendar.epoch_start(roster.epoch))

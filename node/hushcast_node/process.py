@@ -1,0 +1,136 @@
+"""Runs a node as a process: from its settings to a life that a signal ends."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from hushcast_brokers.keys import COMMUNITY_KEY
+from hushcast_brokers.network_file import BrokersNetworkSection
+from hushcast_central.network_file import CentralNetworkSection
+from hushcast_local.control_server import ControlServer
+from hushcast_node.carrier_parts import BrokersParts, CarrierParts, CentralParts, OverlayParts
+from hushcast_node.counters import COUNTED
+from hushcast_node.daemon import NodeDaemon, NodeParts
+from hushcast_node.doctor import NodeDoctor
+from hushcast_node.settings import NodeSettings
+from hushcast_node.upgrade import VERSION
+from hushcast_overlay.relay.identity import Identity, load_identity
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.files import load_seed
+from hushcast_runtime.logs import log
+from hushcast_runtime.processes.metrics import MetricsServer, readings
+from hushcast_runtime.processes.process import Load, open_transport, run_until_signal
+from hushcast_runtime.processes.readiness import Health
+from hushcast_runtime.storage.state_layout import DATABASE, check_version, kept_version
+from hushcast_runtime.storage.store import SqliteStore
+from hushcast_runtime.tor.consensus import compare_clock
+from hushcast_runtime.tor.transport import TorTransport
+
+
+def run_node(load: Load[NodeSettings]) -> None:
+    """Run a node until SIGTERM or SIGINT; raises the `HushcastError` that ended it."""
+    settings = load()
+    node = _Node(settings)
+    run_until_signal(settings, load, node.live, node.health)
+
+
+class _Node:
+    """One node process."""
+
+    def __init__(self, settings: NodeSettings) -> None:
+        self._settings = settings
+        self._env = settings.environment()
+        self._counters = Counters(COUNTED[settings.carrier])
+        self._doctor = NodeDoctor(settings, self._env)
+        self._tor: TorTransport | None = None
+        self._daemon: NodeDaemon | None = None
+
+    async def live(self, nursery: trio.Nursery) -> None:
+        """Start everything: the control socket first, so that `status` can show the rest."""
+        settings, env = self._settings, self._env
+        state = Path(settings.state)
+        check_version(kept_version(state), VERSION)  # before anything is written
+        control = ControlServer(
+            settings.socket_path(), self._status, self._doctor.examine, self._counters, settings.socket_group
+        )
+        await nursery.start(control.run)
+        if (endpoint := settings.metrics_endpoint()) is not None:
+            metrics = MetricsServer(self._counters, lambda: readings(self._status()))
+            await nursery.start(metrics.run, endpoint, settings.socket_group)
+        identity = load_identity(state, env.randomness) if settings.role == "relay" else None
+        name = identity.seed.public().hex() if identity else None
+        tracer = settings.tracer(name, settings.network.epoch_seconds, env)
+        store = SqliteStore(state / DATABASE)
+        try:
+            transport = await open_transport(settings, nursery, self._announce)
+            self._daemon = self._doctor.daemon = NodeDaemon(
+                NodeParts(
+                    _carrier(settings, identity, env),
+                    env,
+                    transport,
+                    store,
+                    tracer,
+                    inbox=settings.inbox,
+                    probes_an_epoch=settings.coverage.probes_an_epoch,
+                ),
+                self._counters,
+            )
+            async with trio.open_nursery() as living:
+                if self._tor is not None:
+                    living.start_soon(compare_clock, self._daemon.clock, self._tor)
+                await living.start(self._daemon.run)
+                control.open(self._daemon.service)
+                log.info("running", role=settings.role)
+        finally:
+            store.close()
+            tracer.close()
+
+    def health(self) -> Health:
+        """Tell how far the node is: Tor, then its network."""
+        settings, tor, daemon = self._settings, self._tor, self._daemon
+        if daemon is None or not daemon.serves:
+            if tor is not None and tor.state.percent < 100:
+                return Health(False, f"waiting for tor: {tor.state.doing}")
+            return Health(False, "starting")
+        if not daemon.ready:
+            return Health(False, daemon.side.waits_for())
+        if tor is not None and not tor.state.connected:
+            return Health(True, f"{settings.role}: the control connection to tor is lost, trying again")
+        if (problem := daemon.clock.problem()) is not None:
+            return Health(True, f"{settings.role}: {problem}")
+        return Health(True, f"{settings.role}: working, {daemon.side.describe()}")
+
+    def _announce(self, tor: TorTransport) -> None:
+        self._tor = self._doctor.tor = tor
+
+    def _status(self) -> dict[str, Any]:
+        status: dict[str, Any] = {"ready": False, "role": self._settings.role}
+        if self._daemon is not None:
+            status = self._daemon.status()
+        status["transport"] = self._settings.transport
+        status["tor"] = asdict(self._tor.state) if self._tor is not None else None
+        return status
+
+
+def _carrier(settings: NodeSettings, identity: Identity | None, env: Environment) -> CarrierParts:
+    """Return what the network of these settings wants of a daemon."""
+    network = settings.network
+    if isinstance(network, CentralNetworkSection):
+        return CentralParts(network.network(), network.central_profile(), network.proxies())
+    if isinstance(network, BrokersNetworkSection):
+        member = None
+        if settings.has_communities:
+            member = load_seed(Path(settings.state) / COMMUNITY_KEY, env.randomness)
+        own = settings.brokers
+        return BrokersParts(network.network(), network.address(), own.edge_key(), member, own.community_key())
+    return OverlayParts(
+        network.network(),
+        settings.profile(),
+        settings.directories(),
+        identity,
+    )

@@ -1,0 +1,102 @@
+"""A relay's parts, made and wired: each uses only those that are made before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hushcast_overlay.connector import Connector
+from hushcast_overlay.relay.admission_control import AdmissionControl
+from hushcast_overlay.relay.detours import Detours
+from hushcast_overlay.relay.drops import Drops
+from hushcast_overlay.relay.forwarding import Forwarding, TakeListed
+from hushcast_overlay.relay.identity import Identity
+from hushcast_overlay.relay.incoming_connections import IncomingConnections
+from hushcast_overlay.relay.kept_links import KeptLinks
+from hushcast_overlay.relay.lease_store import LeaseStore
+from hushcast_overlay.relay.parcels import Parcels
+from hushcast_overlay.relay.peers import Peers
+from hushcast_overlay.relay.placement import SpoolPlacement
+from hushcast_overlay.relay.strangers import Strangers
+from hushcast_overlay.shards.shards import Shards
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.content.hops import Hop
+from hushcast_protocol.overlay.forwarding import RecentIds, Router
+from hushcast_protocol.overlay.hops import is_mailbox, key_of
+from hushcast_protocol.overlay.profile import Profile
+from hushcast_protocol.overlay.trail import LABEL_SIZE
+from hushcast_runtime.context import Context
+from hushcast_runtime.storage.spool import Spool
+
+
+@dataclass(frozen=True, slots=True)
+class RelayRole:
+    """One relay's part in the overlay."""
+
+    id: RelayId
+    leases: LeaseStore
+    peers: Peers
+    forwarding: Forwarding
+    drops: Drops
+    parcels: Parcels
+    admission: AdmissionControl
+    incoming: IncomingConnections
+    kept_links: KeptLinks
+
+    async def load(self) -> None:
+        """Read back leases, and take up the messages that a restart interrupted."""
+        await self.leases.load()
+        await self.parcels.load()
+        await self.forwarding.load()
+        await self.drops.load()
+
+    async def begin_epoch(self, is_certain: bool) -> None:
+        """Take a fresh trail label, and forget what has lapsed where the time is certain."""
+        self.forwarding.begin_epoch()
+        if is_certain:
+            await self.leases.lapse()
+            await self.parcels.lapse()
+            await self.forwarding.lapse()
+
+
+def make_relay(
+    identity: Identity,
+    profile: Profile,
+    shards: Shards,
+    connector: Connector,
+    take_listed: TakeListed,
+    context: Context,
+) -> RelayRole:
+    """Make the parts of a relay, and wire them."""
+    env, counters, relay = context.env, context.counters, identity.seed.public()
+    spool = Spool(context.store)
+    leases = LeaseStore(identity, shards.calendar, context)
+    router = Router(relay, profile, leases.book, RecentIds(env.elapsed()), env.randomness(LABEL_SIZE))
+    detours = Detours(relay, shards, leases, router, spool, env, counters) if profile.detours else None
+
+    def locate(hop: Hop) -> Address | None:
+        if is_mailbox(hop):
+            return leases.book.mailbox_address(hop)
+        listed = shards.relay(key_of(hop))
+        return listed.address if listed is not None else None
+
+    peers = Peers(identity.seed, connector, spool, detours, locate, context)
+    placing = SpoolPlacement(spool, detours, router, env, counters)
+    forwarding = Forwarding(router, spool, placing, peers, shards.calendar, take_listed, context)
+    drops = Drops(profile, forwarding, spool, context)
+    kept_links = KeptLinks(leases, peers, shards.calendar, context)
+
+    def lease_came(elements: tuple[bytes, ...]) -> None:
+        kept_links.prepare()
+        drops.take_up(elements)
+
+    parcels = Parcels(identity, shards, leases, peers, lease_came, context)
+    peers.hand_in(forwarding.take, parcels.take)
+
+    def fullness() -> float:
+        return max(leases.book.fullness(), parcels.fullness())
+
+    admission = AdmissionControl(relay, shards, env, fullness)
+    strangers = Strangers(admission, drops, parcels, shards.serving, env, counters)
+    incoming = IncomingConnections(identity.seed, connector, shards, peers, strangers)
+    return RelayRole(relay, leases, peers, forwarding, drops, parcels, admission, incoming, kept_links)

@@ -1,0 +1,1 @@
+"""What a relay runs: links, leases, forwarding, parcels, and what strangers hand in."""

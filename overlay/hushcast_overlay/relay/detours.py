@@ -1,0 +1,179 @@
+"""Detours: takes messages around a next hop that is lost, into the same trees elsewhere.
+
+A message whose next hop is away, or knows nothing of it, is handed to a random relay with the bypass tokens
+of just those leases that it followed: it enters no other tree, and redundancy is paid on failure alone. A
+lease whose next hop keeps saying that it knows nothing of it is pruned (threat model, rows 7 and 10).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Container, Iterable, Sequence
+
+from hushcast_overlay.relay.lease_store import LeaseStore
+from hushcast_overlay.shards.shards import Shards
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.content.hops import Hop, HopMessage
+from hushcast_protocol.content.messages import MAX_TOKENS, Message
+from hushcast_protocol.overlay.forwarding import Router
+from hushcast_protocol.overlay.hops import relay_hop
+from hushcast_protocol.overlay.trail import BITS_A_LABEL, Trail
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import log
+from hushcast_runtime.storage.spool import Spool, SpooledMessage, SpoolMove
+
+PRUNE_AFTER = 8  # messages in a row that a next hop did not know; a tree being repaired causes a few at most
+MAX_STRANGERS = 4096  # (day, next hop, trunk) with such messages that are remembered; 0.5 MB
+MAX_DETOURS = 12  # relays that may in turn not know a message's tree: 1 in 4,000 if half of them do not
+MAX_WALK = 8  # relays that a message has passed at most that still goes around a full share
+MAX_TRIED = 4096  # messages and ways that did not lead on that are remembered; 0.5 MB
+
+
+_Followed = tuple[int, Hop, bytes]  # day, next hop, trunk
+
+
+class Detours:
+    """Chooses the ways around; the spool remembers them."""
+
+    def __init__(
+        self,
+        relay: RelayId,
+        shards: Shards,
+        leases: LeaseStore,
+        router: Router,
+        spool: Spool,
+        env: Environment,
+        counters: Counters,
+    ) -> None:
+        self._relay = relay
+        self._shards = shards
+        self._leases = leases
+        self._router = router
+        self._spool = spool
+        self._env = env
+        self._counters = counters
+        self._strangers: OrderedDict[_Followed, int] = OrderedDict()
+        self._tried: OrderedDict[tuple[bytes, bytes], int] = OrderedDict()
+
+    async def around(
+        self, hop: Hop, items: Iterable[SpooledMessage], away: Container[Hop]
+    ) -> list[tuple[Hop, SpooledMessage]]:
+        """Move spooled messages from `hop` to relays that are not `away`; return where they wait now.
+
+        Where all other relays are away it is this relay that is cut off, and messages stay where they are.
+        Where no lease sends to `hop` any more a message goes the way that its lease has now, for a tree may
+        have been mended; where the lease has ended it is forgotten.
+        """
+        others_on: dict[int, list[Hop]] = {}
+        detours, mended, ended = [], [], []
+        for item in items:
+            if (message := self._detour(hop, item.message)) is not None:
+                if message.day not in others_on:
+                    others_on[message.day] = self._others(message.day, hop, away)
+                if others := others_on[message.day]:
+                    detours.append(SpoolMove(item, others[self._env.below(len(others))], message))
+                    if hop in away:
+                        # It may enter its tree below here, and comes by again: then it is no copy. But who
+                        # knows nothing of it, as a victim that leases were pointed at, gets it once.
+                        self._router.unsent(item.message, (hop,))
+                continue
+            ways = self._router.moved(item.message, hop, self._env.elapsed())
+            mended += [SpoolMove(item, way, item.message) for way in ways]
+            if not ways:
+                ended.append(item)
+        self._counters.add("messages_detoured", len(detours))
+        self._counters.add("messages_without_lease", len(ended))
+        self._spool.done(ended)
+        return await self._spool.move(detours + mended)
+
+    def with_room(self, day: int, size: int, away: Container[Hop]) -> list[Hop]:
+        """Return a day's relays that are not `away` and whose share of the spool takes `size` bytes more."""
+        return [hop for hop in self._others(day, None, away) if self._spool.has_share(hop, size)]
+
+    def aside(self, send: HopMessage, others: Sequence[Hop]) -> HopMessage | None:
+        """Return a message on a way around its next hop, whose share is full, by one of `others`.
+
+        None where there is no way around, or the message has gone around so often that all are full.
+        """
+        if Trail(send.message.trail).popcount() > MAX_WALK * BITS_A_LABEL:
+            return None
+        message = self._detour(send.hop, send.message)
+        if message is None or not others:
+            return None
+        place = self._env.below(len(others))
+        if others[place] == send.hop:
+            place = (place + 1) % len(others)
+        if others[place] == send.hop:
+            return None
+        self._counters.add("messages_detoured")
+        return HopMessage(others[place], message)
+
+    async def unrouted(
+        self, hop: Hop, items: Iterable[SpooledMessage], away: Container[Hop]
+    ) -> list[tuple[Hop, SpooledMessage]]:
+        """Take messages around a next hop that has no element for them; prune what it never knows."""
+        on: list[SpooledMessage] = []
+        ended: list[SpooledMessage] = []
+        strange: list[Message] = []
+        for item in items:
+            if not self._spool.holds(item):
+                continue
+            message = item.message
+            is_detour = len(message.tokens) > 1
+            times = self._times(message.id, message.tokens[1] if is_detour else hop)
+            (ended if is_detour and times >= MAX_DETOURS else on).append(item)
+            if not is_detour and times == 1:  # it may come by again, and be as strange as before
+                strange.append(message)
+        self._counters.add("messages_lost_detour", len(ended))
+        self._spool.done(ended)
+        placed = await self.around(hop, on, away)
+        for message in strange:
+            await self._note_stranger((message.day, hop, message.tokens[0]))
+        return placed
+
+    def routed(self, hop: Hop, items: Iterable[SpooledMessage]) -> None:
+        """Note that a next hop knew what to do with messages."""
+        if self._strangers:
+            for item in items:
+                self._strangers.pop((item.message.day, hop, item.message.tokens[0]), None)
+
+    def _detour(self, hop: Hop, message: Message) -> Message | None:
+        if len(message.tokens) > 1:
+            return message  # a detour already: on to another relay
+        followed = self._leases.book.followed(message.day, hop, message.tokens[0], MAX_TOKENS)
+        bypasses = dict.fromkeys(lease.bypass for lease in followed)
+        if not bypasses:
+            return None
+        tokens = (message.tokens[0], *bypasses)[:MAX_TOKENS]
+        return Message(message.id, message.day, tokens, message.trail, message.body)
+
+    def _others(self, day: int, lost: Hop | None, away: Container[Hop]) -> list[Hop]:
+        """Return the relays that a message of a day, which is routed here, can go around by."""
+        near = self._shards.own(day)
+        try:
+            relays = near.current().relays if near is not None else ()
+        except Refusal:
+            return []
+        hops = (relay_hop(relay) for relay in relays if relay != self._relay)
+        return [hop for hop in hops if hop != lost and hop not in away]
+
+    def _times(self, message_id: bytes, way: bytes) -> int:
+        """Count how often a message did not get on by one way."""
+        key = (message_id, way)
+        times = self._tried.pop(key, 0) + 1
+        self._tried[key] = times
+        if len(self._tried) > MAX_TRIED:
+            self._tried.popitem(last=False)
+        return times
+
+    async def _note_stranger(self, followed: _Followed) -> None:
+        count = self._strangers.pop(followed, 0) + 1
+        if count < PRUNE_AFTER:
+            self._strangers[followed] = count
+            if len(self._strangers) > MAX_STRANGERS:
+                self._strangers.popitem(last=False)
+        elif pruned := await self._leases.prune(*followed):
+            self._counters.add("leases_pruned", pruned)
+            log.info("leases were pruned: their next hop knows nothing of them")

@@ -1,0 +1,221 @@
+"""Forwarding: takes messages from previous hops, lets the pure router decide, and sends them on."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import trio
+
+from hushcast_overlay.relay.peers import Peers
+from hushcast_overlay.relay.placement import SpoolPlacement
+from hushcast_overlay.relay.rate_limiter import RateLimiter
+from hushcast_protocol.base import observations
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.content.hops import Hop
+from hushcast_protocol.content.messages import Message, check_message
+from hushcast_protocol.overlay.elements import ORIGIN
+from hushcast_protocol.overlay.forwarding import ForwardingDecision, ForwardingOutcome, Router
+from hushcast_protocol.overlay.trail import LABEL_SIZE
+from hushcast_runtime.context import Context
+from hushcast_runtime.storage.recovery import restore, sized
+from hushcast_runtime.storage.spool import Spool, SpooledMessage
+from hushcast_runtime.storage.store import Change
+from hushcast_runtime.time_slices import in_steps
+from hushcast_runtime.transports.base import TransportError
+
+# Seconds before a link ends that brings more than fits, and before what was accepted is tried again.
+FULL_PAUSE = 5.0
+
+COPIES_AT_ONCE = 1024  # of messages, for one next hop each, that one step places: 5 ms of a processor
+
+_LABEL = "label"
+
+TakeListed = Callable[[Message], Awaitable[None]]
+"""Where the subscriber is a listed root: takes every message that passes its relay, repeats as well."""
+
+
+class Forwarding:
+    """The messages that pass one relay."""
+
+    def __init__(
+        self,
+        router: Router,
+        spool: Spool,
+        placing: SpoolPlacement,
+        peers: Peers,
+        calendar: Calendar,
+        take_listed: TakeListed,
+        context: Context,
+    ) -> None:
+        self._router = router
+        self._spool = spool
+        self._placing = placing
+        self._peers = peers
+        self._calendar = calendar
+        self._take_listed = take_listed
+        self._env = context.env
+        self._store = context.store
+        self._counters = context.counters
+        self._tracer = context.tracer
+        self._rate_limiter = RateLimiter(context.env)
+
+    async def load(self) -> None:
+        """Take up the messages that were on their way when a restart interrupted them."""
+        await self._load_label()
+        for hop in await self._spool.load():
+            self._peers.resume(hop)
+
+    def begin_epoch(self) -> None:
+        """Take a fresh trail label, by which the relay knows what has passed it."""
+        label = self._env.randomness(LABEL_SIZE)
+        self._router.use_label(label)
+        self._store.write_soon(Change(_LABEL, b"", label))
+
+    async def lapse(self) -> None:
+        """Forget what waits from days gone by; whoever calls is certain that they are."""
+        open_days = self._open_days()
+        self._counters.add("messages_expired", await in_steps(self._spool.expire(open_days.__contains__)))
+
+    async def take(self, messages: list[Message], previous: bytes) -> list[int]:
+        """Take over messages from a previous hop; return the places of those that nothing here routes.
+
+        Raises a `PeerError` at the first that is malformed, `TransportError` while the spool is full, or
+        where this relay's clock may be wrong: the previous hop keeps them and tries again.
+        """
+        if self._spool.is_full(sum(len(message.body) for message in messages)):
+            self._counters.add("refused_quota")
+            await trio.sleep(FULL_PAUSE)
+            raise TransportError("the spool is full")
+        good = []
+        is_held = False
+        try:
+            open_days = self._open_days()
+            for message in messages:
+                self._counters.add("messages_received")
+                check_message(message)
+                if message.day in open_days:
+                    good.append(message)
+                elif self._env.is_certain():
+                    self._counters.add("refused_day")
+                else:
+                    raise TransportError("a message of another day, and the clock is not certain")
+        finally:
+            unrouted, is_held = await self.route(good, previous)
+        if is_held:
+            self._counters.add("refused_quota")
+            await trio.sleep(FULL_PAUSE)
+            raise TransportError("the spool has no room for a next hop")
+        if not unrouted:
+            return []
+        strange = {message.id for message in unrouted}
+        return [place for place, message in enumerate(messages) if message.id in strange]
+
+    async def _load_label(self) -> None:
+        """Take up the label of before a restart: by it the relay knows what passed it then."""
+        await restore(self._store, _LABEL, lambda _, label: self._router.use_label(sized(label, LABEL_SIZE)))
+        fresh = self._env.randomness(LABEL_SIZE)
+        self._router.use_label(fresh)
+        await self._store.write(Change(_LABEL, b"", fresh))
+
+    async def route(
+        self,
+        messages: list[Message],
+        previous: bytes,
+        settle: Callable[[bool], Change | None] | None = None,
+        is_again: bool = False,
+    ) -> tuple[list[Message], bool]:
+        """Decide on checked messages, send and spool what has a route.
+
+        A drop is one message from `ORIGIN`, whose bytes are reserved: `settle` returns, by whether it has a
+        next hop, what forgets it; it `is_again` where it has been traced before.
+
+        Returns, once it is durable, the messages that have no route here, and whether there is no room for
+        some: these must be brought again. The next hop need not wait for this relay's disk: should the relay
+        die before it has written, it has acknowledged nothing, gets the messages again, and the next hop
+        knows their ids. Nor is a repeat durable before: it may come while the message is still being written.
+        """
+        placed: list[tuple[Hop, SpooledMessage]] = []
+        unrouted: list[Message] = []
+        changes: list[Change] = []
+        passing: list[Message] = []
+        hops: list[Hop] = []
+        is_held = is_repeat = False
+        now = self._env.elapsed()
+        for message in messages:
+            decision = self._decide(message, previous, now, is_again)
+            if decision.outcome is ForwardingOutcome.UNROUTED:
+                unrouted.append(message)
+            is_repeat |= decision.outcome is ForwardingOutcome.DUPLICATE
+            if decision.outcome is not ForwardingOutcome.LOOP:
+                passing.append(message)
+            if decision.sends:
+                spare = 0 if settle is None else len(message.body)
+                ways, more = self._placing.place(decision.sends, self._peers.away, spare)
+                is_held |= more
+                placed += self._spool.take(ways, changes)
+            if len(placed) >= COPIES_AT_ONCE:
+                hops += self._send(placed, changes)
+                placed, changes = [], []
+                await trio.lowlevel.checkpoint()
+        hops += self._send(placed, changes)
+        for message in passing:
+            await self._take_listed(message)
+        settled = None if settle is None or is_held else settle(not unrouted)
+        if hops or is_repeat or settle is not None:
+            await self._store.write(*([settled] if settled is not None else []))
+        if previous != ORIGIN and (debt := self._rate_limiter.debt(previous, hops)):
+            self._counters.add("links_slowed")
+            await trio.sleep(debt)
+        return unrouted, is_held
+
+    def _send(self, placed: list[tuple[Hop, SpooledMessage]], changes: list[Change]) -> list[Hop]:
+        """Send what was placed; return to whom. Nothing is waited for before: the router has noted it."""
+        self._peers.enqueue(placed)
+        if changes:
+            self._store.write_soon(*changes)
+        return [hop for hop, _ in placed]
+
+    def _decide(self, message: Message, previous: bytes, now: float, is_again: bool) -> ForwardingDecision:
+        try:
+            decision = self._router.route(message, previous, now)
+        except DecodeError:
+            self._counters.add("refused_form")
+            return ForwardingDecision(ForwardingOutcome.LOOP)
+        if is_again or decision.is_again:  # tried again, not received again
+            return decision
+        self._tracer.observe(
+            observations.Received(
+                message.id,
+                message.tokens,
+                None if previous == ORIGIN else previous,
+                decision.outcome.value,
+                decision.popcount,
+                len(message.body),
+            )
+        )
+        if decision.outcome in _COUNTED:
+            self._counters.add(_COUNTED[decision.outcome])
+        return decision
+
+    def entry(self, message: Message) -> tuple[bytes, ...]:
+        """Return the elements by which a drop enters the overlay here."""
+        return self._router.entry(message)
+
+    def has_entry(self, day: int, elements: tuple[bytes, ...]) -> bool:
+        """Tell whether a drop of a day with these elements has a next hop by now."""
+        return self._router.has_entry(day, elements)
+
+    def is_open(self, day: int) -> bool:
+        """Tell whether messages of a day are forwarded now."""
+        return day in self._open_days()
+
+    def _open_days(self) -> range:
+        return self._calendar.open_days(self._env.now())
+
+
+_COUNTED = {
+    ForwardingOutcome.DUPLICATE: "messages_duplicate",
+    ForwardingOutcome.LOOP: "messages_looped",
+    ForwardingOutcome.UNROUTED: "messages_unrouted",
+}

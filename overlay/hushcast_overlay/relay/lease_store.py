@@ -1,0 +1,110 @@
+"""The lease store: the leases of one relay, in memory to be decided by and on disk to outlive a restart."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+import trio
+
+from hushcast_overlay.relay.identity import Identity
+from hushcast_protocol.base import observations
+from hushcast_protocol.base.addresses import parse_address
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.wire import Bytes16, Counter, encode
+from hushcast_protocol.content.hops import HOP_SIZE, Hop
+from hushcast_protocol.overlay.hops import key_of
+from hushcast_protocol.overlay.leases import Elements, Install, Lease, LeaseBook, Withdraw
+from hushcast_runtime.context import Context
+from hushcast_runtime.storage.recovery import number, restore, sized
+from hushcast_runtime.storage.store import AT_ONCE, Change, record_reader
+
+PRUNED_AT_ONCE = 1024  # elements of leases that one step prunes, and those of one lease more: 5 ms each
+
+_LEASE, _TOMBSTONE = "lease", "tombstone"
+
+
+_Hop = Annotated[bytes, msgspec.Meta(min_length=HOP_SIZE, max_length=HOP_SIZE)]
+
+
+class _StoredLease(msgspec.Struct, frozen=True, array_like=True):
+    """A lease as it lies in the store."""
+
+    day: Counter
+    hop: _Hop
+    address: str | None
+    elements: Elements
+    mark: Bytes16
+    bypass: Bytes16
+    before: _Hop | None = None
+
+
+_decode_lease = record_reader(_StoredLease, "lease")
+_ID = 16  # bytes
+
+
+class LeaseStore:
+    """The lease book of one relay, durable."""
+
+    def __init__(self, identity: Identity, calendar: Calendar, context: Context) -> None:
+        self.book = LeaseBook(identity.seed.public(), calendar, identity.filter_key.reveal())
+        self._env = context.env
+        self._store = context.store
+        self._tracer = context.tracer
+
+    async def load(self) -> None:
+        """Read back what was held before a restart."""
+        await restore(self._store, _LEASE, self._take_lease)
+        await restore(
+            self._store,
+            _TOMBSTONE,
+            lambda key, value: self.book.restore_tombstone(sized(key, _ID), number(value)),
+        )
+
+    def _take_lease(self, key: bytes, value: bytes) -> None:
+        stored = _decode_lease(value)
+        address = parse_address(stored.address) if stored.address is not None else None
+        before = Hop(stored.before) if stored.before is not None else None
+        hop = Hop(stored.hop)
+        lease = Lease(
+            sized(key, _ID), stored.day, hop, address, stored.elements, stored.mark, stored.bypass, before
+        )
+        self.book.restore(lease)
+
+    async def install(self, instruction: Install, paid: bool) -> Lease:
+        """Hold a lease, durably on return; raises a `Refusal` or `PeerError` as the book does."""
+        lease = self.book.install(instruction, self._env.now(), paid)
+        stored = _StoredLease(
+            lease.day, lease.hop, lease.address, lease.elements, lease.mark, lease.bypass, lease.before
+        )
+        await self._store.write(Change(_LEASE, lease.id, encode(stored)))
+        return lease
+
+    async def withdraw(self, instruction: Withdraw, paid: bool) -> None:
+        """Drop a lease and keep its tombstone; raises a `Refusal` or `PeerError` as the book does."""
+        lease_id, day = self.book.withdraw(instruction, self._env.now(), paid)
+        self._tracer.observe(observations.Withdrawn(lease_id))
+        await self._store.write(
+            Change(_LEASE, lease_id, None), Change(_TOMBSTONE, lease_id, day.to_bytes(8, "big"))
+        )
+
+    async def prune(self, day: int, hop: Hop, trunk: bytes) -> int:
+        """Drop the leases by which messages with this trunk go to `hop` on a day; return how many."""
+        pruned = self.book.followed(day, hop, trunk)
+        elements = 0
+        for lease in pruned:
+            if self.book.prune(lease):
+                self._tracer.observe(observations.Pruned(lease.id, key_of(hop)))
+                self._store.write_soon(Change(_LEASE, lease.id, None))
+            if (elements := elements + len(lease.elements)) >= PRUNED_AT_ONCE:
+                elements = 0
+                await trio.lowlevel.checkpoint()
+        await self._store.write()
+        return len(pruned)
+
+    async def lapse(self) -> None:
+        """Forget what belongs to days gone by; whoever calls is certain that they are."""
+        for place, lease in enumerate(self.book.lapse(self._env.now())):
+            self._store.write_soon(Change(_LEASE, lease, None), Change(_TOMBSTONE, lease, None))
+            if place % AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()

@@ -1,0 +1,145 @@
+"""Parcels: opens them, carries out their instructions durably, and passes on what they hold for others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import trio
+
+from hushcast_overlay.relay.identity import Identity
+from hushcast_overlay.relay.lease_store import LeaseStore
+from hushcast_overlay.relay.parcel_forwarding import ParcelForwarding, ParcelPeers
+from hushcast_overlay.shards.shards import Shards
+from hushcast_protocol.base import observations
+from hushcast_protocol.base.errors import PeerError, Refusal
+from hushcast_protocol.base.proof_of_work import ProofOfWorkCheck
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.overlay.elements import ORIGIN
+from hushcast_protocol.overlay.frames import ParcelAnswer, RefusalReason
+from hushcast_protocol.overlay.hops import key_of
+from hushcast_protocol.overlay.leases import Withdraw
+from hushcast_protocol.overlay.parcels import Parcel, ParcelMemory, instructed, open_parcel, price
+from hushcast_runtime.context import Context
+from hushcast_runtime.storage.recovery import number, restore, sized
+from hushcast_runtime.storage.store import AT_ONCE, Change
+
+_PARCEL = "parcel"
+
+
+class Parcels:
+    """The parcels that one relay is handed."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        shards: Shards,
+        leases: LeaseStore,
+        others: ParcelPeers,
+        installed: Callable[[tuple[bytes, ...]], None],
+        context: Context,
+    ) -> None:
+        """`installed` hears of the elements of each lease that is held from now on."""
+        self._relay = identity.seed.public()
+        self._parcel_key = identity.parcel_key
+        self._shards = shards
+        self._leases = leases
+        self._installed = installed
+        self._passing = ParcelForwarding(shards, others)
+        self._env = context.env
+        self._store = context.store
+        self._counters = context.counters
+        self._tracer = context.tracer
+        self._seen = ParcelMemory()
+        self._stamps = ProofOfWorkCheck(self._relay)
+        self._turn = trio.Lock()
+
+    async def load(self) -> None:
+        """Read back which were seen before a restart."""
+        await restore(
+            self._store, _PARCEL, lambda key, value: self._seen.restore(sized(key, 32), number(value))
+        )
+
+    def fullness(self) -> float:
+        """Return which share (0 to 1) is taken of the room in which those seen are remembered."""
+        return self._seen.fullness()
+
+    async def lapse(self) -> None:
+        """Forget those of epochs gone by; whoever calls is certain that they are."""
+        forgotten = self._seen.forget(self._shards.calendar.epoch(self._env.now()))
+        for begin in range(0, len(forgotten), AT_ONCE):
+            step = forgotten[begin : begin + AT_ONCE]
+            self._store.write_soon(*(Change(_PARCEL, parcel, None) for parcel in step))
+            await trio.lowlevel.checkpoint()
+
+    async def take(self, sealed: bytes, previous: bytes) -> ParcelAnswer:
+        """Carry out a parcel's instruction, then pass on its parcels; answer when both are done.
+
+        `previous` is the relay that handed it in, or `ORIGIN` where it was dropped. Once it is open only what
+        it holds is kept: whoever awaits this is not to keep `sealed` either.
+        """
+        try:
+            async with self._turn:  # one a turn of the scheduler: a burst is in nobody's way
+                parcel, paid = self._open(sealed)
+        except PeerError:
+            self._counters.add("refused_form")
+            return ParcelAnswer(0, "form", ())
+        except Refusal as refusal:
+            return self._refused(refusal, ())
+        self._tracer.observe(observations.Parcel(len(sealed), len(parcel.onward)))
+        del sealed
+        below = tuple(onward.relay for onward in parcel.onward)
+        try:
+            with self._passing.reserve(parcel, previous) as passage:
+                await self._carry_out(parcel, previous, paid)
+                self._counters.add("parcels_opened")
+                return ParcelAnswer(0, None, await passage.run())
+        except PeerError:
+            self._counters.add("refused_form")
+            return ParcelAnswer(0, "form", below)
+        except Refusal as refusal:
+            return self._refused(refusal, below)
+
+    def _open(self, sealed: bytes) -> tuple[Parcel, bool]:
+        """Return a parcel that is seen for the first time, and whether the stamp inside holds."""
+        epoch = self._shards.calendar.epoch(self._env.now())
+        network = self._shards.network.id
+        parcel = open_parcel(sealed, self._parcel_key, network, self._relay, epoch)
+        paid = self._is_paid(parcel, epoch)
+        name, last = self._seen.note(sealed, epoch, paid)
+        self._store.write_soon(Change(_PARCEL, name, last.to_bytes(8, "big")))
+        return parcel, paid
+
+    def _is_paid(self, parcel: Parcel, epoch: int) -> bool:
+        """Tell whether the stamp inside holds, at the least that whoever made it was asked for."""
+        asked = price(parcel.instruction, self._shards.least_price(self._relay))
+        if parcel.stamp is None or not asked:
+            return False
+        return self._stamps.spend(parcel.stamp, instructed(parcel.instruction), epoch, asked)
+
+    def _refused(self, refusal: Refusal, below: tuple[RelayId, ...]) -> ParcelAnswer:
+        counter = f"refused_{refusal.reason}" if refusal.reason in ("day", "quota") else "refused_other"
+        self._counters.add(counter)
+        reason: RefusalReason = "quota"
+        if refusal.reason in ("day", "withdrawn"):
+            reason = refusal.reason  # type: ignore[assignment]
+        return ParcelAnswer(0, reason, below)
+
+    async def _carry_out(self, parcel: Parcel, previous: bytes, paid: bool) -> None:
+        if isinstance(parcel.instruction, Withdraw):
+            await self._leases.withdraw(parcel.instruction, paid)
+            return
+        lease = await self._leases.install(parcel.instruction, paid)
+        self._installed(lease.elements)
+        self._tracer.observe(
+            observations.Installed(
+                lease.id,
+                lease.mark,
+                lease.day,
+                key_of(lease.hop),
+                None if previous == ORIGIN else previous,
+                len(lease.elements),
+                len(parcel.onward),
+            )
+        )
+        for onward in parcel.onward:
+            self._tracer.observe(observations.Passed(lease.id, onward.relay))

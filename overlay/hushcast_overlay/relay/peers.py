@@ -1,0 +1,374 @@
+"""Peers: drives the hop machine of each relay or mailbox that this relay sends to, or that sends to it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import trio
+
+from hushcast_overlay.connector import Connector
+from hushcast_overlay.relay.detours import Detours
+from hushcast_overlay.relay.dials import Dials
+from hushcast_overlay.relay.session import Session
+from hushcast_protocol.base import observations
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.errors import DecodeError, PeerError
+from hushcast_protocol.base.hop import DETOUR_AFTER, NextHop
+from hushcast_protocol.base.hop_values import (
+    Close,
+    HopActions,
+    HopCommand,
+    HopRules,
+    ReadBack,
+    Reroute,
+    SendItems,
+    Settle,
+)
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.content.hops import Hop
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.overlay.frame_directions import (
+    FromMailbox,
+    FromRelay,
+    decode_from_mailbox,
+    decode_from_relay,
+)
+from hushcast_protocol.overlay.frames import Ack, Forward, ParcelAnswer, ParcelFrame, Ping
+from hushcast_protocol.overlay.hops import is_mailbox, key_of, relay_hop
+from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
+from hushcast_runtime.storage.spool import READ_AT_ONCE, Spool, SpooledMessage
+from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.channel import Channel
+
+PeerChannel = Channel[FromRelay] | Channel[FromMailbox]
+"""A link to a next hop, or from a previous one."""
+
+Locate = Callable[[Hop], Address | None]
+"""Where a next hop is reached now, if that is known."""
+
+
+TakeForwards = Callable[[list[Message], bytes], Awaitable[list[int]]]
+"""Takes over messages from a previous hop; returns once they are spooled. Raises a `PeerError`.
+
+Returns the places of those that nothing here routes when they come from there.
+"""
+
+TakeParcel = Callable[[bytes, bytes], Awaitable[ParcelAnswer]]
+"""Carries out a sealed parcel from a previous hop; the answer's number is for the caller to set."""
+
+
+class Peer(NextHop[Session, SpooledMessage]):
+    """A hop machine, and the tasks that wait on its behalf."""
+
+    __slots__ = ("dial", "hop", "linked", "timer")
+
+    def __init__(self, hop: Hop, rules: HopRules[SpooledMessage]) -> None:
+        super().__init__(rules)
+        self.hop = hop
+        self.dial: trio.CancelScope | None = None
+        self.timer: trio.CancelScope | None = None
+        self.linked: trio.Event | None = None
+
+    async def connected(self) -> None:
+        """Return when a link has come, or at once if there is one; it may be gone again."""
+        if not self.links:
+            if self.linked is None:
+                self.linked = trio.Event()
+            await self.linked.wait()
+
+
+class Peers:
+    """All links of one relay under its own name."""
+
+    def __init__(
+        self,
+        us: Seed,
+        connector: Connector,
+        spool: Spool,
+        detours: Detours | None,
+        locate: Locate,
+        context: Context,
+    ) -> None:
+        self._us = us
+        self._connector = connector
+        self._spool = spool
+        self._detours = detours
+        self._locate = locate
+        self._now = context.env.elapsed
+        self._counters = context.counters
+        self._tracer = context.tracer
+        self._spawn = context.spawn
+        self._rules = HopRules(spool.holds, context.env.randomness, detours is not None)
+        self._peers: dict[Hop, Peer] = {}
+        self.away: set[Hop] = set()
+        """The next hops that messages go around."""
+        self._dials = Dials()
+        self._take_forwards: TakeForwards
+        self._take_parcel: TakeParcel
+
+    def hand_in(self, take_forwards: TakeForwards, take_parcel: TakeParcel) -> None:
+        """Say who takes what links bring, before there is one; both send by these peers in their turn."""
+        self._take_forwards = take_forwards
+        self._take_parcel = take_parcel
+
+    def open_links(self) -> int:
+        """Return the number of open links."""
+        return sum(len(peer.links) for peer in self._peers.values())
+
+    def queued(self) -> int:
+        """Return the bytes waiting in memory."""
+        return sum(peer.queued for peer in self._peers.values())
+
+    def resume(self, hop: Hop) -> None:
+        """Send what the spool holds for `hop` since before a restart."""
+        peer = self._peer(hop)
+        self._do(peer, peer.resume(self._now()))
+
+    def enqueue(self, placed: Iterable[tuple[Hop, SpooledMessage]]) -> None:
+        """Send spooled messages to next hops as soon as these can take them."""
+        by_hop: dict[Hop, list[SpooledMessage]] = {}
+        for hop, item in placed:
+            if (items := by_hop.get(hop)) is None:
+                by_hop[hop] = [item]
+            else:
+                items.append(item)
+        now = self._now()
+        for hop, items in by_hop.items():
+            peer = self._peer(hop)
+            self._do(peer, peer.enqueue(items, now))
+
+    async def request(self, relay: Hop, sealed: bytes, patience: float) -> ParcelAnswer:
+        """Hand a parcel to a relay; raise `TransportError` if no answer comes within `patience` seconds."""
+        try:
+            with self._wanted(relay) as peer, trio.fail_after(patience):
+                while not peer.links:
+                    await peer.connected()
+                return await peer.links[-1].request(sealed)
+        except trio.TooSlowError:
+            raise TransportError("a relay did not answer a parcel in time") from None
+
+    def is_linked(self, hop: Hop) -> bool:
+        """Tell whether there is a link to `hop`."""
+        return bool((peer := self._peers.get(hop)) and peer.links)
+
+    def ping(self, hop: Hop) -> None:
+        """Show a sign of life on the link to `hop`: if it was silent, neither end is to take it for idle."""
+        if self.is_linked(hop):
+            link = self._peers[hop].links[-1]
+            if link.is_quiet(self._now()):
+                link.post(Ping())
+
+    async def connect(self, hop: Hop, patience: float) -> bool:
+        """Have a link to `hop` opened; return whether that succeeded within `patience` seconds."""
+        with self._wanted(hop) as peer:
+            with trio.move_on_after(patience):
+                await peer.connected()
+            return bool(peer.links)
+
+    @contextmanager
+    def _wanted(self, hop: Hop) -> Iterator[Peer]:
+        """Have a link to `hop` opened for as long as somebody waits for it."""
+        peer = self._peer(hop)
+        self._do(peer, peer.want(self._now()))
+        try:
+            yield peer
+        finally:
+            self._do(peer, peer.unwant())
+
+    def serve(self, channel: Channel[FromRelay]) -> Awaitable[None]:
+        """Take part in a link that a peer opened, until it ends."""
+        assert channel.peer is not None
+        return self._take_part(self._peer(relay_hop(channel.peer)), channel, is_dialled=False)
+
+    async def _take_part(self, peer: Peer, channel: PeerChannel, is_dialled: bool) -> None:
+        link = Session(channel, self._spawn, self._now())
+        self._dials.answered(peer.hop)
+        actions = peer.link_up(link, is_dialled, self._now())
+        if peer.linked is not None:
+            peer.linked.set()
+            peer.linked = None
+        try:
+            with link.scope:
+                self._do(peer, actions)
+                # No name is given to what came: it would be kept until more comes.
+                while await self._take(peer, link, await channel.receive()):
+                    link.touch(now := self._now())
+                    link.set_timer(now)
+        except PeerError as error:
+            self._counters.add("refused_form")
+            log.debug("a link was closed", reason=str(error))
+        except TransportError as error:
+            self._counters.add("links_failed")
+            log.debug("a link broke", reason=str(error))
+        finally:
+            link.end()
+            self._do(peer, peer.link_ended(link, self._away_after(peer.hop), self._now()))
+            await channel.aclose()
+
+    async def _take(self, peer: Peer, link: Session, batch: Sequence[FromRelay]) -> bool:
+        """Take what came; return whether anything did."""
+        forwards = [frame.message for frame in batch if isinstance(frame, Forward)]
+        for frame in batch:
+            if isinstance(frame, Ack):
+                if frame.unrouted and is_mailbox(peer.hop):
+                    raise DecodeError("a mailbox routes nothing, and says that something leads nowhere")
+                self._do(peer, peer.acknowledged(link, frame.number, frame.unrouted, self._now()))
+            elif isinstance(frame, Ping):
+                self._acknowledge(link, 0)
+            elif isinstance(frame, ParcelFrame):
+                self._spawn(self._answer, peer, link, frame, link.begin_parcel())
+            elif isinstance(frame, ParcelAnswer):
+                link.answered(frame)
+        if forwards:
+            unrouted = await self._take_forwards(forwards, key_of(peer.hop))
+            self._acknowledge(link, len(forwards), unrouted if self._detours is not None else ())
+        return bool(batch)
+
+    def _acknowledge(self, link: Session, count: int, unrouted: Iterable[int] = ()) -> None:
+        if link.take_over(count, unrouted):
+            link.flush()
+        else:
+            link.scope.cancel()
+
+    async def _answer(self, peer: Peer, link: Session, frame: ParcelFrame, scope: trio.CancelScope) -> None:
+        number, taking = frame.number, self._take_parcel(frame.sealed, key_of(peer.hop))
+        del frame
+        try:
+            with scope:
+                answer = await taking
+                link.post(ParcelAnswer(number, answer.refused, answer.missing))
+        finally:
+            link.end_parcel(scope)
+
+    def _peer(self, hop: Hop) -> Peer:
+        if (peer := self._peers.get(hop)) is None:
+            peer = self._peers[hop] = Peer(hop, self._rules)
+        return peer
+
+    def _do(self, peer: Peer, actions: HopActions[Session, SpooledMessage]) -> None:
+        """Do what a machine asks for, and see to what it waits for."""
+        for action in actions:
+            if isinstance(action, SendItems):
+                self._send(peer, action.link, action.items)
+            elif isinstance(action, Settle):
+                if self._detours is not None:
+                    self._detours.routed(peer.hop, action.items)
+                self._spool.done(action.items)
+            elif isinstance(action, ReadBack):
+                self._spawn(self._read_back, peer, action.after)
+            elif isinstance(action, Reroute):
+                self._spawn(self._reroute, peer.hop, action.items)
+            elif isinstance(action, Close):
+                action.link.scope.cancel()
+            else:
+                self._do_named(peer, action)
+        if peer.deadline < math.inf or peer.timer is not None:
+            self._set_timer(peer)
+        self._forget_if_unused(peer)
+
+    def _do_named(self, peer: Peer, action: HopCommand) -> None:
+        if action is HopCommand.DIAL:
+            peer.dial = trio.CancelScope()
+            self._spawn(self._dial, peer, peer.dial)
+        elif action is HopCommand.STOP_DIALLING:
+            assert peer.dial is not None
+            peer.dial.cancel()
+        elif action is HopCommand.GO_AROUND:
+            self._spawn(self._go_around, peer)
+        elif action is HopCommand.WENT_AWAY:
+            self.away.add(peer.hop)
+            self._counters.add("next_hops_away")
+        else:
+            self.away.discard(peer.hop)
+
+    def _forget_if_unused(self, peer: Peer) -> None:
+        # That a relay is away is remembered while it is listed: the next message must not wait for it anew.
+        if not peer.is_unused or (peer.is_away and self._locate(peer.hop) is not None):
+            return
+        if self._peers.get(peer.hop) is peer:
+            del self._peers[peer.hop]
+            self.away.discard(peer.hop)
+
+    def _send(self, peer: Peer, link: Session, items: list[SpooledMessage]) -> None:
+        self._counters.add("messages_sent", len(items))
+        link.forward(items)
+        link.set_timer(self._now())
+        for item in items:
+            self._tracer.observe(observations.Sent(item.message.id, item.message.tokens, key_of(peer.hop)))
+
+    def _set_timer(self, peer: Peer) -> None:
+        """Have a machine moved at its deadline, if it has one."""
+        if peer.timer is None:
+            peer.timer = trio.CancelScope()
+            self._spawn(self._keep_time, peer, peer.timer)
+        if peer.deadline == math.inf:
+            peer.timer.cancel()
+            peer.timer = None
+        else:
+            peer.timer.deadline = trio.current_time() + (peer.deadline - self._now())
+
+    async def _keep_time(self, peer: Peer, timer: trio.CancelScope) -> None:
+        with timer:
+            await trio.sleep_forever()
+        if peer.timer is timer:
+            peer.timer = None
+            # Sums of floats may differ in the last bit: the deadline has passed, whatever the clock says.
+            self._do(peer, peer.tick(max(self._now(), peer.deadline)))
+
+    async def _read_back(self, peer: Peer, after: SpooledMessage | None) -> None:
+        items = await self._spool.waiting(peer.hop, after, READ_AT_ONCE)
+        self._do(peer, peer.read_back(items, self._now()))
+
+    async def _go_around(self, peer: Peer) -> None:
+        """Send what waits for a peer that is away around it."""
+        assert self._detours is not None
+        items = await self._spool.waiting(peer.hop, size=READ_AT_ONCE)
+        placed = await self._detours.around(peer.hop, items, self.away)
+        self.enqueue(placed)
+        self._do(peer, peer.went_around(bool(items), bool(placed), self._now()))
+
+    async def _reroute(self, hop: Hop, items: list[SpooledMessage]) -> None:
+        assert self._detours is not None
+        self.enqueue(await self._detours.unrouted(hop, items, self.away))
+        if any(self._spool.holds(item) for item in items):  # there is no other relay
+            peer = self._peer(hop)
+            self._do(peer, peer.retry_later(self._now()))
+
+    async def _dial(self, peer: Peer, scope: trio.CancelScope) -> None:
+        channel: PeerChannel | None = None
+        failure: TransportError | PeerError | None = None
+        with scope:
+            try:
+                async with self._dials.turn(peer.hop):
+                    if peer.needs_dial:
+                        channel = await self._open(peer.hop)
+            except (TransportError, PeerError) as error:
+                failure = error
+        if channel is not None:
+            await self._take_part(self._peer(peer.hop), channel, is_dialled=not scope.cancel_called)
+        elif scope.cancel_called:
+            return
+        elif failure is None:
+            self._do(peer, peer.dial_unneeded(self._now()))
+        else:
+            self._dials.failed(peer.hop)
+            log.debug("a next hop was not reached", reason=str(failure))
+            self._tracer.observe(observations.Unreached(key_of(peer.hop)))
+            self._do(peer, peer.dial_failed(self._away_after(peer.hop), self._now()))
+
+    def _away_after(self, hop: Hop) -> float:
+        """Return the seconds of silence after which messages for a next hop go around it."""
+        if self._locate(hop) is None:
+            return 0.0
+        return math.inf if is_mailbox(hop) else DETOUR_AFTER
+
+    async def _open(self, hop: Hop) -> PeerChannel:
+        address = self._locate(hop)
+        if address is None:
+            raise TransportError("a next hop is in no roster any more")
+        if is_mailbox(hop):
+            return await self._connector.named(self._us, key_of(hop), address, decode_from_mailbox)
+        return await self._connector.named(self._us, key_of(hop), address, decode_from_relay)

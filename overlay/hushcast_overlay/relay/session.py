@@ -1,0 +1,177 @@
+"""A session: one open link to a named peer, which writes without making callers wait and awaits answers."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+import trio
+
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.hop_link import LinkState
+from hushcast_protocol.base.wire import Wire
+from hushcast_protocol.overlay.frames import Ack, Forward, ParcelAnswer, ParcelFrame
+from hushcast_runtime.storage.spool import SpooledMessage
+from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.channel import FRAMES_AT_ONCE, Channel
+
+MAX_REQUESTS = 1024  # parcels whose answers are awaited on one link
+_AT_ONCE = 256 * 1024  # bytes handed to the channel at once, and a frame more: held until they are out
+
+
+class _Awaited:
+    """A parcel's answer, once it is there; none if the link ended."""
+
+    __slots__ = ("answer", "over")
+
+    def __init__(self) -> None:
+        self.over = trio.Event()
+        self.answer: ParcelAnswer | None = None
+
+
+class Session(LinkState[SpooledMessage]):
+    """The state of a link, and the channel under it; what is being written is bounded by the window."""
+
+    __slots__ = (
+        "_ahead",
+        "_answers",
+        "_flushing",
+        "_forwards",
+        "_parcels",
+        "_posted",
+        "_requests",
+        "_spawn",
+        "_timed",
+        "channel",
+        "scope",
+    )
+
+    def __init__(self, channel: Channel[Any], spawn: Callable[..., None], now: float) -> None:
+        super().__init__(now)
+        self.channel = channel
+        self.scope = trio.CancelScope()
+        """Cancelled to end the session."""
+        self._parcels: set[trio.CancelScope] | None = None  # of the peer's that are being carried out
+        self._spawn = spawn
+        self._forwards: deque[SpooledMessage] = deque()  # to be written; bounded by the window
+        self._posted: deque[Wire] = deque()  # other frames to be written, which go before them, in turn
+        self._ahead = 0  # bytes of parcels, which anybody hands in, over those of messages beside them
+        self._flushing = False
+        self._answers: dict[int, _Awaited] = {}
+        self._requests = 0
+        self._timed = 0.0  # the deadline that the scope has
+        self.set_timer(now)
+
+    def set_timer(self, now: float) -> None:
+        """End the session at the link's deadline, which is by the clock that says `now`."""
+        if self.deadline != self._timed:
+            self._timed = self.deadline
+            self.scope.deadline = trio.current_time() + (self.deadline - now)
+
+    def forward(self, items: Iterable[SpooledMessage]) -> None:
+        """Write messages that were put into the window."""
+        self._forwards += items
+        self.flush()
+
+    def post(self, frame: Wire) -> None:
+        """Write a frame that answers one of the peer's; end the session of a peer that does not read them."""
+        if len(self._posted) >= MAX_REQUESTS:
+            self.scope.cancel()
+            return
+        self._posted.append(frame)
+        self.flush()
+
+    async def request(self, sealed: bytes) -> ParcelAnswer:
+        """Hand the peer a parcel and wait for its answer; raise `TransportError` if the link ends first."""
+        if len(self._answers) >= MAX_REQUESTS:
+            raise TransportError("too many parcels wait for answers on one link")
+        self._requests += 1
+        number = self._requests
+        awaited = self._answers[number] = _Awaited()
+        frame = ParcelFrame(number, sealed, None)
+        try:
+            self.post(frame)
+            await awaited.over.wait()
+            if awaited.answer is None:
+                raise TransportError("the link ended before the parcel was answered")
+            return awaited.answer
+        finally:
+            self._answers.pop(number, None)
+            if awaited.answer is None:
+                with suppress(ValueError):
+                    self._posted.remove(frame)  # the other end does not read, and nobody waits any more
+            if not self._answers:
+                self._answers.clear()  # an emptied dict keeps its room
+
+    def begin_parcel(self) -> trio.CancelScope:
+        """Return the scope in which to carry out a parcel of the peer's; it ends with the link.
+
+        Raises `DecodeError` if there are too many.
+        """
+        self._parcels = self._parcels or set()
+        if len(self._parcels) >= MAX_REQUESTS:
+            raise DecodeError("a peer hands in more parcels at once than any tree needs")
+        scope = trio.CancelScope()
+        self._parcels.add(scope)
+        return scope
+
+    def end_parcel(self, scope: trio.CancelScope) -> None:
+        """Note that a parcel of the peer's was carried out, or given up."""
+        if self._parcels is not None:
+            self._parcels.discard(scope)
+            self._parcels = self._parcels or None  # an emptied set keeps its room
+
+    def answered(self, answer: ParcelAnswer) -> None:
+        """Take the peer's answer to a parcel."""
+        if (awaited := self._answers.get(answer.number)) is not None:
+            awaited.answer = answer
+            awaited.over.set()
+
+    def end(self) -> None:
+        """Wake all who wait for answers that will not come."""
+        self.scope.cancel()
+        for awaited in self._answers.values():
+            awaited.over.set()
+        for parcel in self._parcels or ():
+            parcel.cancel()
+
+    def flush(self) -> None:
+        """Have written what waits, and the acknowledgement that is owed."""
+        if not self._flushing:
+            self._flushing = True
+            self._spawn(self._flush)
+
+    def _next(self) -> list[Wire]:
+        """Take what is written next: parcels and messages get as many bytes, where both wait."""
+        frames: list[Wire] = []
+        size = 0
+        while (self._posted or self._forwards) and size < _AT_ONCE and len(frames) < FRAMES_AT_ONCE:
+            if not (self._posted and self._forwards):
+                self._ahead = 0
+            if self._posted and self._ahead <= 0:
+                frame = self._posted.popleft()
+                taken = len(frame.sealed) if isinstance(frame, ParcelFrame) else 0
+                self._ahead += taken
+            else:
+                message = self._forwards.popleft().message
+                frame = Forward(message)
+                taken = len(message.body)
+                self._ahead -= taken
+            size += taken
+            frames.append(frame)
+        return frames
+
+    async def _flush(self) -> None:
+        # In a task of its own: a reader that waited to send could wait for a peer that waits for it.
+        try:
+            while self._posted or self._forwards or self.is_due:
+                frames = self._next()
+                if (due := self.due()) is not None:
+                    frames.append(Ack(*due))
+                await self.channel.send(*frames)
+        except TransportError:
+            self.scope.cancel()
+        finally:
+            self._flushing = False

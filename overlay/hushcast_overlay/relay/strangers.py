@@ -1,0 +1,109 @@
+"""Strangers: admits and answers the one frame of an unnamed connection: a drop, a parcel or a request."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable
+from contextlib import suppress
+
+import trio
+
+from hushcast_overlay.relay.admission_control import AdmissionControl, Declined
+from hushcast_overlay.relay.drops import Drops
+from hushcast_overlay.relay.parcels import Parcels
+from hushcast_overlay.shards.shard_server import ShardServer
+from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.wire import Wire
+from hushcast_protocol.overlay.elements import ORIGIN
+from hushcast_protocol.overlay.frame_directions import FromStranger
+from hushcast_protocol.overlay.frames import Drop, ParcelAnswer, ParcelFrame, Receipt
+from hushcast_protocol.shards.shard_requests import AskLeaf, AskPiece, AskSlice, ShownPiece, ShownSlice
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.channel import Channel
+from hushcast_runtime.transports.connection_guard import strangers_room
+from hushcast_runtime.transports.connection_slots import ConnectionSlots
+
+MAX_ANSWERING = 1024  # drops of unnamed connections that are carried out at once, and as many parcels
+ANONYMOUS_TIMEOUT = 60.0  # seconds in which an unnamed connection hands in its one frame, up to half a MiB
+RECEIPT_WITHIN = 30.0  # seconds in which it must take the answer: who dropped a message waits no longer
+MAX_SHOWING = (
+    32  # slices and pieces of the guide that are being written at once: 150 kB each, half a MiB at most
+)
+SHOWN_WITHIN = 60.0  # seconds in which one must be taken: a slice at 2.5 kB/s
+
+
+class Strangers:
+    """The unnamed connections of one relay."""
+
+    def __init__(
+        self,
+        admission: AdmissionControl,
+        drops: Drops,
+        parcels: Parcels,
+        serving: ShardServer,
+        env: Environment,
+        counters: Counters,
+    ) -> None:
+        self._admission = admission
+        self._drops = drops
+        self._parcels = parcels
+        self._serving = serving
+        self._counters = counters
+        self._room = strangers_room(env, counters)
+        # Apart: whoever asks for slices takes no place from who drops, and nobody's slice can hold a place.
+        self._showing = ConnectionSlots(MAX_SHOWING, env.below, lambda: counters.add("strangers_dropped"))
+        self._answering: Counter[type] = Counter()  # a parcel takes minutes, and drops do not wait for them
+
+    async def serve(self, channel: Channel[FromStranger]) -> None:
+        """Answer one unnamed connection; raises a `PeerError` or `TransportError`."""
+        with self._room.place(ANONYMOUS_TIMEOUT):
+            frame = await channel.first()
+        # What was handed in is carried out, whoever comes meanwhile; only its answer may give way again.
+        kind, answering = type(frame), self._answer(frame)
+        del frame  # half a MiB, which nobody needs once it is open
+        self._answering[kind] += 1
+        try:
+            answer = await (_while_open(channel, answering) if kind is ParcelFrame else answering)
+        finally:
+            self._answering[kind] -= 1
+        is_large = isinstance(answer, ShownSlice | ShownPiece)
+        with self._showing.place(SHOWN_WITHIN) if is_large else self._room.place(RECEIPT_WITHIN):
+            await channel.send(answer)
+            await channel.finish()
+
+    async def _answer(self, frame: FromStranger) -> Wire:
+        if isinstance(frame, AskLeaf | AskSlice | AskPiece):
+            return self._serving.answer(frame)
+        full = self._answering[type(frame)] > MAX_ANSWERING
+        refused: Declined | None = "quota" if full else self._admission.refusal(frame)
+        if refused is not None:
+            self._counters.add(f"refused_{refused}")
+        if isinstance(frame, Drop):
+            return Receipt(refused) if refused else await self._drops.take(frame.message)
+        number = frame.number
+        if refused is not None:
+            return ParcelAnswer(number, refused, ())
+        taking = self._parcels.take(frame.sealed, ORIGIN)
+        del frame
+        answer = await taking
+        return ParcelAnswer(number, answer.refused, answer.missing)
+
+
+async def _while_open(channel: Channel[FromStranger], answering: Awaitable[Wire]) -> Wire:
+    """Return an answer; raise `TransportError` as soon as nobody waits for it any more."""
+    answers: list[Wire] = []
+    async with trio.open_nursery() as nursery:
+
+        async def watch() -> None:
+            with suppress(PeerError, TransportError):
+                await channel.receive()
+            nursery.cancel_scope.cancel()  # closed, or somebody who says more than the one thing to be said
+
+        nursery.start_soon(watch)
+        answers.append(await answering)
+        nursery.cancel_scope.cancel()
+    if not answers:
+        raise TransportError("the other end left before its parcel was carried out")
+    return answers[0]

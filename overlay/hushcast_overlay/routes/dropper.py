@@ -1,0 +1,149 @@
+"""Dropping: hands a message to random origins; publications and probes alike, so that nobody can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol
+
+import trio
+
+from hushcast_overlay.connector import Connector
+from hushcast_overlay.shards.shards import Shards
+from hushcast_protocol.base.errors import PeerError, Refusal
+from hushcast_protocol.base.roster import Relay
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.overlay.frame_directions import decode_receipt
+from hushcast_protocol.overlay.frames import Drop
+from hushcast_protocol.overlay.profile import Profile
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import log
+from hushcast_runtime.transports.base import TransportError
+
+ATTEMPTS = 3  # circuits for one drop: another origin where none answers
+LONGEST_DELAY = 3.0  # seconds at random before the second and the third, so that they do not show as one
+RECEIPT_TIMEOUT = 30.0  # seconds from the drop to its receipt
+
+
+class MissingReceipts(Refusal):
+    """In some shard of a wide topic nobody gave a receipt; in others somebody may have."""
+
+
+class DropProgress(Protocol):
+    """What hears how the drops of a message go."""
+
+    def note_try(self, origin: RelayId) -> None:
+        """Note that it is being handed to an origin."""
+
+    def note_receipt(self, origin: RelayId) -> None:
+        """Note that an origin has taken it."""
+
+    def note_failure(self, reason: str) -> None:
+        """Note that an origin gave no receipt, or refused; `reason` is for people."""
+
+
+class Dropper:
+    """Drops the messages of one daemon."""
+
+    def __init__(self, profile: Profile, shards: Shards, connector: Connector, env: Environment) -> None:
+        self._profile = profile
+        self._shards = shards
+        self._connector = connector
+        self._env = env
+
+    async def origins(self, message: Message, copy: int = 0) -> list[Relay]:
+        """Return the relays to drop a message at; raise `Refusal` where there is none, or none is known.
+
+        `copy` says in which of the shards of a wide topic.
+        """
+        try:
+            near = await self._shards.find(message.day, message.tokens[0], copy)
+        except (TransportError, PeerError) as error:
+            raise Refusal(f"which relays take the message could not be fetched: {error}") from error
+        return near.origins()
+
+    async def drop(
+        self, message: Message, handed: DropProgress, taken: Collection[RelayId] = (), width: int = 0
+    ) -> None:
+        """Drop it once for each origin wanted that has not `taken` it yet, all at the same time.
+
+        A message of a wide topic is dropped so in each of its shards of its day. Raises `Refusal` where there
+        is nobody to drop at; `MissingReceipts` if after all drops a shard of several has nobody who took it.
+        """
+        copies = self._shards.copies(message.day, message.tokens[0], width)
+        if len(copies) == 1:
+            await self._drop_in(copies[0], message, handed, taken)
+            return
+        shards = [_Shard(handed) for _ in copies]
+        async with trio.open_nursery() as nursery:
+            for copy, shard in zip(copies, shards, strict=True):
+                nursery.start_soon(self._drop_in_one, copy, message, shard, taken)
+        missing = [shard for shard in shards if not shard.has_taken]
+        if missing:
+            why = missing[0].reason
+            raise MissingReceipts(f"in {len(missing)} of {len(shards)} shards nobody took the message: {why}")
+
+    async def _drop_in_one(
+        self, copy: int, message: Message, shard: _Shard, taken: Collection[RelayId]
+    ) -> None:
+        """Drop it in one shard of several; the others go on where that fails."""
+        try:
+            own = {origin.id for origin in await self.origins(message, copy)} & set(taken)
+            shard.has_taken = bool(own)
+            await self._drop_in(copy, message, shard, own)
+        except Refusal as refusal:
+            shard.reason = refusal.reason
+
+    async def _drop_in(
+        self, copy: int, message: Message, handed: DropProgress, taken: Collection[RelayId]
+    ) -> None:
+        origins = [origin for origin in await self.origins(message, copy) if origin.id not in taken]
+        # Uniform over all relays: to leave out the publisher's own would name it in time, and to leave out
+        # those that it suspects of losing messages would tell what it subscribes to.
+        pool = self._env.sample(origins, len(origins))
+        wanted = self._profile.origins - len(taken)
+        async with trio.open_nursery() as nursery:
+            for _ in range(min(wanted, len(pool))):
+                nursery.start_soon(self._drop, message, handed, pool)
+
+    async def _drop(self, message: Message, handed: DropProgress, pool: list[Relay]) -> None:
+        for attempt in range(ATTEMPTS):
+            if not pool:
+                return
+            origin = pool.pop()
+            if attempt:
+                await trio.sleep(self._env.uniform(0.0, LONGEST_DELAY))
+            handed.note_try(origin.id)
+            try:
+                answer = await self._connector.drop(
+                    origin, Drop(message, None), decode_receipt, RECEIPT_TIMEOUT
+                )
+            except (TransportError, PeerError) as error:
+                log.info("an origin gave no receipt", reason=str(error))
+                handed.note_failure(f"no relay gave a receipt: {error}")
+                continue
+            if answer.verdict == "accepted":
+                handed.note_receipt(origin.id)
+                return
+            handed.note_failure(f"relays refuse the message: {answer.verdict}")
+
+
+class _Shard:
+    """What hears how the drops of a message go in one shard of several; passes it on."""
+
+    def __init__(self, handed: DropProgress) -> None:
+        self._handed = handed
+        self.has_taken = False
+        """Whether one of its relays has the message."""
+        self.reason = "no relay gave a receipt"
+
+    def note_try(self, origin: RelayId) -> None:
+        self._handed.note_try(origin)
+
+    def note_receipt(self, origin: RelayId) -> None:
+        self.has_taken = True
+        self._handed.note_receipt(origin)
+
+    def note_failure(self, reason: str) -> None:
+        self.reason = reason
+        self._handed.note_failure(reason)

@@ -1,0 +1,110 @@
+"""Installing: carries one installation's instructions to its relays, down the tree first, then one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import trio
+
+from hushcast_overlay.connector import Connector
+from hushcast_overlay.neighbourhood import Neighbourhood
+from hushcast_protocol.base.errors import PeerError, Refusal
+from hushcast_protocol.base.roster import Relay, Roster
+from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.overlay.frame_directions import decode_parcel_answer
+from hushcast_protocol.overlay.frames import ParcelFrame
+from hushcast_protocol.overlay.installations import PATIENCE_A_LEVEL, seal_down
+from hushcast_protocol.overlay.leases import Instruction
+from hushcast_protocol.overlay.tree import Tree
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import log
+from hushcast_runtime.transports.base import TransportError
+
+MAX_DROPS = 16  # parcels being dropped at once; each takes a circuit
+ROUNDS = 3  # down the tree, and then twice one by one to those who were not reached
+
+
+Instruct = Callable[[RelayId], Instruction]
+Confirm = Callable[[set[RelayId]], None]
+
+
+class Installer:
+    """Delivers instructions; knows nothing of why."""
+
+    def __init__(self, connector: Connector, env: Environment) -> None:
+        self._connector = connector
+        self._env = env
+        self._drops = trio.CapacityLimiter(MAX_DROPS)
+
+    async def deliver(
+        self,
+        tree: Tree,
+        near: Neighbourhood,
+        relays: Iterable[RelayId],
+        instruct: Instruct,
+        confirm: Confirm,
+    ) -> None:
+        """Give each of some relays of a tree its instruction; `confirm` hears of those that confirmed.
+
+        Relays that are not listed in the tree's neighbourhood any more are left out.
+        """
+        newest = near.newest
+        listed = {relay: found for relay in relays if (found := near.relay(relay)) is not None}
+        waiting = list(listed)
+        roster = replace(newest, relays=listed) if newest is not None else None
+        done: set[RelayId] = set()
+
+        def note(confirmed: set[RelayId]) -> None:
+            done.update(confirmed)
+            confirm(confirmed)
+
+        for attempt in range(ROUNDS):
+            missing = [relay for relay in waiting if relay not in done]
+            if not missing or roster is None:
+                break
+            shape = tree.only(missing) if attempt == 0 else Tree(dict.fromkeys(missing))
+            await self._drop_down(shape, instruct, roster, note)
+
+    async def _drop_down(self, tree: Tree, instruct: Instruct, roster: Roster, confirm: Confirm) -> None:
+        epoch = roster.network.calendar.epoch(self._env.now())
+        try:
+            parcels = await self._env.compute(_seal, tree, instruct, roster, epoch, self._env.randomness)
+        except Refusal as refusal:
+            log.error("a tree cannot be installed", reason=refusal.reason)
+            return
+
+        async def drop(top: RelayId, sealed: bytes) -> None:
+            async with self._drops:
+                confirm(await self._drop(tree, roster.relays[top], sealed))
+
+        async with trio.open_nursery() as nursery:
+            for top, sealed in parcels.items():
+                nursery.start_soon(drop, top, sealed)
+
+    async def _drop(self, tree: Tree, top: Relay, sealed: bytes) -> set[RelayId]:
+        below = tree.below(top.id)
+        patience = PATIENCE_A_LEVEL * (1 + _levels(tree, top.id))
+        try:
+            answer = await self._connector.drop(
+                top, ParcelFrame(0, sealed, None), decode_parcel_answer, patience
+            )
+        except (TransportError, PeerError) as error:
+            log.info("a parcel was not answered", reason=str(error))
+            return set()
+        if answer.refused is not None:
+            log.info("a parcel was refused", reason=answer.refused)
+            return set()
+        missing = {lost for relay in answer.missing if relay in tree.parents for lost in tree.below(relay)}
+        return {relay for relay in below if relay not in missing}
+
+
+def _seal(
+    tree: Tree, instruct: Instruct, roster: Roster, epoch: int, randomness: Randomness
+) -> dict[RelayId, bytes]:
+    return seal_down(tree, {relay: instruct(relay) for relay in tree.parents}, roster, epoch, randomness)
+
+
+def _levels(tree: Tree, relay: RelayId) -> int:
+    return max((1 + _levels(tree, child) for child in tree.children.get(relay, ())), default=0)

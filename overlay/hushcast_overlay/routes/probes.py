@@ -1,0 +1,44 @@
+"""Probes: hands probes to random origins as publications are, and learns from the ways they come by."""
+
+from __future__ import annotations
+
+from hushcast_overlay.routes.dropper import Dropper, MissingReceipts
+from hushcast_overlay.routes.route import OverlayRoute
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.overlay.coverage import form_of, ways
+from hushcast_protocol.overlay.installations import ListedRoot
+from hushcast_runtime.environment import Environment
+
+PROBE_WITHIN = 300.0  # seconds after which a probe is lost: time for a restart, or for some detours
+
+
+class Probes:
+    """The probes of one daemon's routes."""
+
+    def __init__(self, dropper: Dropper, env: Environment) -> None:
+        self._dropper = dropper
+        self._env = env
+
+    async def send(self, route: OverlayRoute, message: Message) -> bool:
+        """Drop a probe for a route; return whether an origin took it. Raises `Refusal` as `Dropper.drop`."""
+        now = self._env.now()
+        route.coverage.give_up(now - PROBE_WITHIN)
+        installations = [planned.installation for planned in route.on(message.day)]
+        if not installations:
+            return False
+        root = installations[0].root
+        listed = root.relay if isinstance(root, ListedRoot) else None
+        trees = [installation.tree for installation in installations]
+        # As far as this subscription goes: its tree spans one shard, and the probe is dropped in all.
+        origins = [origin.id for origin in await self._dropper.origins(message, installations[0].copy)]
+        probe = route.coverage.begin(message.id, now, form_of(message))
+        try:
+            await self._dropper.drop(message, probe, width=route.wanted.interest.topic.width)
+        except MissingReceipts:
+            pass  # what was taken somewhere is a probe all the same
+        finally:
+            if probe.taken:
+                route.coverage.settle(message.id, ways(trees, origins, listed))
+            else:
+                route.coverage.withdraw(message.id)
+        return bool(probe.taken)

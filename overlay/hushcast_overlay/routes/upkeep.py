@@ -1,0 +1,199 @@
+"""Upkeep: plans a route's trees, tells relays, mends and renews, each route at moments of its own."""
+
+from __future__ import annotations
+
+import trio
+
+from hushcast_overlay.routes.installer import Installer
+from hushcast_overlay.routes.mailboxes import Mailboxes
+from hushcast_overlay.routes.route import OverlayRoute, TreeInstallation
+from hushcast_overlay.routes.route_records import RouteRecords
+from hushcast_overlay.routes.trees import Trees
+from hushcast_overlay.shards.shards import Shards
+from hushcast_protocol.base import ground_truth
+from hushcast_protocol.base.backoff import Backoff
+from hushcast_protocol.base.errors import PeerError, Refusal
+from hushcast_protocol.overlay.profile import Profile
+from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
+from hushcast_runtime.transports.base import TransportError
+
+FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds before the next attempt where no relay confirmed
+ASK_WITHIN = 30.0  # seconds after a restart that old trees wait for the rosters missed
+RESUME_WITHIN = 10.0  # seconds after a restart in which relays are told what is missing, each at its moment
+
+
+class TreeUpkeep:
+    """Keeps the trees of one daemon's routes installed."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        shards: Shards,
+        trees: Trees,
+        installer: Installer,
+        mailboxes: Mailboxes,
+        records: RouteRecords,
+        context: Context,
+    ) -> None:
+        self._profile = profile
+        self._shards = shards
+        self._calendar = shards.calendar
+        self._trees = trees
+        self._installer = installer
+        self._mailboxes = mailboxes
+        self._records = records
+        self._env = context.env
+        self._tracer = context.tracer
+
+    async def run(self, route: OverlayRoute, resumed: bool) -> None:
+        """Plan, tell, mend and renew at moments of this route's own, never because a roster came."""
+        if resumed:
+            await self._resume(route)
+        mending = self._next_mending()
+        longest = self._longest_pause()
+        backoff = Backoff(min(FIRST_PAUSE, longest), longest, self._env.randomness)
+        while True:
+            mends = self._env.now() >= mending
+            if mends:
+                mending = self._next_mending()
+            route.stirred = trio.Event()
+            is_seen_to = await self._see_to(route, mends)
+            await self._forget_lapsed(route)
+            if is_told := self._is_told(route):
+                route.ready.set()
+            if is_seen_to and (is_told or not self._is_published(route)):
+                backoff.reset()
+                pause = self._until_next_look(route, mending)
+            else:
+                pause = backoff.next()
+            with trio.move_on_after(pause):
+                await route.stirred.wait()
+
+    async def _see_to(self, route: OverlayRoute, mends: bool) -> bool:
+        """Have what is wanted planned and told; return whether it was known of each day who is to be told.
+
+        The trees of a day wait until its mailbox is published, and nothing else does.
+        """
+        is_seen_to = True
+        for day in self._days_wanted(route):
+            try:
+                mailbox = await self._mailboxes.of_day(route, day, self._shards.is_cut(day))
+                # A relay that dialled earlier would not find the mailbox, and wait before it dials again.
+                if mailbox.published.is_set():
+                    await self._tell(route, day, mends)
+            except (TransportError, PeerError, Refusal) as error:
+                log.warning("a tree has to wait: its relays are not known yet", reason=str(error))
+                is_seen_to = False
+        return is_seen_to
+
+    async def _tell(self, route: OverlayRoute, day: int, mends: bool) -> None:
+        if day in route.daily and day == self._today():
+            route.coverage.tree_changed(self._calendar.day_start(day))
+        for number in range(self._profile.trees):
+            if (day, number) not in route.planned:
+                await self._plan(route, day, number)
+            await self._complete(route, route.planned[day, number], mends)
+
+    async def _resume(self, route: OverlayRoute) -> None:
+        """Take up what a restart interrupted, with rosters of now if the directory has any."""
+        if (mailbox := route.mailbox(self._today())) is not None and mailbox.is_begun:
+            await mailbox.published.wait()
+        if self._is_told(route):
+            route.ready.set()
+        await self._shards.fresh(ASK_WITHIN)
+        await trio.sleep(self._env.uniform(0.0, RESUME_WITHIN))
+
+    def _today(self) -> int:
+        return self._calendar.day(self._env.now())
+
+    def _is_told(self, route: OverlayRoute) -> bool:
+        return self._is_published(route) and any(planned.nodes for planned in route.on(self._today()))
+
+    def _is_published(self, route: OverlayRoute) -> bool:
+        mailbox = route.mailbox(self._today())
+        return mailbox is not None and mailbox.published.is_set()
+
+    def _next_mending(self) -> float:
+        return self._calendar.next_mending(self._env.now(), self._env.uniform(0.0, 1.0))
+
+    def _days_wanted(self, route: OverlayRoute) -> list[int]:
+        today, now = self._today(), self._env.now()
+        days = (today, today + 1) if self._renews_at(route, today) <= now else (today,)
+        return [day for day in days if self._shards.knows(day)]
+
+    def _renews_at(self, route: OverlayRoute, day: int) -> float:
+        """Return when the day after is installed: at a moment of a mailbox's own."""
+        midnight = self._calendar.day_start(day + 1)
+        if (mailbox := route.mailbox(day)) is None:
+            return midnight
+        moment = midnight - mailbox.renewal * self._calendar.day_seconds
+        goes_on = mailbox.day is None and not self._shards.is_cut(day + 1)
+        return moment if goes_on else max(moment, route.no_other_before)
+
+    def _until_next_look(self, route: OverlayRoute, mending: float) -> float:
+        now = self._env.now()
+        today = self._today()
+        looks = [mending, self._renews_at(route, today)]
+        if looks[1] <= now and not self._shards.knows(today + 1):
+            # The roster that tells of tomorrow may be the first of tomorrow, which comes a lead before it.
+            mailbox = route.mailbox(today)
+            share = 0.5 if mailbox is None else mailbox.renewal
+            looks.append(self._calendar.day_start(today + 1) - share * self._calendar.lead)
+            if looks[2] <= now:
+                looks.append(now + self._env.uniform(0.5, 1.0) * self._longest_pause())
+        # Telling relays may have taken until after the moment to mend.
+        return max(0.0, min([mending, *(look for look in looks if look > now)]) - now)
+
+    def _longest_pause(self) -> float:
+        return min(LONGEST_PAUSE, self._calendar.lead)
+
+    async def _plan(self, route: OverlayRoute, day: int, number: int) -> None:
+        planned = await self._trees.plan(route, day, number)
+        # On disk before any relay hears of it: what is installed can always be withdrawn.
+        await self._records.keep_installation(planned)
+        route.planned[planned.key] = planned
+        self._tell_installed(route, planned)
+
+    def _tell_installed(self, route: OverlayRoute, planned: TreeInstallation) -> None:
+        installation = planned.installation
+        mailbox = route.mailbox(installation.day)
+        assert mailbox is not None
+        self._tracer.tell(
+            ground_truth.Installed(
+                route.topic,
+                mailbox.seed.public(),
+                installation.day,
+                self._profile.depth,
+                dict(installation.tree.parents),
+                (installation.trunk, *installation.entries),
+            )
+        )
+
+    async def _complete(self, route: OverlayRoute, planned: TreeInstallation, mends: bool) -> None:
+        """Tell all whose seat changed, and all others that have not confirmed."""
+        # A tree that nobody knows of may change at any moment.
+        if (mends or not planned.nodes) and await self._trees.mend(route, planned):
+            await self._records.keep_installation(planned)
+            self._tell_installed(route, planned)
+        planned.tell_again(route.coverage.shunned(planned.installation.tree.parents))
+        if not planned.unconfirmed:
+            return
+        installation = planned.installation
+        await self._installer.deliver(
+            installation.tree,
+            await self._shards.find(installation.day, installation.trunk, installation.copy),
+            sorted(planned.unconfirmed),
+            lambda relay: installation.install(self._profile, relay),
+            planned.confirm,
+        )
+        if not route.scope.cancel_called:  # ended meanwhile: its record is that of a withdrawal now
+            await self._records.keep_installation(planned)
+
+    async def _forget_lapsed(self, route: OverlayRoute) -> None:
+        if not self._env.is_certain():
+            return
+        for key in list(route.planned):
+            if self._calendar.lapse(key[0]) <= self._env.now():
+                self._records.forget(route.planned.pop(key))
+        await self._mailboxes.close_lapsed(route, self._days_wanted(route))

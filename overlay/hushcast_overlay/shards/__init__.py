@@ -1,0 +1,1 @@
+"""Shards, as daemons hold, fetch and serve them."""

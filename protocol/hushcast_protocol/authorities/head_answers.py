@@ -1,0 +1,67 @@
+"""What a daemon makes of an authority's answer: whom it follows from then on, and the relays of a head."""
+
+from __future__ import annotations
+
+from hushcast_protocol.authorities.beacon import day_of
+from hushcast_protocol.authorities.chain import Chain, ChainState
+from hushcast_protocol.authorities.directory_requests import HeadAnswer
+from hushcast_protocol.authorities.heads import Head, decode_head, head_digest
+from hushcast_protocol.authorities.listing import Listing, listing_root
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError
+from hushcast_protocol.base.roster import Network, Relay, Roster, checked_relays, descriptor_digest
+from hushcast_protocol.base.sharding import sharding_for
+from hushcast_protocol.base.wire import RelayId
+
+_NO_SHARDS = Listing(0, (), ()).shards_digest
+
+
+def follow(state: ChainState, agreed: HeadAnswer, network: bytes) -> ChainState:
+    """Return where a follower stands with the heads of an answer; raises as `Chain.check` does.
+
+    Heads from before the one held, or of sets before the one begun with, are for others, and passed over.
+    """
+    chain = Chain(network, state)
+    for certified in agreed.heads:
+        head = decode_head(certified.head)
+        is_before = chain.head is None and head.authorities.signers != chain.state.authorities.signers
+        if not is_before and head.epoch >= chain.epoch and chain.state.fork is None:
+            chain.take(certified)
+    if agreed.heads and chain.head is None:
+        raise AuthenticationError("a directory shows no head of the authorities that are known")
+    return chain.state
+
+
+def is_cut(head: Head) -> bool:
+    """Tell whether the network is in shards in the epoch of a head."""
+    return sharding_for(head.shards, day_of(head.epoch)) is not None
+
+
+def roster_of(agreed: HeadAnswer, network: Network) -> Roster:
+    """Return the relays that an answer's last head stands for, each by a descriptor that it signed.
+
+    On a day of shards it has none: who needs some asks for their shard. Raises `DecodeError` or
+    `AuthenticationError`. Who signed the head is for the caller (`follow`).
+    """
+    if not agreed.heads:
+        raise DecodeError("an answer has no head")
+    certified = agreed.heads[-1]
+    head = decode_head(certified.head)
+    relays: dict[RelayId, Relay] = {}
+    if not is_cut(head):
+        relays = _listed(agreed, head, network)
+    elif agreed.seats or agreed.waiting or agreed.shards is not None:
+        raise DecodeError("an answer lists the relays of a network in shards")
+    digest = head_digest(certified.head)
+    return Roster(network, head.epoch, head.previous, digest, relays, shards=head.shards)
+
+
+def _listed(agreed: HeadAnswer, head: Head, network: Network) -> dict[RelayId, Relay]:
+    relays = checked_relays(agreed.seats, network, head.epoch)
+    seats = tuple(
+        (relay.id, descriptor_digest(entry.descriptor.body), relay.difficulty, entry.since)
+        for relay, entry in zip(relays.values(), agreed.seats, strict=True)
+    )
+    shards = _NO_SHARDS if agreed.shards is None else agreed.shards
+    if listing_root(head.epoch, seats, agreed.waiting, shards) != head.root:
+        raise AuthenticationError("the relays of an answer are not those that its head stands for")
+    return relays

@@ -1,0 +1,46 @@
+"""Outside: the filters that an edge broker shows, each for as many subscriptions as it is shown for."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hushcast_protocol.brokers.filter_index import Meter
+from hushcast_protocol.brokers.filters import Filter
+from hushcast_protocol.brokers.poset import Poset
+from hushcast_protocol.brokers.roots import RootChanges
+
+
+class ShownFilters:
+    """What is shown; only what nothing else here covers is said upward."""
+
+    def __init__(self, meter: Meter) -> None:
+        """`meter` counts looks at filters."""
+        self._shown: Counter[Filter] = Counter()
+        self._poset = Poset(meter)
+
+    @property
+    def filters(self) -> frozenset[Filter]:
+        """All that is shown."""
+        return frozenset(self._shown)
+
+    def show(self, given: Filter) -> None:
+        """Show a filter for one subscription more."""
+        self._shown[given] += 1
+        if self._shown[given] == 1:
+            self._poset.insert(given, None)
+
+    def withdraw(self, given: Filter) -> bool:
+        """Show a filter, which is shown, for one subscription less; return whether that was the last."""
+        self._shown[given] -= 1
+        if self._shown[given]:
+            return False
+        del self._shown[given]
+        return self._poset.remove(given, None)
+
+    def bringing(self, given: Filter) -> Filter | None:
+        """Return what is shown that brings a filter's messages, or None if nothing does."""
+        return given if given in self._poset else self._poset.nearest(given)
+
+    def take_changes(self) -> RootChanges:
+        """Return what changed among the roots since this was asked last."""
+        return self._poset.take_changes()

@@ -1,0 +1,329 @@
+"""What clients publish: taken, refused or handed to the network beyond, and acknowledged (section 4.3)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+
+from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.shares import User
+from hushcast_protocol.mqtt.connections import HeldPacket, MqttConnection
+from hushcast_protocol.mqtt.delivery import IsWithdrawn, MessageDelivery
+from hushcast_protocol.mqtt.interfaces import AddedProperty, NetworkPublication, OuterNetwork, UsageRules
+from hushcast_protocol.mqtt.ledger import Ledger
+from hushcast_protocol.mqtt.limits import MAX_INCOMING, MAX_TOPIC, RECEIVE_MAXIMUM
+from hushcast_protocol.mqtt.mqtt_messages import MqttMessage, brought_by, may_be_published, message_of
+from hushcast_protocol.mqtt.mqtt_session import MqttSession
+from hushcast_protocol.mqtt.packets import (
+    NONE,
+    V5,
+    V311,
+    Properties,
+    PubAck,
+    PubComp,
+    Publish,
+    PubRec,
+    PubRel,
+)
+from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
+from hushcast_protocol.mqtt.retained_messages import RetainedMessages
+from hushcast_protocol.mqtt.session_archive import SessionArchive
+from hushcast_protocol.mqtt.topic_filters import matches, normal
+from hushcast_protocol.mqtt.topic_names import NamedTopic
+
+_FAILURE = 0x80
+
+
+class Ingress:
+    """Messages on their way from a client to all others."""
+
+    def __init__(
+        self,
+        delivery: MessageDelivery,
+        retained: RetainedMessages,
+        archive: SessionArchive,
+        ledger: Ledger,
+        randomness: Randomness,
+        beyond: OuterNetwork,
+        rules: UsageRules | None = None,
+    ) -> None:
+        self._randomness = randomness
+        self._delivery = delivery
+        self._retained = retained
+        self._archive = archive
+        self._ledger = ledger
+        self._beyond = beyond
+        self._rules = rules
+
+    def publish(self, link: MqttConnection, packet: Publish, now: float) -> None:
+        """Take a PUBLISH; raises `PacketError`."""
+        self._delivery.counts["messages_received"] += 1
+        is_plain = not (packet.qos or packet.retain or packet.properties or link.added)
+        if is_plain and len(packet.topic) <= MAX_TOPIC and self._delivery.pass_on(link, packet):
+            return
+        topic = packet.topic if packet.topic and not packet.properties else link.topic_of(packet)
+        if packet.qos and not self._begin(link, packet):
+            return
+        before = self._ledger.made
+        is_command = self._is_command(topic)
+        # Before anybody looks at the names of a topic, and remembers them.
+        reason: int = Reason.SUCCESS if is_command or may_be_published(topic) else Reason.TOPIC_NAME_INVALID
+        if not reason:
+            if link.added is not None and not is_command:
+                packet = _with(packet, self._beyond.names(topic), link.added)
+            told = self._for_rules(link, packet, topic)
+            if told is not None:
+                if packet.qos:
+                    self._acknowledge(link, packet, told, before)
+                return
+            reason = self._refusal(link, packet, topic)
+        if reason:
+            self._delivery.counts["dropped_forbidden"] += 1
+        elif self._beyond.takes(topic):
+            self._hand_over(link, packet, topic, now)
+            return
+        else:
+            self.spread(brought_by(packet, topic, now), link.session, now)
+        if packet.qos:
+            self._acknowledge(link, packet, reason, before)
+
+    def spread(self, message: MqttMessage, sender: MqttSession | None, now: float) -> None:
+        """Retain a message if it is to be, and give it to all subscribed."""
+        if self._is_command(message.topic):
+            self._delivery.counts["dropped_forbidden"] += 1
+            return
+        if message.retain:
+            self._retain(message, None if sender is None else sender.user)
+        self._delivery.to_all(message, sender, now)
+
+    def originate(self, message: MqttMessage, sender: MqttSession | None, now: float) -> None:
+        """Publish a message for which nobody waits, as a will, here or in the network beyond.
+
+        It is no command: nobody is there who could be told that it is refused.
+        """
+        if not self._is_command(message.topic) and self._beyond.takes(message.topic):
+            if self._rules is not None and sender is not None:
+                message.properties = self._rules.owned(sender.user, message.topic, message.properties)
+            properties = message.properties_for((), now)
+            user = None if sender is None else sender.user
+            self._beyond.will(
+                NetworkPublication(message.topic, message.payload, message.retain, properties, user)
+            )
+            self._spread_names(message, sender, now)
+        else:
+            self.spread(message, sender, now)
+
+    def withdraw(self, is_withdrawn: IsWithdrawn, found: Counter[str]) -> Iterator[None]:
+        """Delete what is retained and withdrawn, piece by piece, and count it by topic."""
+        for message in self._retained.walk():
+            if message is None:
+                yield
+            elif is_withdrawn(message):
+                self.unretain(message)
+                found[message.topic] += 1
+
+    def unretain(self, message: MqttMessage) -> None:
+        """Delete a message that is retained."""
+        self._retained.remove(message.topic)
+        self._archive.unretained(message)
+
+    def release(self, link: MqttConnection, packet: PubRel) -> None:
+        """Take a PUBREL: its packet identifier may be used anew, once the disk knows."""
+        session = link.session
+        mark = 0
+        if packet.packet_id in session.incoming:
+            session.incoming.discard(packet.packet_id)
+            self._archive.released(session, packet.packet_id)
+            mark = self._ledger.made if session.is_durable else 0
+        link.open_ids.discard(packet.packet_id)
+        # An unknown identifier is no error after a lost PUBCOMP, which nobody can tell from other cases.
+        link.send_in_order(PubComp(packet.packet_id), mark)
+
+    def _is_command(self, topic: str) -> bool:
+        return self._rules is not None and self._rules.is_command(topic)
+
+    def _for_rules(self, link: MqttConnection, packet: Publish, topic: str) -> int | None:
+        """Return the reason of a PUBLISH that was a command; `None` if it is a message."""
+        if self._rules is None or not (packet.properties or self._rules.is_command(topic)):
+            return None
+        told = self._rules.published(link.permissions, link.session.client_id, topic, packet)
+        if told is not None:
+            added = self._rules.added(link.permissions)
+            link.added = added if added.by_filter else None
+        return told
+
+    def _begin(self, link: MqttConnection, packet: Publish) -> bool:
+        """Return whether a message of QoS 1 or 2 is new; `PacketError` if the client has too many open."""
+        session = link.session
+        if packet.qos == 2:
+            if packet.packet_id in session.pending:
+                return False
+            if packet.packet_id in session.incoming:
+                link.open_ids.add(packet.packet_id)
+                mark = self._ledger.made if session.is_durable else 0
+                link.answer(PubRec(packet.packet_id), mark)
+                return False
+            is_open = packet.packet_id in session.tokens  # it was, when the program ended
+            if not is_open and len(session.incoming) + len(session.tokens) >= MAX_INCOMING:
+                raise PacketError(Reason.QUOTA_EXCEEDED, "too many open exchanges of QoS 2")
+        if link.version == V5 and link.owed + len(link.open_ids) >= RECEIVE_MAXIMUM:
+            raise PacketError(Reason.RECEIVE_MAXIMUM_EXCEEDED)
+        return True
+
+    def _refusal(self, link: MqttConnection, packet: Publish, topic: str) -> int:
+        if not link.permissions.may_publish(self._beyond.names(topic)):
+            return Reason.NOT_AUTHORIZED
+        if packet.retain and packet.qos and packet.payload:
+            message, user = (
+                MqttMessage(topic, packet.payload, properties=packet.properties),
+                link.session.user,
+            )
+            names = self._beyond.topics(topic) if self._beyond.takes(topic) else (topic,)
+            if not all(self._retained.has_room_for(message.under(name), user) for name in names):
+                return Reason.QUOTA_EXCEEDED
+        if packet.properties.get("payload_format_indicator") and not _is_text(packet.payload):
+            return Reason.PAYLOAD_FORMAT_INVALID
+        return Reason.SUCCESS
+
+    def _retain(self, message: MqttMessage, user: User) -> None:
+        if not message.payload:
+            if (before := self._retained.remove(message.topic)) is not None:
+                self._archive.unretained(before)
+        elif self._retained.has_room_for(message, user):
+            self._archive.retained(message, user)
+            if (before := self._retained.put(message, user)) is not None:
+                self._archive.replaced(before)
+        else:
+            self._delivery.counts["not_retained"] += 1
+
+    def _acknowledge(self, link: MqttConnection, packet: Publish, reason: int, before: int) -> None:
+        """Answer a message that is ours, once what `before` did not have yet is on disk.
+
+        A client of 3.1.1 that cannot hear "full" is disconnected: it must not take for kept what is not.
+        """
+        if link.version == V311 and reason == Reason.QUOTA_EXCEEDED:
+            link.close(None)
+            return
+        told = reason if link.version != V311 else Reason.SUCCESS
+        if packet.qos == 1:
+            mark = self._ledger.made if self._ledger.made != before else 0
+            link.owed += 1
+            link.answer(PubAck(packet.packet_id, told, NONE), mark)
+            return
+        if told < _FAILURE:
+            told = Reason.SUCCESS
+            self._open(link, packet.packet_id)
+        mark = self._ledger.made if self._ledger.made != before else 0
+        link.answer(PubRec(packet.packet_id, told), mark)
+
+    def _open(self, link: MqttConnection, packet_id: int) -> None:
+        link.open_ids.add(packet_id)
+        link.session.incoming.add(packet_id)
+        self._archive.incoming(link.session, packet_id)
+
+    def _spread_names(self, message: MqttMessage, sender: MqttSession | None, now: float) -> None:
+        """Give what the network has taken to the clients here, under each of its topics."""
+        for topic in self._beyond.topics(message.topic):
+            self.spread(message if topic == message.topic else message.under(topic), sender, now)
+
+    def _hand_over(self, link: MqttConnection, packet: Publish, topic: str, now: float) -> None:
+        """Give a message to the network beyond; the answer waits until that has it.
+
+        One of QoS 2 goes there under a token that is on disk before: a client that repeats it after a crash
+        before the answer has it go out once. What is local, too, may come twice after a refusal beyond.
+        """
+        properties: Properties = packet.properties.copy()
+        properties.pop("topic_alias", None)
+        if self._rules is not None:
+            properties = self._rules.owned(link.session.user, topic, properties)
+        message = message_of(topic, packet.payload, packet.qos, packet.retain, properties, now)
+        session, packet_id = link.session, packet.packet_id
+        first = self._ledger.made
+        # A client that reuses the identifier of a message which it forgot does not say that it repeats it.
+        token = session.tokens.get(packet_id, b"") if packet.qos == 2 and packet.dup else b""
+        is_spread = self._beyond.is_local_too(topic)
+        if is_spread and not token:
+            self._spread_names(message, session, now)
+        if packet.qos == 2 and not token:
+            token = session.tokens[packet_id] = self._randomness(16)
+            self._archive.handing_over(session, packet_id, token)
+        handed = NetworkPublication(topic, packet.payload, packet.retain, properties, session.user, token)
+
+        def spread(reason: int) -> None:
+            if reason < _FAILURE and not is_spread:
+                self._spread_names(message, session, now)
+
+        if packet.qos == 0:
+            self._beyond.publish(handed, spread)
+            return
+        held = link.reserve(owed=packet.qos == 1)
+        if packet.qos == 1:
+            link.owed += 1
+        else:
+            session.pending.add(packet_id)
+            link.open_ids.add(packet_id)
+
+        def done(reason: int) -> None:
+            before = first if is_spread else self._ledger.made
+            spread(reason)
+            if packet.qos == 1:
+                self._answer(link, held, PubAck(packet_id, reason), before)
+            else:
+                session.pending.discard(packet_id)
+                session.tokens.pop(packet_id, None)
+                self._archive.handed_over(session, packet_id)
+                if reason < _FAILURE or (link.version == V311 and reason != Reason.QUOTA_EXCEEDED):
+                    session.incoming.add(packet_id)
+                    self._archive.incoming(session, packet_id)
+                else:
+                    link.open_ids.discard(packet_id)
+                self._answer(link, held, PubRec(packet_id, reason), before)
+
+        if packet.qos == 2:
+            self._ledger.once_stored(first, lambda: self._beyond.publish(handed, done))
+        else:
+            self._beyond.publish(handed, done)
+
+    def _answer(self, link: MqttConnection, held: HeldPacket, packet: PubAck | PubRec, before: int) -> None:
+        """Send what a kept place was for, once what `before` did not have yet is on disk.
+
+        A client of 3.1.1 that cannot hear "full" is disconnected, and sends it again.
+        """
+        session = link.session
+        # Where the client is back, it has sent it again, and waits for this.
+        later = session.link if link.is_closed and isinstance(packet, PubRec) else None
+        if link.version == V311 and packet.reason == Reason.QUOTA_EXCEEDED:
+            (later or link).close(None)
+            return
+        answer = packet if link.version == V5 else type(packet)(packet.packet_id)
+        mark = self._ledger.made if self._ledger.made != before else 0
+        if not link.is_closed:
+            link.fill(held, answer, mark)
+        elif later is not None:
+            later.answer(answer, mark)
+
+
+def _with(packet: Publish, topic: NamedTopic, added: AddedProperty) -> Publish:
+    """Return a PUBLISH with the user properties that its client wants for its topic."""
+    given = packet.properties.get("user_property", [])
+    if any(name in added.unless for name, _ in given):
+        return packet
+    more = [
+        one
+        for wanted, one in added.by_filter.items()
+        if any(matches(normal(wanted), name) for name in topic.every)
+    ]
+    if not more:
+        return packet
+    properties: Properties = {**packet.properties, "user_property": [*given, *more]}
+    return msgspec.structs.replace(packet, properties=properties)
+
+
+def _is_text(payload: bytes) -> bool:
+    try:
+        payload.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

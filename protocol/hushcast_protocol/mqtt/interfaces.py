@@ -1,0 +1,258 @@
+"""What a broker needs from outside: a way to each client, what a client may do, and what lies beyond it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from hushcast_protocol.base.budget import Budget
+from hushcast_protocol.base.shares import User
+from hushcast_protocol.mqtt.packets import Properties, Publish
+from hushcast_protocol.mqtt.topic_names import NamedTopic, alone
+
+if TYPE_CHECKING:
+    from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
+    from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription, MqttSession
+
+DoneCallback = Callable[[int], None]
+"""Told once, with a reason code, when a message has been taken over durably or was refused."""
+
+
+class Outlet(Protocol):
+    """The way to one client."""
+
+    def send(self, data: bytes) -> None:
+        """Send encoded packets, in order, soon."""
+
+    def has_room(self) -> bool:
+        """Tell whether more messages may be sent; after a no, `Broker.drained` says when."""
+
+    def close(self, last: bytes) -> None:
+        """Send the last packet, if there is one, and close. What the client sends from now on is ignored."""
+
+
+class Permissions(Protocol):
+    """What one client may do. Asked for every message: answers must be quick, and may change.
+
+    It is asked by all names of a topic; `OuterNetwork` tells them.
+    """
+
+    user: str
+    """Whose client it is, empty for anybody's: users with the same client id have sessions apart."""
+
+    def may_publish(self, topic: NamedTopic) -> bool:
+        """Tell whether it may publish to a topic; its will, too, when that is published."""
+
+    def may_subscribe(self, wanted: NamedTopic) -> bool:
+        """Tell whether it may subscribe to a filter, given without `$share/GROUP/`."""
+
+    def may_receive(self, topic: NamedTopic) -> bool:
+        """Tell whether it may get a message of this topic now, fresh, retained or queued."""
+
+    def keeps_back(self, filters: Iterable[str]) -> bool:
+        """Tell whether it may not get what some of these filters match, though it be subscribed to it."""
+
+
+PermissionsOf = Callable[[str, str], Permissions]
+"""Tells what a client that is away may do, by user and client identifier; one of an unknown user, nothing."""
+
+
+class FullPermissions:
+    """Permissions of a client that may do everything."""
+
+    def __init__(self, user: str = "") -> None:
+        """`user` keeps its sessions apart."""
+        self.user = user
+
+    def may_publish(self, topic: NamedTopic) -> bool:
+        """Yes."""
+        return True
+
+    def may_subscribe(self, wanted: NamedTopic) -> bool:
+        """Yes."""
+        return True
+
+    def may_receive(self, topic: NamedTopic) -> bool:
+        """Yes."""
+        return True
+
+    def keeps_back(self, filters: Iterable[str]) -> bool:
+        """No."""
+        return False
+
+
+class ResolvedFilter(NamedTuple):
+    """What a client means by a filter of its SUBSCRIBE."""
+
+    wanted: str
+    """The filter, `$share/GROUP/` included."""
+    purpose: str = ""
+    """What it wants the messages for, kept with the subscription; empty where it says nothing."""
+
+
+class AddedProperty(NamedTuple):
+    """A user property that a client's messages get, by the filters of their topics."""
+
+    by_filter: Mapping[str, tuple[str, str]] = MappingProxyType({})
+    unless: frozenset[str] = frozenset()
+    """Not those messages which have a user property with one of these names."""
+
+
+class UsageRules(Protocol):
+    """What messages may be used for: asked for each subscription that a message would reach.
+
+    A broker without rules gives a message to all who may receive it. Answers change: one is asked for when a
+    message is handed out, not when it is queued. Where an answer cannot be found it is no: `may_have` never
+    raises. Rules leave topics of the broker's own, under `$`, alone.
+    """
+
+    remembers: bool
+    """Whether answers about a topic, with no properties, hold until `Broker.rules_changed`."""
+
+    def is_command(self, topic: str) -> bool:
+        """Tell whether what is published to a topic is for the rules: it is never delivered or retained.
+
+        The answer never changes.
+        """
+
+    def meant(
+        self, permissions: Permissions, client_id: str, wanted: str, given: Properties
+    ) -> ResolvedFilter | int:
+        """Return what a filter of a SUBSCRIBE with these properties means, or that it means nothing."""
+
+    def budget(self) -> Budget:
+        """Return what deciding about all filters of one SUBSCRIBE may take."""
+
+    def refuses(self, permissions: Permissions, client_id: str, meant: ResolvedFilter, budget: Budget) -> int:
+        """Return the reason that refuses a subscription, 0 for none.
+
+        Asked last: a client that may not subscribe to a filter learns nothing of what others say of it.
+        """
+
+    def filter_of(self, wanted: str) -> str:
+        """Return the filter that `meant` finds, for UNSUBSCRIBE."""
+
+    def published(self, permissions: Permissions, client_id: str, topic: str, packet: Publish) -> int | None:
+        """Hear a PUBLISH with properties, or to a topic that is a command.
+
+        Return its reason if it was a command; `None` if it is a message, which may go on.
+        """
+
+    def owned(self, user: str, topic: str, properties: Properties) -> Properties:
+        """Return the properties of a user's message that goes beyond, with what its rules add to them."""
+
+    def added(self, permissions: Permissions) -> AddedProperty:
+        """Return what a connected client has asked to be added to its messages; asked after its commands."""
+
+    def has_terms(self, properties: Properties) -> bool:
+        """Tell whether a message with these properties is decided apart from its topic's others."""
+
+    def may_have(
+        self, session: MqttSession, granted: GrantedSubscription | None, message: MqttMessage
+    ) -> bool:
+        """Tell whether a message may be handed out now by a subscription; `None`: by one that is no more."""
+
+    def subscribed(self, session: MqttSession, granted: GrantedSubscription) -> None:
+        """Hear that a subscription counts, a new one or one from disk."""
+
+    def unsubscribed(self, session: MqttSession, granted: GrantedSubscription) -> None:
+        """Hear that it counts no longer."""
+
+
+class NetworkPublication(NamedTuple):
+    """A message for the network beyond."""
+
+    topic: str
+    payload: bytes
+    retain: bool
+    properties: Properties
+    user: User
+    """Whose message it is."""
+    token: bytes = b""
+    """16 random bytes by which it is known when it is handed over again; none where it never is."""
+
+    def __repr__(self) -> str:
+        """Show nothing of it."""
+        return "Handed(...)"
+
+
+class OuterNetwork(Protocol):
+    """The network beyond this broker, to which some topics belong.
+
+    What is published to those is handed over, and given to this broker's own clients once that is done; at
+    once where these have the topic without the network, too.
+    `Broker.arrived` brings what others published.
+    """
+
+    def takes(self, topic: str) -> bool:
+        """Tell whether a topic belongs to the network; the answer never changes."""
+
+    def is_local_too(self, topic: str) -> bool:
+        """Tell whether a topic that does is one of this broker's clients, whatever becomes of it beyond."""
+
+    def topics(self, topic: str) -> tuple[str, ...]:
+        """Return all topics here of what is published to one that belongs to the network."""
+
+    def names(self, topic: str) -> NamedTopic:
+        """Return a topic, of the network or not, with all names of it."""
+
+    def names_of_filter(self, wanted: str) -> NamedTopic:
+        """Return a filter, without `$share/GROUP/`, with all filters for the same messages."""
+
+    def publish(self, handed: NetworkPublication, done: DoneCallback) -> None:
+        """Take over a message; `done` hears `Reason.SUCCESS` once it is durable, or why it is refused."""
+
+    def will(self, handed: NetworkPublication) -> None:
+        """Take over the will of a client that is gone; nobody waits for it."""
+
+    def grants(self, user: str, wanted: str, qos: int) -> int:
+        """Return the QoS granted to a user's filter, or the reason code of the refusal."""
+
+    def wanted(self, user: str, wanted: str) -> None:
+        """Hear that a user subscribed to a filter to which nobody was subscribed."""
+
+    def unwanted(self, wanted: str) -> None:
+        """Hear that nobody is subscribed to a filter any more."""
+
+
+class NoNetwork:
+    """No network: all topics are this broker's."""
+
+    def takes(self, topic: str) -> bool:
+        """No."""
+        return False
+
+    def is_local_too(self, topic: str) -> bool:
+        """Never called."""
+        raise AssertionError("no topic belongs to a network")
+
+    def topics(self, topic: str) -> tuple[str, ...]:
+        """Never called."""
+        raise AssertionError("no topic belongs to a network")
+
+    def names(self, topic: str) -> NamedTopic:
+        """There is one."""
+        return alone(topic)
+
+    def names_of_filter(self, wanted: str) -> NamedTopic:
+        """There is one."""
+        return alone(wanted)
+
+    def publish(self, handed: NetworkPublication, done: DoneCallback) -> None:
+        """Never called."""
+        raise AssertionError("no topic belongs to a network")
+
+    def will(self, handed: NetworkPublication) -> None:
+        """Never called."""
+        raise AssertionError("no topic belongs to a network")
+
+    def grants(self, user: str, wanted: str, qos: int) -> int:
+        """Grant what was asked for."""
+        return qos
+
+    def wanted(self, user: str, wanted: str) -> None:
+        """Nobody needs to know."""
+
+    def unwanted(self, wanted: str) -> None:
+        """Nobody needs to know."""

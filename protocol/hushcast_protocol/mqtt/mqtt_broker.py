@@ -1,0 +1,360 @@
+"""An MQTT broker without I/O: packets of all clients in, packets to them and changes to the disk out.
+
+It is moved by calls alone: a client connects, sends, is gone; something is on disk; time passes; a message
+comes from the network beyond. `now` is Unix time in seconds. Nothing is acknowledged before the disk has
+what that promises: `Ledger` says what to write, `MqttBroker.stored` that it was.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import cast
+
+import msgspec
+
+from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.shares import Shares
+from hushcast_protocol.mqtt import wills
+from hushcast_protocol.mqtt.connections import MqttConnection
+from hushcast_protocol.mqtt.delivery import IsWithdrawn, MessageDelivery
+from hushcast_protocol.mqtt.handshake import greet, refuse
+from hushcast_protocol.mqtt.ingress import Ingress
+from hushcast_protocol.mqtt.interfaces import NoNetwork, OuterNetwork, Outlet, Permissions, UsageRules
+from hushcast_protocol.mqtt.ledger import Ledger
+from hushcast_protocol.mqtt.limits import MAX_CONNECTIONS, MAX_PACKET, PURGE_EVERY, SYS_EVERY
+from hushcast_protocol.mqtt.mqtt_messages import MqttMessage, may_be_published, message_of
+from hushcast_protocol.mqtt.mqtt_sessions import Sessions
+from hushcast_protocol.mqtt.own_topics import OwnTopics
+from hushcast_protocol.mqtt.packets import (
+    V5,
+    Connect,
+    Disconnect,
+    Packet,
+    PingReq,
+    PingResp,
+    Properties,
+    PubAck,
+    PubComp,
+    Publish,
+    PubRec,
+    PubRel,
+    Subscribe,
+    Unsubscribe,
+)
+from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
+from hushcast_protocol.mqtt.restored_state import RestoredState
+from hushcast_protocol.mqtt.retained_messages import RetainedMessages
+from hushcast_protocol.mqtt.session_archive import SessionArchive
+from hushcast_protocol.mqtt.subscribers import Subscribers
+from hushcast_protocol.mqtt.subscription_changes import SubscriptionChanges
+
+RELEASED = 8  # clients that are sent what waited for the disk, in one step: 1,000 answers each, a half ms
+
+_Handler = Callable[[MqttConnection, Packet, float], None]
+
+
+class MqttSettings(msgspec.Struct, frozen=True):
+    """What an operator may choose."""
+
+    version: str = "0"
+    """Of the program, as `$SYS/broker/version` has it."""
+    maximum_packet: int | None = MAX_PACKET
+    """Bytes of the largest packet that is taken, told to clients of version 5; `None` for the standard's."""
+
+
+class MqttBroker:
+    """All clients, sessions, subscriptions and messages of one gateway."""
+
+    def __init__(
+        self,
+        randomness: Randomness,
+        now: float,
+        beyond: OuterNetwork | None = None,
+        settings: MqttSettings | None = None,
+        rules: UsageRules | None = None,
+    ) -> None:
+        """`beyond` is the network to which some topics belong; without it all are this broker's.
+
+        `rules` say what messages may be used for; without them, for anything.
+        """
+        self._randomness = randomness
+        self._settings = settings or MqttSettings()
+        beyond = self._beyond = beyond or NoNetwork()
+        self.ledger = Ledger()
+        self._archive = SessionArchive(self.ledger)
+        self._subscribers = Subscribers(_is_ours(beyond, rules), rules)
+        self._retained = RetainedMessages()
+        self._delivery = MessageDelivery(self._subscribers, self._archive, self.ledger, beyond, rules)
+        self._incoming = Ingress(
+            self._delivery, self._retained, self._archive, self.ledger, randomness, beyond, rules
+        )
+        self._own = OwnTopics(self._settings.version)
+        retained = self._retained, self._own.retained
+        self._subscribing = SubscriptionChanges(
+            self._subscribers, self._delivery, retained, self._archive, self.ledger, beyond, rules
+        )
+        self._sessions = Sessions(self._subscribing, self._incoming, self._delivery, self._archive, beyond)
+        self._links: set[MqttConnection] = set()
+        self._clients = Shares(MAX_CONNECTIONS)
+        self._holding: set[MqttConnection] = set()
+        self._releasing: dict[
+            MqttConnection, None
+        ] = {}  # those of which the disk has what they waited for, perhaps
+        self._began = now
+        self._next_own = self._next_purge = now
+        self.counts = self._delivery.counts
+        """Events by name, of `delivery.COUNTS`."""
+        self._handlers = self._handle()
+
+    @property
+    def connected(self) -> int:
+        """Clients that are connected."""
+        return len(self._links)
+
+    @property
+    def sessions(self) -> int:
+        """Sessions of clients that are here or away."""
+        return len(self._sessions)
+
+    @property
+    def subscriptions(self) -> int:
+        """Subscriptions of all sessions."""
+        return self._subscribers.count
+
+    @property
+    def retained(self) -> int:
+        """Retained messages."""
+        return self._retained.count
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of messages that wait in sessions or are under way."""
+        return self._delivery.held_bytes
+
+    @property
+    def waits_for_disk(self) -> bool:
+        """Whether somebody waits for a change to be on disk."""
+        return bool(self._holding) or self.ledger.is_awaited
+
+    def restore(self, records: RestoredState, now: float) -> Iterator[None]:
+        """Take up what an earlier run left on disk, piece by piece; before anything else."""
+        yield from records.into(self._archive, self._retained, self._delivery)
+        for session in records.sessions:
+            self._sessions.restore(session)
+            for wanted, granted in list(session.filters.items()):
+                self._subscribing.add(session, wanted, granted)
+            yield
+        yield from self._sessions.resume(now)
+
+    def connect(
+        self, outlet: Outlet, packet: Connect, permissions: Permissions, now: float
+    ) -> tuple[MqttConnection, int] | None:
+        """Take a client whose CONNECT was authenticated.
+
+        Return its link and the seconds of its keep alive (0: none); `None` if it was refused and told so.
+        """
+        greeting = greet(packet, permissions.user, self._randomness)
+        if isinstance(greeting, Reason):
+            refuse(outlet, packet, greeting)
+            return None
+        will = packet.will
+        refusal = None if will is None else wills.refusal(will.topic, self._beyond.names, permissions)
+        if refusal is not None:
+            refuse(outlet, packet, refusal)
+            return None
+        if not self._sessions.has_room_for(greeting.key, greeting.expiry):
+            refuse(outlet, packet, Reason.QUOTA_EXCEEDED)
+            return None
+        before = self.ledger.made
+        if not self._sessions.is_here(greeting.key) and not self._clients.may_take(permissions.user):
+            refuse(outlet, packet, Reason.SERVER_BUSY)
+            return None
+        session, is_present = self._sessions.begin(
+            greeting.key, permissions, greeting.expiry, packet.clean, now
+        )
+        link = MqttConnection(outlet, self.ledger, self._holding)
+        link.version = packet.version
+        link.permissions = permissions
+        link.session = session
+        link.max_packet = packet.properties.get("maximum_packet_size")
+        link.max_aliases_out = greeting.aliases
+        self._links.add(link)
+        self._clients.take(permissions.user)
+        session.will = will
+        session.attach(link, greeting.receive_maximum)
+        self._archive.session(session)
+        mark = self.ledger.made if self.ledger.made != before else 0
+        link.greet(greeting.acknowledgement(is_present, self._settings.maximum_packet), mark)
+        if link.is_closed:  # it takes not even that
+            self.gone(link, now)
+            return None
+        self._delivery.pump(session, now)
+        return link, greeting.keep_alive
+
+    def receive(self, link: MqttConnection, packet: Packet, now: float) -> None:
+        """Take a packet; what breaks the standard ends the connection with its reason."""
+        if link.is_closed:
+            return
+        try:
+            if type(packet) is Publish:
+                self._incoming.publish(link, packet, now)
+            elif type(packet) is PubAck:
+                self._acknowledged(link, packet, now)
+            else:
+                self._handlers.get(type(packet), _unexpected)(link, packet, now)
+        except PacketError as error:
+            link.close(error.reason)
+        if link.is_closed:
+            self.gone(link, now)
+
+    def drained(self, link: MqttConnection, now: float) -> None:
+        """Go on sending to a client that had no room."""
+        if not link.is_closed:
+            self._delivery.pump(link.session, now)
+
+    def gone(self, link: MqttConnection, now: float) -> None:
+        """Take note that a client's connection has ended, however it did; more than once does no harm."""
+        link.abandon()
+        self._releasing.pop(link, None)
+        if link in self._links:
+            self._links.remove(link)
+            self._clients.give_back(link.session.user)
+        self._sessions.gone(link, now)
+
+    def stored(self, mark: int, now: float) -> None:
+        """Take note that the disk has the changes up to a `Ledger.made` of before."""
+        self.ledger.durable = max(mark, self.ledger.durable)
+        self._releasing = dict.fromkeys(self._holding)
+        self._release()
+
+    def arrived(
+        self,
+        topic: str,
+        payload: bytes,
+        qos: int,
+        retain: bool,
+        properties: Properties,
+        now: float,
+    ) -> None:
+        """Take a message from the network beyond."""
+        self._incoming.spread(message_of(topic, payload, qos, retain, properties, now), None, now)
+
+    def withdraw(self, is_withdrawn: IsWithdrawn, found: Counter[str]) -> Iterator[None]:
+        """Delete all that waits or is retained and was withdrawn, piece by piece; count it by topic."""
+        yield from self._incoming.withdraw(is_withdrawn, found)
+        for session in list(self._sessions):
+            self._delivery.withdraw(session, is_withdrawn, found)
+            yield
+
+    def retained_at(self, topic: str) -> MqttMessage | None:
+        """Return the message that is retained for a topic."""
+        return self._retained.get(topic)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether something is left to `go_on` with."""
+        return bool(self._releasing) or self.ledger.is_due or bool(self._delivery.turns)
+
+    def go_on(self, now: float) -> None:
+        """Do the next of what steps before had to leave: what waited for the disk, or a client's turn."""
+        if self._releasing or self.ledger.is_due:
+            self._release()
+        elif (session := self._delivery.turns.take()) is not None:
+            self._delivery.pump(session, now)
+
+    def tick(self, now: float) -> Iterator[None]:
+        """Do what is due, piece by piece; call it once a second."""
+        yield from self._sessions.tick(now)
+        if now >= self._next_own:
+            self._next_own = now + SYS_EVERY
+            for message in self._own.update(now - self._began, self.connected, self.counts):
+                self._delivery.to_all(message, None, now)
+                yield
+        if now >= self._next_purge:
+            self._next_purge = now + PURGE_EVERY
+            for found in self._retained.walk():
+                if found is None:
+                    yield
+                elif found.is_expired(now):
+                    self._incoming.unretain(found)
+
+    def rules_changed(self, wanted: str | None) -> None:
+        """Ask the rules anew about topics that a filter matches; about all for `None`."""
+        self._subscribers.forget(wanted)
+
+    def shut_down(self) -> None:
+        """Tell all clients that the server ends."""
+        for link in list(self._links):
+            link.close(Reason.SERVER_SHUTTING_DOWN)
+
+    def _release(self) -> None:
+        """Send and call some of what waited for the disk."""
+        for _ in range(RELEASED):
+            if self._releasing:
+                link = next(iter(self._releasing))
+                del self._releasing[link]
+                if link.release():
+                    self._delivery.turns.add(link.session)
+            elif self.ledger.is_due:
+                self.ledger.call()
+
+    def _handle(self) -> dict[type, _Handler]:
+        return {
+            PubRec: lambda link, packet, now: self._received(link, cast(PubRec, packet), now),
+            PubRel: lambda link, packet, now: self._incoming.release(link, cast(PubRel, packet)),
+            PubComp: lambda link, packet, now: self._completed(link, cast(PubComp, packet), now),
+            Subscribe: lambda link, packet, now: self._subscribing.subscribe(
+                link, cast(Subscribe, packet), now
+            ),
+            Unsubscribe: lambda link, packet, now: self._subscribing.unsubscribe(
+                link, cast(Unsubscribe, packet)
+            ),
+            PingReq: lambda link, packet, now: link.send_in_order(PingResp()),
+            Disconnect: lambda link, packet, now: self._disconnect(link, cast(Disconnect, packet)),
+        }
+
+    def _acknowledged(self, link: MqttConnection, packet: PubAck, now: float) -> None:
+        entry = link.session.acknowledged(packet.packet_id)
+        if entry is not None:
+            self._delivery.finished(link.session, entry, now)
+
+    def _received(self, link: MqttConnection, packet: PubRec, now: float) -> None:
+        session = link.session
+        entry = session.received(packet.packet_id, packet.reason)
+        if packet.reason >= Reason.UNSPECIFIED_ERROR:
+            if entry is not None:
+                self._delivery.finished(session, entry, now)
+            return
+        if entry is not None:
+            self._delivery.received(session, entry)
+        mark = self.ledger.made if session.is_durable else 0
+        link.send_in_order(PubRel(packet.packet_id), mark)
+
+    def _completed(self, link: MqttConnection, packet: PubComp, now: float) -> None:
+        entry = link.session.completed(packet.packet_id)
+        if entry is not None:
+            self._delivery.finished(link.session, entry, now)
+
+    def _disconnect(self, link: MqttConnection, packet: Disconnect) -> None:
+        session = link.session
+        expiry = packet.properties.get("session_expiry_interval")
+        if expiry is not None and link.version == V5:
+            self._sessions.set_expiry(session, expiry)
+        if packet.reason == Reason.SUCCESS:
+            session.will = None
+        link.close(None)
+
+
+def _is_ours(beyond: OuterNetwork, rules: UsageRules | None) -> Callable[[str], bool]:
+    """Return what tells whether clients may publish to a topic, and its messages are for clients here."""
+
+    def is_ours(topic: str) -> bool:
+        is_command = rules is not None and rules.is_command(topic)
+        return not is_command and may_be_published(topic) and not beyond.takes(topic)
+
+    return is_ours
+
+
+def _unexpected(link: MqttConnection, packet: Packet, now: float) -> None:
+    raise PacketError(Reason.PROTOCOL_ERROR, "a packet that has no place here")

@@ -1,0 +1,162 @@
+"""What an earlier run of a broker left on disk, read back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hushcast_protocol.base.shares import User
+from hushcast_protocol.mqtt import session_archive as kinds
+from hushcast_protocol.mqtt.delivery import MessageDelivery
+from hushcast_protocol.mqtt.interfaces import PermissionsOf
+from hushcast_protocol.mqtt.limits import PIECE
+from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
+from hushcast_protocol.mqtt.mqtt_session import (
+    DeliveryState,
+    GrantedSubscription,
+    MqttSession,
+    PendingMessage,
+)
+from hushcast_protocol.mqtt.retained_messages import RetainedMessages
+from hushcast_protocol.mqtt.session_archive import (
+    DamagedRecord,
+    MessageRecord,
+    QueuedRecord,
+    RetainedRecord,
+    SessionArchive,
+    SessionRecord,
+    SubscriptionRecord,
+    decode,
+    number_of,
+)
+from hushcast_protocol.mqtt.topic_filters import is_filter, is_name
+
+
+class RestoredState:
+    """Sessions and messages from records; feed it all of them, then give it to a broker.
+
+    Records that lead nowhere, as a damaged disk has them, are deleted: their numbers are given to others.
+    """
+
+    def __init__(self, permissions_of: PermissionsOf) -> None:
+        """`permissions_of` tells what the owners of sessions may do now."""
+        self._permissions_of = permissions_of
+        self._sessions: dict[int, MqttSession] = {}
+        self._messages: dict[int, MqttMessage] = {}
+        self._retained: list[tuple[MqttMessage, User]] = []
+        self._left: list[tuple[str, bytes]] = []  # of sessions and messages that are no more
+
+    @property
+    def sessions(self) -> list[MqttSession]:
+        """The sessions, whose clients are all away."""
+        return list(self._sessions.values())
+
+    def feed(self, kind: str, key: bytes, value: bytes) -> None:
+        """Take a record; the kinds come in the order of `archive.KINDS`; raises `DamagedRecord`."""
+        _TAKE[kind](self, key, value)
+
+    def into(
+        self, archive: SessionArchive, retained: RetainedMessages, delivery: MessageDelivery
+    ) -> Iterator[None]:
+        """Give numbers and messages to where they belong, piece by piece."""
+        archive.used(max((*self._sessions, max(self._messages, default=0))))
+        yield
+        for count, (message, user) in enumerate(self._retained, 1):
+            retained.put(message, user)
+            if count % PIECE == 0:
+                yield
+        for session in self.sessions:
+            delivery.restored(session)
+            yield
+        for count, (number, message) in enumerate(self._messages.items(), 1):
+            if not message.records:
+                archive.delete_message(number)
+            if count % PIECE == 0:
+                yield
+        archive.delete_left(self._left)
+
+    def _session(self, key: bytes, value: bytes) -> None:
+        record = decode(SessionRecord, value)
+        permissions = self._permissions_of(record.user, record.client_id)
+        session = MqttSession(permissions, record.client_id, number_of(key), record.expiry)
+        session.ends, session.will, session.will_due = record.ends, record.will, record.will_due
+        self._sessions[session.number] = session
+
+    def _subscription(self, key: bytes, value: bytes) -> None:
+        record = decode(SubscriptionRecord, value)
+        session = self._sessions.get(number_of(key))
+        if session is None:
+            self._left.append((kinds.SUBSCRIPTION, key))
+            return
+        wanted = key[8:].decode()
+        inside = wanted.split("/", 2)[2] if record.share else wanted
+        if not is_filter(inside):
+            raise DamagedRecord("a filter of the gateway is none")
+        session.filters[wanted] = GrantedSubscription(
+            inside, record.share, record.asked, record.qos, record.identifier, record.purpose
+        )
+
+    def _message(self, key: bytes, value: bytes) -> None:
+        record = decode(MessageRecord, value)
+        if not is_name(record.topic):
+            raise DamagedRecord("a topic of the gateway is none")
+        message = MqttMessage(
+            record.topic, record.payload, record.qos, record.retain, record.properties, record.expires
+        )
+        message.number = number_of(key)
+        self._messages[message.number] = message
+
+    def _queued(self, key: bytes, value: bytes) -> None:
+        record = decode(QueuedRecord, value)
+        session = self._sessions.get(number_of(key))
+        message = self._messages.get(record.number)
+        if session is None or (message is None and record.state is not DeliveryState.RELEASED):
+            self._left.append((kinds.QUEUED, key))
+            return
+        order = number_of(key[8:])
+        entry = PendingMessage(message, record.qos, record.retain, tuple(record.ids), record.share, order)
+        entry.packet_id, entry.state = record.packet_id, record.state
+        if message is not None:
+            message.records += 1
+        session.restored(entry)
+
+    def _incoming(self, key: bytes, value: bytes) -> None:
+        session = self._sessions.get(number_of(_of_packet(key)))
+        if session is not None:
+            session.incoming.add(int.from_bytes(key[8:], "big"))
+        else:
+            self._left.append((kinds.INCOMING, key))
+
+    def _pending(self, key: bytes, value: bytes) -> None:
+        session = self._sessions.get(number_of(_of_packet(key)))
+        if session is not None:
+            session.tokens[int.from_bytes(key[8:], "big")] = value
+        else:
+            self._left.append((kinds.PENDING, key))
+
+    def _retain(self, key: bytes, value: bytes) -> None:
+        record = decode(RetainedRecord, value)
+        message = self._messages.get(record.number)
+        if message is not None and message.topic.encode() != key:
+            raise DamagedRecord("a message of the gateway is retained for another topic")
+        if message is None:
+            self._left.append((kinds.RETAINED, key))
+            return
+        message.records += 1
+        self._retained.append((message, record.user))
+
+
+def _of_packet(key: bytes) -> bytes:
+    if len(key) != 10:
+        raise DamagedRecord("a packet identifier of the gateway is none")
+    return key
+
+
+_TAKE = {
+    kinds.SESSION: RestoredState._session,
+    kinds.SUBSCRIPTION: RestoredState._subscription,
+    kinds.MESSAGE: RestoredState._message,
+    kinds.QUEUED: RestoredState._queued,
+    kinds.INCOMING: RestoredState._incoming,
+    kinds.PENDING: RestoredState._pending,
+    kinds.RETAINED: RestoredState._retain,
+}

@@ -1,0 +1,282 @@
+"""What a broker keeps on disk, as records: sessions, subscriptions, messages, retained ones.
+
+A message's body is one record, however many sessions wait for it; records that need it name it, and it goes
+with the last of them. Sessions that end with their connection leave nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, TypeVar
+
+import msgspec
+
+from hushcast_protocol.base.errors import HushcastError
+from hushcast_protocol.base.shares import User
+from hushcast_protocol.mqtt.ledger import Ledger
+from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
+from hushcast_protocol.mqtt.mqtt_session import (
+    DeliveryState,
+    GrantedSubscription,
+    MqttSession,
+    PendingMessage,
+)
+from hushcast_protocol.mqtt.packets import Properties, RequestedSubscription, Will
+
+SESSION = "mqtt-session"
+SUBSCRIPTION = "mqtt-subscription"
+MESSAGE = "mqtt-message"
+QUEUED = "mqtt-queued"
+INCOMING = "mqtt-incoming"
+PENDING = "mqtt-pending"
+RETAINED = "mqtt-retained"
+KINDS = (
+    SESSION,
+    SUBSCRIPTION,
+    MESSAGE,
+    QUEUED,
+    INCOMING,
+    PENDING,
+    RETAINED,
+)  # in the order in which they are read back
+
+T = TypeVar("T")
+
+_ABOVE = 2**48  # of numbers, which begin with 1 and grow by 1
+
+
+PacketId = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
+"""0: none yet."""
+QoS = Annotated[int, msgspec.Meta(ge=0, le=2)]
+
+
+class DamagedRecord(HushcastError):
+    """A record cannot be read."""
+
+
+class _Record(msgspec.Struct, frozen=True, array_like=True):
+    pass
+
+
+class SessionRecord(_Record, frozen=True):
+    """Of the session with the key's number; `ends` and `will_due` are Unix times while its client is away."""
+
+    user: str
+    client_id: str
+    expiry: int
+    ends: float | None
+    will: Will | None
+    will_due: float | None
+
+
+class SubscriptionRecord(_Record, frozen=True):
+    """Of the session with the number that the key begins with, and the filter that follows it."""
+
+    share: str
+    asked: RequestedSubscription
+    qos: QoS
+    identifier: int
+    purpose: str = ""
+
+
+class MessageRecord(_Record, frozen=True):
+    """A body; the key is its number."""
+
+    topic: str
+    payload: bytes
+    qos: QoS
+    retain: bool
+    properties: Properties
+    expires: float | None
+
+
+class QueuedRecord(_Record, frozen=True):
+    """A message for a session; the key is the session's number and the order among its messages."""
+
+    number: int
+    qos: QoS
+    retain: bool
+    ids: tuple[int, ...]
+    share: str
+    packet_id: PacketId
+    state: DeliveryState
+
+
+class RetainedRecord(_Record, frozen=True):
+    """The message retained for the topic that is the key, and whose share it is part of."""
+
+    number: int
+    user: User = None
+
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def decode(kind: type[T], data: bytes) -> T:
+    """Read a record; raises `DamagedRecord`."""
+    try:
+        return msgspec.msgpack.decode(data, type=kind)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise DamagedRecord("a record of the gateway is damaged") from None
+
+
+def number_of(key: bytes) -> int:
+    """Read the number that a key begins with; raises `DamagedRecord`."""
+    number = int.from_bytes(key[:8], "big")
+    if len(key) < 8 or number >= _ABOVE:
+        raise DamagedRecord("a record of the gateway has the key of none")
+    return number
+
+
+def _key(number: int) -> bytes:
+    return number.to_bytes(8, "big")
+
+
+class SessionArchive:
+    """Writes into the ledger what durable sessions and retained messages are."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._last_number = 0
+
+    def new_number(self) -> int:
+        """Return a number that no session or message has or had."""
+        self._last_number += 1
+        return self._last_number
+
+    def used(self, number: int) -> None:
+        """Note a number that a record has."""
+        self._last_number = max(self._last_number, number)
+
+    def session(self, session: MqttSession) -> None:
+        """Write a session itself."""
+        if session.is_durable:
+            record = SessionRecord(
+                session.user,
+                session.client_id,
+                session.expiry,
+                session.ends,
+                session.will,
+                session.will_due,
+            )
+            self._ledger.put(SESSION, _key(session.number), _encode(record))
+
+    def ended(self, session: MqttSession) -> None:
+        """Delete a session and all that is its own; nothing of it is written from now on."""
+        if not session.is_durable:
+            return
+        self._ledger.delete(SESSION, _key(session.number))
+        for wanted in session.filters:
+            self.unsubscribed(session, wanted)
+        for packet_id in session.incoming:
+            self.released(session, packet_id)
+        for packet_id in session.tokens:
+            self.handed_over(session, packet_id)
+        for entry in [*session.inflight.values(), *session.queue]:
+            self.done(session, entry)
+        session.is_durable = False
+
+    def subscribed(
+        self, session: MqttSession, wanted: str, asked: RequestedSubscription, granted: GrantedSubscription
+    ) -> None:
+        """Write a subscription, by its filter as the client wrote it."""
+        if session.is_durable:
+            record = SubscriptionRecord(
+                granted.share, asked, granted.qos, granted.identifier, granted.purpose
+            )
+            self._ledger.put(SUBSCRIPTION, _key(session.number) + wanted.encode(), _encode(record))
+
+    def unsubscribed(self, session: MqttSession, wanted: str) -> None:
+        """Delete a subscription."""
+        if session.is_durable:
+            self._ledger.delete(SUBSCRIPTION, _key(session.number) + wanted.encode())
+
+    def incoming(self, session: MqttSession, packet_id: int) -> None:
+        """Write that a message of QoS 2 was taken."""
+        if session.is_durable:
+            self._ledger.put(INCOMING, _key(session.number) + packet_id.to_bytes(2, "big"), b"")
+
+    def released(self, session: MqttSession, packet_id: int) -> None:
+        """Write that its exchange is over."""
+        if session.is_durable:
+            self._ledger.delete(INCOMING, _key(session.number) + packet_id.to_bytes(2, "big"))
+
+    def handing_over(self, session: MqttSession, packet_id: int, token: bytes) -> None:
+        """Write by which token the network knows a message of QoS 2, before it is asked to take it."""
+        if session.is_durable:
+            self._ledger.put(PENDING, _key(session.number) + packet_id.to_bytes(2, "big"), token)
+
+    def handed_over(self, session: MqttSession, packet_id: int) -> None:
+        """Write that it has answered."""
+        if session.is_durable:
+            self._ledger.delete(PENDING, _key(session.number) + packet_id.to_bytes(2, "big"))
+
+    def queued(self, session: MqttSession, entry: PendingMessage, is_new: bool) -> None:
+        """Write a message for a session as it stands; one that was released needs no body any more."""
+        if not session.is_durable:
+            return
+        message = entry.message
+        number = 0
+        if message is not None:
+            if is_new:
+                self._keep(message)
+            number = message.number
+        record = QueuedRecord(
+            number, entry.qos, entry.retain, entry.ids, entry.share, entry.packet_id, entry.state
+        )
+        self._ledger.put(QUEUED, _key(session.number) + _key(entry.order), _encode(record))
+
+    def done(self, session: MqttSession, entry: PendingMessage) -> None:
+        """Delete a message of a session."""
+        if session.is_durable:
+            self._ledger.delete(QUEUED, _key(session.number) + _key(entry.order))
+            if entry.message is not None:
+                self._drop(entry.message)
+
+    def let_go(self, session: MqttSession, entry: PendingMessage) -> None:
+        """Forget the body of a message that its client has; the entry's record is written next."""
+        if session.is_durable and entry.message is not None:
+            self._drop(entry.message)
+
+    def retained(self, message: MqttMessage, user: User) -> None:
+        """Write a message that is retained for its topic, in a user's share."""
+        self._keep(message)
+        self._ledger.put(RETAINED, message.topic.encode(), _encode(RetainedRecord(message.number, user)))
+
+    def replaced(self, message: MqttMessage) -> None:
+        """Forget the body of one that another replaces in the same change."""
+        self._drop(message)
+
+    def unretained(self, message: MqttMessage) -> None:
+        """Delete a retained message."""
+        self._ledger.delete(RETAINED, message.topic.encode())
+        self._drop(message)
+
+    def delete_message(self, number: int) -> None:
+        """Delete a body that nothing needs."""
+        self._ledger.delete(MESSAGE, _key(number))
+
+    def delete_left(self, left: Iterable[tuple[str, bytes]]) -> None:
+        """Delete records of sessions and messages that are no more, by kind and key."""
+        for kind, key in left:
+            self._ledger.delete(kind, key)
+
+    def _keep(self, message: MqttMessage) -> None:
+        if not message.records:
+            message.number = self.new_number()
+            record = MessageRecord(
+                message.topic,
+                message.payload,
+                message.qos,
+                message.retain,
+                message.properties,
+                message.expires,
+            )
+            self._ledger.put(MESSAGE, _key(message.number), _encode(record))
+        message.records += 1
+
+    def _drop(self, message: MqttMessage) -> None:
+        message.records -= 1
+        if not message.records:
+            self._ledger.delete(MESSAGE, _key(message.number))
+            message.number = 0

@@ -1,0 +1,48 @@
+"""Speaking: which frames each end of an overlay's link may say, by who it is and to whom.
+
+An end decodes what the other may say, and nothing else: what is said by somebody else is malformed to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hushcast_protocol.base.wire import decoder
+from hushcast_protocol.overlay.frames import (
+    MAX_OVERLAY_FRAME,
+    Ack,
+    Drop,
+    Forward,
+    ParcelAnswer,
+    ParcelFrame,
+    Ping,
+    Receipt,
+)
+from hushcast_protocol.shards.shard_requests import ShardRequest
+
+FromStranger = Drop | ParcelFrame | ShardRequest
+"""An unnamed initiator to a relay, which answers one of them: with the answer to that frame alone."""
+
+FromRelay = Forward | Ack | Ping | ParcelFrame | ParcelAnswer
+"""A relay to a relay."""
+
+ToMailbox = Forward | Ping
+"""A relay to a mailbox."""
+
+FromMailbox = Ack
+"""A mailbox to a relay, which dialled whatever a stranger's lease names: it may answer, and ask nothing."""
+
+decode_from_stranger: Callable[[bytes], FromStranger] = decoder(
+    FromStranger, "stranger's frame", MAX_OVERLAY_FRAME
+)
+decode_from_relay: Callable[[bytes], FromRelay] = decoder(FromRelay, "relay's frame", MAX_OVERLAY_FRAME)
+decode_to_mailbox: Callable[[bytes], ToMailbox] = decoder(
+    ToMailbox, "relay's frame to a mailbox", MAX_OVERLAY_FRAME
+)
+decode_from_mailbox: Callable[[bytes], FromMailbox] = decoder(
+    FromMailbox, "mailbox's frame", MAX_OVERLAY_FRAME
+)
+decode_receipt: Callable[[bytes], Receipt] = decoder(Receipt, "answer to a drop", MAX_OVERLAY_FRAME)
+decode_parcel_answer: Callable[[bytes], ParcelAnswer] = decoder(
+    ParcelAnswer, "answer to a parcel", MAX_OVERLAY_FRAME
+)

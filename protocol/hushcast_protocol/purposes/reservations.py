@@ -1,0 +1,185 @@
+"""Where reservations are kept: a list, or a tree of topic levels (paper: section V-D).
+
+The list is there to be compared with; `cached_reservations.py` remembers what a tree decided. A reservation is for
+messages, whatever they are called: it is kept under all filters that match other names of them, too (its
+*images*), and topics are asked for in one spelling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+from hushcast_protocol.base.budget import Budget
+from hushcast_protocol.base.shares import Shares
+from hushcast_protocol.mqtt.filter_tree import FilterTree
+from hushcast_protocol.mqtt.topic_filters import intersects, matches, normal
+from hushcast_protocol.purposes.clauses import Clause
+from hushcast_protocol.purposes.purpose_decision import PurposeDecision, decide
+from hushcast_protocol.purposes.purpose_names import Purpose
+
+Images = Callable[[str], Sequence[str]]
+"""Tells by which filters, in one spelling, all names of the messages are matched that a filter means."""
+
+MAX_RESERVATIONS = 20_000  # of all owners, each its share; some thousands for a fleet, 1 to 2 KB each
+
+
+class Reservations(Protocol):
+    """The reservations of all owners, one for each owner and filter."""
+
+    def put(self, clause: Clause) -> None:
+        """Keep a reservation in place of the owner's for the same filter, whether there is room or not."""
+
+    def has_room_for(self, owner: str, wanted: str) -> bool:
+        """Tell whether an owner may reserve a filter: it has reserved it, or its share is not full."""
+
+    def remove(self, owner: str, wanted: str) -> bool:
+        """Take a reservation away; return whether there was one."""
+
+    def covering(self, topic: str) -> Sequence[Clause]:
+        """Return the reservations whose filter matches a topic name, in any order."""
+
+    def intersecting(self, wanted: str, budget: Budget | None = None) -> Sequence[Clause]:
+        """Return the reservations whose filter has a topic in common with another, in any order.
+
+        Each look at a level of them is a step of a budget; raises `Spent`.
+        """
+
+    def decide(self, topic: str, purpose: Purpose | None, strict: bool = False) -> PurposeDecision:
+        """Decide whether a topic's messages, without clauses of their own, may be used for a purpose."""
+
+    def get(self, owner: str, wanted: str) -> Clause | None:
+        """Return an owner's reservation for a filter, `None` where there is none."""
+
+    def name_by(self, images: Images) -> None:
+        """Go by other names of topics from now on, also for what is kept already."""
+
+    def __iter__(self) -> Iterator[Clause]:
+        """Yield all reservations."""
+
+    def __len__(self) -> int:
+        """Count them."""
+
+
+class _Held:
+    """All reservations by owner and filter."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[str, str], Clause] = {}
+        self._places = Shares(MAX_RESERVATIONS)
+
+    def put(self, clause: Clause) -> None:
+        key = (clause.owner, clause.filter)
+        if key not in self._held:
+            self._places.take(clause.owner)
+        self._held[key] = clause
+
+    def has_room_for(self, owner: str, wanted: str) -> bool:
+        return (owner, wanted) in self._held or self._places.may_take(owner)
+
+    def remove(self, owner: str, wanted: str) -> bool:
+        if self._held.pop((owner, wanted), None) is None:
+            return False
+        self._places.give_back(owner)
+        return True
+
+    def get(self, owner: str, wanted: str) -> Clause | None:
+        return self._held.get((owner, wanted))
+
+    def __iter__(self) -> Iterator[Clause]:
+        return iter(self._held.values())
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+
+def _one_spelling(wanted: str) -> Sequence[str]:
+    return (normal(wanted),)
+
+
+class ReservationList(_Held):
+    """A list: every question looks at every reservation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._images: Images = _one_spelling
+
+    def covering(self, topic: str) -> Sequence[Clause]:
+        """Return those whose filter matches a topic name."""
+        name = normal(topic)
+        return [one for one in self._all() if matches(one.filter, name)]
+
+    def intersecting(self, wanted: str, budget: Budget | None = None) -> Sequence[Clause]:
+        """Return those whose filter has a topic in common with another; raises `Spent`."""
+        if budget is not None:
+            budget.take(len(self))
+        name = normal(wanted)
+        return [one for one in self._all() if intersects(one.filter, name)]
+
+    def decide(self, topic: str, purpose: Purpose | None, strict: bool = False) -> PurposeDecision:
+        """Decide by those that cover the topic."""
+        return decide(self.covering(topic), purpose, strict)
+
+    def name_by(self, images: Images) -> None:
+        """Go by other names of topics from now on."""
+        self._images = images
+
+    def _all(self) -> Iterator[Clause]:
+        return (one.under(image) for one in self for image in self._images(one.filter))
+
+
+class ReservationTree(_Held):
+    """A tree of levels: a question takes the steps of its topic."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._images: Images = _one_spelling
+        self._tree: FilterTree[dict[tuple[str, str], Clause]] = FilterTree()
+
+    def put(self, clause: Clause) -> None:
+        """Keep a reservation."""
+        super().put(clause)
+        for image in self._images(clause.filter):
+            there = self._tree.get(image)
+            if there is None:
+                there = {}
+                self._tree.put(image, there)
+            there[clause.owner, clause.filter] = clause.under(image)
+
+    def remove(self, owner: str, wanted: str) -> bool:
+        """Take a reservation away; return whether there was one."""
+        if not super().remove(owner, wanted):
+            return False
+        for image in self._images(wanted):
+            there = self._tree.get(image)
+            assert there is not None
+            del there[owner, wanted]
+            if not there:
+                self._tree.remove(image)
+        return True
+
+    def covering(self, topic: str) -> Sequence[Clause]:
+        """Return those whose filter matches a topic name."""
+        return [one for there in self._tree.match(normal(topic)) for one in there.values()]
+
+    def intersecting(self, wanted: str, budget: Budget | None = None) -> Sequence[Clause]:
+        """Return those whose filter has a topic in common with another; raises `Spent`."""
+        found: list[Clause] = []
+        for there in self._tree.intersecting(normal(wanted), budget):
+            if budget is not None:
+                budget.take(len(there))
+            found += there.values()
+        return found
+
+    def decide(self, topic: str, purpose: Purpose | None, strict: bool = False) -> PurposeDecision:
+        """Decide by those that cover the topic."""
+        return decide(self.covering(topic), purpose, strict)
+
+    def name_by(self, images: Images) -> None:
+        """Go by other names of topics from now on, also for what is kept already."""
+        held = list(self)
+        for one in held:
+            self.remove(one.owner, one.filter)
+        self._images = images
+        for one in held:
+            self.put(one)

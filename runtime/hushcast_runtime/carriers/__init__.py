@@ -1,0 +1,1 @@
+"""The interface of carriers, and what they share."""

@@ -1,0 +1,1 @@
+"""A daemon as a process: its settings, life, readiness, doctors and metrics."""

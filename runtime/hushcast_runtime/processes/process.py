@@ -1,0 +1,204 @@
+"""The frame of every daemon process: lock the state, open the transport, handle signals."""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Generic
+
+import trio
+
+from hushcast_protocol.base.errors import HushcastError, UsageError
+from hushcast_runtime.exception_groups import ungrouped
+from hushcast_runtime.files import private_directory
+from hushcast_runtime.logs import configure_logs, log
+from hushcast_runtime.processes.config import DaemonSettings, SettingsT, load_settings
+from hushcast_runtime.processes.core_dumps import forbid_core_dumps
+from hushcast_runtime.processes.readiness import Health, service_manager
+from hushcast_runtime.processes.steps import steps
+from hushcast_runtime.tor.transport import TorTransport
+from hushcast_runtime.transports.base import Transport
+
+# The kernel tells of locks a page at a time, and passes over some if others go meanwhile.
+_LOOKS = 3
+_LOOK_EVERY = 1.0  # seconds
+
+
+Work = Callable[[trio.Nursery], Awaitable[None]]
+"""Starts a daemon's tasks in the nursery and returns, or goes on until cancelled."""
+
+Load = Callable[[], SettingsT]
+"""Reads a daemon's configuration, at its start and whenever it is told to read it again."""
+
+
+def run_until_signal(
+    settings: SettingsT,
+    load: Load[SettingsT],
+    work: Work,
+    health: Callable[[], Health],
+    apply: Callable[[SettingsT], None] = lambda fresh: None,
+) -> None:
+    """Run a daemon until SIGTERM or SIGINT; SIGHUP reads the configuration again and applies its `log`.
+
+    `apply` takes the rest of it that a running daemon can take; it may raise `UsageError`, and then changes
+    nothing. Tells the service manager, if there is one, of the daemon's `health`. Raises the `HushcastError`
+    that ended the daemon, `UsageError` if another one uses its state.
+    """
+    configure_logs(settings.log.level, settings.log.json)
+    if not settings.is_watched:
+        forbid_core_dumps()
+    state = private_directory(settings.state_path())
+    with locked(state), ungrouped(HushcastError):
+        trio.run(_live, work, health, _Configuration(settings, load, apply))
+
+
+class _Configuration(Generic[SettingsT]):
+    """The configuration of a running daemon, read again when it is told to."""
+
+    def __init__(
+        self,
+        settings: SettingsT,
+        load: Load[SettingsT],
+        apply: Callable[[SettingsT], None] = lambda fresh: None,
+    ) -> None:
+        self._began = self._last = settings
+        self._load = load
+        self._apply = apply
+
+    def reload(self) -> None:
+        """Read it and apply what can be applied; one that cannot be used changes nothing."""
+        try:
+            fresh = self._load()
+            self._apply(fresh)
+        except UsageError as error:
+            log.error("the configuration cannot be used: going on with the one before", reason=str(error))
+            return
+        configure_logs(fresh.log.level, fresh.log.json)
+        self._last = fresh
+        log.info("configuration read again")
+        if fresh.beside_live(self._began) != self._began:
+            log.warning("settings have changed that a running daemon cannot take: restart it to use them")
+
+    def catch_up(self) -> None:
+        """Read it if it changed. systemd takes a reload during a start for done as soon as the start is."""
+        with suppress(UsageError):
+            if self._load() == self._last:
+                return
+        self.reload()
+
+
+@contextmanager
+def locked(state: Path) -> Iterator[None]:
+    """Lock the state directory for this process; the kernel releases the lock however the process ends.
+
+    Raises `UsageError` if a daemon holds it.
+    """
+    with (state / "lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(
+                f"another daemon is running with the state directory {state}: stop it first"
+            ) from None
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+
+
+async def _live(work: Work, health: Callable[[], Health], configuration: _Configuration[Any]) -> None:
+    manager = service_manager()
+    # What the receiver has not handed out when it closes is raised again: a reload that comes with the stop.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+            async with trio.open_nursery() as nursery:
+                if manager is not None:
+                    nursery.start_soon(manager.keep_informed, health, configuration.catch_up)
+                nursery.start_soon(_settle, health)
+                nursery.start_soon(work, nursery)
+                async for number in signals:
+                    if number == signal.SIGHUP:
+                        configuration.reload()
+                        continue
+                    log.info("stopping")
+                    nursery.cancel_scope.cancel()
+                    return
+    finally:
+        if manager is not None:
+            manager.close()
+
+
+async def _settle(health: Callable[[], Health]) -> None:
+    """Once the daemon is ready, measure its steps: what a start takes, nobody waits for."""
+    while not health().ready:  # noqa: ASYNC110 - a state of many parts, which none of them tells
+        await trio.sleep(_LOOK_EVERY)
+    # What it began with stays. To look through it for garbage takes 25 ms, whenever strangers have made
+    # enough that is new.
+    gc.collect()
+    gc.freeze()
+    steps.begin()
+
+
+async def open_transport(
+    settings: DaemonSettings, nursery: trio.Nursery, announce: Callable[[Any], None]
+) -> Transport:
+    """Open the transport of the settings; `announce` gets it before it is ready, to show its progress."""
+    if settings.transport == "tcp":
+        return settings.tcp()
+    shown = -1
+
+    def progress(percent: int, summary: str) -> None:
+        nonlocal shown
+        if percent != shown:
+            shown = percent
+            log.info("tor", percent=percent, phase=summary)
+
+    tor = TorTransport(settings.tor.settings(Path(settings.state)), progress)
+    announce(tor)
+    await nursery.start(tor.run)
+    return tor
+
+
+def main(arguments: list[str], kind: type[SettingsT], run: Callable[[Load[SettingsT]], None]) -> None:
+    """Run a daemon from the configuration that is the one argument; a failure is one line of text."""
+    if len(arguments) != 2:
+        sys.exit("give the path of a configuration")
+    try:
+        run(lambda: load_settings(Path(arguments[1]), kind))
+    except HushcastError as error:
+        sys.exit(str(error))
+
+
+def holder(state: Path) -> int | None:
+    """Return the pid of the daemon that runs with a state directory, `None` when there is none.
+
+    Reads the kernel's list of locks: trying to take the lock could keep a daemon from starting at that
+    moment.
+    """
+    try:
+        inode = (state / "lock").stat().st_ino
+        pid = (state / "lock").read_text().strip()
+    except FileNotFoundError:
+        return None
+    for _ in range(_LOOKS):
+        for line in Path("/proc/locks").read_text().splitlines():
+            fields = line.split()
+            if fields[1] == "FLOCK" and fields[5].endswith(f":{inode}") and _calls_itself(fields[4], pid):
+                return int(fields[4])
+    return None
+
+
+def _calls_itself(process: str, pid: str) -> bool:
+    """Tell whether a process has this pid in its own namespace, which may be that of a container."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return any(line.startswith("NSpid:") and line.split()[-1] == pid for line in status.splitlines())

@@ -1,0 +1,369 @@
+"""The spool: messages this daemon took over and has not yet seen acknowledged by their next hop.
+
+A message for one next hop is one record. One for several is a body, stored and held once, and for each next
+hop a small reference to it; the body goes with the last of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Sequence
+from weakref import ref
+
+import msgspec
+
+from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.content.hops import HOP_SIZE, Hop, HopMessage
+from hushcast_protocol.content.messages import Message, check_message
+from hushcast_runtime.storage.recovery import restore, set_aside, tell
+from hushcast_runtime.storage.spool_records import BodyReference, key_of, place_of, read_record
+from hushcast_runtime.storage.store import Change, Records, Store, damaged
+
+MAX_SPOOL = 256 * 1024 * 1024  # bytes of bodies; a thousand of the largest, 230,000 of the smallest
+MAX_SHARE = MAX_SPOOL // 8  # bytes for one next hop: a mailbox that stays away must not stop all the others
+REFERENCE = 640  # bytes that a reference counts: record, index and what memory knows of it
+READ_AT_ONCE = 64 * 1024  # bytes of bodies after which a read back ends: a turn of the loop sends them
+_EXPIRED_AT_ONCE = 2048  # messages looked at in one step, some 4 ms; a spool holds up to 400,000
+_SCAN = 15  # records read at once: of the largest, 4 MiB
+
+_KIND, _BODY = "spool", "spool-body"
+
+
+class _Shared:
+    """A body in memory: all messages that hold it at a time hold this one."""
+
+    __slots__ = ("__weakref__", "data")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+
+class SpooledMessage(msgspec.Struct, frozen=True, gc=False):
+    """A message waiting for its next hop to acknowledge it; `key` is its place in the store."""
+
+    key: bytes
+    message: Message
+    shared: _Shared | None = None
+    """The body, where it is one of several that wait with it."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the body, which is what counts for queues and windows."""
+        return len(self.message.body)
+
+
+class SpoolMove(msgspec.Struct, frozen=True, gc=False):
+    """A spooled message that is to wait for another next hop, in another form."""
+
+    item: SpooledMessage
+    hop: Hop
+    message: Message
+
+
+class _Body:
+    """A body in the store, and how many next hops it waits for."""
+
+    __slots__ = ("_shared", "day", "each", "number", "size", "waiting")
+
+    def __init__(self, size: int, day: int, number: int | None) -> None:
+        self.size = size
+        self.day = day
+        self.number = number  # where it lies; none where it is in the one record of its message
+        self.each = 0 if number is None else REFERENCE  # bytes that a next hop adds
+        self.waiting = 0
+        self._shared: ref[_Shared] | None = None
+
+    def in_memory(self) -> _Shared | None:
+        """Return the body if a message holds it."""
+        return self._shared() if self._shared is not None else None
+
+    def share(self, data: bytes) -> _Shared:
+        """Return the body as it is held in memory, by now."""
+        if (shared := self.in_memory()) is None:
+            shared = _Shared(data)
+            self._shared = ref(shared)
+        return shared
+
+
+class Spool:
+    """Messages by next hop, in order of arrival."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._held: dict[bytes, _Body] = {}  # by key
+        self._size = 0
+        self._shares: dict[Hop, int] = {}  # bytes by next hop
+        self._next = 0
+
+    def __len__(self) -> int:
+        """Return how many messages wait, counted for each hop that they wait for."""
+        return len(self._held)
+
+    @property
+    def size(self) -> int:
+        """Bytes held: bodies, references to them, and what is reserved."""
+        return self._size
+
+    def is_full(self, more: int) -> bool:
+        """Tell whether `more` bytes would pass the cap."""
+        return self._size + more > MAX_SPOOL
+
+    def has_share(self, hop: Hop, more: int) -> bool:
+        """Tell whether `more` bytes for one next hop leave the others their part."""
+        return self._shares.get(hop, 0) + more <= MAX_SHARE
+
+    def is_roomy(self, size: int, sends: Sequence[HopMessage]) -> bool:
+        """Tell whether a message of `size` bytes may be put as it is: as a rule it may."""
+        if self._size + size + len(sends) * REFERENCE > MAX_SPOOL:
+            return False
+        for send in sends:  # noqa: SIM110 - a generator takes three times as long
+            if self._shares.get(send.hop, 0) + size > MAX_SHARE:
+                return False
+        return True
+
+    def takes(self, size: int, hops: int) -> int:
+        """Return for how many of `hops` next hops there is room for a message of `size` bytes."""
+        room = MAX_SPOOL - self._size - size
+        if room < 0:
+            return 0
+        return hops if hops == 1 else min(hops, max(1, room // REFERENCE))
+
+    def has_for(self, hop: Hop) -> bool:
+        """Tell whether anything waits for a next hop."""
+        return hop in self._shares
+
+    def reserve(self, size: int) -> None:
+        """Keep bytes free for a message that is to come; negative, if it came."""
+        self._size += size
+
+    async def load(self, check: Callable[[Message], object] = check_message) -> list[Hop]:
+        """Count what was held before a restart; return the next hops that something waits for.
+
+        `check` raises a `PeerError` for a message that a next hop would not take; it is set aside.
+        """
+        references: dict[bytes, list[tuple[bytes, BodyReference]]] = {}
+
+        def take(key: bytes, value: bytes) -> None:
+            hop, number = place_of(key)
+            kept = read_record(value)
+            if isinstance(kept, BodyReference):
+                references.setdefault(key_of(kept.number), []).append((key, kept))
+            else:
+                check(kept.message())
+                self._hold(hop, key, _Body(len(kept.body), kept.day, None))
+            self._next = max(self._next, number + 1)
+
+        await restore(self._store, _KIND, take, at_once=_SCAN)
+        async for name, data in Records(self._store, _BODY, at_once=_SCAN):
+            waiting = references.pop(name, [])
+            if not waiting or not self._take_body(data, waiting, check):
+                await self._without_body(waiting)
+                self._store.write_soon(Change(_BODY, name, None, len(data)))
+        for waiting in references.values():
+            await self._without_body(waiting)
+        return list(self._shares)
+
+    def _take_body(
+        self, data: bytes, waiting: list[tuple[bytes, BodyReference]], check: Callable[[Message], object]
+    ) -> bool:
+        """Hold what refers to a body; return false if it is damaged, or they do not agree on it."""
+        _, first = waiting[0]
+        try:
+            check(first.message(data))
+        except PeerError:
+            return False
+        if any((one.size, one.id, one.day) != (len(data), first.id, first.day) for _, one in waiting):
+            return False
+        body = _Body(len(data), first.day, first.number)
+        for key, _ in waiting:
+            self._hold(place_of(key)[0], key, body)
+        return True
+
+    async def _without_body(self, waiting: list[tuple[bytes, BodyReference]]) -> None:
+        if waiting:
+            await set_aside(self._store, _KIND, [(key, encode(one)) for key, one in waiting])
+            tell(_KIND, len(waiting))
+
+    def put(self, sends: Iterable[HopMessage], *settled: Change) -> list[tuple[Hop, SpooledMessage]]:
+        """Hold messages, together with what this settles; return them by next hop.
+
+        They may be sent at once, and are taken over, which is what an acknowledgement says, once `durable`.
+        """
+        changes = list(settled)
+        placed = self.take(list(sends), changes)
+        self._store.write_soon(*changes)
+        return placed
+
+    def take(self, sends: list[HopMessage], changes: list[Change]) -> list[tuple[Hop, SpooledMessage]]:
+        """Hold messages as `put` does, and leave it to the caller to write what is added to `changes`."""
+        if len(sends) == 1:  # as in the middle of a tree
+            hop, message = sends[0].hop, sends[0].message
+            key = self._place(hop, _Body(len(message.body), message.day, None))
+            changes.append(Change(_KIND, key, encode(message)))
+            return [(hop, SpooledMessage(key, message))]
+        placed = []
+        copies = _copies(sends)
+        bodies: dict[bytes, _Body] = {}
+        last: Message | None = None
+        shared: _Shared | None = None
+        packed, body = b"", _Body(0, 0, None)
+        for send in sends:
+            message = send.message
+            if message is not last:  # a message for several hops is encoded once
+                last = message
+                if copies[message.id] == 1:
+                    packed, body = encode(message), _Body(len(message.body), message.day, None)
+                else:
+                    if message.id not in bodies:
+                        bodies[message.id] = self._keep_body(message, changes)
+                    body = bodies[message.id]
+                    shared = body.share(message.body)
+                    packed = _pack(message, body)
+            key = self._place(send.hop, body)
+            placed.append((send.hop, SpooledMessage(key, message, None if body.number is None else shared)))
+            changes.append(Change(_KIND, key, packed))
+        return placed
+
+    async def durable(self) -> None:
+        """Return once all that was put is on disk."""
+        await self._store.write()
+
+    async def move(self, moves: Iterable[SpoolMove]) -> list[tuple[Hop, SpooledMessage]]:
+        """Let messages wait for other next hops, all in one commit; return them as `put` does."""
+        moves = [move for move in moves if self.holds(move.item)]
+        sends: list[HopMessage] = []
+        placed: list[tuple[Hop, SpooledMessage]] = []
+        changes: list[Change] = []
+        for move in moves:
+            body = self._held[move.item.key]
+            if body.number is None:
+                sends.append(HopMessage(move.hop, move.message))
+            else:  # its body stays where it is
+                key = self._place(move.hop, body)
+                placed.append((move.hop, SpooledMessage(key, move.message, move.item.shared)))
+                changes.append(Change(_KIND, key, _pack(move.message, body)))
+        for move in moves:
+            changes += self._release(move.item.key)
+        placed += self.put(sends, *changes)
+        await self.durable()
+        return placed
+
+    def done(self, spooled: Iterable[SpooledMessage]) -> None:
+        """Forget messages that were acknowledged, or given up."""
+        changes: list[Change] = []
+        for item in spooled:
+            changes += self._release(item.key)
+        self._store.write_soon(*changes)
+
+    def holds(self, item: SpooledMessage) -> bool:
+        """Tell whether a message still waits: it was neither acknowledged nor has it expired."""
+        return item.key in self._held
+
+    def expire(self, is_open: Callable[[int], bool]) -> Generator[None, None, int]:
+        """Forget messages of days that are over; return how many. Pauses after each step of a few ms."""
+        expired = 0
+        for place, key in enumerate(list(self._held)):
+            body = self._held.get(key)
+            if body is not None and not is_open(body.day):
+                self._store.write_soon(*self._release(key))  # one by one: no commit need take all of them
+                expired += 1
+            if place % _EXPIRED_AT_ONCE == _EXPIRED_AT_ONCE - 1:
+                yield
+        return expired
+
+    async def waiting(
+        self, hop: Hop, after: SpooledMessage | None = None, size: int = 0
+    ) -> list[SpooledMessage]:
+        """Return the next messages for `hop` behind `after`: at most 15, or `size` bytes and 15 more.
+
+        None only where none wait there: those that expire meanwhile are passed over.
+        """
+        await self.durable()  # what was put is read only once that is committed
+        found: list[SpooledMessage] = []
+        last = None if after is None else after.key
+        while True:
+            records = await self._store.scan(_KIND, hop, last, _SCAN)
+            for key, value in records:
+                if (item := await self._read(key, value)) is not None:
+                    found.append(item)
+            found = [item for item in found if self.holds(item)]
+            if not records or (found and sum(item.size for item in found) >= size):
+                return found
+            last = records[-1][0]
+
+    async def _read(self, key: bytes, value: bytes) -> SpooledMessage | None:
+        kept = read_record(value)
+        if isinstance(kept, BodyReference):
+            shared = await self._shared(key, kept.number)
+            if shared is None:
+                return None
+            return SpooledMessage(key, kept.message(shared.data), shared)
+        return SpooledMessage(key, kept.message())
+
+    async def _shared(self, key: bytes, number: int) -> _Shared | None:
+        """Return the body that a reference is for; none if that is settled."""
+        body = self._held.get(key)
+        if body is None:
+            return None
+        if (shared := body.in_memory()) is not None:
+            return shared
+        records = await self._store.scan(_BODY, key_of(number), limit=1)
+        if key not in self._held:
+            return None
+        if not records:
+            raise damaged("spool")
+        return body.share(records[0][1])
+
+    def _keep_body(self, message: Message, changes: list[Change]) -> _Body:
+        body = _Body(len(message.body), message.day, self._next)
+        changes.append(Change(_BODY, key_of(self._next), message.body))
+        return body
+
+    def _place(self, hop: Hop, body: _Body) -> bytes:
+        key = key_of(self._next, hop)
+        self._next += 1
+        self._hold(hop, key, body)
+        return key
+
+    def _hold(self, hop: Hop, key: bytes, body: _Body) -> None:
+        self._held[key] = body
+        self._size += body.each if body.waiting else body.each + body.size
+        body.waiting += 1
+        self._shares[hop] = self._shares.get(hop, 0) + body.size
+
+    def _release(self, key: bytes) -> list[Change]:
+        """Let go of a place; return what this changes in the store."""
+        body = self._held.pop(key, None)
+        if body is None:
+            return [Change(_KIND, key, None)]
+        hop = Hop(key[:HOP_SIZE])
+        if (left := self._shares.get(hop, 0) - body.size) > 0:
+            self._shares[hop] = left
+        else:
+            self._shares.pop(hop, None)
+        body.waiting -= 1
+        self._size -= body.each if body.waiting else body.each + body.size
+        if body.number is None:
+            return [Change(_KIND, key, None, body.size)]
+        changes = [Change(_KIND, key, None)]
+        if not body.waiting:
+            changes.append(Change(_BODY, key_of(body.number), None, body.size))
+        return changes
+
+
+def _copies(sends: list[HopMessage]) -> dict[bytes, int]:
+    """Return for how many next hops each message is, by id."""
+    if not sends:
+        return {}
+    first = sends[0].message
+    if all(send.message is first for send in sends):  # as a rule: counting takes longer
+        return {first.id: len(sends)}
+    return Counter([send.message.id for send in sends])
+
+
+def _pack(message: Message, body: _Body) -> bytes:
+    assert body.number is not None
+    return encode(
+        BodyReference(body.number, body.size, message.id, message.day, message.tokens, message.trail)
+    )

@@ -1,0 +1,67 @@
+"""The layout of a state: its version, the migrations from each version to the next, refusal of newer ones."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from hushcast_protocol.base.errors import UsageError
+from hushcast_runtime.logs import log
+from hushcast_runtime.storage.recovery import grow_older
+from hushcast_runtime.storage.store import FAILURES, Change, Store, StoreError
+
+DATABASE = "state.db"
+"""In the state directory: all records."""
+
+WAY_OUT_OF_NEWER = (
+    "install the version of Hushcast that wrote it, or a newer one, or restore a backup from before the "
+    "upgrade"
+)
+"""What whoever meets a state of a later version can do."""
+
+Migration = Callable[[Store], Awaitable[Sequence[Change]]]
+"""Returns the changes that bring a store of one version to the next; it reads, and writes nothing itself."""
+
+
+def kept_version(state: Path) -> int:
+    """Return the version of the state in a directory, 0 where there is none; changes nothing.
+
+    Raises `StoreError` if it cannot be read.
+    """
+    path = state / DATABASE
+    try:
+        if not path.exists():
+            return 0
+        # By SQLite, not from the file's header: the newest version may still lie in the write-ahead log.
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            return int(database.execute("PRAGMA user_version").fetchone()[0])
+    except (*FAILURES, OSError) as error:
+        raise StoreError(f"the database {path} cannot be read: {error}") from error
+
+
+def check_version(found: int, known: int) -> None:
+    """Raise `UsageError` for a state newer than the `known` version, `StoreError` for none of ours."""
+    if found < 0:
+        raise StoreError("the database is damaged: restore a backup with `hushcast restore`")
+    if found > known:
+        raise UsageError(
+            f"the state is of version {found}, and this program knows versions up to {known}: "
+            f"{WAY_OUT_OF_NEWER}; nothing was changed"
+        )
+
+
+async def migrate(store: Store, migrations: Sequence[Migration]) -> None:
+    """Bring a store to the version after the last migration, in one commit a version: a daemon starts.
+
+    The first migration is that of version 0. Whatever moment this is interrupted in, the next start goes on
+    from the version that is written. Raises as `check_version` does.
+    """
+    check_version(store.version, len(migrations))
+    for version in range(store.version, len(migrations)):
+        changes = await migrations[version](store)
+        await store.advance(version + 1, *changes)
+        if changes:
+            log.info("the state of an earlier version was upgraded", count=len(changes))
+    await grow_older(store)

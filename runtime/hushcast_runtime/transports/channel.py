@@ -1,0 +1,217 @@
+"""A channel: a link (`hushcast_protocol.base.links`) over a byte stream, carrying frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Generic, TypeVar
+
+import trio
+
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.links import MAX_HANDSHAKE_READ, HandshakeDone, Link
+from hushcast_protocol.base.wire import Wire, encode
+from hushcast_runtime.transports.base import Transport, TransportError
+
+FrameT = TypeVar("FrameT")
+OtherT = TypeVar("OtherT")
+
+CONNECT_TIMEOUT = 25.0  # seconds; first contact takes up to five, but to a service that restarted it may hang
+HANDSHAKE_TIMEOUT = 10.0  # seconds from a stream to an open link: two round trips, of a second each over Tor
+LINGER = 10.0  # seconds
+_TOO_LATE = "the other end did not answer in time"
+FRAMES_AT_ONCE = 256  # frames that one `receive` opens; a read holds 200 of the smallest messages
+_READ = 256 * 1024  # bytes; at 64 KiB a busy link spent a third of its time on reads
+_WRITE = 256 * 1024  # bytes sealed at once, and a frame more: a millisecond of a step
+
+
+class Channel(Generic[FrameT]):
+    """Frames over an open link. Sending is for any task; receiving for one.
+
+    What one read brings is opened as it is asked for: until then it lies in the link, sealed.
+    """
+
+    __slots__ = ("_broken", "_coming", "_decode", "_failure", "_link", "_sending", "_stream", "peer")
+
+    def __init__(self, stream: trio.abc.Stream, link: Link, decode: Callable[[bytes], FrameT]) -> None:
+        self._stream = stream
+        self._link = link
+        self._decode = decode
+        # Set when the current write has finished. A lock would take 300 bytes of each idle channel.
+        self._sending: trio.Event | None = None
+        self._coming: Iterator[HandshakeDone | bytes] | None = None  # what the last read holds yet
+        self._broken = False
+        self._failure: PeerError | None = None
+        self.peer: bytes | None = None
+        """The other end's proven key; `None` where it stays anonymous."""
+
+    async def handshake(self) -> HandshakeDone:
+        """Run the handshake; raise a `PeerError` or `TransportError`."""
+        with _TRANSLATED, _within(HANDSHAKE_TIMEOUT):
+            await self._flush()
+            while True:
+                coming = self._link.receive(await self._read())
+                established = next(coming, None)
+                await self._flush()
+                if established is not None:
+                    assert isinstance(established, HandshakeDone)
+                    self._coming, self.peer = coming, established.peer
+                    return established
+        raise TransportError(_TOO_LATE)
+
+    async def send(self, *frames: Wire) -> None:
+        """Send frames in order, with nothing between them."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        while self._sending is not None:
+            await self._sending.wait()
+        if self._broken or not self._link.is_open:
+            raise TransportError("the connection broke, or what came over it was refused")
+        sent = self._sending = trio.Event()
+        try:
+            # After a partial write, as when the sender is cancelled, nothing may follow on the stream.
+            self._broken = True
+            size = 0
+            with _TRANSLATED:
+                for frame in frames:
+                    if size >= _WRITE:
+                        await self._stream.send_all(self._link.data_to_send())
+                        size = 0
+                    content = encode(frame)
+                    self._link.send(content)
+                    size += len(content)
+                await self._stream.send_all(self._link.data_to_send())
+            self._broken = False
+        finally:
+            self._sending = None
+            sent.set()
+
+    async def receive(self, most: int = FRAMES_AT_ONCE) -> list[FrameT]:
+        """Return the next frames, at most so many; none when the other end closed the stream.
+
+        Complete frames before a bad one are returned first, however the bytes were split; its `PeerError`
+        comes next.
+        """
+        if self._failure is not None:
+            raise self._failure
+        if self._coming is not None:
+            await trio.lowlevel.checkpoint()  # between two batches of one read, others have their turn
+            if batch := self._opened(self._coming, most):
+                return batch
+        while True:
+            with _TRANSLATED:
+                data = await self._stream.receive_some(_READ)
+            if not data:
+                return []
+            if batch := self._opened(self._link.receive(bytes(data)), most):
+                return batch
+
+    def _opened(self, coming: Iterator[HandshakeDone | bytes], most: int) -> list[FrameT]:
+        """Open the next frames of a read; keep the rest for later where there may be one."""
+        batch: list[FrameT] = []
+        self._coming = None
+        try:
+            for frame in islice(coming, most):
+                assert isinstance(frame, bytes)
+                batch.append(self._decode(frame))
+        except PeerError as error:
+            self._failure = error
+            if not batch:
+                raise
+        else:
+            if len(batch) == most:
+                self._coming = coming
+        return batch
+
+    async def one(self, timeout: float) -> FrameT:
+        """Return the next frame, the only one expected; wait `timeout` seconds at most."""
+        with _within(timeout):
+            return await self.first()
+        raise TransportError(_TOO_LATE)
+
+    async def first(self) -> FrameT:
+        """Return the next frame, the only one expected; the caller sets the deadline.
+
+        What stands behind it stays sealed.
+        """
+        if batch := await self.receive(1):
+            return batch[0]
+        raise TransportError("the other end closed the link before it answered")
+
+    async def finish(self) -> None:
+        """Wait a moment for the other end to read what was sent and close first."""
+        with _TRANSLATED, _within(LINGER):
+            while await self._stream.receive_some(_READ):
+                pass
+
+    def speaking(self, decode: Callable[[bytes], OtherT]) -> Channel[OtherT]:
+        """Return the channel for other frames, now that the other end is known; use this one no more."""
+        other = Channel(self._stream, self._link, decode)
+        other._coming, other._failure, other.peer = self._coming, self._failure, self.peer
+        return other
+
+    async def aclose(self) -> None:
+        """Close the stream at once."""
+        await self._stream.aclose()  # a transport's streams wait for nobody: no need for `aclose_forcefully`
+
+    async def _read(self) -> bytes:
+        data = await self._stream.receive_some(MAX_HANDSHAKE_READ)
+        if not data:
+            raise TransportError("the other end closed the stream during the handshake")
+        return bytes(data)
+
+    async def _flush(self) -> None:
+        if data := self._link.data_to_send():
+            await self._stream.send_all(data)
+
+
+async def open_channel(
+    transport: Transport,
+    address: Address,
+    isolation: str,
+    link: Link,
+    decode: Callable[[bytes], FrameT],
+) -> tuple[Channel[FrameT], HandshakeDone]:
+    """Connect to `address` and run the initiator's handshake; raise a `PeerError` or `TransportError`."""
+    stream: trio.abc.Stream | None = None
+    with _TRANSLATED, _within(CONNECT_TIMEOUT):
+        stream = await transport.connect(address, isolation)
+    if stream is None:
+        raise TransportError(_TOO_LATE)
+    return await accept_channel(stream, link, decode)
+
+
+async def accept_channel(
+    stream: trio.abc.Stream, link: Link, decode: Callable[[bytes], FrameT]
+) -> tuple[Channel[FrameT], HandshakeDone]:
+    """Run the handshake over a stream, which is closed if that fails."""
+    channel = Channel(stream, link, decode)
+    try:
+        return channel, await channel.handshake()
+    except BaseException:
+        await channel.aclose()
+        raise
+
+
+def _within(seconds: float) -> trio.CancelScope:
+    """Return what cancels a block when its time is over; trio's `fail_after` adds a generator to each."""
+    return trio.CancelScope(deadline=trio.current_time() + seconds)
+
+
+class _Translated:
+    """Turns what trio raises when a stream ends into `TransportError`.
+
+    It has no state, so one instance serves all channels.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
+        if isinstance(error, trio.BrokenResourceError | trio.ClosedResourceError | OSError):
+            raise TransportError("the connection broke") from None
+
+
+_TRANSLATED = _Translated()

@@ -1,0 +1,223 @@
+"""Analysing: traces in; Parquet, a summary and a report out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial, reduce
+from pathlib import Path
+from typing import Any
+
+from pyspark import inheritable_thread_target
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from hushcast_analytics import delivery_figures
+from hushcast_analytics.attacks.catalogue import ATTACKS
+from hushcast_analytics.brokers.examination import BrokersExamination
+from hushcast_analytics.central.central_figures import of_central, without_conditions, without_relays
+from hushcast_analytics.central.examination import CentralExamination
+from hushcast_analytics.checkpoints import kept
+from hushcast_analytics.errors import TracesError
+from hushcast_analytics.profile_runs import AnalysisPlan, ProfileRuns, Runs, profiles_of, runs_of, traces_of
+from hushcast_analytics.report.analysis_findings import Findings
+from hushcast_analytics.report.report_page import more, page, verdict
+from hushcast_analytics.spark_session import part_done
+from hushcast_analytics.trace_files import Traces, open_traces
+from hushcast_analytics.work_steps import WorkStep, WorkSteps, each_second, go_through
+
+__all__ = ["SUMMARY_KEYS", "AnalysisPlan", "analyze", "chosen", "network_figures", "summary_of"]
+
+SUMMARY_KEYS = (
+    *("attack", "target", "profile", "colluding", "trials", "accuracy", "accuracy_low", "accuracy_high"),
+    *("bound", "inverse_rank", "ndcg", "entropy_bits", "degree", "effective_set", "min_entropy_bits"),
+    "guessing_entropy",
+)
+"""What `summary.json` says of an attack; Parquet and report say more."""
+
+_KINDS = {
+    "attack": "string",
+    "target": "string",
+    "profile": "string",
+    "trials": "long",
+    "anonymity_set": "long",
+}
+_MORE = ("precision", "recall", "anonymity_set", "belief", "belief_low", "belief_high")
+ATTACK_ROWS = ", ".join(f"{key} {_KINDS.get(key, 'double')}" for key in (*SUMMARY_KEYS, *_MORE))
+LOAD_BINS = 20
+AT_ONCE = 2  # lanes: Spark plans a job in one thread, and leaves a second core idle meanwhile
+_FIGURES_COST = 12.0  # seconds of a small analysis on an idle machine, as of the other steps
+
+
+def analyze(
+    spark: SparkSession,
+    source: str,
+    out: Path,
+    wanted: AnalysisPlan,
+    baseline: str | None = None,
+    progress: Callable[[str], None] = lambda text: None,
+    *,
+    live: bool = False,
+) -> dict[str, Any]:
+    """Analyse the traces under `source`, write `out`, return the summary.
+
+    `out` gets `summary.json`, `report.html`, Parquet `trials` (each trial's measures) and `attacks` (each
+    attack's figures); for the traces under `baseline`, the same in `out`/baseline, and a place beside the
+    others in the report. `progress` hears of each step, and with `live` once a second. Raises `TracesError`.
+    """
+    ours = _analysed(spark, _read(spark, source, out, progress, live), out, wanted, progress, live)
+    other = None
+    if baseline is not None:
+        beside = out / "baseline"
+        traces = _read(spark, baseline, beside, progress, live)
+        other = _analysed(spark, traces, beside, wanted, progress, live)
+    progress("drawing")
+    (out / "report.html").write_text(page(ours, other))
+    return summary_of(ours)
+
+
+def summary_of(findings: Findings) -> dict[str, Any]:
+    """Return what `summary.json` holds."""
+    attacks = [{key: row.get(key) for key in SUMMARY_KEYS} for row in (*findings.attacks, *findings.brokers)]
+    said = [
+        {"profile": each.profile, "goal": each.goal, "standing": each.standing.value, "text": each.text}
+        for each in verdict(findings)
+    ]
+    return {
+        "network": findings.network,
+        "attacks": attacks,
+        "central": findings.central,
+        "brokers": findings.brokers,
+        "observers": findings.observers,
+        "verdict": said,
+        "more": more(findings),
+    }
+
+
+def _read(spark: SparkSession, source: str, out: Path, progress: Callable[[str], None], live: bool) -> Traces:
+    steps = WorkSteps(progress, 1.0)
+    steps.begin(f"reading {source}")
+    with each_second((lambda: steps.refresh(part_done(spark))) if live else None):
+        return open_traces(spark, source, str(out / "tables"))
+
+
+def _analysed(
+    spark: SparkSession,
+    traces: Traces,
+    out: Path,
+    wanted: AnalysisPlan,
+    progress: Callable[[str], None],
+    live: bool,
+) -> Findings:
+    findings, runs = Findings({}, [], []), runs_of(traces)
+    profiles = profiles_of(traces, runs.overlay, wanted)
+    findings.unwatched = tuple(sorted({share for each in profiles for share in each.unwatched}))
+    if profiles and not any(each.shares for each in profiles):
+        raise TracesError(
+            f"of {profiles[0].case.everybody} relays these shares are less than one:"
+            " give a higher --colluding"
+        )
+    watched = [each for each in profiles if each.shares]
+    for each in watched:
+        progress(f"{each.name}: what colluding relays saw")
+        each.look()
+    lanes = [lane for each in watched for lane in each.lanes()]
+    lanes.append([WorkStep("the network's own figures", _FIGURES_COST, _own_figures(traces, runs, findings))])
+    central = (
+        CentralExamination(traces_of(traces, runs.central), runs.central, wanted) if runs.central else None
+    )
+    brokers = BrokersExamination(traces_of(traces, runs.brokers), wanted) if runs.brokers else None
+    lanes += [carrier.steps() for carrier in (central, brokers) if carrier]
+    # The longest first, or it would go on alone in the end.
+    lanes.sort(key=lambda lane: -sum(step.cost for step in lane))
+    lanes = [[_inheriting(spark, step) for step in lane] for lane in lanes]
+    go_through(lanes, progress, at_once=AT_ONCE, live=live, interrupt=spark.stop)
+    for each in watched:
+        each.add_to(findings)
+    findings.central = central.rows if central else []
+    if brokers is not None:
+        findings.brokers, findings.observers = brokers.rows, brokers.observers
+    out.mkdir(parents=True, exist_ok=True)
+    if findings.attacks:
+        _keep(spark, out, profiles, findings)
+    (out / "summary.json").write_text(json.dumps(summary_of(findings), indent=1) + "\n")
+    return findings
+
+
+def _inheriting(spark: SparkSession, step: WorkStep) -> WorkStep:
+    """Give the thread of a step what `open_session` set for this one."""
+    return replace(step, do=inheritable_thread_target(spark)(step.do))
+
+
+def _keep(spark: SparkSession, out: Path, profiles: list[ProfileRuns], findings: Findings) -> None:
+    trials = reduce(DataFrame.unionByName, [table for each in profiles for table in each.tables()])
+    trials.write.mode("overwrite").partitionBy("profile", "attack").parquet(str(out / "trials"))
+    names = (*SUMMARY_KEYS, *_MORE)
+    rows = [{name: row[name] for name in names} for row in findings.attacks]
+    spark.createDataFrame(rows, ATTACK_ROWS).write.mode("overwrite").parquet(str(out / "attacks"))
+
+
+def _network(traces: Traces, findings: Findings) -> None:
+    paired, loaded = kept(delivery_figures.pairs(traces)), kept(delivery_figures.loads(traces))
+    latencies = (
+        delivery_figures.latencies(traces, paired).groupBy("quantile").agg(F.avg("seconds").alias("seconds"))
+    )
+    findings.latencies = [row.asDict() for row in latencies.orderBy("quantile").collect()]
+    findings.network = network_figures(traces, findings.latencies, paired, loaded)
+    findings.loads = _histogram(loaded)
+
+
+def _own_figures(traces: Traces, runs: Runs, findings: Findings) -> Callable[[], None]:
+    """Return what measures the runs of one carrier: means over several would be of none."""
+    if runs.overlay:
+        of_overlay = traces_of(traces, runs.overlay) if runs.central or runs.brokers else traces
+        return partial(_network, of_overlay, findings)
+    if runs.central:
+        return partial(_central, traces_of(traces, runs.central) if runs.brokers else traces, findings)
+    return partial(_brokers, traces, findings)
+
+
+def _brokers(traces: Traces, findings: Findings) -> None:
+    _network(traces, findings)
+    findings.network = without_relays(findings.network)
+
+
+def _central(traces: Traces, findings: Findings) -> None:
+    whole, conditional = without_conditions(traces)
+    _network(whole, findings)
+    findings.network = of_central(findings.network, conditional)
+
+
+def network_figures(
+    traces: Traces,
+    latencies: list[dict[str, Any]],
+    paired: DataFrame | None = None,
+    loaded: DataFrame | None = None,
+) -> dict[str, float]:
+    """Return the network's own figures, means over runs (`network.SUMMARY`), with `runs`.
+
+    `paired` and `loaded` are `network.pairs` and `network.loads`, where they are at hand.
+    """
+    table = delivery_figures.summary(traces, paired, loaded)
+    names = [name for name in table.columns if name != "run"]
+    row = table.agg(F.count("*").alias("runs"), *(F.avg(name).alias(name) for name in names)).first()
+    found = row.asDict() if row is not None else {}
+    found |= {f"latency_p{100 * row['quantile']:.0f}": row["seconds"] for row in latencies}
+    return {**found, "rejected_lines": traces.rejected.count()}
+
+
+def _histogram(loads: DataFrame) -> list[dict[str, Any]]:
+    top = loads.agg(F.max("sent")).first()
+    most = float((top and top[0]) or 0) or 1.0
+    bin_ = F.least(F.floor(F.col("sent") / most * LOAD_BINS), F.lit(LOAD_BINS - 1)).alias("bin")
+    counted = loads.groupBy(bin_).agg(F.count("*").alias("relays")).orderBy("bin").collect()
+    return [{"sent": (row["bin"] + 0.5) * most / LOAD_BINS, "relays": row["relays"]} for row in counted]
+
+
+def chosen(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the attacks asked for, all if none; raise `KeyError` with the first that is unknown."""
+    asked = tuple(dict.fromkeys(names))
+    for name in asked:
+        ATTACKS[name]
+    return asked or tuple(ATTACKS)

@@ -1,0 +1,179 @@
+"""Examining: one set of traces, one adversary, one attack after the other, each measured over all trials."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from hushcast_analytics.adversaries import (
+    Adversary,
+    AdversaryView,
+    colluders,
+    known_to,
+    published_by,
+    rosters_of,
+)
+from hushcast_analytics.attacks.catalogue import Attack, Subject
+from hushcast_analytics.attacks.trained_attack import TrainingFeatures, learn, trained
+from hushcast_analytics.checkpoints import kept
+from hushcast_analytics.errors import TracesError
+from hushcast_analytics.measures import measured
+from hushcast_analytics.trials import Trials, participants, trials_of
+
+_EVERYTHING = TrainingFeatures()
+
+
+@dataclass(frozen=True)
+class Case:
+    """Runs of one variant: their observations and truths, relays that a tree spans, its levels, and shards.
+
+    `rosters` are those observations that write down rosters; `listed` are the relays of the whole network,
+    as many as all shards have unless given.
+    """
+
+    observations: DataFrame
+    truths: DataFrame
+    rosters: DataFrame
+    relays: int
+    depth: int
+    shards: int = 1
+    listed: int | None = None
+
+    @property
+    def everybody(self) -> int:
+        """How many relays there are, of which an adversary has its share."""
+        return self.relays * self.shards if self.listed is None else self.listed
+
+
+def case_of(observations: DataFrame, truths: DataFrame) -> Case:
+    """Return traces with the public facts read from them: relays of a tree, most levels, and shards.
+
+    Raises `TracesError` if leases have no marks, as in tables kept by an earlier version: no attack would
+    find a topic's leases, and all would seem well.
+    """
+    unmarked = observations.where("kind = 'installed' and mark is null").select("run").first()
+    if unmarked is not None:
+        raise TracesError(
+            f"run {unmarked['run']}: leases without marks, from an earlier version; make it anew"
+        )
+    listed = participants(truths).where("role = 'relay'").groupBy("run").count()
+    counted = listed.agg(F.max("count")).first()
+    trees = truths.where("kind = 'installed'")
+    facts = trees.agg(F.max("depth"), F.avg(F.size("tree"))).first()
+    relays = int((counted and counted[0]) or 0)
+    depth, spanned = (facts[0] or 1, facts[1] or relays) if facts else (1, relays)
+    shards = max(1, round(relays / max(1, spanned)))
+    rosters = observations.where("kind = 'roster'")
+    return Case(observations, truths, rosters, relays // shards, int(depth), shards, relays)
+
+
+class Examination:
+    """An adversary's view of some traces, and the trials it is measured by.
+
+    For each share of colluding relays there is a copy of all runs, named `run@share`: one job does all.
+    """
+
+    def __init__(self, case: Case, adversary: Adversary, learning: TrainingFeatures = _EVERYTHING) -> None:
+        """`learning` is what the trained attack looks at."""
+        self._learning = learning
+        self._case = case
+        self._adversary = adversary
+        people = participants(case.truths)
+        shares = F.explode(F.array(*(F.lit(share) for share in adversary.shares)))
+        clients = people.where(F.col("node").isin(*adversary.clients)).select(
+            "run", "node", shares.alias("share")
+        )
+        relays = people.where("role = 'relay'").select("run", "node")
+        theirs = colluders(adversary, relays, case.observations).unionByName(clients)
+        copies = kept(theirs.select("run", "node", _copy(F.col("share"))))
+        self._members = copies.select(F.col("copy").alias("run"), "node")
+        self._seen = kept(_renamed(case.observations.join(F.broadcast(copies), ["run", "node"])))
+        copied = case.truths.drop("tree").withColumn("share", shares)
+        self._truths = kept(_renamed(copied.select("*", _copy(F.col("share"))).drop("share")))
+        public = _renamed(
+            case.rosters.withColumn("share", shares).select("*", _copy(F.col("share"))).drop("share")
+        )
+        self._rosters = kept(rosters_of(public, adversary, self._members))
+        published = published_by(self._truths, self._members)
+        self._own = kept(published) if adversary.active else published.where("false")
+        self._trials: dict[Subject, Trials] = {}
+        self._views: dict[tuple[Subject, int | None], AdversaryView] = {}
+
+    def colluding(self, run: str, share: float) -> frozenset[str]:
+        """Return the adversary's daemons in a run, for a share of colluding relays."""
+        copy = F.concat_ws("@", F.lit(run), F.lit(share).cast("string"))
+        return frozenset(row["node"] for row in self._members.where(F.col("run") == copy).collect())
+
+    def trials(self, subject: Subject) -> Trials:
+        """Return the trials of a subject."""
+        if subject not in self._trials:
+            tables = trials_of(subject, self._truths, self._members)
+            self._trials[subject] = Trials(*(kept(table) for table in vars(tables).values()))
+        return self._trials[subject]
+
+    def view(self, subject: Subject, until: int | None = None) -> AdversaryView:
+        """Return what the adversary goes by; with `until`, by the end of that epoch."""
+        if (subject, until) not in self._views:
+            self._views[subject, until] = self._view(subject, until)
+        return self._views[subject, until]
+
+    def _view(self, subject: Subject, until: int | None) -> AdversaryView:
+        asked = self.trials(subject)
+        # A message's id is plain to whoever has the message.
+        known = subject == "message"
+        return AdversaryView(
+            self._seen if until is None else self._seen.where(F.col("epoch") <= until),
+            self._members,
+            self._rosters if until is None else self._rosters.where(F.col("epoch") <= until),
+            asked.questions if known else known_to(self._adversary, asked.questions, "trial"),
+            asked.candidates,
+            self._own,
+            self._case.relays,
+            self._case.depth,
+            self._case.shards,
+        )
+
+    def posterior(self, attack: Attack, until: int | None = None) -> DataFrame:
+        """Return what an attack believes; the trained one learns on half of the topics for the other half."""
+        view = self.view(attack.subject, until)
+        if attack.rule is not None:
+            return attack.rule(view)
+        # It learns from subscriptions of its own, so from topics that it knows.
+        targets = known_to(self._adversary, self.trials(attack.subject).targets, "trial")
+        first, second = (
+            _in_half(
+                trained(view, learn(view, _in_half(targets, other), self._learning), self._learning), half
+            )
+            for half, other in ((0, 1), (1, 0))
+        )
+        return first.unionByName(second)
+
+    def measured(self, attacks: Sequence[Attack], until: int | None = None) -> DataFrame:
+        """Return each trial's measures (`measures.measured`) and `colluding`, of attacks of one subject."""
+        asked = self.trials(attacks[0].subject)
+        believed = [
+            kept(self.posterior(attack, until)).withColumn("attack", F.lit(attack.name)) for attack in attacks
+        ]
+        names = F.explode(F.array(*(F.lit(attack.name) for attack in attacks)))
+        posterior = reduce(DataFrame.unionByName, believed)
+        found = measured(
+            posterior, asked.targets.withColumn("attack", names), asked.trials.withColumn("attack", names)
+        )
+        share = F.substring_index("run", "@", -1).cast("double")
+        return found.withColumn("colluding", share)
+
+
+def _copy(share: Column) -> Column:
+    return F.concat_ws("@", "run", share.cast("string")).alias("copy")
+
+
+def _renamed(table: DataFrame) -> DataFrame:
+    return table.withColumn("run", F.col("copy")).drop("copy")
+
+
+def _in_half(rows: DataFrame, half: int) -> DataFrame:
+    return rows.where(F.pmod(F.xxhash64("run", "trial"), F.lit(2)) == half)

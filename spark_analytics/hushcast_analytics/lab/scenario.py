@@ -1,0 +1,81 @@
+"""Asked: what a lab is to draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hushcast_analytics.lab.balanced_tree import BalancedTree, Shape
+
+Renewal = Literal["once", "same", "fresh"]
+Dropping = Literal["none", "silent", "refusing"]
+
+
+@dataclass(frozen=True)
+class LabScenario:
+    """`runs` networks of `relays`, with `topics` of one subscriber each.
+
+    | field | meaning |
+    |---|---|
+    | `listed` | roots are the subscribers' own relays (paper), else mailboxes |
+    | `shards` | of equal size, under mailboxes; a topic has one, drawn anew with each tree that is fresh |
+    | `shape` | of trees, see `BalancedTree` |
+    | `trees` | of a subscription, each over all relays of the topic's shard |
+    | `renewal` | instructions come `once`, or in each epoch, down the `same` trees or `fresh` ones |
+    | `messages` | for each topic and epoch, dropped at `origins` random relays each |
+    | `dropping` | `silent`: watched relays confirm messages and lose them; `refusing`: they confirm none |
+    | `scan` | one message more at each relay, by the adversary |
+    | `clients` | if there are some, they subscribe and publish; else relays do |
+    | `topics_each` | that a subscriber holds |
+    | `together` | whose trees are installed at one moment; else at times of their own |
+    | `shared` | under one mailbox; else each under one of its own |
+    | `one_author` | for all messages of a topic; else another for each |
+    | `avoiding` | authors never pick their own relay as origin |
+    | `up`, `down` | participants' epochs, in the mean; they are always up if `down` is 0 |
+
+    Churn moves rosters, mailboxes and authors, who publish nothing while they are down; nothing else.
+    """
+
+    runs: int
+    topics: int
+    relays: int
+    depth: int
+    listed: bool
+    seed: int = 1
+    shape: Shape = "even"
+    trees: int = 1
+    epochs: int = 1
+    renewal: Renewal = "once"
+    messages: int = 0
+    origins: int = 1
+    dropping: Dropping = "none"
+    scan: bool = False
+    clients: int = 0
+    topics_each: int = 1
+    together: bool = False
+    shared: bool = False
+    one_author: bool = False
+    avoiding: bool = False
+    up: float = 48.0
+    down: float = 0.0
+    shards: int = 1
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for shards that cannot be of one size, or whose roots are listed."""
+        if self.shards > 1 and (self.listed or self.relays % self.shards):
+            raise ValueError("shards divide the relays evenly, and their trees have mailboxes as roots")
+
+    @property
+    def seating(self) -> BalancedTree:
+        """Who stands where; a listed root is no seat of its own tree."""
+        return BalancedTree(self.spanned - self.listed, self.depth, self.shape)
+
+    @property
+    def spanned(self) -> int:
+        """Relays that a tree spans: those of one shard."""
+        return self.relays // self.shards
+
+    @property
+    def people(self) -> int:
+        """Relays and clients."""
+        return self.relays + self.clients

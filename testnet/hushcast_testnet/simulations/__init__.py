@@ -1,0 +1,1 @@
+"""The simulation: real daemons of a whole network in one process, under a mock clock."""

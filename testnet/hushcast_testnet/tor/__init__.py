@@ -1,0 +1,1 @@
+"""A private Tor network on one machine: its layout, its keys, and its processes."""

@@ -1,0 +1,229 @@
+"""Layout of a private Tor network: its ports, its keys, and a torrc for every process.
+
+Every setting here trades anonymity for speed and is for testing networks alone.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import trio
+
+from hushcast_protocol.base.errors import UsageError
+from hushcast_runtime.tor.tor_process import OLD_CIRCUITS
+from hushcast_runtime.transports.endpoints import Endpoint
+from hushcast_runtime.transports.streams import LOOPBACK
+from hushcast_testnet.tor.tor_keys import make_authority
+
+AUTHORITIES = 3  # the fewest that can outvote a missing one
+RELAYS = 5  # with the authorities 8: enough for paths of 3 that differ, and for HSDirs of a service
+CLIENT_SNIPPET = "client.torrc"
+
+# A consensus holds for VALID_INTERVALS of VOTING_INTERVAL seconds, and Tor derives the life of onion
+# descriptors from the interval (24 rounds): with 5 minutes they rotate every 2 hours, not in mid-test.
+VOTING_INTERVAL = 300
+VALID_INTERVALS = 24
+VOTE_DELAY = 2  # seconds, the least tor allows
+DIST_DELAY = 2
+
+_NETWORK = """\
+TestingTorNetwork 1
+UseDefaultFallbackDirs 0
+PathsNeededToBuildCircuits 0.67
+"""
+
+_NODE = """\
+AssumeReachable 1
+ContactInfo nobody
+ExitPolicy reject *:*
+SocksPort 0
+PublishHidServDescriptors 0
+"""
+
+# Fewer copies of a descriptor (1 replica on 3 of 8 relays) and no spare introduction circuits: a service
+# costs its tor a small part of the work, and 25 of them are up in 3 seconds.
+_AUTHORITY = f"""\
+AuthoritativeDirectory 1
+V3AuthoritativeDirectory 1
+TestingDirAuthVoteExit *
+TestingDirAuthVoteHSDir *
+TestingDirAuthVoteGuard *
+V3AuthVotingInterval {VOTING_INTERVAL}
+V3AuthVoteDelay {VOTE_DELAY}
+V3AuthDistDelay {DIST_DELAY}
+V3AuthNIntervalsValid {VALID_INTERVALS}
+TestingV3AuthInitialVotingInterval {VOTING_INTERVAL}
+TestingV3AuthInitialVoteDelay {VOTE_DELAY}
+TestingV3AuthInitialDistDelay {DIST_DELAY}
+ConsensusParams hsdir_n_replicas=1 hsdir_spread_store=3 hsdir_spread_fetch=3 hs_intro_num_extra=0 \
+circpad_padding_disabled=1
+"""
+
+_CLIENT = f"""\
+ConnectionPadding 0
+MaxClientCircuitsPending 1024
+{OLD_CIRCUITS}
+VanguardsLiteEnabled 0
+UseEntryGuards 0
+LearnCircuitBuildTimeout 0
+CircuitBuildTimeout 30
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TorNode:
+    """One tor process to be: its name and its directory, which holds `torrc`, `log`, `pid` and `data`."""
+
+    name: str
+    directory: Path
+
+
+@dataclass(frozen=True, slots=True)
+class TorClient:
+    """The endpoints of a client tor that daemons share, each `127.0.0.1:PORT`."""
+
+    control: str
+    socks: str
+
+    def endpoints(self) -> tuple[Endpoint, Endpoint]:
+        """Return the control endpoint and the SOCKS endpoint."""
+        control, socks = (door.rpartition(":") for door in (self.control, self.socks))
+        return Endpoint(host=control[0], port=int(control[2])), Endpoint(host=socks[0], port=int(socks[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedNetwork:
+    """A network on disk that can be started while its ports are held."""
+
+    directory: Path
+    authorities: tuple[TorNode, ...]
+    relays: tuple[TorNode, ...]
+    client_nodes: tuple[TorNode, ...]
+    clients: tuple[TorClient, ...]
+
+    @property
+    def nodes(self) -> tuple[TorNode, ...]:
+        """Authorities and relays."""
+        return (*self.authorities, *self.relays)
+
+    @property
+    def snippet(self) -> Path:
+        """A file of torrc lines by which any other tor joins the network as a client."""
+        return self.directory / CLIENT_SNIPPET
+
+
+@contextmanager
+def held_ports(count: int) -> Iterator[list[int]]:
+    """Hold `count` loopback ports of the kernel's choice until the block ends.
+
+    A held socket is bound and does not listen; tor, which sets SO_REUSEADDR as we do, can listen on its port
+    meanwhile, and the kernel gives it to nobody else. So there is no moment in which another could take it.
+    """
+    sockets: list[socket.socket] = []
+    try:
+        for _ in range(count):
+            held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            sockets.append(held)
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            held.bind(("127.0.0.1", 0))
+        yield [int(held.getsockname()[1]) for held in sockets]
+    finally:
+        for held in sockets:
+            held.close()
+
+
+def ports_needed(clients: int) -> int:
+    """Return how many ports a network with this many client tors listens on."""
+    return 2 * AUTHORITIES + RELAYS + 2 * clients
+
+
+async def prepare(
+    directory: Path,
+    ports: Iterable[int],
+    clients: int = 1,
+    host: Callable[[str], str] = lambda name: LOOPBACK,
+) -> PreparedNetwork:
+    """Write keys and configuration of a network into `directory`, which must not exist yet.
+
+    `ports` are `ports_needed(clients)` ports from `held_ports`, held until the network is started; where each
+    node, by its name, has a `host` of its own, any will do. Raises `UsageError` when tor is missing or the
+    directory exists, `TransportError` when its key programs fail.
+    """
+    left = iter(ports)
+    directory = _made(directory)
+    authorities = [make_node(directory, f"authority{number}") for number in range(AUTHORITIES)]
+    relays = [make_node(directory, f"relay{number}") for number in range(RELAYS)]
+    client_nodes = [make_node(directory, f"client{number}") for number in range(clients)]
+    doors = {node: (host(node.name), next(left), next(left)) for node in authorities}
+    network = _NETWORK + "".join(await _authority_lines(doors))
+    for node, (own_host, or_port, dir_port) in doors.items():
+        own = f"Address {own_host}\nORPort {own_host}:{or_port}\nDirPort {own_host}:{dir_port}\n"
+        _write_torrc(node, network + _NODE + _AUTHORITY + own)
+    for node in relays:
+        own = f"Address {host(node.name)}\nORPort {host(node.name)}:{next(left)}\n"
+        _write_torrc(node, network + _NODE + own)
+    shared = []
+    for node in client_nodes:
+        client = TorClient(control=f"{LOOPBACK}:{next(left)}", socks=f"{LOOPBACK}:{next(left)}")
+        write_client(node, network + _CLIENT, client.control, client.socks)
+        shared.append(client)
+    (directory / CLIENT_SNIPPET).write_text(network + _CLIENT)
+    return PreparedNetwork(directory, tuple(authorities), tuple(relays), tuple(client_nodes), tuple(shared))
+
+
+def write_client(node: TorNode, snippet: str, control: str, socks: str) -> None:
+    """Write the torrc of a client tor that joins by a `snippet`; its doors as a torrc names them."""
+    doors = f"ControlPort {control}\nSocksPort {socks} ExtendedErrors\n"
+    _write_torrc(node, snippet + "ClientOnly 1\nCookieAuthentication 1\n" + doors)
+
+
+def _made(directory: Path) -> Path:
+    directory = directory.absolute()
+    try:
+        directory.mkdir(mode=0o700, parents=True)
+    except OSError as error:
+        raise UsageError(f"a network cannot be made in {directory}: {error.strerror}") from None
+    return directory
+
+
+def make_node(directory: Path, name: str) -> TorNode:
+    """Make the directories of one tor process to be."""
+    node = TorNode(name, directory / name)
+    for made in (node.directory, node.directory / "data"):
+        made.mkdir(mode=0o700)
+    return node
+
+
+async def _authority_lines(doors: dict[TorNode, tuple[str, int, int]]) -> list[str]:
+    lines = dict.fromkeys(doors, "")
+
+    async def make(node: TorNode) -> None:
+        host, or_port, dir_port = doors[node]
+        identity, fingerprint = await make_authority(node.directory / "data", host, or_port, dir_port)
+        lines[node] = (
+            f"DirAuthority {node.name} orport={or_port} no-v2 v3ident={identity} "
+            f"{host}:{dir_port} {fingerprint}\n"
+        )
+
+    async with trio.open_nursery() as nursery:
+        for node in doors:
+            nursery.start_soon(make, node)
+    return list(lines.values())
+
+
+def _write_torrc(node: TorNode, lines: str) -> None:
+    nickname = "".join(filter(str.isalnum, node.name))
+    own = (
+        f"Nickname {nickname}\n"
+        f'DataDirectory "{node.directory / "data"}"\n'
+        f'PidFile "{node.directory / "pid"}"\n'
+        f"Log notice file {node.directory / 'log'}\n"  # the rest of this line is the path, unquoted
+        "RunAsDaemon 1\n"
+        "NumCPUs 1\n"
+        "ShutdownWaitLength 0\n"
+    )
+    (node.directory / "torrc").write_text(own + lines)
