@@ -48,9 +48,8 @@ def figures(effort: Effort) -> Iterator[Figure]:
 
 def _among(effort: Effort, count: int) -> Iterator[Figure]:
     fleet = Fleet(count)
-    flat, tree, cached = (
-        fleet.store(kind) for kind in (ReservationList, ReservationTree, CachedReservationTree)
-    )
+    stores = {"flat": ReservationList, "tree": ReservationTree, "cached": CachedReservationTree}
+    flat, tree, cached = (fleet.store(kind) for kind in stores.values())
     asked, few = fleet.questions(_ASKED), fleet.questions(_ASKED_FLAT)
     cost = alternate(
         effort.runs,
@@ -59,14 +58,10 @@ def _among(effort: Effort, count: int) -> Iterator[Figure]:
             "tree": lambda: _decide(tree, asked),
             "cached": lambda: _decide(cached, asked),
             "reach": lambda: _reach(tree),
-            **{
-                f"{kind.__name__} changes": _changes(fleet, kind)
-                for kind in (ReservationList, ReservationTree, CachedReservationTree)
-            },
-            **{
-                f"{kind.__name__} mixed": _mixed(fleet, kind)
-                for kind in (ReservationTree, CachedReservationTree, ForgetsAll)
-            },
+            **{f"{name} changes": _changes(fleet, kind) for name, kind in stores.items()},
+            "tree mixed": _mixed(fleet, ReservationTree),
+            "cached mixed": _mixed(fleet, CachedReservationTree),
+            "forgetful mixed": _mixed(fleet, ForgetsAll),
         },
     )
     among = f"among {count:,} reservations, µs"
@@ -76,12 +71,12 @@ def _among(effort: Effort, count: int) -> Iterator[Figure]:
     )
     name = f"decision that is remembered {among}: times faster"
     yield times_faster(name, cost["cached"], "tree", cost["tree"], 2)
-    for kind in ("Tree", "Cached"):
-        name = f"change of a reservation, {kind.lower()}, {among}: at most times"
-        yield at_most(name, cost[f"{kind} changes"], "list", cost["Flat changes"], None)
+    for kind in ("tree", "cached"):
+        name = f"change of a reservation, {kind}, {among}: at most times"
+        yield at_most(name, cost[f"{kind} changes"], "list", cost["flat changes"], None)
     name = f"decision, a change after each {_BETWEEN}, cached, {among}: times faster"
-    yield times_faster(name, cost["Cached mixed"], "tree", cost["Tree mixed"], None)
-    yield times_faster(name, cost["Cached mixed"], "a cache that forgets all", cost["ForgetsAll mixed"], None)
+    yield times_faster(name, cost["cached mixed"], "tree", cost["tree mixed"], None)
+    yield times_faster(name, cost["cached mixed"], "a cache that forgets all", cost["forgetful mixed"], None)
     name = f"subscription to #, all of its topics decided, {among}: at most times"
     yield at_most(name, cost["reach"], "a decision by a list", cost["flat"], None)
 

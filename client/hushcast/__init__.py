@@ -64,7 +64,7 @@ _PUBLIC = {
         *("Allowed", "Lock", "PurposeKeys", "ReadFor"),
         *("new_lock", "read_lock", "read_purpose_keys"),
     ),
-    "words": ("Terms",),
+    "control_messages": ("Terms",),
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 

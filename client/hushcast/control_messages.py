@@ -2,8 +2,9 @@
 
 The first line of a connection is the application's `Hello`, which the daemon repeats. Then the application
 sends requests, each with a number of its own in `request`, at most `MAX_REQUESTS` at once; every answer has
-the number of its request. A request ends with one last line: an answer, or `FailureAnswer`. `TopicSubscribeRequest` is answered
-with `SubscribeAnswer`, then with a line for each message, and ends with `UnsubscribeAnswer` or `EndAnswer`.
+the number of its request. A request ends with one last line: an answer, or `FailureAnswer`.
+`TopicSubscribeRequest` is answered with `SubscribeAnswer`, then with a line for each message, and ends with
+`UnsubscribeAnswer` or `EndNotice`.
 """
 
 from __future__ import annotations
@@ -102,12 +103,12 @@ class Terms(_Line, frozen=True, omit_defaults=True):
 
 
 class TopicSubscribeRequest(_Numbered, frozen=True, tag_field="op", tag="subscribe"):
-    """Subscribe to a topic, a text or a link, and hear its messages until `EndNotice` or the connection's end.
+    """Subscribe to a topic, a text or a link; its messages come until `EndNotice` or the connection's end.
 
     `where` is a condition on attributes, as in `lat in [60, 61], kind = fire`. With `since` it begins behind
     that cursor, with all that is kept; without, behind what was shown. With `window` the daemon sends so many
-    messages, and then as many as `ShownNotice` allows; without, as they come. With `coverage` it tells of changes.
-    Without `terms` those of a subscription that is held will do; to others than it has it is refused.
+    messages, then as many as `ShownNotice` allows; without, as they come. With `coverage` it tells of
+    changes. Without `terms` those of a subscription that is held will do; others than it has are refused.
     """
 
     topic: str

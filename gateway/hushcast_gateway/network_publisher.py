@@ -32,7 +32,7 @@ class TaggedPayload(NamedTuple):
 
     def __repr__(self) -> str:
         """Show nothing of it."""
-        return "Made(...)"
+        return "TaggedPayload(...)"
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class OutgoingMessage:
 
     def __repr__(self) -> str:
         """Show nothing of it."""
-        return "Leaving(...)"
+        return "OutgoingMessage(...)"
 
 
 @dataclass(eq=False)

@@ -46,7 +46,7 @@ class NetworkSubscription(NamedTuple):
 
     def __repr__(self) -> str:
         """Show neither."""
-        return "Source(...)"
+        return "NetworkSubscription(...)"
 
 
 Take = Callable[[Way, hushcast.Message, Callable[[], None]], Awaitable[None]]

@@ -18,4 +18,4 @@ class ClientPeer:
 
     def __repr__(self) -> str:
         """Show nobody's name."""
-        return f"Peer(local={self.local})"
+        return f"ClientPeer(local={self.local})"

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 _HOME = {
     **dict.fromkeys(
         (
-            *("Event", "Interval", "Lapsed", "Message"),
-            *("NewWeights", "Unanswered", "Uncovered"),
+            *("Event", "FeedMessage", "Interval", "Lapsed"),
+            *("Unanswered", "Uncovered", "WeightsChange"),
         ),
         "hushcast_located.subscriber.events",
     ),
@@ -41,8 +41,8 @@ _HOME = {
     **dict.fromkeys(
         ("read_offer_given", "subscribe", "unsubscribe"), "hushcast_located.subscriber.feed_subscription"
     ),
-    **dict.fromkeys(("Accepted", "Trouble"), "hushcast_protocol.spatial.feed_follower"),
-    "Problem": "hushcast_protocol.spatial.answer_problems",
+    **dict.fromkeys(("FeedTrouble", "RequestAccepted"), "hushcast_protocol.spatial.feed_follower"),
+    "AnswerProblem": "hushcast_protocol.spatial.answer_problems",
 }
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Answers with proofs for many subscriptions at once, on arrays: byte for byte those of `ProviderBatch.answers`.
+"""Answers with proofs for many subscriptions at once, on arrays: as `ProviderBatch.answers`, byte for byte.
 
 What is shown of a part of the tree is one of five things, the same for everybody, and encoded once. Which of
 them each subscription gets is found for all subscriptions together, from the root down, a level at a time.

@@ -15,7 +15,7 @@ Rows = tuple[Ints, Ints, Ints]
 
 
 def reached(rows: Rows, most: int, common: Ints, squares: Ints) -> npt.NDArray[np.bool_]:
-    """Tell of each pair what `WeightedSubscription.reaches` does; `most` is the distance from which simS is 0."""
+    """Tell of each pair what `WeightedSubscription.reaches` does; from the distance `most` on simS is 0."""
     alpha, threshold, whole = rows
     by_words, needed, by_place = alpha * common, threshold * whole, (WHOLE - alpha) * whole
     room = by_words + by_place - needed

@@ -1,4 +1,4 @@
-"""A carrier in memory: the least that keeps the promises of `hushcast_runtime.carriers.carrier`, and faults on demand.
+"""A carrier in memory: the least that keeps a carrier's promises (`runtime`), and faults on demand.
 
 A `FakeNetwork` outlives the carriers of its members, as servers and relays do, and so does what a member has
 `Kept` of its routes, as its disk does. Tests of what stands on a carrier run on this one.

@@ -51,8 +51,9 @@ def test_without_the_extra_one_line_says_what_to_install(name, tmp_path, monkeyp
 @pytest.mark.slow
 def test_neither_the_command_line_nor_the_daemon_loads_spark():
     program = (
-        "import sys, hushcast_cli.main, hushcast_cli.analysis.traces, hushcast_cli.analysis.spark, hushcast_node.process,"
-        " hushcast_directory.server.process, hushcast_testnet.simulations.overlay_simulation;"
+        "import sys, hushcast_cli.main, hushcast_cli.analysis.traces, hushcast_cli.analysis.spark,"
+        " hushcast_node.process, hushcast_directory.server.process,"
+        " hushcast_testnet.simulations.overlay_simulation;"
         " print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -64,7 +65,8 @@ def test_neither_the_command_line_nor_the_daemon_loads_spark():
 @pytest.mark.slow
 def test_a_daemon_without_tor_and_metrics_starts_without_their_libraries():
     program = (
-        "import sys, hushcast_node.process, hushcast_directory.server.process, hushcast_central.process, hushcast_brokers.broker.process;"
+        "import sys, hushcast_node.process, hushcast_directory.server.process, hushcast_central.process,"
+        " hushcast_brokers.broker.process;"
         " print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hushcast_protocol.base import ground_truth, observations
 from hushcast_protocol.base.trace import SCHEMA, Observation, Truth, to_line
 
-observations = st.builds(
+observation_lines = st.builds(
     Observation,
     node=st.text(max_size=20),
     time=st.floats(0, 1e9),
@@ -35,7 +35,7 @@ truths = st.builds(
 
 @pytest.mark.slow
 @properties(200)
-@given(observations | truths)
+@given(observation_lines | truths)
 def test_a_line_holds_exactly_what_the_record_says(record):
     line = to_line(record)
     assert line.isascii()

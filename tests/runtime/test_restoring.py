@@ -125,7 +125,7 @@ def test_sized_bytes_have_that_size() -> None:
 READ_WITHOUT = {
     # What was signed or refused before: who forgot it would do it twice.
     "directory/hushcast_directory/server/former_rosters.py": "the last roster that a directory signed",
-    "directory/hushcast_directory/client/trusted_authorities.py": "the heads that a daemon followed, and a fork",
+    "directory/hushcast_directory/client/trusted_authorities.py": "heads that it followed, and a fork",
     "directory/hushcast_directory/server/resumption.py": "for which epochs an authority has voted",
     "directory/hushcast_directory/server/restoration.py": "up to which epoch nothing more is signed",
     "directory/hushcast_directory/server/key_rotation.py": "the same, when the key changes",
@@ -135,7 +135,7 @@ READ_WITHOUT = {
     "gateway/hushcast_gateway/purposes/purpose_state.py": "reservations",
     "gateway/hushcast_gateway/purposes/withdrawals.py": "withdrawals",
     # Whose feed a state is of.
-    "located/hushcast_located/service/provider_store.py": "the progress of a provider; the rest is set aside there",
+    "located/hushcast_located/service/provider_store.py": "the progress; the rest is set aside there",
     # These read no value at a start, or set aside by themselves.
     "brokers/hushcast_brokers/broker/full/handed_up_store.py": "what was judged at the start",
     "directory/hushcast_directory/server/authority_driver.py": "keys, to forget or count them",

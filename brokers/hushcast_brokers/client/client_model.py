@@ -1,6 +1,7 @@
 """Reading: what a daemon asks of its edge broker for an interest, and how it knows what arrives.
 
-Each privacy model has its own; `clear_client_model.py` is the one of `clear`. All else of a daemon is the same.
+Each privacy model has its own; `clear_client_model.py` is the one of `clear`. All else of a daemon is the
+same.
 """
 
 from __future__ import annotations

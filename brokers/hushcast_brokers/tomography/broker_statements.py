@@ -1,6 +1,7 @@
 """Telling: a broker's link to the tomography service, over which it states what it holds.
 
-While the service is away, nothing waits for it here. An edge broker asks over the same link (`network_levels.py`).
+While the service is away, nothing waits for it here. An edge broker asks over the same link
+(`network_levels.py`).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from hushcast_protocol.shards.cost import topic_day
 
 
 def draw(asked: dict[str, Any], moving: dict[str, float] | None, master: str | None, as_json: bool) -> None:
-    """Draw and print; `asked` has the fields of the analysis's `ShardScenario`, `None` where nothing was said.
+    """Draw and print; `asked` has the fields of the analysis's `ShardScenario`, `None` where none was said.
 
     `moving` has those of `ChurnModel`, where relays do.
     """

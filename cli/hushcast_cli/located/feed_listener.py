@@ -37,7 +37,7 @@ from hushcast_located.subscriber.feed_subscription import (
 )
 from hushcast_located.subscriber.subscription_files import FeedRecord, fresh_name, look, names
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.spatial.feed_follower import FeedTrouble
+from hushcast_protocol.spatial.feed_follower import FeedTrouble, RequestAccepted
 from hushcast_protocol.spatial.located_requests import DAY
 from hushcast_protocol.spatial.offer import read_offer
 from hushcast_protocol.spatial.places import degrees_of
@@ -54,6 +54,15 @@ class FeedPrinter(Protocol):
 
     def event(self, event: Event) -> bytes:
         """Return what tells of an event."""
+
+
+_ALONE: dict[type, str] = {
+    RequestAccepted: "accepted",
+    Lapsed: "lapsed",
+    Disconnected: "disconnected",
+    Reconnected: "reconnected",
+}
+"""Events that have a name and nothing else."""
 
 
 class JsonFeedPrinter:
@@ -82,7 +91,7 @@ class JsonFeedPrinter:
             return json_line({"event": "uncovered", "number": event.number, "mended": event.is_mended})
         if isinstance(event, Lost):
             return json_line({"event": "lost", "count": event.count})
-        return json_line({"event": type(event).__name__.lower()})
+        return json_line({"event": _ALONE[type(event)]})
 
 
 class TextFeedPrinter:

@@ -60,7 +60,7 @@ def kept_proofs(state: Path) -> list[Evidence | Fork]:
 
 
 def read_proofs(data: bytes, where: str) -> list[Evidence | Fork]:
-    """Return the proofs of a file, lines of JSON as `CheckedEvidence.line` has them; `UsageError` names the line."""
+    """Return the proofs in a file of `CheckedEvidence.line`s; raise `UsageError` with the line's number."""
     found = []
     if len(data) > MAX_PROOFS_FILE:
         raise UsageError(f"{where}: has over {MAX_PROOFS_FILE:,} bytes, which no file of proofs has")

@@ -113,7 +113,7 @@ def read_command(topic: str, payload: bytes, properties: Properties) -> Command:
 
 
 def read_subscription(wanted: str, properties: Properties) -> tuple[str, str]:
-    """Return the filter and the purpose, empty for none, of a filter in a SUBSCRIBE; raises `UnreadableCommand`."""
+    """Return filter and purpose, empty for none, of a filter in a SUBSCRIBE; raises `UnreadableCommand`."""
     named = {value for name, value in properties.get("user_property", []) if name in _PURPOSES}
     filter_, written = _stripped(wanted)
     named |= {written} if written else set()

@@ -55,8 +55,8 @@ class Suspensions:
     def would(self, wanted: str, purpose: Purpose | None, budget: Budget) -> bool | None:
         """Tell whether a subscription to a filter for a purpose would rest.
 
-        `None`: there are too many reservations to say so. Raises `BudgetExhausted` where the budget is too small that
-        others have taken of.
+        `None`: there are too many reservations to say so. Raises `BudgetExhausted` where others have left too
+        little of the budget.
         """
         if self._mode == "publish" or wanted.startswith("$"):
             return False

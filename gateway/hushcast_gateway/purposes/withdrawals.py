@@ -48,7 +48,7 @@ class UnsentWithdrawals(NamedTuple):
 
     def __repr__(self) -> str:
         """Show nothing of it."""
-        return "Unsent(...)"
+        return "UnsentWithdrawals(...)"
 
 
 class PurposeWithdrawals:

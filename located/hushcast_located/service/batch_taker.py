@@ -97,7 +97,7 @@ class BatchTaker:
 
 
 def _read(data: bytes, owner: bytes) -> Batch | WeightTable:
-    """Return what the owner published; raise `DecodeError`, or `InvalidAnswer` where it is not the owner's."""
+    """Return what the owner published; raise `DecodeError`, or `InvalidAnswer` if it is not the owner's."""
     if data[1 : 1 + len(_TABLE)] == _TABLE:
         return read_table(data, owner)
     whose, batch, _ = read_batch(data)

@@ -50,8 +50,8 @@ Reach
 
 Where the other end alone opens links (`HopRules.dials`), Dialling stays IDLE; without a link all is backlog.
 
-In every state an acknowledgement answers with `Settle` and `Reroute`, and then `SendItems` as the window allows;
-a link over `MAX_LINKS_A_PEER` with `Close` of the oldest.
+In every state an acknowledgement answers with `Settle` and `Reroute`, and then `SendItems` as the window
+allows; a link over `MAX_LINKS_A_PEER` with `Close` of the oldest.
 """
 
 from __future__ import annotations

@@ -210,7 +210,7 @@ class Link:
         return data
 
     def receive(self, data: bytes) -> Iterator[HandshakeDone | bytes]:
-        """Take bytes from the stream; yield `HandshakeDone` once, then each frame, opened when it is asked for.
+        """Take bytes of the stream; yield `HandshakeDone` once, then each frame, opened when asked for.
 
         All of what these bytes hold is to be taken before the next. Raises `DecodeError` or
         `AuthenticationError`, after which the link is of no use.

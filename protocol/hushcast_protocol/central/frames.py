@@ -39,8 +39,8 @@ CentralVerdict = Literal[
 ]
 
 
-# A user to a proxy; `Subscribe`, `WithdrawTokens`, `Attach` and `Publish` go on to the server, their tokens and
-# what is wrapped transformed.
+# A user to a proxy; `Subscribe`, `WithdrawTokens`, `Attach` and `Publish` go on to the server, their tokens
+# and what is wrapped transformed.
 
 
 class Introduce(Wire, frozen=True, tag="introduce"):

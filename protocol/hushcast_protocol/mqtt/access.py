@@ -1,7 +1,7 @@
 """What a user may do: topic filters that allow and deny, and what they say of a topic or a filter.
 
 What is allowed is allowed by the name that is used, as it is written; what is denied is denied by all names
-of it, in every spelling (`topic_names.py`). So a list names what a user may do once, and what it protects once.
+of it, in every spelling (`topic_names.py`). So a list names once what a user may do, and what it protects.
 
 `%u` stands for the user's name and `%c` for the client identifier, each as a whole level and never the first:
 a name must not choose the tree.

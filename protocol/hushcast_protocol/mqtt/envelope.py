@@ -39,7 +39,7 @@ class OpenedEnvelope(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         """Show nothing of it."""
-        return "Enclosed(...)"
+        return "OpenedEnvelope(...)"
 
 
 def enclose(one: OpenedEnvelope) -> bytes:

@@ -174,7 +174,7 @@ class NetworkPublication(NamedTuple):
 
     def __repr__(self) -> str:
         """Show nothing of it."""
-        return "Handed(...)"
+        return "NetworkPublication(...)"
 
 
 class OuterNetwork(Protocol):

@@ -153,7 +153,7 @@ class RequestedSubscription(_Packet, frozen=True):
 
     def __repr__(self) -> str:
         """Show no filter."""
-        return f"Subscription(qos={self.qos})"
+        return f"RequestedSubscription(qos={self.qos})"
 
 
 class Subscribe(_Packet, frozen=True):

@@ -2,8 +2,8 @@
 
 A subscription with wildcards matches many topics, and reservations cover parts of them. To ask the clauses
 themselves is not enough: an owner who allows `operations` for `a/b` and `billing` for `a/c` allows neither
-for all of `a/#`. What is decided for a topic depends on nothing but the clauses that cover it, and `clause_walk.py`
-finds which sets of clauses there are.
+for all of `a/#`. What is decided for a topic depends on nothing but the clauses that cover it, and
+`clause_walk.py` finds which sets of clauses there are.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class InnerContent(NamedTuple):
 
     def __repr__(self) -> str:
         """Show nothing of it."""
-        return "Inside(...)"
+        return "InnerContent(...)"
 
 
 def lock_of(secret: LockSecret, owner: str, topic: str, generation: int) -> bytes:

@@ -55,8 +55,8 @@ class PurposeKeyring:
     ) -> tuple[bytes, frozenset[str]]:
         """Seal for what the clauses that reach a message allow; return it and the tags that it travels by.
 
-        `withdrawn_by` is the digest of the lock that withdraws it; without one nobody can. Raises `PurposeError`
-        where the vocabulary has no keys for `now`.
+        `withdrawn_by` is the digest of the lock that withdraws it; without one nobody can. Raises
+        `PurposeError` where the vocabulary has no keys for `now`.
         """
         message = write_message(content, withdrawn_by, self._randomness)
         return self._seal(message, frozenset(clauses), strict, now)

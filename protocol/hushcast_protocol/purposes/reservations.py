@@ -1,8 +1,8 @@
 """Where reservations are kept: a list, or a tree of topic levels (paper: section V-D).
 
-The list is there to be compared with; `cached_reservations.py` remembers what a tree decided. A reservation is for
-messages, whatever they are called: it is kept under all filters that match other names of them, too (its
-*images*), and topics are asked for in one spelling.
+The list is there to be compared with; `cached_reservations.py` remembers what a tree decided. A reservation
+is for messages, whatever they are called: it is kept under all filters that match other names of them, too
+(its *images*), and topics are asked for in one spelling.
 """
 
 from __future__ import annotations

@@ -83,8 +83,8 @@ class Sealer:
         """Seal content so that it opens with the keys of these elements, and no other.
 
         `elements` are distinct and of the vocabulary, as a cover is; none is a message that nobody opens,
-        which looks like any other. `now` is Unix seconds. Raises `PurposeError` where the vocabulary has no keys
-        for that moment, `AuthenticationError` where one of its keys is none.
+        which looks like any other. `now` is Unix seconds. Raises `PurposeError` where the vocabulary has no
+        keys for that moment, `AuthenticationError` where one of its keys is none.
         """
         self._issued.check_time(now)
         own = self._key_of(int(now // _DAY))

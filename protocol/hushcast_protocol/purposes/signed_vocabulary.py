@@ -76,7 +76,7 @@ class SignedVocabulary:
         check_epochs(self.epochs, now, _WHAT)
 
     def check_newer(self, held: SignedVocabulary) -> None:
-        """Raise `PurposeError` where the one held of the same issuer is newer, or is another of this version."""
+        """Raise `PurposeError` where the one held of its issuer is newer, or is another of this version."""
         if self.body.version < held.body.version:
             raise PurposeError(_WHAT, PurposeProblem.OLDER)
         if self.body.version == held.body.version and self.signed.body != held.signed.body:

@@ -126,7 +126,7 @@ def make_batch(
 
 
 def read_batch(data: bytes) -> tuple[PublicKey, Batch, TreeNode | None]:
-    """Return the owner, the batch and its tree; raise `DecodeError`, or `InvalidAnswer` if it is another's."""
+    """Return owner, batch and its tree; raise `DecodeError`, or `InvalidAnswer` if it is another's."""
     whole = _decode_whole(data)
     batch = check_batch(whole.signed, whole.owner)
     names = [one.id for one in whole.messages]

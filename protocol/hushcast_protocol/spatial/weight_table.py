@@ -122,7 +122,7 @@ def sign_table(seed: Seed, version: int, weights: Mapping[str, int], other: int,
 
 
 def read_table(data: bytes, owner: PublicKey) -> WeightTable:
-    """Return a whole table; raise `DecodeError`, or `InvalidAnswer` where it is not as the owner signed it."""
+    """Return a whole table; raise `DecodeError`, or `InvalidAnswer` if it is not as the owner signed it."""
     whole = _decode_whole(data)
     if len(whole.words) != len(whole.weights) or not are_words(whole.words):
         raise DecodeError("a table of weights is not in its order")

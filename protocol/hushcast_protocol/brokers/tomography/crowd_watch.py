@@ -2,7 +2,8 @@
 
 Each question is put once and watched: the service says when its answer changes, and again before it is over.
 An answer counts while it is watched and valid, and while those whom the broker named are there; names are
-drawn by `BrokerStatements`, so that who was named in a question and is stated later is one. Bogus sources never count.
+drawn by `BrokerStatements`, so that who was named in a question and is stated later is one. Bogus sources
+never count.
 
 Who is named in a question is counted for others, too (`together`). So a group is named for what will be
 shown for it if the answer is yes, and for nothing else: for one filter at a time, and only where one answer

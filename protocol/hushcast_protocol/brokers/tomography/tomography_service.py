@@ -79,7 +79,7 @@ class TomographyService:
         self.watches = 0
 
     def hear(self, broker: PublicKey, signed: Signed, now: float) -> None:
-        """Take a statement; raise `Refusal` (`StatedFilters.hear`). Watches hear of it at the next `advance`."""
+        """Take a statement; raise `Refusal` (`StatedFilters.hear`). Watches learn of it at `advance`."""
         calendar = self._calendar
         epochs = range(calendar.epoch(now - calendar.lead), calendar.epoch(now + calendar.lead) + 1)
         try:
