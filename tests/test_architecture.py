@@ -41,6 +41,51 @@ ARROWS["located"] = {"base", "content", "spatial family", "runtime", "client"}
 ARROWS["testnet"] = {*ARROWS["node"], "node", "mqtt family"}
 ARROWS["cli"] = {*ARROWS["testnet"], *ARROWS["gateway"], *ARROWS["located"], "testnet", "gateway", "located"}
 ARROWS["cli"].add("analytics")  # lazily: a test of the CLI holds that
+FOLDERS: dict[str, dict[str, set[str]]] = {
+    # What each folder of a room may import beside itself; "" is what lies beside the folders. Each is what
+    # somebody else runs: a proxy that could look into a user's parts would know what it is not to know.
+    "overlay": {"": set(), "shards": {""}, "relay": {"", "shards"}, "routes": {"", "shards"}},
+    "central": {"": set(), "user": {""}, "server": {""}, "proxy": {""}},
+    "brokers": {
+        "": set(),
+        "tomography": {""},
+        "community": {"", "tomography"},
+        "client": {"", "community"},
+        "broker": {"", "community", "tomography"},
+    },
+    "directory": {"": set(), "server": {""}, "client": {""}},
+    "runtime": {
+        "": {"storage"},  # a context has a store
+        "transports": {""},
+        "tor": {"", "transports"},
+        "storage": {""},
+        "carriers": set(),
+        "processes": {"", "transports", "tor", "storage"},
+    },
+    "cli": {
+        "": set(),
+        "configuration": {""},
+        "purposes": {"", "configuration"},
+        "messages": {"", "purposes"},
+        "analysis": {""},
+        "testnets": {""},
+        "operate": {"", "configuration", "messages", "purposes", "testnets"},
+        "located": {"", "analysis", "configuration", "messages", "operate"},
+    },
+}
+WIRES = {
+    # What makes a program of its parts may import all of them.
+    "hushcast_overlay.carrier",
+    "hushcast_central.process",
+    "hushcast_brokers.__main__",
+    "hushcast_directory.__main__",
+    "hushcast_cli.main",
+}
+MAX_FILES = 30  # of a folder
+HEAPS = {
+    "protocol/hushcast_protocol/base",  # what all families speak by
+    "protocol/hushcast_protocol/mqtt",  # one machine, a state or a decision a file
+}
 CARRIERS = ["overlay", "central", "brokers"]
 DAEMON = ["protocol", "runtime", "directory", "client", "local", *CARRIERS, "node", "gateway", "located"]
 ANALYTICS = "spark_analytics"  # stands beside the daemon: it reads traces
@@ -56,10 +101,16 @@ ALONE = {
 # Subscriptions are read, and wider filters searched, by the code that brokers and `filters levels` run: two
 # that read the same lines would not stay alike.
 BY_BROKERS = {
-    *("brokers.frames", "brokers.words"),  # filters as they are in traces
-    *("base.errors", "brokers.conditions", "brokers.filters", "brokers.generalise", "brokers.levels"),
+    *("brokers.frames", "brokers.clear_words"),  # filters as they are in traces
     *(
-        "brokers.subscriptions",
+        "base.errors",
+        "brokers.anonymity_conditions",
+        "brokers.filters",
+        "brokers.generalisation",
+        "brokers.anonymity_levels",
+    ),
+    *(
+        "brokers.subscription_lines",
         "content.attributes",
         "content.predicates",
         "content.tokens",
@@ -185,10 +236,59 @@ def test_arrows_between_packages_point_one_way(path: Path) -> None:
     assert {room_of(module) for module in found} <= {room, *ARROWS.get(room, ())}
 
 
+def folder_of(module: str) -> str:
+    """Return the folder that a module of a room with folders lies in; empty beside them."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in FOLDERS[room_of(module)] else ""
+
+
+def strays(module: str, imports: set[str]) -> set[str]:
+    """Return what a module may not import, of the folders of its own room."""
+    room = room_of(module)
+    if room not in FOLDERS or module in WIRES:
+        return set()
+    own = folder_of(module)
+    allowed = {own, *FOLDERS[room][own]}
+    # A package is imported where one of its modules is: it tells nothing by itself.
+    inside = {one for one in imports if room_of(one) == room and "." in one}
+    return {one for one in inside if folder_of(one) not in allowed}
+
+
+@each_file
+def test_folders_of_a_room_see_what_their_program_sees(path: Path) -> None:
+    assert not strays(module_of(path), read(path).ours)
+
+
+@pytest.mark.parametrize(
+    ("module", "imported"),
+    [
+        ("hushcast_central.proxy.users", "hushcast_central.user.carrier"),
+        ("hushcast_central.server.daemon", "hushcast_central.proxy.users"),
+        ("hushcast_overlay.relay.peers", "hushcast_overlay.routes.route"),
+        ("hushcast_brokers.broker.daemon", "hushcast_brokers.client.attachment"),
+        ("hushcast_directory.client.audit", "hushcast_directory.server.archive"),
+    ],
+)
+def test_a_wall_between_programs_holds(module: str, imported: str) -> None:
+    """A file that is there, and one that it may not know: each would fail the test of folders."""
+    for name in (module, imported):
+        package = name.partition(".")[0]
+        assert (ROOT / room_of(name) / package / f"{name.partition('.')[2].replace('.', '/')}.py").is_file()
+    assert strays(module, {imported}) == {imported}
+
+
+def test_no_folder_is_a_heap() -> None:
+    folders: dict[Path, int] = {}
+    for path in FILES:
+        if path.name != "__init__.py":
+            folders[path.parent] = folders.get(path.parent, 0) + 1
+    assert {name_of(folder) for folder, count in folders.items() if count > MAX_FILES} == HEAPS
+
+
 @for_each([f for f in FILES if room_of(module_of(f)) == "purposes family"])
 def test_purposes_know_topics_and_no_broker(path: Path) -> None:
     named = {m.split(".")[2] for m in read(path).imports if m.startswith("hushcast_protocol.mqtt.")}
-    assert named <= {"topics", "tree", "limits"}
+    assert named <= {"topic_filters", "filter_tree", "limits"}
 
 
 MATCHING = {
