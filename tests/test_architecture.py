@@ -93,6 +93,8 @@ ALONE = {
     "base.hashes",
     "base.intervals",
     "base.shard_count",
+    "base.observed",
+    "base.told",
     "base.trace",
     "overlay.tree",
     "overlay.profile",

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from hushcast_protocol.base.ground_truth import GroundTruth, Stopped
 from hushcast_protocol.base.observations import Observed
-from hushcast_protocol.base.trace import Observation, Truth, to_line
+from hushcast_protocol.base.trace import Observation, Truth, kind_of, to_line
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.files import private_directory
 
@@ -63,12 +63,12 @@ class FileTracer:
 
     def observe(self, observed: Observed) -> None:
         """Append an observation."""
-        record = Observation(self._node, *self._when(), kind_of(observed), **_hexed(observed._asdict()))
+        record = Observation(self._node, *self._when(), kind_of(type(observed)), **_hexed(observed._asdict()))
         self._observations.write(to_line(record) + "\n")
 
     def tell(self, told: GroundTruth) -> None:
         """Append a truth."""
-        record = Truth(self._node, *self._when(), kind_of(told), **_hexed(told._asdict()))
+        record = Truth(self._node, *self._when(), kind_of(type(told)), **_hexed(told._asdict()))
         self._truths.write(to_line(record) + "\n")
 
     def close(self) -> None:
@@ -80,11 +80,6 @@ class FileTracer:
     def _when(self) -> tuple[float, int]:
         now = self._env.now()
         return round(now - self._began, 6), int(now // self._epoch_seconds)
-
-
-def kind_of(record: Observed | GroundTruth) -> Any:
-    """Return what a trace calls a kind of record."""
-    return type(record).__name__.lower()
 
 
 def _append(path: Path) -> TextIOWrapper:

@@ -12,7 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, DoubleType, LongType, MapType, StructField
 
-from hushcast_protocol.base.trace import SCHEMA, Observation, Truth
+from hushcast_protocol.base.trace import SCHEMA, TraceLine
 from hushcast_protocol.overlay.tree import Tree
 
 CORRUPT = "corrupt"
@@ -22,7 +22,7 @@ MOST = 1 << 40
 sums over millions of records stay within 64 bits."""
 
 
-def reason(record: type[Observation] | type[Truth], fields: Sequence[StructField]) -> Column:
+def reason(record: type[TraceLine], fields: Sequence[StructField]) -> Column:
     """Return why a line in `value` is no record of this kind, or null if it is one.
 
     `fields` are those of the record, and columns beside it, with `schema` and `CORRUPT`.

@@ -22,7 +22,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.rejection_reasons import CORRUPT, reason
 from hushcast_analytics.trace_schemas import OBSERVATIONS, PARTITIONS, REJECTED, RUN, TRUTHS
-from hushcast_protocol.base.trace import Observation, Truth
+from hushcast_protocol.base.trace import Observation, TraceLine, Truth
 
 SHOWN = 200  # characters kept of a line that is no record: enough to see what it was
 
@@ -102,7 +102,7 @@ class _Kind:
 
     name: str
     pattern: str
-    record: type[Observation] | type[Truth]
+    record: type[TraceLine]
     table: StructType
 
 

@@ -1,4 +1,4 @@
-"""The tables: observations and truths as Spark schemas, derived from the records of `trace.py`.
+"""The tables: observations and truths as Spark schemas, derived from the lines of `trace.py`.
 
 Every field of a record is a column of its name; the column `run` tells the runs apart that are analysed
 together. Byte strings stay hex strings, what does not apply is null, a `tree` is a map from each relay to its
@@ -24,7 +24,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from hushcast_protocol.base.trace import Observation, Truth
+from hushcast_protocol.base.trace import Observation, TraceLine, Truth
 
 RUN = StructField("run", StringType(), nullable=False)
 """Which run a row belongs to: a name, unique within one analysis."""
@@ -43,7 +43,7 @@ _SCALARS: dict[Any, DataType] = {
 }
 
 
-def schema_of(record: type[Observation] | type[Truth]) -> StructType:
+def schema_of(record: type[TraceLine]) -> StructType:
     """Return the Spark schema of a kind of record, `run` first, then its fields in their order."""
     hints = typing.get_type_hints(record)
     fields = [

@@ -9,6 +9,7 @@ import trio
 from small_network import ONE, Ear, Node, SmallNetwork, small_network, until
 
 from hushcast_overlay.relay.detours import MAX_DETOURS
+from hushcast_protocol.base.trace import kind_of
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 from hushcast_protocol.overlay.elements import ORIGIN, element
@@ -17,7 +18,7 @@ from hushcast_protocol.overlay.leases import Install, ToRelay
 from hushcast_protocol.overlay.parcels import Parcel, seal_parcel
 from hushcast_protocol.overlay.tree import Tree
 from hushcast_runtime.storage import spool as spools
-from hushcast_runtime.tracing import NoTracer, kind_of
+from hushcast_runtime.tracing import NoTracer
 
 LONG = 4 * 3600  # seconds of an epoch, so long that no tree is mended during a test
 SHARE = 40_000  # bytes, instead of 32 MiB
@@ -124,7 +125,7 @@ async def test_what_is_tried_again_is_traced_once(monkeypatch: pytest.MonkeyPatc
         traced: list[str] = []
         assert relay.daemon.overlay.relay is not None
         tracer = NoTracer()
-        monkeypatch.setattr(tracer, "observe", lambda observed: traced.append(kind_of(observed)))
+        monkeypatch.setattr(tracer, "observe", lambda observed: traced.append(kind_of(type(observed))))
         relay.daemon.overlay.relay.forwarding._tracer = tracer
         sent = await drop_honest(net, relay)
         await trio.sleep(25)

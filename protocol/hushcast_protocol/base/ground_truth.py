@@ -1,6 +1,7 @@
 """Backend truth, which only the acting daemon knows: a type for each kind of line in `trace.Truth`.
 
-A type's name, in small letters, is the kind of line. Keys, ids and tokens are bytes here, hex in a trace.
+A type's name, in small letters, is the kind of line, and its fields are the line's. Keys, ids and tokens are
+bytes here, hex in a trace. With brokers a `mailbox` is the name of a subscription.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Unsubscribed(NamedTuple):
 
 
 class Published(NamedTuple):
-    """A publication was handed over to `origins`; it took so many seconds from the request to now."""
+    """A publication was handed over to `origins`; the last receipt came `took` seconds after the request."""
 
     topic: str
     message: bytes
@@ -122,6 +123,7 @@ class Invented(NamedTuple):
     by: bytes
 
 
+# The order is that of columns in tables, and of fields in a line: each type's new fields follow those before.
 GroundTruth = (
     Started
     | Stopped

@@ -1,7 +1,9 @@
 """What a testnet daemon observes: a type for each kind of line in `trace.Observation`.
 
-An adversary who ran the daemon would know all of it. A type's name, in small letters, is the kind of line.
-Keys, ids and tokens are bytes here, hex in a trace.
+An adversary who ran the daemon would know all of it. A type's name, in small letters, is the kind of line,
+and its fields are the line's. Keys, ids and tokens are bytes here, hex in a trace; `size` is in bytes, of the
+body or the parcel; `day` is the one that a lease or a key is for; `next` and `previous` are keys of relays,
+mailboxes, brokers, or of a client at its edge broker.
 """
 
 from __future__ import annotations
@@ -19,7 +21,10 @@ class Drop(NamedTuple):
 
 
 class Received(NamedTuple):
-    """A message came from a relay or, if there is none, from an anonymous publisher."""
+    """A message came from a relay or, if there is none, from an anonymous publisher.
+
+    `outcome` is what routing decided, `popcount` the number of bits set in the trail as it came.
+    """
 
     message: bytes
     tokens: tuple[bytes, ...]
@@ -59,7 +64,11 @@ class Parcel(NamedTuple):
 
 
 class Installed(NamedTuple):
-    """A lease was installed; `previous` is the relay that handed it in, absent if it was dropped."""
+    """A lease was installed; `previous` is the relay that handed it in, absent if it was dropped.
+
+    By its `mark` it can be tested for a topic whose trunk is known. `elements` are those of its route,
+    `children` the parcels passed on.
+    """
 
     lease: bytes
     mark: bytes
@@ -155,7 +164,11 @@ class Advertised(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """An edge broker took a client's subscription, its filter as it came over the link, and its terms."""
+    """An edge broker took a client's subscription, its filter as it came over the link, and its terms.
+
+    `k` subscribers are to stand behind it; `condition` says who counts, `otherwise` what is done while they
+    are fewer.
+    """
 
     client: bytes
     name: bytes
@@ -210,14 +223,15 @@ class Opened(NamedTuple):
     inside: bytes
 
 
+# The order is that of columns in tables, and of fields in a line: each type's new fields follow those before.
 Observed = (
-    Drop
-    | Received
+    Received
+    | Drop
     | Sent
     | Unreached
     | Delivered
-    | Parcel
     | Installed
+    | Parcel
     | Passed
     | Withdrawn
     | Pruned
