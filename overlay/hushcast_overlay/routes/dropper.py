@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Protocol
 
 import trio
 
@@ -16,6 +15,7 @@ from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.frame_directions import decode_receipt
 from hushcast_protocol.overlay.frames import Drop
 from hushcast_protocol.overlay.profile import Profile
+from hushcast_runtime.carriers.carrier import Handover
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
@@ -27,19 +27,6 @@ RECEIPT_TIMEOUT = 30.0  # seconds from the drop to its receipt
 
 class MissingReceipts(Refusal):
     """In some shard of a wide topic nobody gave a receipt; in others somebody may have."""
-
-
-class DropProgress(Protocol):
-    """What hears how the drops of a message go."""
-
-    def note_try(self, origin: RelayId) -> None:
-        """Note that it is being handed to an origin."""
-
-    def note_receipt(self, origin: RelayId) -> None:
-        """Note that an origin has taken it."""
-
-    def note_failure(self, reason: str) -> None:
-        """Note that an origin gave no receipt, or refused; `reason` is for people."""
 
 
 class Dropper:
@@ -63,7 +50,7 @@ class Dropper:
         return near.origins()
 
     async def drop(
-        self, message: Message, handed: DropProgress, taken: Collection[RelayId] = (), width: int = 0
+        self, message: Message, handover: Handover, taken: Collection[RelayId] = (), width: int = 0
     ) -> None:
         """Drop it once for each origin wanted that has not `taken` it yet, all at the same time.
 
@@ -72,9 +59,9 @@ class Dropper:
         """
         copies = self._shards.copies(message.day, message.tokens[0], width)
         if len(copies) == 1:
-            await self._drop_in(copies[0], message, handed, taken)
+            await self._drop_in(copies[0], message, handover, taken)
             return
-        shards = [_Shard(handed) for _ in copies]
+        shards = [_Shard(handover) for _ in copies]
         async with trio.open_nursery() as nursery:
             for copy, shard in zip(copies, shards, strict=True):
                 nursery.start_soon(self._drop_in_one, copy, message, shard, taken)
@@ -95,7 +82,7 @@ class Dropper:
             shard.reason = refusal.reason
 
     async def _drop_in(
-        self, copy: int, message: Message, handed: DropProgress, taken: Collection[RelayId]
+        self, copy: int, message: Message, handover: Handover, taken: Collection[RelayId]
     ) -> None:
         origins = [origin for origin in await self.origins(message, copy) if origin.id not in taken]
         # Uniform over all relays: to leave out the publisher's own would name it in time, and to leave out
@@ -104,46 +91,46 @@ class Dropper:
         wanted = self._profile.origins - len(taken)
         async with trio.open_nursery() as nursery:
             for _ in range(min(wanted, len(pool))):
-                nursery.start_soon(self._drop, message, handed, pool)
+                nursery.start_soon(self._drop, message, handover, pool)
 
-    async def _drop(self, message: Message, handed: DropProgress, pool: list[Relay]) -> None:
+    async def _drop(self, message: Message, handover: Handover, pool: list[Relay]) -> None:
         for attempt in range(ATTEMPTS):
             if not pool:
                 return
             origin = pool.pop()
             if attempt:
                 await trio.sleep(self._env.uniform(0.0, LONGEST_DELAY))
-            handed.note_try(origin.id)
+            handover.note_try(origin.id)
             try:
                 answer = await self._connector.drop(
                     origin, Drop(message, None), decode_receipt, RECEIPT_TIMEOUT
                 )
             except (TransportError, PeerError) as error:
                 log.info("an origin gave no receipt", reason=str(error))
-                handed.note_failure(f"no relay gave a receipt: {error}")
+                handover.note_failure(f"no relay gave a receipt: {error}")
                 continue
             if answer.verdict == "accepted":
-                handed.note_receipt(origin.id)
+                handover.note_receipt(origin.id)
                 return
-            handed.note_failure(f"relays refuse the message: {answer.verdict}")
+            handover.note_failure(f"relays refuse the message: {answer.verdict}")
 
 
 class _Shard:
     """What hears how the drops of a message go in one shard of several; passes it on."""
 
-    def __init__(self, handed: DropProgress) -> None:
-        self._handed = handed
+    def __init__(self, handover: Handover) -> None:
+        self._handover = handover
         self.has_taken = False
         """Whether one of its relays has the message."""
         self.reason = "no relay gave a receipt"
 
     def note_try(self, origin: RelayId) -> None:
-        self._handed.note_try(origin)
+        self._handover.note_try(origin)
 
     def note_receipt(self, origin: RelayId) -> None:
         self.has_taken = True
-        self._handed.note_receipt(origin)
+        self._handover.note_receipt(origin)
 
     def note_failure(self, reason: str) -> None:
         self.reason = reason
-        self._handed.note_failure(reason)
+        self._handover.note_failure(reason)
