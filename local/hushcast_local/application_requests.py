@@ -129,7 +129,9 @@ async def _cancelled(service: Service, request: CancelRequest) -> CancelAnswer:
     message_id = _message_id(request.id)
     topic = await service.cancel(message_id)
     if topic is None:
-        raise Refusal("no such message is in the outbox: relays have taken it over, or it never was there")
+        raise Refusal(
+            "no such message is in the outbox: the network has taken it over, or it never was there"
+        )
     return CancelAnswer(message_id.hex(), topic, request=request.request)
 
 

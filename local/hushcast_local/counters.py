@@ -7,8 +7,8 @@ LOCAL_COUNTERS = {
     "messages_lost_inbox": "messages dropped from the inbox unacknowledged: too old, or it was full",
     "messages_excess": "messages that came to a mailbox and did not match what was wanted",
     "messages_not_ours": "messages at a mailbox that do not open under its topic",
-    "probes_sent": "probes that a relay took over",
+    "probes_sent": "probes that the network took over",
     "gaps_found": "messages that other subscribers report and that did not come",
-    "publications_given_up": "publications that no relay took before their day was over",
+    "publications_given_up": "publications that nobody took before their day was over",
 }
 """By name, with its meaning."""

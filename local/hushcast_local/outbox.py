@@ -1,4 +1,4 @@
-"""The outbox: a write-ahead store of publications, from before their first drop until a relay's receipt."""
+"""The outbox: a write-ahead store of publications, from before their first drop until a receipt."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _decode_state = record_reader(_State, "publication")
 
 
 class NoReceiptYet(Refusal):
-    """No relay has given a receipt so far; the publication stays in the outbox, which keeps retrying."""
+    """Nobody has given a receipt so far; the publication stays in the outbox, which keeps retrying."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(
@@ -62,7 +62,7 @@ class OutboxPublication:
     since: float
     """Unix time at which it was published."""
     origins: list[bytes] = field(default_factory=list, repr=False)
-    """The relays that gave a receipt."""
+    """The keys of those that gave a receipt: relays, the server, or the root."""
     attempts: int = 0
     reason: str | None = None
     """Why the last drop got no receipt."""
@@ -87,7 +87,7 @@ class OutboxPublication:
         if self.scope.cancel_called:
             raise Refusal("the message was taken back from the outbox")
         if not self.origins:
-            raise NoReceiptYet(self.reason or "no relay gave a receipt")
+            raise NoReceiptYet(self.reason or "nobody gave a receipt")
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Outbox:
         if full:
             raise Refusal(
                 f"the outbox is full: {len(self._waiting)} messages with {self._size} bytes wait for a "
-                "relay's receipt; `hushcast outbox` shows why, and --cancel takes one back"
+                "receipt; `hushcast outbox` shows why, and --cancel takes one back"
             )
         publication = OutboxPublication(message, topic, self._env.now(), width=width, token=token)
         self._hold(publication)
@@ -184,7 +184,7 @@ class Outbox:
             self._store.write_soon(_state_of(publication))
 
     def leave(self, publication: OutboxPublication) -> None:
-        """Forget a publication that relays have taken over."""
+        """Forget a publication that the network has taken over."""
         self._release(publication)
         self._store.write_soon(*_deleted(publication.id))
         if publication.token is not None:
@@ -193,7 +193,7 @@ class Outbox:
                 del self._taken[next(iter(self._taken))]
 
     def give_up(self, publication: OutboxPublication) -> None:
-        """Keep only the note that no relay took this publication in time."""
+        """Keep only the note that nobody took this publication in time."""
         self._release(publication)
         change = _state_of(publication, given_up=True)
         assert change.value is not None

@@ -50,7 +50,7 @@ class Publisher:
             self._spawn(self._keep, publication)
 
     async def publish(self, topic: Topic, content: Content, author: Seed | None = None) -> OutboxPublication:
-        """Publish, and return once a relay has given its receipt; the other drops go on meanwhile.
+        """Publish, and return with the first receipt; handing over to others goes on meanwhile.
 
         Raises `NotYetTaken` when the first attempts have failed, and `Refusal` as `enqueue` does.
         """
@@ -71,7 +71,7 @@ class Publisher:
         """Publish, and return once it is durable in the outbox, before the first drop.
 
         A publication whose `token` is known is not made again. Raises `Refusal` if the content is too large
-        or the outbox full; with `at_once`, for a caller that waits, also if there is no relay to drop at;
+        or the outbox full; with `at_once`, for a caller that waits, also if there is nobody to hand it to;
         `UsageError` for too many `tags`, by which carriers may find its subscriptions.
         """
         kept = self._known(token)
@@ -102,7 +102,7 @@ class Publisher:
         return publication
 
     async def _keep(self, publication: OutboxPublication) -> None:
-        """Drop it, with retries, until a relay has taken it or its day is over."""
+        """Hand it over, with retries, until the network has taken it or its day is over."""
         await self._outbox.durable()
         lapse = self._calendar.lapse(publication.message.day)
         backoff = Backoff(FIRST_RETRY, LONGEST_RETRY, self._env.randomness)
@@ -120,7 +120,7 @@ class Publisher:
                     self._outbox.leave(publication)
                     break
                 if self._env.now() >= lapse and self._env.is_certain():
-                    log.warning("no relay took a message before its day was over")
+                    log.warning("nobody took a message before its day was over")
                     self._counters.add("publications_given_up")
                     self._outbox.give_up(publication)
                     publication.settled.set()

@@ -65,7 +65,7 @@ class Service:
         publication = self._outbox.known(token)
         if publication is None:
             raise Refusal(
-                "no such message is in the outbox: relays have taken it over, or it never was there"
+                "no such message is in the outbox: the network has taken it over, or it never was there"
             )
         await publication.taken()
         return publication
