@@ -1,7 +1,8 @@
-"""A relay's parts, made and wired: each uses only those that are made before it."""
+"""A relay's parts, made and wired: each uses those made before it, or by a function one that comes later."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from hushcast_overlay.connector import Connector
@@ -14,14 +15,16 @@ from hushcast_overlay.relay.incoming_connections import IncomingConnections
 from hushcast_overlay.relay.kept_links import KeptLinks
 from hushcast_overlay.relay.lease_store import LeaseStore
 from hushcast_overlay.relay.parcels import Parcels
-from hushcast_overlay.relay.peers import Peers
+from hushcast_overlay.relay.peers import OwnRelay, Peers
 from hushcast_overlay.relay.placement import SpoolPlacement
 from hushcast_overlay.relay.strangers import Strangers
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.hops import Hop
+from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.forwarding import RecentIds, Router
+from hushcast_protocol.overlay.frames import ParcelAnswer
 from hushcast_protocol.overlay.hops import is_mailbox, key_of
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_protocol.overlay.trail import LABEL_SIZE
@@ -80,7 +83,15 @@ def make_relay(
         listed = shards.relay(key_of(hop))
         return listed.address if listed is not None else None
 
-    peers = Peers(identity.seed, connector, spool, detours, locate, context)
+    # No coroutines: the frame of one would keep what it was given for as long as it waits.
+    def take_forwards(messages: list[Message], previous: bytes) -> Awaitable[list[int]]:
+        return forwarding.take(messages, previous)
+
+    def take_parcel(sealed: bytes, previous: bytes) -> Awaitable[ParcelAnswer]:
+        return parcels.take(sealed, previous)
+
+    own = OwnRelay(locate, take_forwards, take_parcel)
+    peers = Peers(identity.seed, connector, spool, detours, own, context)
     placing = SpoolPlacement(spool, detours, router, env, counters)
     forwarding = Forwarding(router, spool, placing, peers, shards.calendar, take_listed, context)
     drops = Drops(profile, forwarding, spool, context)
@@ -91,7 +102,6 @@ def make_relay(
         drops.take_up(elements)
 
     parcels = Parcels(identity, shards, leases, peers, lease_came, context)
-    peers.hand_in(forwarding.take, parcels.take)
 
     def fullness() -> float:
         return max(leases.book.fullness(), parcels.fullness())

@@ -35,7 +35,7 @@ def make_it_lose(node: Node, loses: Callable[[Message], bool]) -> None:
     async def passed_on(messages: list[Message], previous: bytes) -> Any:
         return await take([message for message in messages if not loses(message)], previous)
 
-    relay.drops.take, relay.peers._take_forwards = dropped, passed_on
+    relay.drops.take, relay.forwarding.take = dropped, passed_on
 
 
 class Repeats:

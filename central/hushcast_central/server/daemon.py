@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import trio
@@ -97,7 +98,7 @@ class CentralServer(ListeningDaemon):
         self._parts = parts
         self._proxies = {proxy.key: proxy for proxy in parts.proxies}
         self._links: dict[bytes, _Proxy] = {}  # the newest of each proxy
-        self._sealing: OuterLayer
+        self._sealing = OuterLayer(parts.keys.group, parts.profile, self._env.randomness)
         self._register = PseudonymRegister(parts.network.calendar, parts.env.randomness(16))
         self._share()
         self._spool = Spool(parts.store)
@@ -105,7 +106,6 @@ class CentralServer(ListeningDaemon):
         self._deliveries: Deliveries
         self._subscriptions: ServerSubscriptions
         self._publications: ServerPublications
-        self._context: Context
 
     def connected(self) -> set[bytes]:
         """Return the keys of proxies whose link is open."""
@@ -132,7 +132,8 @@ class CentralServer(ListeningDaemon):
             await self._publications.load()
             self._subscriptions.clear(await self._spool.load(self._sealing.check))
             listener = self.listener = await open_address(parts.service, parts.transport, parts.store)
-            guard = ConnectionGuard(self._accept, self._serve, 2 * MAX_PROXIES, self._env, parts.counters)
+            serve = partial(self._serve, nursery)
+            guard = ConnectionGuard(self._accept, serve, 2 * MAX_PROXIES, self._env, parts.counters)
             nursery.start_soon(listener.serve, guard.admit)
             nursery.start_soon(self._deliveries.run)
             nursery.start_soon(self._keep_time)
@@ -158,8 +159,7 @@ class CentralServer(ListeningDaemon):
         self._register.proxies = max(1, sum(one.role == "deliveries" for one in self._proxies.values()))
 
     def _make(self, context: Context) -> None:
-        parts = self._parts
-        sealing = self._sealing = OuterLayer(parts.keys.group, parts.profile, context.env.randomness)
+        parts, sealing = self._parts, self._sealing
         deliveries = self._deliveries = Deliveries(self._spool, sealing, context)
         subscriptions = self._subscriptions = ServerSubscriptions(self._register, deliveries, context)
         publications = self._publications = ServerPublications(
@@ -167,7 +167,6 @@ class CentralServer(ListeningDaemon):
         )
         keys = parts.keys
         self._requests = ServerRequests(keys.sealing, keys.group, subscriptions, publications, context)
-        self._context = context
 
     async def _accept(self, stream: trio.abc.Stream) -> Channel[FromProxy]:
         link = Link.respond(
@@ -176,14 +175,14 @@ class CentralServer(ListeningDaemon):
         channel, _ = await accept_channel(stream, link, decode_from_proxy)
         return channel
 
-    async def _serve(self, channel: Channel[FromProxy]) -> None:
+    async def _serve(self, nursery: trio.Nursery, channel: Channel[FromProxy]) -> None:
         """Serve one connection; raises a `PeerError` or `TransportError`."""
         proxy = self._proxies.get(channel.peer or b"")
         if proxy is None:
             self.counters.add("refused_unlisted")
             return
         self.counters.add("links_opened")
-        link = _Proxy(proxy, Writer(channel, self._context.spawn))
+        link = _Proxy(proxy, Writer(channel, nursery.start_soon))
         if (former := self._links.get(proxy.key)) is not None:
             former.writer.scope.cancel()  # the proxy is back before its old link is known to be dead
         self._links[proxy.key] = link
@@ -193,7 +192,7 @@ class CentralServer(ListeningDaemon):
                 scope.deadline = trio.current_time() + IDLE
                 while batch := await channel.receive():
                     for frame in batch:
-                        await self._take(link, frame)
+                        await self._take(nursery, link, frame)
                     scope.deadline = trio.current_time() + IDLE
         except TransportError:
             self.counters.add("links_failed")
@@ -205,7 +204,7 @@ class CentralServer(ListeningDaemon):
                 del self._links[proxy.key]
                 log.info("the link of a proxy ended", role=proxy.role)
 
-    async def _take(self, link: _Proxy, frame: FromProxy) -> None:
+    async def _take(self, nursery: trio.Nursery, link: _Proxy, frame: FromProxy) -> None:
         if isinstance(frame, DeliveriesAcknowledged):
             self._deliveries.acknowledged(link, frame)
         elif isinstance(frame, Detach):
@@ -217,7 +216,7 @@ class CentralServer(ListeningDaemon):
             if isinstance(frame.what, Attach):  # in its turn, and without a wait: the next may take it back
                 await self._requests.answer(link, link.proxy, frame, link.slots)
             else:
-                self._context.spawn(self._requests.answer, link, link.proxy, frame, link.slots)
+                nursery.start_soon(self._requests.answer, link, link.proxy, frame, link.slots)
 
     async def _keep_time(self) -> None:
         calendar = self._parts.network.calendar

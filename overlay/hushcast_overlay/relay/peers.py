@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import trio
 
@@ -60,6 +61,14 @@ TakeParcel = Callable[[bytes, bytes], Awaitable[ParcelAnswer]]
 """Carries out a sealed parcel from a previous hop; the answer's number is for the caller to set."""
 
 
+class OwnRelay(NamedTuple):
+    """What the peers of a relay need of its other parts, which in their turn send by the peers."""
+
+    locate: Locate
+    take_forwards: TakeForwards
+    take_parcel: TakeParcel
+
+
 class Peer(NextHop[Session, SpooledMessage]):
     """A hop machine, and the tasks that wait on its behalf."""
 
@@ -89,14 +98,14 @@ class Peers:
         connector: Connector,
         spool: Spool,
         detours: Detours | None,
-        locate: Locate,
+        relay: OwnRelay,
         context: Context,
     ) -> None:
         self._us = us
         self._connector = connector
         self._spool = spool
         self._detours = detours
-        self._locate = locate
+        self._relay = relay
         self._now = context.env.elapsed
         self._counters = context.counters
         self._tracer = context.tracer
@@ -106,13 +115,6 @@ class Peers:
         self.away: set[Hop] = set()
         """The next hops that messages go around."""
         self._dials = Dials()
-        self._take_forwards: TakeForwards
-        self._take_parcel: TakeParcel
-
-    def hand_in(self, take_forwards: TakeForwards, take_parcel: TakeParcel) -> None:
-        """Say who takes what links bring, before there is one; both send by these peers in their turn."""
-        self._take_forwards = take_forwards
-        self._take_parcel = take_parcel
 
     def open_links(self) -> int:
         """Return the number of open links."""
@@ -223,7 +225,7 @@ class Peers:
             elif isinstance(frame, ParcelAnswer):
                 link.answered(frame)
         if forwards:
-            unrouted = await self._take_forwards(forwards, key_of(peer.hop))
+            unrouted = await self._relay.take_forwards(forwards, key_of(peer.hop))
             self._acknowledge(link, len(forwards), unrouted if self._detours is not None else ())
         return bool(batch)
 
@@ -234,7 +236,7 @@ class Peers:
             link.scope.cancel()
 
     async def _answer(self, peer: Peer, link: Session, frame: ParcelFrame, scope: trio.CancelScope) -> None:
-        number, taking = frame.number, self._take_parcel(frame.sealed, key_of(peer.hop))
+        number, taking = frame.number, self._relay.take_parcel(frame.sealed, key_of(peer.hop))
         del frame
         try:
             with scope:
@@ -286,7 +288,7 @@ class Peers:
 
     def _forget_if_unused(self, peer: Peer) -> None:
         # That a relay is away is remembered while it is listed: the next message must not wait for it anew.
-        if not peer.is_unused or (peer.is_away and self._locate(peer.hop) is not None):
+        if not peer.is_unused or (peer.is_away and self._relay.locate(peer.hop) is not None):
             return
         if self._peers.get(peer.hop) is peer:
             del self._peers[peer.hop]
@@ -361,12 +363,12 @@ class Peers:
 
     def _away_after(self, hop: Hop) -> float:
         """Return the seconds of silence after which messages for a next hop go around it."""
-        if self._locate(hop) is None:
+        if self._relay.locate(hop) is None:
             return 0.0
         return math.inf if is_mailbox(hop) else DETOUR_AFTER
 
     async def _open(self, hop: Hop) -> PeerChannel:
-        address = self._locate(hop)
+        address = self._relay.locate(hop)
         if address is None:
             raise TransportError("a next hop is in no roster any more")
         if is_mailbox(hop):

@@ -37,11 +37,11 @@ class _Place:
     def __init__(self, room: ConnectionSlots, within: float) -> None:
         self._room = room
         self._within = within
-        self.scope: trio.CancelScope
-        self.index: int
+        self.scope = trio.CancelScope()
+        self.index = _OUT
 
     def __enter__(self) -> None:
-        self.scope = trio.CancelScope(deadline=trio.current_time() + self._within)
+        self.scope.deadline = trio.current_time() + self._within
         self._room._enter(self)
         self.scope.__enter__()
 
