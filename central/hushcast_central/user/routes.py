@@ -124,7 +124,7 @@ class CentralRoutes:
         if (receiver := self._receivers.get(name)) is None:
             renewal = self._env.uniform(LATEST_RENEWAL, EARLIEST_RENEWAL)
             longest = min(LONGEST_PAUSE, self._calendar.lead)
-            backoff = Backoff(min(FIRST_PAUSE, longest), longest, self._env.randomness)
+            backoff = Backoff(FIRST_PAUSE, longest, self._env.randomness)
             receiver = self._receivers[name] = Receiver(name, renewal, backoff)
         route = CentralRoute(wanted, receiver)
         receiver.routes[wanted.name] = self._routes[wanted.name] = route

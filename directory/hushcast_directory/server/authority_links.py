@@ -143,7 +143,7 @@ class AuthorityLinks:
 
     async def _keep(self, sender: _Sender) -> None:
         longest = min(LONGEST_PAUSE, self._calendar.epoch_seconds / 60)
-        backoff = Backoff(min(FIRST_PAUSE, longest), longest, self._env.randomness)
+        backoff = Backoff(FIRST_PAUSE, longest, self._env.randomness)
         with sender.scope:
             while True:
                 await sender.arrival.wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 
 import trio
 
@@ -19,6 +20,7 @@ from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
+from hushcast_runtime.retry import retry
 from hushcast_runtime.transports.base import Listener, Transport, TransportError
 from hushcast_runtime.transports.connection_guard import ConnectionGuard
 
@@ -141,24 +143,24 @@ class Mailboxes:
 
     async def _open(self, mailbox: RouteMailbox) -> Listener:
         """Open a mailbox's address, trying until it succeeds."""
-        backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, self._env.randomness)
-        while True:
-            try:
-                return await self._transport.listen(mailbox.seed, mailbox.address)
-            except TransportError as error:
-                pause = backoff.next()
-                log.warning("a mailbox cannot be opened", reason=str(error), again_in=round(pause))
-                await trio.sleep(pause)
+        return await retry(
+            partial(self._transport.listen, mailbox.seed, mailbox.address),
+            TransportError,
+            self._backoff(),
+            lambda why, pause: log.warning("a mailbox cannot be opened", reason=why, again_in=pause),
+        )
 
     async def _until_published(self, listener: Listener) -> None:
         """Return once relays can find a mailbox, trying until they can."""
-        backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, self._env.randomness)
-        while True:
-            try:
-                return await listener.published()
-            except TransportError as error:
-                log.warning("a mailbox is not published yet", reason=str(error))
-                await trio.sleep(backoff.next())
+        await retry(
+            listener.published,
+            TransportError,
+            self._backoff(),
+            lambda why, pause: log.warning("a mailbox is not published yet", reason=why, again_in=pause),
+        )
+
+    def _backoff(self) -> Backoff:
+        return Backoff(FIRST_PAUSE, LONGEST_PAUSE, self._env.randomness)
 
     def _takes(self, route: OverlayRoute, message: Message) -> bool:
         """Tell whether a message is taken: by an uncertain clock, those of all days with a tree.

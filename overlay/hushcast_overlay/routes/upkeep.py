@@ -52,7 +52,7 @@ class TreeUpkeep:
             await self._resume(route)
         mending = self._next_mending()
         longest = self._longest_pause()
-        backoff = Backoff(min(FIRST_PAUSE, longest), longest, self._env.randomness)
+        backoff = Backoff(FIRST_PAUSE, longest, self._env.randomness)
         while True:
             mends = self._env.now() >= mending
             if mends:

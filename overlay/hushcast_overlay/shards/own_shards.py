@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import trio
-
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.shards.kept_shard import KeptShard
 from hushcast_overlay.shards.shard_fetcher import ShardFetcher
@@ -22,6 +20,7 @@ from hushcast_protocol.shards.guides import piece_bits
 from hushcast_protocol.shards.shard_requests import AskPiece
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
+from hushcast_runtime.retry import retry
 
 
 class OwnShards:
@@ -65,18 +64,20 @@ class OwnShards:
         if self._keeper.held(sharding, shard) is None:
             await self._env.sleep_until(self._moment(sharding))
         longest = min(LONGEST_PAUSE, self._calendar.lead)
-        backoff = Backoff(min(FIRST_PAUSE, longest), longest, self._env.randomness)
-        while sharding.day in self._wanted():
-            try:
+        backoff = Backoff(FIRST_PAUSE, longest, self._env.randomness)
+
+        async def hold() -> None:
+            if sharding.day in self._wanted():
                 kept = await self._keeper.find(sharding, shard)
                 if self._is_guide(kept, sharding):
                     await self._take_guide(sharding)
-            except FAILURES as error:
-                pause = backoff.next()
-                log.warning("no relays of this relay's shard", reason=str(error), again_in=round(pause))
-                await trio.sleep(pause)
-                continue
-            return
+
+        await retry(
+            hold,
+            FAILURES,
+            backoff,
+            lambda why, pause: log.warning("no relays of this relay's shard", reason=why, again_in=pause),
+        )
 
     def _moment(self, sharding: Sharding) -> float:
         """Draw when to fetch a shard: at once if its day has begun, else in half an epoch from now."""

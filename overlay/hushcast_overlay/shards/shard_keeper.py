@@ -28,6 +28,7 @@ from hushcast_protocol.shards.slices import Leaf, Shard, read_leaf
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
+from hushcast_runtime.retry import retry
 from hushcast_runtime.transports.base import TransportError
 
 MAX_SHARDS = 544
@@ -205,23 +206,24 @@ class ShardKeeper:
 
     async def _follow(self, kept: KeptShard) -> None:
         """Take a leaf each epoch, until cancelled."""
+
+        async def take_next() -> None:
+            if (coming := self._next(kept)) is not None:
+                await self._take_next(kept, *coming)
+
+        def note(reason: str, again_in: int) -> None:
+            self._counters.add("shard_fetches_failed")
+            log.info("no leaf of a shard", reason=reason, again_in=again_in)
+
         await self._rosters.fresh()  # after an absence old rosters tell of days gone by
         longest = min(LONGEST_PAUSE, self._calendar.lead)
-        backoff = Backoff(min(FIRST_PAUSE, longest), longest, self._env.randomness)
+        backoff = Backoff(FIRST_PAUSE, longest, self._env.randomness)
         while True:
             if (coming := self._next(kept)) is None:
                 await self._rosters.changed()
                 continue
             await self._env.sleep_until(self._moment(kept, coming[0]))
-            while (coming := self._next(kept)) is not None:
-                try:
-                    await self._take_next(kept, *coming)
-                    break
-                except FAILURES as error:
-                    self._counters.add("shard_fetches_failed")
-                    pause = backoff.next()
-                    log.info("no leaf of a shard", reason=str(error), again_in=round(pause))
-                    await trio.sleep(pause)
+            await retry(take_next, FAILURES, backoff, note)
             backoff.reset()
 
     async def _take_next(self, kept: KeptShard, head: Roster, sharding: Sharding) -> None:

@@ -6,13 +6,16 @@ from hushcast_protocol.base.secrets import Randomness
 
 
 class Backoff:
-    """Gives the seconds to wait before each next attempt, from half of `first` to `longest`."""
+    """Gives the seconds to wait before each next attempt, from half of `first` to `longest`.
+
+    Where `first` is above `longest`, from half of that.
+    """
 
     def __init__(self, first: float, longest: float, randomness: Randomness) -> None:
-        self._first = first
+        self._first = min(first, longest)
         self._longest = longest
         self._randomness = randomness
-        self._pause = first
+        self._pause = self._first
 
     def next(self) -> float:
         """Return how long to wait now, between half of the pause and all of it, and double the pause."""
