@@ -12,6 +12,7 @@ from benchmarks.purpose_experiments.picture import bars, lines
 from benchmarks.purpose_experiments.sides import MOSQUITTO, NONE
 from benchmarks.purpose_experiments.tables import Row
 from benchmarks.purpose_experiments.verdicts import Size, Verdicts
+from hushcast_runtime.web_page import document
 
 PAPER = {  # percentages of tables I and II, by the side that does the same here
     "on subscribe, tree": (12.59, 6.89),
@@ -29,17 +30,7 @@ _AXES = {
     "purposes": "purposes that each reservation allows",
 }
 _STYLE = """
-:root { color-scheme: light }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 1.5rem auto; padding: 0 1rem;
-  color: #1b1b1b; background: #fff; overflow-wrap: break-word }
-h1 { font-size: 1.5rem } h2 { font-size: 1.2rem; margin-top: 2rem } p { max-width: 60rem }
-.pair { display: flex; flex-wrap: wrap; gap: 1.5rem }
-figure { margin: 0; flex: 1 1 26rem; max-width: 34rem }
-svg { width: 100%; height: auto; display: block }
-figcaption { font-size: 14px; color: #444; font-weight: 600 }
-.wide { overflow-x: auto }
-table { border-collapse: collapse; font-size: 14px }
-td, th { padding: .15rem .6rem; text-align: right; border-bottom: 1px solid #ddd }
+p { max-width: 60rem }
 td { white-space: nowrap } th { vertical-align: bottom }
 td:first-child, th:first-child { text-align: left }
 """
@@ -96,13 +87,7 @@ def files(results: Results) -> dict[str, str]:
         "<h2>What came, and what should have come</h2>",
         _verdicts(results),
     ]
-    body = "\n".join(parts)
-    drawn["index.html"] = (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Hushcast: purposes</title><style>{_STYLE}</style></head>\n"
-        f"<body>\n{body}\n</body></html>\n"
-    )
+    drawn["index.html"] = document("Hushcast: purposes", parts, _STYLE)
     return drawn
 
 

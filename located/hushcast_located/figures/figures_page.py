@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
+from itertools import cycle
 
-from hushcast_located.figures.line_chart import picture
 from hushcast_located.figures.matching_costs import FigurePoint, MatchingMeans, WorkloadSize
 from hushcast_located.figures.proof_costs import MANY, ProofComparison
-from hushcast_located.html import document
+from hushcast_runtime.line_chart import COLOURS, ChartLine, ChartPoint, line_chart, round_scale, scale_of
+from hushcast_runtime.web_page import document
 
 PAGE = "index.html"
 Values = dict[str, Callable[[FigurePoint], float | None]]
@@ -79,8 +80,16 @@ def files(size: WorkloadSize, points: Sequence[FigurePoint]) -> dict[str, str]:
     for name, (title, label, about, values) in FIGURES.items():
         parts.append(f'<h2>{escape(title)}</h2><p>{escape(about)}</p><div class="pair">')
         for axis, across in _AXES:
-            lines = {line: _line(points, axis, value) for line, value in values.items()}
-            drawn[f"{name}-{axis}.svg"] = picture(title, (across, label), lines)
+            lines = [
+                ChartLine(line, colour, _line(points, axis, value))
+                for (line, value), colour in zip(values.items(), cycle(COLOURS), strict=False)
+            ]
+            every = [point for line in lines for point in line.points]
+            x, y = (
+                scale_of(point.x for point in every),
+                round_scale(max((point.y for point in every), default=0.0)),
+            )
+            drawn[f"{name}-{axis}.svg"] = line_chart(title, (across, label), lines, x, y)
             parts.append(f"<figure>{drawn[f'{name}-{axis}.svg']}</figure>")
         parts.append("</div>")
     parts.append(_table(points))
@@ -90,12 +99,12 @@ def files(size: WorkloadSize, points: Sequence[FigurePoint]) -> dict[str, str]:
 
 def _line(
     points: Sequence[FigurePoint], axis: str, value: Callable[[FigurePoint], float | None]
-) -> list[tuple[float, float]]:
+) -> list[ChartPoint]:
     alpha, theta = _MIDDLE
     by_alpha = axis == "alpha"
     of_axis = [one for one in points if (one.theta == theta if by_alpha else one.alpha == alpha)]
     found = [((one.alpha if by_alpha else one.theta) / 1000, value(one)) for one in of_axis]
-    return sorted((x, y) for x, y in found if y is not None)
+    return [ChartPoint(x, y) for x, y in sorted((x, y) for x, y in found if y is not None)]
 
 
 def _intro(size: WorkloadSize) -> str:

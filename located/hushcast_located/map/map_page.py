@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
 
-from hushcast_located.html import document
 from hushcast_located.map.map_contents import MapContents, MapSubscription
 from hushcast_located.meanings import MEANING, when
 from hushcast_protocol.spatial.places import degrees_of
+from hushcast_runtime.line_chart import round_step
+from hushcast_runtime.web_page import document
 
 WIDTH, MOST_HEIGHT, LEAST_HEIGHT = 1100, 900, 300
 _EDGE = 46  # for the names of degrees
@@ -127,7 +128,7 @@ def _degrees(field: _Field) -> Iterator[str]:
     right, bottom = field.width - _EDGE / 2, field.height - _EDGE
     tall = (bottom - _EDGE / 2) / field.scale
     wide = (right - _EDGE) / (field.scale * field.flat)
-    step = _round_step(max(tall, wide) / _TICKS)
+    step = round_step(max(tall, wide) / _TICKS)
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
     for number in range(math.ceil((field.north - tall) / step), math.floor(field.north / step) + 1):
         y = field.at(number * step, field.west)[1]
@@ -139,12 +140,6 @@ def _degrees(field: _Field) -> Iterator[str]:
         name = f"{(number * step + 180) % 360 - 180:.{digits}f}°"
         yield f'<path d="M{x} {_EDGE / 2}V{bottom:.0f}" stroke="#e4e4e4"/>'
         yield f'<text x="{x}" y="{bottom + 16:.0f}" text-anchor="middle" fill="#555">{name}</text>'
-
-
-def _round_step(least: float) -> float:
-    """Return 1, 2 or 5 times a power of ten that is near and not above `least`, if that can be."""
-    power = 10 ** math.floor(math.log10(least))
-    return float(max(step for step in (1, 2, 5) if step * power <= least * (1 + 1e-9)) * power)
 
 
 def _table(answered: Iterable[MapSubscription]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from hushcast_runtime.web_page import document
 from hushcast_runtime.wording import counted
 from hushcast_testnet.compare.curves import FIGURES, STEADY, Measurement, curves_of, profiles_of
 from hushcast_testnet.compare.line_chart import figure
@@ -29,17 +30,7 @@ _ABOUT = {
 }
 _CAPTIONS = {"paper": "Profile paper: as published", "hardened": "Profile hardened"}
 _STYLE = """
-:root { color-scheme: light }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 1.5rem auto; padding: 0 1rem;
-  color: #1b1b1b; background: #fff; overflow-wrap: break-word }
-h1 { font-size: 1.5rem } h2 { font-size: 1.2rem; margin-top: 2rem }
-.pair { display: flex; flex-wrap: wrap; gap: 1.5rem }
-figure { margin: 0; flex: 1 1 26rem; max-width: 34rem }
-svg { width: 100%; height: auto; display: block }
-figcaption { font-size: 14px; color: #444; font-weight: 600 }
 li { margin: .2rem 0 }
-table { border-collapse: collapse; font-size: 14px }
-td, th { padding: .15rem .6rem; text-align: right; border-bottom: 1px solid #ddd }
 td:first-child, th:first-child { text-align: left }
 """
 
@@ -66,13 +57,7 @@ def files(measurements: Sequence[Measurement], model: Mapping[str, Any]) -> dict
             )
         parts.append("</div>")
     parts.append(_assumed(model))
-    body = "\n".join(parts)
-    drawn["index.html"] = (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Hushcast: figures 3, 4 and 5</title><style>{_STYLE}</style></head>\n"
-        f"<body>\n{body}\n</body></html>\n"
-    )
+    drawn["index.html"] = document("Hushcast: figures 3, 4 and 5", parts, _STYLE)
     return drawn
 
 

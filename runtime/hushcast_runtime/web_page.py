@@ -1,4 +1,4 @@
-"""What pages about located feeds are made of; a page is one file that needs no other. Pure."""
+"""What pages of figures are made of; a page is one file that needs no other. Pure."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ h1 { font-size: 1.5rem } h2 { font-size: 1.2rem; margin-top: 2rem }
 .pair { display: flex; flex-wrap: wrap; gap: 1.5rem }
 figure { margin: 0; flex: 1 1 26rem; max-width: 34rem }
 svg { width: 100%; height: auto; display: block }
+figcaption { font-size: 14px; color: #444; font-weight: 600 }
 .wide { overflow-x: auto }
 table { border-collapse: collapse; font-size: 14px }
 td, th { padding: .15rem .6rem; text-align: right; border-bottom: 1px solid #ddd }
