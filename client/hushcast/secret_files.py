@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.errors import UsageError, unreadable
 
 
 def read_private(path: Path, most: int, what: str) -> tuple[bytes, bool]:
@@ -20,7 +20,7 @@ def read_private(path: Path, most: int, what: str) -> tuple[bytes, bool]:
             alone = not stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077
             return read_all(file.fileno(), most), alone
     except OSError as error:
-        raise UsageError(f"the {what} {path} cannot be read: {error.strerror}") from None
+        raise unreadable(f"the {what} {path}", error) from None
 
 
 def read_key(path: Path, size: int, makes_one: str) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any
 import trio
 
 from hushcast_gateway.listener_settings import ListenSection
-from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.errors import UsageError, unreadable
 
 MAX_PEM = 1 << 20  # bytes of a file of certificates
 
@@ -56,7 +56,7 @@ def _read(key: str, path: str) -> bytes:
         with Path(path).open("rb") as file:
             data = file.read(MAX_PEM + 1)
     except OSError as error:
-        raise UsageError(f"{key}: {path} cannot be read: {error.strerror}") from None
+        raise unreadable(f"{key}: {path}", error) from None
     if len(data) > MAX_PEM:
         raise UsageError(f"{key}: {path} has over {MAX_PEM} bytes: it is not a PEM file")
     return data

@@ -12,6 +12,7 @@ from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.batch import MAX_BATCH, Batch, WholeBatch, read_batch
 from hushcast_protocol.spatial.located_answer import ProviderBatch
 from hushcast_protocol.spatial.weight_table import MAX_TABLE, WeightTable, read_table
+from hushcast_runtime.files import read_most
 
 
 @dataclass(frozen=True)
@@ -70,15 +71,6 @@ class BatchFolder:
         if not fresh.exists():
             write_whole(fresh, encode(table.whole))
         return write_whole(self.path / f"{number}.batch", encode(batch))
-
-
-def read_most(file: Path, most: int) -> bytes:
-    """Return what is in a file, of a longer one a byte more than `most`; raise `UsageError`."""
-    try:
-        with file.open("rb") as stream:
-            return stream.read(most + 1)
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
 
 
 def make_folder(path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.errors import UsageError, unreadable
 from hushcast_protocol.spatial.located_messages import LocatedMessage, read_message
 from hushcast_protocol.spatial.located_subscription import LocatedSubscription, read_subscription
 
@@ -67,4 +67,4 @@ def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
                 if line.strip():
                     yield number, line
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+        raise unreadable(file, error) from None

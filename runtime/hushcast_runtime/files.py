@@ -8,8 +8,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.errors import UsageError, unreadable
 from hushcast_protocol.base.secrets import Randomness, Seed
+
+
+def read_most(path: Path, most: int) -> bytes:
+    """Return what is in a file, of a longer one a byte more than `most`; raise `UsageError`."""
+    try:
+        with path.open("rb") as file:
+            return file.read(most + 1)
+    except OSError as error:
+        raise unreadable(path, error) from None
 
 
 def private_directory(path: Path) -> Path:

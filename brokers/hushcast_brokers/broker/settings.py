@@ -18,7 +18,8 @@ from hushcast_protocol.brokers.broker_tree import MAX_BROKERS, BrokerPosition
 from hushcast_protocol.brokers.community.charter import MAX_COMMUNITIES
 from hushcast_protocol.brokers.exposure import OPEN
 from hushcast_protocol.brokers.frames import MAX_K, AnonymityTerms
-from hushcast_runtime.processes.config import KeyText, Section, parse_settings, read_config
+from hushcast_runtime.files import read_most
+from hushcast_runtime.processes.config import KeyText, Section, parse_settings
 from hushcast_runtime.processes.doctors_socket import ExaminedSettings
 from hushcast_runtime.toml import read_toml
 
@@ -162,7 +163,7 @@ AnyBrokerSettings = RootSettings | BrokerSettings
 
 def load_broker(path: Path) -> AnyBrokerSettings:
     """Read the configuration of a broker, the root's or another's; raises as `load_settings`."""
-    return parse_broker(read_config(path, MAX_ROOT_CONFIG), str(path))
+    return parse_broker(read_most(path, MAX_ROOT_CONFIG), str(path))
 
 
 def parse_broker(data: bytes, where: str) -> AnyBrokerSettings:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hushcast_brokers.network_file import BrokersNetworkFile, BrokersNetworkSection
-from hushcast_protocol.base.errors import AuthenticationError, PeerError, UsageError
+from hushcast_protocol.base.errors import AuthenticationError, PeerError, UsageError, unreadable
 from hushcast_protocol.base.key_agreement import agreement_public
 from hushcast_protocol.base.secrets import Randomness, Seed
 from hushcast_protocol.base.signatures import Signed
@@ -85,7 +85,7 @@ def read_charter(file: Path, network: BrokersNetworkSection) -> Charter:
     try:
         return check_charter(_decode(file.read_bytes()), network.network().id)
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+        raise unreadable(file, error) from None
     except PeerError as error:
         raise UsageError(f"{file} is no charter of this network: {error}") from None
 

@@ -12,14 +12,10 @@ def read_given(file: Path, most: int | None = None) -> tuple[bytes, str]:
     One more than `most` of them (as many as a configuration may have, unless given), where there are more:
     who takes them apart says so.
     """
-    from hushcast_protocol.base.errors import UsageError
+    from hushcast_runtime.files import read_most
     from hushcast_runtime.processes.config import MAX_CONFIG
 
     most = MAX_CONFIG if most is None else most
     if file == Path("-"):
         return sys.stdin.buffer.read(most + 1), "standard input"
-    try:
-        with file.open("rb") as opened:
-            return opened.read(most + 1), str(file)
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+    return read_most(file, most), str(file)

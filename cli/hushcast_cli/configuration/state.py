@@ -148,9 +148,9 @@ _OF_JOINED = {"authorities", "directory", "directory_key", "quorum", "server", "
 def _keys(file: Path) -> dict[str, Any]:
     from hushcast_brokers.broker.settings import MAX_ROOT_CONFIG
     from hushcast_protocol.base.errors import UsageError
-    from hushcast_runtime.processes.config import read_config
+    from hushcast_runtime.files import read_most
 
     try:
-        return read_toml(read_config(file, MAX_ROOT_CONFIG).decode())
+        return read_toml(read_most(file, MAX_ROOT_CONFIG).decode())
     except (UsageError, ValueError, RecursionError):
         return {}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hushcast_cli.configuration.config_files import check_edited, parsed, write_edited
-from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.errors import UsageError, unreadable
 from hushcast_runtime.processes.config import MAX_CONFIG
 from hushcast_runtime.processes.network_file import toml_text
 from hushcast_runtime.toml import read_toml
@@ -31,7 +31,7 @@ def put_password(file: Path, user: str, password: str) -> bool:
         text = file.read_text("utf-8")
         before = read_toml(text)
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+        raise unreadable(file, error) from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{file} is not TOML: {error}") from None
     users = before.get("users", {})

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from hushcast_cli.options import Choices
 from hushcast_cli.output import json_line, text_line, write
-from hushcast_located.batch_folder import read_most
 from hushcast_located.keys import read_public
 from hushcast_located.meanings import MEANING, when
 from hushcast_protocol.base.errors import Refusal, UsageError
@@ -16,6 +15,7 @@ from hushcast_protocol.spatial.located_answer import MAX_ANSWER
 from hushcast_protocol.spatial.located_subscription import read_subscription
 from hushcast_protocol.spatial.places import degrees_of
 from hushcast_protocol.spatial.verifier import VerifiedAnswer, batch_of, verify
+from hushcast_runtime.files import read_most
 
 
 def tell(choices: Choices, answer: Path, owner: str, subscription: str, after: Path | None) -> None:

@@ -12,7 +12,7 @@ from hushcast.keys import checked_link, read_link
 from hushcast.secret_files import read_all
 from hushcast_cli.output import note
 from hushcast_cli.payload import DASH
-from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.errors import UsageError, unreadable
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import LINK_SCHEME, MAX_LINK, Topic, parse_topic
 
@@ -75,4 +75,4 @@ def _read_stdin() -> str:
     try:
         return read_all(_STDIN, len(LINK_SCHEME) + MAX_LINK).decode(errors="replace").strip()
     except OSError as error:
-        raise UsageError(f"standard input cannot be read: {error.strerror}") from None
+        raise unreadable("standard input", error) from None

@@ -196,7 +196,7 @@ def _where(section: Joined) -> tuple[str, ...]:
 
 def _read_config(target: Path) -> tuple[str, Joined | None]:
     """Return a configuration's text, and its network if it has one that can be used."""
-    from hushcast_protocol.base.errors import UsageError
+    from hushcast_protocol.base.errors import UsageError, unreadable
 
     try:
         text = target.read_text("utf-8")
@@ -206,7 +206,7 @@ def _read_config(target: Path) -> tuple[str, Joined | None]:
             f"no configuration at {target}: `hushcast init relay` or `hushcast init client` makes one"
         ) from None
     except OSError as error:
-        raise UsageError(f"{target} cannot be read: {error.strerror}") from None
+        raise unreadable(target, error) from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{target} is not TOML: {error}") from None
     if "network" not in found:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.errors import UsageError, unreadable
 from hushcast_protocol.mqtt import access
 from hushcast_protocol.purposes.clauses import filter_problem
 from hushcast_protocol.purposes.purpose_names import read_purpose
@@ -120,7 +120,7 @@ def vocabulary_of(section: PurposesSection) -> Vocabulary:
             data = file.read(MAX_VOCABULARY + 1)
         text = data.decode()
     except OSError as error:
-        raise UsageError(f"purposes.vocabulary: {path} cannot be read: {error.strerror}") from None
+        raise unreadable(f"purposes.vocabulary: {path}", error) from None
     except UnicodeDecodeError:
         raise UsageError(f"purposes.vocabulary: {path} is not UTF-8 text") from None
     if len(data) > MAX_VOCABULARY:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hushcast_located.batch_folder import BatchFolder, read_most
+from hushcast_located.batch_folder import BatchFolder
 from hushcast_located.engines import matches
 from hushcast_located.input_lines import read_subscriptions
 from hushcast_protocol.base.wire import PublicKey
@@ -17,6 +17,7 @@ from hushcast_protocol.spatial.located_messages import LocatedMessage
 from hushcast_protocol.spatial.located_subscription import LocatedSubscription
 from hushcast_protocol.spatial.tmr_tree import entries_of
 from hushcast_protocol.spatial.verifier import verify
+from hushcast_runtime.files import read_most
 
 
 @dataclass(frozen=True)

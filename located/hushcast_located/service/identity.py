@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hushcast.keys import new_link, read_link
 from hushcast_located.service.settings import ProviderSettings
-from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.errors import UsageError, unreadable
 from hushcast_protocol.base.secrets import AgreementKey, Randomness
 from hushcast_protocol.spatial.offer import MAX_LINK, Offer, write_offer
 from hushcast_runtime.files import load_or_create, write_private
@@ -52,7 +52,7 @@ def read_identity(settings: ProviderSettings) -> ProviderIdentity:
             f"there is no key in {state} yet: the provider makes it when it is started for the first time"
         ) from None
     except OSError as error:
-        raise UsageError(f"{state / KEY_FILE} cannot be read: {error.strerror}") from None
+        raise unreadable(state / KEY_FILE, error) from None
     if len(key) != AgreementKey.LENGTH:
         raise UsageError(f"{state / KEY_FILE} is damaged: restore it from a backup")
     return _identity(settings, AgreementKey(key))

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from hushcast.daemon import Daemon
-from hushcast_located.batch_folder import read_most
 from hushcast_located.subscriber.environment import SubscriberEnvironment
 from hushcast_located.subscriber.feed import Feed, end
 from hushcast_located.subscriber.provider_requests import new_answers
@@ -18,6 +17,7 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.spatial.located_subscription import LocatedSubscription, make_subscription
 from hushcast_protocol.spatial.offer import MAX_OFFER, SCHEME, read_offer
 from hushcast_protocol.spatial.subscription_blur import middle_of_cell
+from hushcast_runtime.files import read_most
 
 
 def usual_folder() -> Path:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import msgspec
 
-from hushcast_protocol.base.errors import DecodeError, UsageError
+from hushcast_protocol.base.errors import DecodeError, UsageError, unreadable
 from hushcast_protocol.base.wire import Bytes32, Counter, Wire, decoder, encode
 from hushcast_protocol.spatial.feed_follower import FeedPosition
 from hushcast_protocol.spatial.located_subscription import LocatedSubscription
@@ -168,7 +168,7 @@ def _read(file: Path, most: int) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+        raise unreadable(file, error) from None
 
 
 def _write(file: Path, data: bytes) -> None:

@@ -15,6 +15,11 @@ class UsageError(HushcastError):
     """Something the local user gave cannot be used; the text says what and the way out."""
 
 
+def unreadable(what: object, error: OSError) -> UsageError:
+    """Return the error that says why something, as a file by its path, cannot be read."""
+    return UsageError(f"{what} cannot be read: {error.strerror}")
+
+
 class PeerError(HushcastError):
     """Bytes from the network were not what the protocol allows; the peer is at fault."""
 

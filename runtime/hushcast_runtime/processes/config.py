@@ -13,6 +13,7 @@ from hushcast_protocol.base.addresses import Address, is_onion, parse_address
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
 from hushcast_protocol.base.errors import DecodeError, UsageError
 from hushcast_protocol.base.roster import Network
+from hushcast_runtime.files import read_most
 from hushcast_runtime.processes.config_errors import in_words
 from hushcast_runtime.toml import read_toml
 from hushcast_runtime.tor.settings import TorSettings
@@ -203,16 +204,7 @@ SectionT = TypeVar("SectionT", bound=Section)
 
 def load_settings(path: Path, kind: type[SettingsT]) -> SettingsT:
     """Read a TOML file; raise `UsageError` that names the key and the reason if it cannot be used."""
-    return parse_settings(read_config(path, kind.most_bytes), str(path), kind)
-
-
-def read_config(path: Path, most: int) -> bytes:
-    """Return a file's bytes, one more than `most` of one that has more; raise `UsageError`."""
-    try:
-        with path.open("rb") as file:
-            return file.read(most + 1)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    return parse_settings(read_most(path, kind.most_bytes), str(path), kind)
 
 
 def parse_settings(data: bytes, where: str, kind: type[SettingsT]) -> SettingsT:

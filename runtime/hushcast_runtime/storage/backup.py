@@ -15,7 +15,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO
 
-from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.errors import UsageError, unreadable
 from hushcast_runtime.files import acting_as_owner, private_directory, sync_directory
 from hushcast_runtime.processes.process import locked
 from hushcast_runtime.storage.backup_format import (
@@ -168,7 +168,7 @@ def _read_key(path: Path) -> bytes:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
             data = file.read(KEY_SIZE + 1)
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+        raise unreadable(path, error) from None
     if len(data) != KEY_SIZE:
         raise UsageError(f"{path} should hold {KEY_SIZE} bytes: no backup was made")
     return data

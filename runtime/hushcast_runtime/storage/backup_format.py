@@ -15,7 +15,7 @@ from typing import Annotated, BinaryIO
 
 import msgspec
 
-from hushcast_protocol.base.errors import HushcastError, UsageError
+from hushcast_protocol.base.errors import HushcastError, UsageError, unreadable
 from hushcast_protocol.base.roster import Network
 
 _NAME, _FORM = b"hushcast backup ", 1
@@ -80,7 +80,7 @@ def open_backup(path: Path) -> Iterator[BackupReader]:
         # Not blocking: what is no file, such as a pipe that nobody writes to, is found out at once.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
-        raise UsageError(f"the backup {path} cannot be read: {error.strerror}") from None
+        raise unreadable(f"the backup {path}", error) from None
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
         os.close(descriptor)
