@@ -12,12 +12,12 @@ from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
+from benchmarks.lab.networks import SCANNER, Lab
 from hushcast_analytics.adversaries import Adversary, colluders
 from hushcast_analytics.attacks.catalogue import ATTACKS, Attack, Subject
 from hushcast_analytics.attacks.trained_attack import TrainingFeatures
 from hushcast_analytics.checkpoints import kept
 from hushcast_analytics.examination import Case, Examination
-from hushcast_analytics.lab.networks import SCANNER, Lab
 from hushcast_analytics.spark_session import open_session
 from hushcast_analytics.trace_schemas import OBSERVATIONS
 from hushcast_analytics.trial_summary import pooled, runs_of

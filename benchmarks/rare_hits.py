@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.lab.asked import Asked
+from benchmarks.lab.drawing import ROOT, Columns, Numbers, Run
+from benchmarks.lab.networks import BETWEEN_DROPS, HOP
 from hushcast_analytics.attacks.traffic_attacks import levels
-from hushcast_analytics.lab.lab_run import ROOT, Columns, LabRun, Numbers
-from hushcast_analytics.lab.networks import BETWEEN_DROPS, HOP
-from hushcast_analytics.lab.scenario import LabScenario
 from hushcast_analytics.measures import DIGITS
 from hushcast_analytics.trial_summary import variance_of_mean
 from hushcast_protocol.base.intervals import Z
@@ -77,12 +77,12 @@ class Watched(NamedTuple):
         return Trial(str(self.topic), float(posterior[self.owner]), float(top[self.owner] / top.sum()))
 
 
-def watched(asked: LabScenario, number: int, colluding: Numbers) -> Iterator[Watched]:
+def watched(asked: Asked, number: int, colluding: Numbers) -> Iterator[Watched]:
     """Yield a run's topics with honest subscribers.
 
     `asked` has mailboxes as roots, one tree a subscription, one epoch and no droppers.
     """
-    run = LabRun(asked, number, colluding)
+    run = Run(asked, number, colluding)
     ours = np.zeros(asked.relays, bool)
     ours[colluding] = True
     ways = run.passing(scan=False)
@@ -92,7 +92,7 @@ def watched(asked: LabScenario, number: int, colluding: Numbers) -> Iterator[Wat
             yield Watched(topic, owner, ours, seats, seen)
 
 
-def parent_of_interior(asked: LabScenario, number: int, colluding: Numbers) -> Iterator[Trial]:
+def parent_of_interior(asked: Asked, number: int, colluding: Numbers) -> Iterator[Trial]:
     """Yield the trials: topics with an honest subscriber."""
     for topic in watched(asked, number, colluding):
         votes = np.bincount(topic.seats["above"][topic.inner], minlength=asked.relays).astype(float)
@@ -100,14 +100,14 @@ def parent_of_interior(asked: LabScenario, number: int, colluding: Numbers) -> I
         yield topic.trial(votes)
 
 
-def predecessor(asked: LabScenario, number: int, colluding: Numbers) -> Iterator[Trial]:
+def predecessor(asked: Asked, number: int, colluding: Numbers) -> Iterator[Trial]:
     """Yield the trials: topics with an honest subscriber, of one tree each."""
     weight = asked.spanned / asked.seating.width
     for topic in watched(asked, number, colluding):
         yield topic.trial(weight ** np.bincount(topic.seats["above"][topic.inner], minlength=asked.relays))
 
 
-def traffic_share(asked: LabScenario, number: int, colluding: Numbers) -> Iterator[Trial]:
+def traffic_share(asked: Asked, number: int, colluding: Numbers) -> Iterator[Trial]:
     """Yield the trials: topics with an honest subscriber."""
     for topic in watched(asked, number, colluding):
         node, above = topic.seats["node"], topic.seats["above"]
@@ -124,7 +124,7 @@ def traffic_share(asked: LabScenario, number: int, colluding: Numbers) -> Iterat
         yield topic.trial(np.exp(ratios - ratios.max()))
 
 
-def _ratio(asked: LabScenario, messages: Reals, total: float) -> Reals:
+def _ratio(asked: Asked, messages: Reals, total: float) -> Reals:
     """Log likelihood ratio of being the root, as `attacks.traffic` has it."""
     (top, top_share), *lower = levels(asked.spanned, asked.depth)
 
@@ -137,12 +137,12 @@ def _ratio(asked: LabScenario, messages: Reals, total: float) -> Reals:
     return log_rate(top, top_share) - np.logaddexp.reduce(others)
 
 
-def first_spy(asked: LabScenario, number: int, colluding: Numbers) -> Iterator[Trial]:
+def first_spy(asked: Asked, number: int, colluding: Numbers) -> Iterator[Trial]:
     """Yield the trials: messages of honest authors.
 
     `asked` has mailboxes as roots, one tree a subscription, one epoch, no droppers and no clients.
     """
-    run = LabRun(asked, number, colluding)
+    run = Run(asked, number, colluding)
     ours = np.zeros(asked.relays, bool)
     ours[colluding] = True
     chance = 1 / (asked.relays - len(colluding))
@@ -169,7 +169,7 @@ ATTACKS = {
 """Each with how many messages a topic has."""
 
 
-def tally(attack: str, asked: LabScenario, share: float, number: int) -> Tally:
+def tally(attack: str, asked: Asked, share: float, number: int) -> Tally:
     """Return one run's sums; the colluders are random relays."""
     draws = np.random.default_rng((asked.seed, number, int(1000 * share)))
     colluding = draws.permutation(asked.relays)[: int(share * asked.relays)].astype(np.int32)
@@ -200,7 +200,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     given = vars(parser.parse_args())
     attack = given.pop("attack")
-    asked = LabScenario(**given, topics=TOPICS, listed=False, messages=ATTACKS[attack][1])
+    asked = Asked(**given, topics=TOPICS, listed=False, messages=ATTACKS[attack][1])
     with ProcessPoolExecutor(PROCESSES) as processes:
         for share in SHARES:
             work = partial(tally, attack, asked, share)

@@ -12,22 +12,22 @@ import trio
 from hushcast_protocol.authorities.beacon import DRAWN
 from hushcast_runtime.logs import configure_logs
 from hushcast_testnet import processes
-from hushcast_testnet.authorities.scene import ScenePlan
-from hushcast_testnet.authorities.scene_figures import play
-from hushcast_testnet.authorities.scene_place import over_tor
 from hushcast_testnet.signals import until_signalled
 from hushcast_testnet.tor import private_tor
+from soak.directories.figures import play
+from soak.directories.place import over_tor
+from soak.directories.scene import Plan
 
 TOR_WITHIN = 240.0  # seconds
 
 
-def watch_authorities(directory: Path, plan: ScenePlan, progress: Callable[[str], None]) -> dict[str, Any]:
+def watch_authorities(directory: Path, plan: Plan, progress: Callable[[str], None]) -> dict[str, Any]:
     """Play a scene over Tor; its figures, and whether all held."""
     configure_logs("error", as_json=False)
     return trio.run(until_signalled, _watch, directory, plan, progress)
 
 
-async def _watch(directory: Path, plan: ScenePlan, progress: Callable[[str], None]) -> dict[str, Any]:
+async def _watch(directory: Path, plan: Plan, progress: Callable[[str], None]) -> dict[str, Any]:
     directory.mkdir(parents=True)
     progress("starting a private Tor network")
     with trio.fail_after(TOR_WITHIN):

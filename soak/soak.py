@@ -15,15 +15,15 @@ from typing import Any
 
 from hushcast_protocol.base.errors import HushcastError
 from hushcast_testnet import testnet
-from hushcast_testnet.authorities.scene import ScenePlan
 from hushcast_testnet.chaos.chaos_run import Chaos, run_chaos
 from soak.authorities import watch_authorities
+from soak.directories.scene import Plan
 from soak.memory import watch_memory
 from soak.waiting import watch_waiting
 
 EPOCH = 60  # seconds: a day ends every 24 minutes, so most runs see one epoch after another, some a day's end
 SHARDS = partial(
-    ScenePlan, epochs=26, relays=12, pause=20.0, directories=3, liars=0, shard_size=6, topics=4
+    Plan, epochs=26, relays=12, pause=20.0, directories=3, liars=0, shard_size=6, topics=4
 )  # a network with nobody who lies, cut anew after a day
 TRIALS_A_MINUTE = 20  # of each kind, by whoever waits: 200 have an interval of 9 % to either side
 Progress = Callable[[str], None]
@@ -61,7 +61,7 @@ def memory(directory: Path, minutes: float, seed: int, progress: Progress) -> di
 
 def authorities(directory: Path, minutes: float, seed: int, progress: Progress) -> dict[str, Any]:
     """Five directories over Tor of which two lie, for a day of 24 epochs in any case."""
-    return watch_authorities(directory, ScenePlan(EPOCH, seed=seed), progress)
+    return watch_authorities(directory, Plan(EPOCH, seed=seed), progress)
 
 
 def shards(directory: Path, minutes: float, seed: int, progress: Progress) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchmarks.tomography.bogus import placing
 from benchmarks.tomography.world import CALENDAR, NOW, World, asked, question
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.filters import Filter, Sides, covers, holds
-from hushcast_protocol.brokers.tomography.bogus_sources import placing
 from hushcast_protocol.brokers.tomography.broker_statements import BogusSource, BrokerStatements
 from hushcast_protocol.brokers.tomography.filter_probe import FilterProbe
 from hushcast_protocol.brokers.tomography.inference import ComparableQuestion

@@ -8,24 +8,24 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import SparkSession
 
-from hushcast_analytics.admission.admission_run import WAITING, AdmissionRun
-from hushcast_analytics.admission.growth import by_day, days, honest_newcomers, reached
-from hushcast_analytics.admission.scenario import DAY, TRY, VALID, AdmissionScenario
+from benchmarks.admission.asked import DAY, TRY, VALID, Asked
+from benchmarks.admission.days import WAITING, Run
+from benchmarks.admission.growth import by_day, days, honest_newcomers, reached
 from hushcast_protocol.authorities.listing import settle
 from hushcast_protocol.authorities.seat_admission import SeatAdmission
 
-FLOOD = AdmissionScenario(runs=2, days=40, relays=1000)
+FLOOD = Asked(runs=2, days=40, relays=1000)
 
 
-def share(asked: AdmissionScenario, day: int) -> float:
-    row = AdmissionRun(replace(asked, days=day + 1), 0).rows()[-1]
+def share(asked: Asked, day: int) -> float:
+    row = Run(replace(asked, days=day + 1), 0).rows()[-1]
     return row["sybils"] / (row["sybils"] + row["honest"])
 
 
 @pytest.mark.slow
 def test_names_alone_reach_a_tenth_in_five_days_and_half_in_thirty_five() -> None:
     """Two percent a day compound: 1 - 1.02^-t. Nobody is seated on the first day."""
-    assert AdmissionRun(replace(FLOOD, days=1), 0).rows()[0]["sybils"] == 0
+    assert Run(replace(FLOOD, days=1), 0).rows()[0]["sybils"] == 0
     for day in (5, 6, 20, 34):
         assert share(FLOOD, day) == pytest.approx(1 - 1.02**-day, abs=0.008)
     assert share(FLOOD, 5) < 0.1 < share(FLOOD, 6)
@@ -35,8 +35,8 @@ def test_names_alone_reach_a_tenth_in_five_days_and_half_in_thirty_five() -> Non
 @pytest.mark.parametrize("age", [False, True])
 def test_it_seats_as_many_as_authorities_do(age: bool) -> None:
     """A small network, name by name through `settle`, every hour of eight days."""
-    asked = AdmissionScenario(runs=1, days=8, relays=60, newcomers=3, growth=100, age=age, names=40)
-    rows = AdmissionRun(asked, 0).rows()
+    asked = Asked(runs=1, days=8, relays=60, newcomers=3, growth=100, age=age, names=40)
+    rows = Run(asked, 0).rows()
     relays = [(b"h" + number.to_bytes(31, "big"), bytes(16), 0) for number in range(asked.relays)]
     names = [(b"s" + number.to_bytes(31, "big"), bytes(16), 0) for number in range(40)]
     rules = SeatAdmission(asked.newcomers, asked.growth, age, 0)
@@ -60,17 +60,17 @@ def test_work_bounds_names_by_cores() -> None:
         math.floor(VALID * a_day),
     ]
     assert replace(asked, names=3).names_on(90) == 3
-    rows = AdmissionRun(replace(asked, days=60), 0).rows()
+    rows = Run(replace(asked, days=60), 0).rows()
     assert rows[-1]["sybils"] == math.floor(VALID * a_day)
 
 
 def test_honest_newcomers_come_in_at_once_where_nobody_floods_and_late_where_somebody_does() -> None:
-    quiet = AdmissionRun(replace(FLOOD, names=0, arriving=5.0), 0).rows()
+    quiet = Run(replace(FLOOD, names=0, arriving=5.0), 0).rows()
     came = sum(row["seated_honest"] for row in quiet)
     assert came > 150
     assert sum(row["delay"] for row in quiet) / came < 2.0
     assert max(row["waiting_honest"] for row in quiet) < 20
-    flooded = AdmissionRun(replace(FLOOD, arriving=5.0), 0).rows()
+    flooded = Run(replace(FLOOD, arriving=5.0), 0).rows()
     assert sum(row["seated_honest"] for row in flooded) < came / 10
     assert all(row["honest"] + row["sybils"] <= 2000 for row in flooded)
     assert flooded[-1]["waiting_sybils"] > WAITING
@@ -80,7 +80,7 @@ def test_honest_newcomers_come_in_at_once_where_nobody_floods_and_late_where_som
 def test_spark_counts_the_same_whatever_the_partitions(spark: SparkSession) -> None:
     cases = [replace(FLOOD, days=12, arriving=3.0), replace(FLOOD, days=12, age=False)]
     rows = days(spark, cases).cache()
-    drawn = {(w, r): AdmissionRun(one, r).rows() for w, one in enumerate(cases) for r in range(one.runs)}
+    drawn = {(w, r): Run(one, r).rows() for w, one in enumerate(cases) for r in range(one.runs)}
     assert rows.count() == 2 * 2 * 12
     for row in rows.collect():
         expected = drawn[row["which"], row["run"]][row["day"]]

@@ -7,11 +7,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from benchmarks.lab.networks import SCANNER, Lab
 from hushcast_analytics.adversaries import Adversary, Choice, colluders
 from hushcast_analytics.attacks.catalogue import ATTACKS
 from hushcast_analytics.checkpoints import kept
 from hushcast_analytics.examination import Case, Examination, case_of
-from hushcast_analytics.lab.networks import SCANNER, Lab
 from hushcast_analytics.profile_runs import AnalysisPlan, ProfileRuns
 
 pytestmark = pytest.mark.spark

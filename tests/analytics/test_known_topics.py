@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from benchmarks.lab.networks import Lab
 from hushcast_analytics.adversaries import Adversary
 from hushcast_analytics.attacks.catalogue import ATTACKS, Attack, Subject
 from hushcast_analytics.checkpoints import kept
@@ -18,7 +19,6 @@ from hushcast_analytics.errors import TracesError
 from hushcast_analytics.examination import Case, Examination, case_of
 from hushcast_analytics.generator.generator_jobs import observations, truths
 from hushcast_analytics.generator.scenario import GeneratorScenario
-from hushcast_analytics.lab.networks import Lab
 from hushcast_analytics.marks import lease_mark, marks
 from hushcast_analytics.trial_summary import summarised
 from hushcast_protocol.overlay import leases

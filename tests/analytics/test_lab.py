@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
+from benchmarks.lab.asked import Asked, Dropping
+from benchmarks.lab.drawing import Run
+from benchmarks.lab.networks import Lab
+from benchmarks.lab.seating import Seating
 from hushcast_analytics.adversaries import Adversary
 from hushcast_analytics.attacks.catalogue import ATTACKS
 from hushcast_analytics.checkpoints import kept
 from hushcast_analytics.examination import Case, Examination
-from hushcast_analytics.lab.balanced_tree import BalancedTree
-from hushcast_analytics.lab.lab_run import LabRun
-from hushcast_analytics.lab.networks import Lab
-from hushcast_analytics.lab.scenario import Dropping, LabScenario
 from hushcast_analytics.trial_summary import summarised
 from hushcast_protocol.overlay.leases import lease_mark
 from hushcast_protocol.overlay.tree import plan
@@ -27,7 +27,7 @@ from overlay import exposed
     ("relays", "depth"), [(1, 1), (7, 2), (24, 2), (60, 3), (100, 4), (499, 3), (500, 2)]
 )
 def test_places_are_the_planners(relays: int, depth: int) -> None:
-    seating = BalancedTree(relays, depth)
+    seating = Seating(relays, depth)
     names = [bytes([n // 256, n % 256]) for n in range(relays)]
     tree = plan(names, depth, bytes(16))
     planned = Counter((tree.path_length(name), len(tree.children.get(name, ()))) for name in names)
@@ -37,8 +37,8 @@ def test_places_are_the_planners(relays: int, depth: int) -> None:
 
 
 def test_full_places_fill_from_the_left() -> None:
-    assert BalancedTree(9, 2, "full").parents == [-1, -1, -1, 0, 0, 0, 1, 1, 1]
-    assert BalancedTree(8, 2, "full").children[:3] == [3, 2, 0]
+    assert Seating(9, 2, "full").parents == [-1, -1, -1, 0, 0, 0, 1, 1, 1]
+    assert Seating(8, 2, "full").children[:3] == [3, 2, 0]
 
 
 @pytest.mark.spark
@@ -106,12 +106,12 @@ def test_ways_that_meet_go_on_as_one(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("dropping", ["silent", "refusing"])
 def test_what_droppers_see(dropping: Dropping) -> None:
-    asked = LabScenario(
+    asked = Asked(
         runs=1, topics=3, relays=40, depth=3, listed=False, messages=60, origins=2, dropping=dropping
     )
     droppers = np.arange(10, dtype=np.int32)
     ways: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-    for chunk in LabRun(asked, 0, droppers).passing(scan=False):
+    for chunk in Run(asked, 0, droppers).passing(scan=False):
         assert set(chunk["node"]) <= set(droppers)
         assert not set(chunk["before"]) & set(droppers)
         assert not chunk["forwarded"].any()
@@ -132,11 +132,11 @@ def test_what_droppers_see(dropping: Dropping) -> None:
 
 @pytest.mark.parametrize("dropping", ["none", "refusing"])
 def test_a_topic_stays_in_its_shard(dropping: Dropping) -> None:
-    asked = LabScenario(
+    asked = Asked(
         runs=1, topics=6, relays=40, depth=2, listed=False, messages=9, origins=2, epochs=3,
         renewal="fresh", shards=4, dropping=dropping, scan=True,
     )  # fmt: skip
-    run = LabRun(asked, 0)
+    run = Run(asked, 0)
     seated: dict[tuple[int, int], set[int]] = {}
     for chunk in run.seated():
         for topic, epoch, node in zip(

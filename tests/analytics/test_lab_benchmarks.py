@@ -1,30 +1,20 @@
 """The lab's experiments: batches are one sample, the attack without Spark believes what the other does."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
+from benchmarks.lab.networks import Lab, numbers_of
 from hushcast_analytics.adversaries import Adversary, colluders
 from hushcast_analytics.attacks.catalogue import ATTACKS
 from hushcast_analytics.examination import Examination
-from hushcast_analytics.lab.networks import Lab, numbers_of
 from hushcast_analytics.trial_summary import pooled
 
 pytestmark = pytest.mark.spark
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def benchmarks_can_be_imported() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.syspath_prepend(ROOT)
-        yield
 
 
 @pytest.fixture(scope="module")

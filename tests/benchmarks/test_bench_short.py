@@ -36,7 +36,6 @@ def test_a_short_run_writes_figures_beside_their_peers(tmp_path):
 
 
 def test_a_missed_or_unmeasured_target_fails_the_check(tmp_path, monkeypatch, capsys):
-    monkeypatch.syspath_prepend(ROOT)
     from benchmarks import bench
     from benchmarks.figures import at_least, at_most, missing
 

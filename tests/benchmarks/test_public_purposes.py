@@ -1,15 +1,11 @@
 """The runner of the public benchmark: what it hands over and reads; a stand-in plays the benchmark."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks import public_purposes  # noqa: E402
-from benchmarks.purpose_experiments.sides import ALL  # noqa: E402
+from benchmarks import public_purposes
+from benchmarks.purpose_experiments.sides import ALL
 
 CONFIG = """
 operational_purpose: "DAP_op"

@@ -1,18 +1,13 @@
 """The experiments with purposes: they judge rightly, compare what is comparable, and draw a page."""
 
-import sys
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.figures import Effort, PeerMissing  # noqa: E402
-from benchmarks.purpose_experiments import inside, tables, verdicts  # noqa: E402
-from benchmarks.purpose_experiments.page import PAPER, Results, files  # noqa: E402
-from benchmarks.purpose_experiments.sides import ALL, FILTERING, MOSQUITTO, NONE  # noqa: E402
+from benchmarks.figures import Effort, PeerMissing
+from benchmarks.purpose_experiments import inside, tables, verdicts
+from benchmarks.purpose_experiments.page import PAPER, Results, files
+from benchmarks.purpose_experiments.sides import ALL, FILTERING, MOSQUITTO, NONE
 
 CACHED = next(one for one in FILTERING if (one.mode, one.store) == ("publish", "cached"))
 SMALL = verdicts.Size(topics=60, clients=4, reservations=18, rounds=2, changes=6)

@@ -5,18 +5,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
+from benchmarks.registration_flood import Plan, play
 from hushcast_directory.server.reachability_checks import REACH_WITHIN, WAIT_WITHIN
 from hushcast_directory.server.roll import Roll
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.registration_flood import Plan, play  # noqa: E402
 
 MOST = 300  # descriptors that are held, in place of `MAX_LISTED`
 PLAN = Plan(names=2000, relays=6, newcomers=6, seats=8)

@@ -10,10 +10,10 @@ from hypothesis import given as drawn_from
 from hypothesis import strategies as st
 from tomography_examples import WHOLE, several, wanted
 
+from benchmarks.tomography.bogus import placing
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.anonymity_levels import Levels
 from hushcast_protocol.brokers.filters import Filter, covers
-from hushcast_protocol.brokers.tomography.bogus_sources import placing
 from hushcast_protocol.brokers.tomography.filter_probe import MAX_STEPS, FilterProbe, ladder
 
 

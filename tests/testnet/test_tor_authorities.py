@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import trio.testing
 
-from hushcast_testnet.authorities.scene import ScenePlan
-from hushcast_testnet.authorities.scene_figures import SceneFigures, play
-from hushcast_testnet.authorities.scene_place import in_memory, over_tor
 from hushcast_testnet.tor.private_tor import TorNetwork
+from soak.directories.figures import Figures, play
+from soak.directories.place import in_memory, over_tor
+from soak.directories.scene import Plan
 
 
-def assert_nothing_came_of_lies(figures: SceneFigures) -> None:
+def assert_nothing_came_of_lies(figures: Figures) -> None:
     assert figures.heads == figures.rosters == figures.epochs
     assert figures.forks == figures.wrong == figures.internal_errors == 0
     assert (figures.lost, figures.twice, figures.gaps, figures.refused) == (0, 0, 0, 0)
@@ -29,13 +29,13 @@ async def test_over_tor(tor_network: TorNetwork, tmp_path: Path) -> None:
 
     In epochs of 20 s a round takes 0.8 s: beside other lanes an exchange over Tor may take longer.
     """
-    plan = ScenePlan(epoch=40, epochs=2, pause=5.0, before=1.9)
+    plan = Plan(epoch=40, epochs=2, pause=5.0, before=1.9)
     assert_nothing_came_of_lies(await play(plan, over_tor(tor_network, tmp_path, plan.begin)))
 
 
 @pytest.mark.slow
 def test_a_day_in_memory_with_a_beacon_though_one_withholds() -> None:
-    plan = ScenePlan(epochs=13, pause=60.0)
+    plan = Plan(epochs=13, pause=60.0)
     clock = trio.testing.MockClock(autojump_threshold=0)
     figures = trio.run(_in_memory, plan, clock=clock)
     assert_nothing_came_of_lies(figures)
@@ -47,5 +47,5 @@ def test_a_day_in_memory_with_a_beacon_though_one_withholds() -> None:
     assert figures.heads_refused > 0
 
 
-async def _in_memory(plan: ScenePlan) -> SceneFigures:
+async def _in_memory(plan: Plan) -> Figures:
     return await play(plan, in_memory(plan.seed, plan.begin))

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from hushcast_testnet.authorities.scene import ScenePlan
-from hushcast_testnet.authorities.scene_figures import play
-from hushcast_testnet.authorities.scene_place import over_tor
 from hushcast_testnet.tor.private_tor import TorNetwork
+from soak.directories.figures import play
+from soak.directories.place import over_tor
+from soak.directories.scene import Plan
 
-TWO_SHARDS = ScenePlan(
+TWO_SHARDS = Plan(
     epoch=20, epochs=1, phase=5, relays=12, clients=2, pause=10.0, before=2.9,
     directories=3, liars=0, shard_size=6,
 )  # fmt: skip

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import random
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from hushcast_testnet import testnet  # noqa: E402
-from soak.guesses import Trial, told  # noqa: E402
-from soak.waiting import watch_waiting  # noqa: E402
+from hushcast_testnet import testnet
+from soak.guesses import Trial, told
+from soak.waiting import watch_waiting
 
 EPOCH = 6  # seconds: the adversary's relays are listed in the next but one
 

@@ -18,7 +18,7 @@ from hushcast_protocol.content.attributes import Attribute, Number
 _Steps = Callable[[Attribute, Side], Iterator[Side]]
 
 
-class BogusPlacement(NamedTuple):
+class Placed(NamedTuple):
     """So many sources that stand for nobody are put behind a filter."""
 
     filter: Filter
@@ -27,7 +27,7 @@ class BogusPlacement(NamedTuple):
 
 def placing(
     levels: Levels, given: Filter, condition: AnonymityCondition, k: int, also: Set[Source]
-) -> tuple[BogusPlacement, ...] | None:
+) -> tuple[Placed, ...] | None:
     """Return what makes a filter k-anonymous among others, or None where nothing can.
 
     Nothing is to be placed where it is so already; `also` are sources that come with the filter. Definitions
@@ -38,21 +38,21 @@ def placing(
     if missing <= 0:
         return ()
     if condition is AnonymityCondition.SOURCE:
-        return (BogusPlacement(given, missing),)
+        return (Placed(given, missing),)
     if condition is AnonymityCondition.SUCCESSOR:
         narrow = next(_narrower(given), None)
-        return (BogusPlacement(narrow, missing),) if narrow is not None else None
+        return (Placed(narrow, missing),) if narrow is not None else None
     if condition is AnonymityCondition.IMMEDIATE_SUCCESSOR:
-        found = (BogusPlacement(narrow, _left(levels, given, narrow, k)) for narrow in _narrower(given))
+        found = (Placed(narrow, _left(levels, given, narrow, k)) for narrow in _narrower(given))
         best = min(found, key=lambda placed: placed.number, default=None)
         return (best,) if best is not None else None
     if levels.poset.immediate_predecessors(given):
-        return (BogusPlacement(given, missing),)
+        return (Placed(given, missing),)
     wide = min(_wider(given), key=lambda one: one.volume, default=None)
     if wide is None:
         return None
     missing = k - len(levels.poset.sources(given) | also)
-    return BogusPlacement(wide, 1), *((BogusPlacement(given, missing),) if missing > 0 else ())
+    return Placed(wide, 1), *((Placed(given, missing),) if missing > 0 else ())
 
 
 def _left(levels: Levels, given: Filter, narrow: Filter, k: int) -> int:

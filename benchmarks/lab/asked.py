@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from hushcast_analytics.lab.balanced_tree import BalancedTree, Shape
+from benchmarks.lab.seating import Seating, Shape
 
 Renewal = Literal["once", "same", "fresh"]
 Dropping = Literal["none", "silent", "refusing"]
 
 
 @dataclass(frozen=True)
-class LabScenario:
+class Asked:
     """`runs` networks of `relays`, with `topics` of one subscriber each.
 
     | field | meaning |
     |---|---|
     | `listed` | roots are the subscribers' own relays (paper), else mailboxes |
     | `shards` | of equal size, under mailboxes; a topic has one, drawn anew with each tree that is fresh |
-    | `shape` | of trees, see `BalancedTree` |
+    | `shape` | of trees, see `Seating` |
     | `trees` | of a subscription, each over all relays of the topic's shard |
     | `renewal` | instructions come `once`, or in each epoch, down the `same` trees or `fresh` ones |
     | `messages` | for each topic and epoch, dropped at `origins` random relays each |
@@ -66,9 +66,9 @@ class LabScenario:
             raise ValueError("shards divide the relays evenly, and their trees have mailboxes as roots")
 
     @property
-    def seating(self) -> BalancedTree:
+    def seating(self) -> Seating:
         """Who stands where; a listed root is no seat of its own tree."""
-        return BalancedTree(self.spanned - self.listed, self.depth, self.shape)
+        return Seating(self.spanned - self.listed, self.depth, self.shape)
 
     @property
     def spanned(self) -> int:

@@ -10,7 +10,7 @@ DAY = 86_400  # seconds
 
 
 @dataclass(frozen=True)
-class AdmissionScenario:
+class Asked:
     """`runs` networks over so many `days`, which begin with `relays` honest ones.
 
     | field | meaning |

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from hushcast_analytics.admission.scenario import AdmissionScenario
+from benchmarks.admission.asked import Asked
 
 SEATS = 2000  # of a network
 WAITING = 2000  # names that may wait
@@ -26,10 +26,10 @@ Flags = npt.NDArray[np.bool_]
 Reals = npt.NDArray[np.float64]
 
 
-class AdmissionRun:
+class Run:
     """One network; `honest` and `sybils` have seats, the others ask for one."""
 
-    def __init__(self, asked: AdmissionScenario, number: int) -> None:
+    def __init__(self, asked: Asked, number: int) -> None:
         self._asked = asked
         self._draws = np.random.default_rng((asked.seed, number))
         self._number = number

@@ -24,7 +24,7 @@ WAY = 0.1  # virtual seconds that a stream takes in memory
 
 
 @dataclass(frozen=True)
-class ScenePlace:
+class Place:
     """What the daemons of a scene stand on; each gets its own by its name."""
 
     environment: Callable[[str], Environment]
@@ -34,7 +34,7 @@ class ScenePlace:
     store: Callable[[str], Store]
 
 
-def over_tor(network: TorNetwork, directory: Path, begin: float) -> ScenePlace:
+def over_tor(network: TorNetwork, directory: Path, begin: float) -> Place:
     """Return a place on a private Tor network; stores in `directory`. It is `begin` (Unix seconds) there."""
     system, started = system_environment(), trio.current_time()
     env = replace(system, now=lambda: begin + trio.current_time() - started)
@@ -46,12 +46,12 @@ def over_tor(network: TorNetwork, directory: Path, begin: float) -> ScenePlace:
         await nursery.start(made.run)
         return made
 
-    return ScenePlace(
+    return Place(
         lambda name: env, transport, onion_address, lambda name: SqliteStore(directory / f"{name}.db")
     )
 
 
-def in_memory(seed: int, begin: float) -> ScenePlace:
+def in_memory(seed: int, begin: float) -> Place:
     """Return a place under trio's clock that replays from a seed."""
     network, started = MemoryNetwork(lambda: WAY, call_at()), trio.current_time()
 
@@ -62,4 +62,4 @@ def in_memory(seed: int, begin: float) -> ScenePlace:
     def environment(name: str) -> Environment:
         return simulated_environment(f"{seed} {name}", begin - started)
 
-    return ScenePlace(environment, transport, memory_address, lambda name: MemoryStore())
+    return Place(environment, transport, memory_address, lambda name: MemoryStore())

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from hushcast_analytics.admission.growth import by_day, days, honest_newcomers, reached
-from hushcast_analytics.admission.scenario import AdmissionScenario
+from benchmarks.admission.asked import Asked
+from benchmarks.admission.growth import by_day, days, honest_newcomers, reached
 from hushcast_analytics.spark_session import open_session
 
 SHARES = (0.1, 0.5)
-NETWORK = AdmissionScenario(runs=0, days=60, relays=1000, arriving=3.0, leaving=0.002)
+NETWORK = Asked(runs=0, days=60, relays=1000, arriving=3.0, leaving=0.002)
 CASES = {
     "no rules": replace(NETWORK, newcomers=0, age=False, names=1000),
     "cap alone": replace(NETWORK, age=False),
@@ -82,7 +82,7 @@ def draw(curves: dict[str, list[float]], file: Path) -> None:
 
 def main() -> None:
     """Print the table, and draw the picture if it is asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.admission", description=__doc__)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--picture", type=Path)

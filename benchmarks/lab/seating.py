@@ -12,7 +12,7 @@ Shape = Literal["even", "full"]
 
 
 @dataclass(frozen=True)
-class BalancedTree:
+class Seating:
     """Places 0, 1, … of a tree of `depth` levels, level after level, over so many `relays`.
 
     `even` is the shape of `overlay.tree.plan`: the children of two relays of a level differ by one

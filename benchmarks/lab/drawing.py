@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from hushcast_analytics.lab.scenario import LabScenario
+from benchmarks.lab.asked import Asked
 
 Numbers = npt.NDArray[np.int32]
 Columns = dict[str, Numbers]
@@ -25,10 +25,10 @@ ATTEMPTS = 3  # origins that a publisher tries for one drop
 LONGEST_WAY = 32  # relays after which a message's way ends, detours and all
 
 
-class LabRun:
+class Run:
     """One run; `watched` participants are those whose observations are wanted, all unless given."""
 
-    def __init__(self, asked: LabScenario, number: int, watched: Numbers | None = None) -> None:
+    def __init__(self, asked: Asked, number: int, watched: Numbers | None = None) -> None:
         self._asked = asked
         self._number = number
         self._watched = np.full(asked.people + 1, watched is None)  # the last place is for nobody, -1

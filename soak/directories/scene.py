@@ -36,10 +36,10 @@ from hushcast_runtime.counters import Counters
 from hushcast_runtime.processes.own_address import open_address, until_published
 from hushcast_runtime.storage.store import Store
 from hushcast_testnet.authorities.adversary import PHANTOM
-from hushcast_testnet.authorities.daily_faults import kinds
 from hushcast_testnet.authorities.faulty_answers import FaultyAnswers
 from hushcast_testnet.authorities.live_world import LiveWorld
-from hushcast_testnet.authorities.scene_place import ScenePlace
+from soak.directories.course import kinds
+from soak.directories.place import Place
 
 PROBES_AN_EPOCH = 1.0
 DAY = 20_000  # of Unix time, on which scenes play
@@ -49,7 +49,7 @@ derive = functools.cache(topic_key)
 
 
 @dataclass(frozen=True)
-class ScenePlan:
+class Plan:
     """What is played."""
 
     epoch: int = 60
@@ -92,7 +92,7 @@ class ScenePlan:
         return (self.first - self.before) * self.epoch
 
 
-class SceneDirectory:
+class Directory:
     """A real directory that is honest."""
 
     def __init__(self, server: DirectoryServer, roll: Roll, store: Store, counters: Counters) -> None:
@@ -105,7 +105,7 @@ class SceneDirectory:
 class Scene:
     """Everything that runs; `up` starts it."""
 
-    def __init__(self, plan: ScenePlan, place: ScenePlace, nursery: trio.Nursery) -> None:
+    def __init__(self, plan: Plan, place: Place, nursery: trio.Nursery) -> None:
         self.plan = plan
         self.place = place
         self.nursery = nursery
@@ -122,7 +122,7 @@ class Scene:
         drawn = self._random.sample(seeds[::2], plan.liars)
         self.liars = sorted(drawn, key=Seed.public)
         self._honest = [seed for seed in seeds[::2] if seed not in drawn]
-        self.directories: dict[PublicKey, SceneDirectory] = {}
+        self.directories: dict[PublicKey, Directory] = {}
         self.nodes: dict[str, NodeDaemon] = {}
         self.desk: FaultyAnswers | None = None
 
@@ -160,7 +160,7 @@ class Scene:
             server = DirectoryServer(env, transport, roll, sitting, counters)
             living.start_soon(server.run, listener)
             await until_published(listener)
-            self.directories[key] = SceneDirectory(server, roll, store, counters)
+            self.directories[key] = Directory(server, roll, store, counters)
             task_status.started()
 
     async def _node(self, name: str, is_relay: bool, task_status: trio.TaskStatus[None]) -> None:
@@ -199,7 +199,7 @@ class Scene:
         agreeing = self._victim().agreeing
         return agreeing.answer(asked) if isinstance(asked, Fetch) else agreeing.part(asked)
 
-    def _victim(self) -> SceneDirectory:
+    def _victim(self) -> Directory:
         return next(iter(self.directories.values()))
 
     def _reached(self, epoch: int) -> tuple[ListedRelay, ...]:
@@ -209,7 +209,7 @@ class Scene:
 
 
 @asynccontextmanager
-async def playing(plan: ScenePlan, place: ScenePlace) -> AsyncIterator[Scene]:
+async def playing(plan: Plan, place: Place) -> AsyncIterator[Scene]:
     """A scene in which all are ready."""
     async with trio.open_nursery() as nursery:
         scene = Scene(plan, place, nursery)

@@ -16,8 +16,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
-from hushcast_analytics.lab.lab_run import Columns, LabRun, Numbers
-from hushcast_analytics.lab.scenario import LabScenario
+from benchmarks.lab.asked import Asked
+from benchmarks.lab.drawing import Columns, Numbers, Run
 from hushcast_analytics.marks import marks
 from hushcast_analytics.trace_schemas import OBSERVATIONS, TRUTHS
 
@@ -41,7 +41,7 @@ _PUBLISHED = "topic int, epoch int, number int, author int, origins array<int>"
 
 
 @dataclass(frozen=True)
-class Lab(LabScenario):
+class Lab(Asked):
     """What was asked for, as tables."""
 
     def observations(self, spark: SparkSession, watched: DataFrame | None = None) -> DataFrame:
@@ -80,7 +80,7 @@ class Lab(LabScenario):
         self,
         spark: SparkSession,
         columns: str,
-        drawn: Callable[[LabRun], Iterator[Columns]],
+        drawn: Callable[[Run], Iterator[Columns]],
         watched: DataFrame | None = None,
     ) -> DataFrame:
         """Return what is drawn of each run, with `run`, `root` and `token` where there is a topic."""
@@ -94,7 +94,7 @@ class Lab(LabScenario):
             for batch in batches:
                 for row in batch.itertuples():
                     theirs = None if everyone else numbers_of(row.watched)
-                    chunks = list(drawn(LabRun(self, int(row.id), theirs)))
+                    chunks = list(drawn(Run(self, int(row.id), theirs)))
                     yield pd.DataFrame(
                         {name: _joined([c[name] for c in chunks]) for name in chunks[0]}
                     ).assign(run=row.run)
@@ -115,7 +115,7 @@ class Lab(LabScenario):
         moment = F.col("epoch") * EPOCH + self._share("renewal", *who) * (EPOCH - INSTALLING)
         reached = self._share("reached", "run", "topic", "epoch", "tree", "node") * INSTALLING
         rows = (
-            self._drawn(spark, _SEATED, LabRun.seated, watched)
+            self._drawn(spark, _SEATED, Run.seated, watched)
             .withColumn("handed", _name("above"))
             .withColumn("kind", F.explode(F.array(F.lit("installed"), F.lit("passed"))))
             .where("kind = 'installed' or above >= 0")
@@ -161,7 +161,7 @@ class Lab(LabScenario):
     def _tried(self, spark: SparkSession, watched: DataFrame | None) -> DataFrame:
         """Once an epoch, each relay at the top has something for the mailbox, and reaches it or not."""
         columns = "topic int, owner int, epoch int, node int, up int"
-        rows = self._drawn(spark, columns, LabRun.tops, watched)
+        rows = self._drawn(spark, columns, Run.tops, watched)
         there = F.col("up") == 1
         return _observed(
             rows,
@@ -175,7 +175,7 @@ class Lab(LabScenario):
 
     def rosters(self, spark: SparkSession) -> DataFrame:
         """Return the observations of rosters, one for each epoch in which they may differ."""
-        rows = self._drawn(spark, "epoch int, listed array<int>", LabRun.rosters)
+        rows = self._drawn(spark, "epoch int, listed array<int>", Run.rosters)
         listed = rows.withColumn("all", F.sort_array(F.transform("listed", _name)))
         return _observed(
             listed,

@@ -8,13 +8,13 @@ import pandas as pd
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from hushcast_analytics.admission.admission_run import COLUMNS, AdmissionRun
-from hushcast_analytics.admission.scenario import AdmissionScenario
+from benchmarks.admission.asked import Asked
+from benchmarks.admission.days import COLUMNS, Run
 
 PARTITIONS = 8
 
 
-def days(spark: SparkSession, asked: Sequence[AdmissionScenario]) -> DataFrame:
+def days(spark: SparkSession, asked: Sequence[Asked]) -> DataFrame:
     """Return a row for each network (`which` of those asked for, `run`) and day; see `days.COLUMNS`.
 
     A run is drawn from its number, so partitions do not matter.
@@ -26,7 +26,7 @@ def days(spark: SparkSession, asked: Sequence[AdmissionScenario]) -> DataFrame:
     def draw(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         for batch in batches:
             for row in batch.itertuples():
-                rows = AdmissionRun(cases[int(row.which)], int(row.run)).rows()
+                rows = Run(cases[int(row.which)], int(row.run)).rows()
                 yield pd.DataFrame(rows).assign(which=int(row.which))
 
     rows = table.mapInPandas(draw, f"which int, {COLUMNS}")

@@ -23,15 +23,15 @@ from hushcast_protocol.base.sharding import sharding_for
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, parse_topic
-from hushcast_testnet.authorities.scene import LOOK_EVERY, Scene, ScenePlan, playing
-from hushcast_testnet.authorities.scene_place import ScenePlace
+from soak.directories.place import Place
+from soak.directories.scene import LOOK_EVERY, Plan, Scene, playing
 
 TOPICS = tuple(parse_topic(name) for name in ("one", "two", "three", "four", "five", "six"))
 ARRIVES_WITHIN = 180.0  # seconds after the last publication
 
 
 @dataclass(frozen=True)
-class SceneFigures:
+class Figures:
     """What came of a scene."""
 
     epochs: int
@@ -78,7 +78,7 @@ class SceneFigures:
         return whole and not any(wrong) and self.published > 0
 
 
-class SceneTraffic:
+class Traffic:
     """Every daemon subscribes to one of the topics, and publishes to all in turn."""
 
     def __init__(self, scene: Scene) -> None:
@@ -167,7 +167,7 @@ class SceneTraffic:
         self._published[payload] = topic
 
 
-class RosterWatch:
+class Watch:
     """When each daemon took each epoch's roster."""
 
     def __init__(self, scene: Scene) -> None:
@@ -188,13 +188,13 @@ class RosterWatch:
         return max(taken.values()) if len(taken) == len(self._scene.nodes) else None
 
 
-async def play(plan: ScenePlan, place: ScenePlace) -> SceneFigures:
+async def play(plan: Plan, place: Place) -> Figures:
     """Play a scene to its end and return its figures.
 
     Where starting takes longer than planned, later epochs count.
     """
     async with playing(plan, place) as scene:
-        traffic, watch = SceneTraffic(scene), RosterWatch(scene)
+        traffic, watch = Traffic(scene), Watch(scene)
         scene.nursery.start_soon(watch.run)
         await traffic.listen()
         calendar, env = scene.network.calendar, scene.env
@@ -207,7 +207,7 @@ async def play(plan: ScenePlan, place: ScenePlace) -> SceneFigures:
         return await _figures(scene, traffic, watch, range(first, first + plan.epochs))
 
 
-async def _figures(scene: Scene, traffic: SceneTraffic, watch: RosterWatch, epochs: range) -> SceneFigures:
+async def _figures(scene: Scene, traffic: Traffic, watch: Watch, epochs: range) -> Figures:
     heads = {epoch: heads_of(scene, epoch) for epoch in epochs}
     agreed = {epoch: found[0] for epoch, found in heads.items() if is_agreed(scene, found)}
     lies = await _lies(scene)
@@ -219,7 +219,7 @@ async def _figures(scene: Scene, traffic: SceneTraffic, watch: RosterWatch, epoc
         sharding_for(head.shards, head.epoch // EPOCHS_A_DAY) for found in heads.values() for head in found
     ]
     drawn = next((head for head in agreed.values() if head.draw.tomorrow is not None), None)
-    return SceneFigures(
+    return Figures(
         epochs=len(epochs),
         heads=len(agreed),
         forks=sum(len(set(found)) > 1 for found in heads.values()),
@@ -238,7 +238,7 @@ async def _figures(scene: Scene, traffic: SceneTraffic, watch: RosterWatch, epoc
     )
 
 
-def _times(scene: Scene, watch: RosterWatch, epochs: range) -> dict[str, Any]:
+def _times(scene: Scene, watch: Watch, epochs: range) -> dict[str, Any]:
     """Return when daemons took the rosters of epochs."""
     calendar = scene.network.calendar
     last = {epoch: moment for epoch in epochs if (moment := watch.by_all(epoch)) is not None}

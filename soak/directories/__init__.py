@@ -1,0 +1,1 @@
+"""Directories that agree, of which some lie, and daemons that publish meanwhile."""
