@@ -7,6 +7,7 @@ whether publications come to all who asked, and to nobody else. For docs/brokers
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import sys
 from collections import defaultdict
@@ -14,7 +15,6 @@ from collections.abc import Iterable, Mapping
 from random import Random
 from typing import get_args
 
-from hushcast_analytics.brokers.downward_traffic import by_shares
 from hushcast_protocol.base.secrets import AgreementKey
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.full.aggregation import Factors, asking, unblinded, with_share
@@ -191,6 +191,24 @@ def _tell(both: Mapping[bool, Network], options: argparse.Namespace, fan_out: in
             f" {network.keys_in_paper(role, options.clients):.1f}"
         )
     sys.stdout.flush()
+
+
+def by_shares(counts: Mapping[str, int], shares: Mapping[str, float], messages: int) -> dict[str, str]:
+    """Return the likeliest topic of each row, by how many of all `messages` it was sent.
+
+    `shares` are the topics' shares of all messages, as far as they are known. Each row is judged alone.
+    """
+    return {
+        row: max(shares, key=lambda topic: (_likelihood(count, shares[topic], messages), topic))
+        for row, count in counts.items()
+    }
+
+
+def _likelihood(count: int, share: float, messages: int) -> float:
+    """Return the logarithm of how likely a binomial count is, but for what is the same for all shares."""
+    if share in (0.0, 1.0):
+        return 0.0 if count == share * messages else -math.inf
+    return count * math.log(share) + (messages - count) * math.log1p(-share)
 
 
 def _by_shares(network: Network, options: argparse.Namespace) -> float:

@@ -12,7 +12,7 @@ import time
 from itertools import product
 from typing import Any, get_args
 
-from hushcast_analytics.brokers.baseline_trials import played_baselines
+from benchmarks.baseline_trials import played_baselines
 from hushcast_analytics.brokers.collusion_trials import ATTACKS, Cell, played
 from hushcast_protocol.brokers.privacy import Privacy, PrivacyProfile
 

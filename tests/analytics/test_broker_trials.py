@@ -5,13 +5,13 @@ from random import Random
 
 import pytest
 
-from hushcast_analytics.brokers.baseline_trials import played_baselines
-from hushcast_analytics.brokers.baselines import hashed, read_hashes, read_sealed, sealed
+from benchmarks.baseline_trials import played_baselines
+from benchmarks.baselines import hashed, read_hashes, read_sealed, sealed
+from benchmarks.layered_tables import by_shares
 from hushcast_analytics.brokers.broker_neighbourhood import CLIENT, DAY, BrokerNeighbourhood, NeighbourNode
 from hushcast_analytics.brokers.colluder_holdings import taken_off
 from hushcast_analytics.brokers.collusion_trials import Cell, played
 from hushcast_analytics.brokers.dictionary_attack import Dictionary, named, readings
-from hushcast_analytics.brokers.downward_traffic import by_shares, known_topic
 from hushcast_analytics.brokers.layer_removal import broker_and_child, by_either, compared, consecutive
 from hushcast_protocol.base.secrets import AgreementKey
 from hushcast_protocol.brokers.full.aggregation import asking, check_asked
@@ -161,12 +161,6 @@ def test_factors_bring_all_children_under_one_pad():
 
 def test_a_hash_is_named_by_a_dictionary():
     assert named([b"1" * 16, b"3" * 16], Dictionary({b"1" * 16: "one", b"2" * 16: "two"})) == {"one"}
-
-
-def test_who_is_sent_all_that_a_topic_carried_wants_it():
-    sent = {"a": {b"1", b"2", b"3"}, "b": {b"1", b"3"}, "c": set()}
-    assert known_topic({b"1", b"2"}, sent) == {"a"}
-    assert known_topic(set(), sent) == set()
 
 
 def test_rows_are_named_by_how_much_they_are_sent():

@@ -38,7 +38,5 @@ def test_others_say_nothing(text: str) -> None:
         read_privacy(text)
 
 
-def test_what_is_there_to_be_broken_is_for_testnets() -> None:
-    assert [one.text for one in SIMPLE if one.is_for_testnets] == ["hash", "group"]
-    assert all(one.is_for_testnets is (one.profile == "paper") for one in FULL)
+def test_layers_as_published_are_pads() -> None:
     assert all(one.action is (PADS if one.profile == "paper" else GROUP) for one in FULL)

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushcast_protocol.brokers.anonymity_levels import Levels
-from hushcast_protocol.brokers.filter_table import FilterTable
 from hushcast_protocol.brokers.filters import Filter, covers, point
 from hushcast_protocol.brokers.poset import Poset
 
@@ -19,7 +18,7 @@ every_table = pytest.mark.parametrize("kind", [Poset, Levels])
 moves = st.lists(st.tuples(filters(), st.integers(0, 3), st.integers(0, 5)), max_size=60)
 
 
-def move(table: FilterTable, brute: Brute, one: Filter, source: int, comes: bool) -> None:
+def move(table: Poset | Levels, brute: Brute, one: Filter, source: int, comes: bool) -> None:
     if comes:
         assert table.insert(one, source) is brute.insert(one, source)
     elif source in brute.held.get(one, ()):
@@ -62,7 +61,7 @@ def test_changes_of_the_roots_add_up_to_the_roots(kind, moves):
 @pytest.mark.parametrize("topic", [TOPICS[3], WIDE], ids=lambda topic: topic.name)
 def test_among_many_filters(topic):
     random = Random(f"tables {topic.name}")
-    tables: list[FilterTable] = [Poset(), Levels()]
+    tables: list[Poset | Levels] = [Poset(), Levels()]
     brute, told = Brute(), set()
     held = list(dict.fromkeys(drawn(random, [topic]) for _ in range(600)))
     for gone in ([], held[:400]):

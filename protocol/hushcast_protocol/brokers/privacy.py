@@ -49,11 +49,6 @@ class Privacy:
         """How layers are put on."""
         return PADS if self.profile == "paper" else GROUP
 
-    @property
-    def is_for_testnets(self) -> bool:
-        """Whether it protects less than it seems to, and is there to be broken."""
-        return self.model in ("hash", "group") or self.profile == "paper"
-
 
 _ALL = {
     one.text: one

@@ -75,10 +75,6 @@ def _rows() -> Column:
     )
 
 
-def _counted_as(attack: str, row: Column) -> Column:
-    return F.struct(F.lit(attack).alias("attack"), row.alias("row"))
-
-
 def _named(counted: DataFrame, popular: DataFrame) -> DataFrame:
     """Return (run, node, client, topic, attack, weight, chance): the likeliest topics of each row."""
     counts = counted.groupBy(*_OF_ROW).agg(F.countDistinct("message").alias("count"))

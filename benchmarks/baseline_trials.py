@@ -11,7 +11,7 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from hushcast_analytics.brokers.baselines import hashed, read_sealed, sealed
+from benchmarks.baselines import hashed, read_sealed, sealed
 from hushcast_analytics.brokers.collusion_trials import WORD, WORDS
 from hushcast_analytics.brokers.dictionary_attack import Dictionary, named
 from hushcast_protocol.base.intervals import wilson
