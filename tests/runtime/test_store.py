@@ -404,30 +404,6 @@ async def test_space_is_given_back(tmp_path: Path) -> None:
     assert size_of(tmp_path) <= stores.MAX_FREE + 1_000_000
 
 
-async def test_a_file_of_before_gives_back_its_space_and_loses_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
-    old = sqlite3.connect(path)
-    old.execute("PRAGMA journal_mode=WAL")
-    old.execute(
-        "CREATE TABLE records (kind TEXT NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,"
-        " PRIMARY KEY (kind, key))"
-    )
-    with old:
-        old.executemany(
-            "INSERT INTO records VALUES ('k', ?, ?)", [(b"%03d" % n, bytes(262_287)) for n in range(99)]
-        )
-    with old:
-        old.execute("DELETE FROM records WHERE key > ?", (b"001",))
-    old.close()
-    assert path.stat().st_size > 90 * 262_287
-    store = SqliteStore(path)
-    async with running(store):
-        assert [key for key, _ in await store.scan("k")] == [b"000", b"001"]
-    store.close()
-    assert path.stat().st_size < 4 * 262_287
-    assert sqlite3.connect(path).execute("PRAGMA auto_vacuum").fetchone() == (2,)
-
-
 async def test_nothing_is_committed_behind_what_the_disk_had_no_room_for(tmp_path: Path) -> None:
     """A small change would still find room, and lie there without all that came before it."""
     path = tmp_path / "state.db"

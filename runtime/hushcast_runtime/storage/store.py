@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,6 @@ SOON = 0.2  # seconds that a change waits for others before it is committed alon
 MAX_COMMIT = 8 * 1024 * 1024  # bytes after which further changes are left to the next commit; some 0.2 s
 MAX_WRITE_AHEAD = 16 * 1024 * 1024  # bytes that the write-ahead log keeps on disk when it is not used
 MAX_FREE = 16 * 1024 * 1024  # bytes of free pages that the file keeps for new records
-MAX_CONVERTED = 64 * 1024 * 1024  # bytes in use of a file of before that is rewritten at the start; a second
 _SHRINK_STEP = 1024  # pages given back at once; commits wait meanwhile
 _CHANGE = 100  # bytes that a change counts beside its value
 AT_ONCE = 1024  # records read at once, where they are small
@@ -195,7 +194,7 @@ class SqliteStore:
         try:
             path.touch(mode=0o600, exist_ok=True)
             self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-            # Before the first page is written: later it takes `_convert`.
+            # It counts before the first page is written, and never again.
             self._connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
             # One connection: several of them under WAL can corrupt before SQLite 3.51.3.
             self._connection.execute("PRAGMA journal_mode=WAL")
@@ -205,7 +204,6 @@ class SqliteStore:
             self._connection.execute(_TABLE)
             self._page = self._ask("page_size")
             self._version = self._ask("user_version")
-            self._convert()
         except (*FAILURES, OSError) as error:
             raise StoreError(f"the database {path} cannot be opened: {error}") from error
         self._threads = trio.CapacityLimiter(1)  # the connection is used by one thread at a time
@@ -289,14 +287,6 @@ class SqliteStore:
 
     def _ask(self, pragma: str) -> int:
         return int(self._connection.execute(f"PRAGMA {pragma}").fetchone()[0])
-
-    def _convert(self) -> None:
-        """Rewrite a file of an earlier version so that it can give back its free pages."""
-        used = (self._ask("page_count") - self._ask("freelist_count")) * self._page
-        if self._ask("auto_vacuum") == 0 and used <= MAX_CONVERTED:
-            with suppress(sqlite3.OperationalError):  # no room for a copy: tried again at the next start
-                self._connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
-                self._connection.execute("VACUUM")
 
     def _commit_and_look(self, batch: _Batch) -> bool:
         self._commit(batch.changes, batch.version)
