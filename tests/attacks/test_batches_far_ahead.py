@@ -30,8 +30,8 @@ def batch(number: int, previous: Batch | None = None) -> tuple[Batch, bytes]:
 
 
 async def opened(store: MemoryStore) -> ProviderStore:
-    shelf = ProviderStore(store, simulated_environment(1), OWNER.public(), SubscriptionRegister(10))
-    await shelf.load(900.0)
+    shelf = ProviderStore(store, simulated_environment(1), OWNER.public(), SubscriptionRegister(10), 900.0)
+    await shelf.load()
     return shelf
 
 

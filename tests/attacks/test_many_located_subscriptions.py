@@ -44,8 +44,8 @@ def full(until: int) -> SubscriptionRegister:
 @pytest.mark.slow
 async def test_batches_and_days_are_done_in_short_steps() -> None:
     store, env = MemoryStore(), simulated_environment(1)
-    shelf = ProviderStore(store, env, OWNER.public(), SubscriptionRegister(MANY))
-    await shelf.load(900.0)
+    shelf = ProviderStore(store, env, OWNER.public(), SubscriptionRegister(MANY), 900.0)
+    await shelf.load()
     shelf.register = full(shelf.today - 1)
     table = sign_table(OWNER, 1, {}, 1, chord(100))
     data = encode(make_batch(OWNER, BatchInterval(START, SECONDS, None), table, 2, ()))

@@ -104,8 +104,10 @@ async def test_tables_that_come_at_once_are_dropped_once(autojump_clock: trio.te
     tables = [sign_table(owner, version, {"ba": 7}, 9, chord(100)) for version in range(1, 9)]
     old, new = tables[:6], tables[6:]  # a provider that was killed in the middle of it may have too many
     await store.write(*(Change(TABLE, table.digest, encode(table.whole)) for table in old))
-    shelf = ProviderStore(store, simulated_environment("tables"), owner.public(), SubscriptionRegister(1))
-    await shelf.load(1.0)
+    shelf = ProviderStore(
+        store, simulated_environment("tables"), owner.public(), SubscriptionRegister(1), 1.0
+    )
+    await shelf.load()
     async with trio.open_nursery() as nursery:
         for table in new:
             nursery.start_soon(shelf.put_table, table, encode(table.whole))
@@ -157,8 +159,10 @@ async def test_what_is_damaged_is_set_aside(autojump_clock: trio.testing.MockClo
         Change(TABLE, bad.digest, encode(bad.whole)[:-1]),
         *(Change(kind, *record) for kind in (SUBSCRIPTION, BATCH, TABLE) for record in FOREIGN),
     )
-    shelf = ProviderStore(store, simulated_environment("damaged"), owner.public(), SubscriptionRegister(1))
-    await shelf.load(1.0)
+    shelf = ProviderStore(
+        store, simulated_environment("damaged"), owner.public(), SubscriptionRegister(1), 1.0
+    )
+    await shelf.load()
     assert shelf.tables == {good.digest: 1}
     assert [(kind, recovery._read(held).count) for kind, held in await store.scan(recovery.DAMAGED)] == [
         (b"batch", 4),
@@ -173,7 +177,7 @@ async def test_a_provider_does_not_start_without_what_it_answered_last(
     store = MemoryStore()
     await store.write(Change(PROGRESS, b"", b"junk"))
     shelf = ProviderStore(
-        store, simulated_environment("damaged"), Seed(bytes(32)).public(), SubscriptionRegister(1)
+        store, simulated_environment("damaged"), Seed(bytes(32)).public(), SubscriptionRegister(1), 1.0
     )
     with pytest.raises(StoreError, match="without it a batch might be answered twice"):
-        await shelf.load(1.0)
+        await shelf.load()

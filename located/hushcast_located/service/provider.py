@@ -42,9 +42,10 @@ class Provider:
     ) -> None:
         self.is_there = False
         """Whether the daemon answers."""
-        self.shelf = ProviderStore(store, env, identity.offer.owner, SubscriptionRegister(settings.most))
+        self.shelf = ProviderStore(
+            store, env, identity.offer.owner, SubscriptionRegister(settings.most), float(settings.patience)
+        )
         self._socket = Path(settings.daemon.socket)
-        self._patience = float(settings.patience)
         self._env = env
         owner, news = identity.offer.owner, ChangeSignal()
         opening = RequestOpener(identity.key, settings.difficulty)
@@ -56,7 +57,7 @@ class Provider:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Work until cancelled; started when all is read back. Raises `StoreError`."""
-        await self.shelf.load(self._patience)
+        await self.shelf.load()
         await self.shelf.expire()
         task_status.started()
         async with trio.open_nursery() as nursery:

@@ -51,11 +51,14 @@ _read_progress = record_reader(
 
 
 class ProviderStore:
-    """A provider's records; `open_shelf` makes one."""
+    """A provider's records, once they are loaded."""
 
-    def __init__(self, store: Store, env: Environment, owner: bytes, register: SubscriptionRegister) -> None:
+    def __init__(
+        self, store: Store, env: Environment, owner: bytes, register: SubscriptionRegister, patience: float
+    ) -> None:
+        """`patience` is that of `BatchArrivals`."""
         self.register = register
-        self.arrivals: BatchArrivals
+        self.arrivals = BatchArrivals(None, patience)
         self.tables: dict[bytes, int] = {}
         """The versions of the tables that are here, by digest."""
         self.current: Batch | None = None
@@ -94,7 +97,7 @@ class ProviderStore:
                 return batch.signed
         return None
 
-    async def load(self, patience: float) -> None:
+    async def load(self) -> None:
         """Read everything back; raise `StoreError` where what it is of is damaged, or another's."""
         await restore(
             self._store,
@@ -104,9 +107,7 @@ class ProviderStore:
         for _, value in await self._store.scan(PROGRESS):
             self._progress = _read_progress(value)
         last, current = self._progress.last, self._progress.current
-        self.arrivals = BatchArrivals(
-            _sound(check_batch, last, self._owner) if last is not None else None, patience
-        )
+        self.arrivals.last = _sound(check_batch, last, self._owner) if last is not None else None
         async for digest, value in Records(self._store, TABLE, at_once=1):
             try:
                 table = await self._env.compute(read_table, value, self._owner)
