@@ -5,6 +5,7 @@ from __future__ import annotations
 import trio
 
 from hushcast_protocol.base.errors import AuthenticationError
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import RosterView
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import decoder, encode
@@ -18,7 +19,16 @@ from hushcast_runtime.storage.store import Change, Store
 NO_TREE = RosterView(0, bytes(32))
 """What somebody says that holds no tree and wants one; no view at all says that it wants none."""
 
-_KIND, _KEY = "tree", b"newest"
+_KIND = RecordKind(
+    "tree",
+    StateOwner.BROKERS_DAEMON,
+    StateOwner.BROKER,
+    StateOwner.TOMOGRAPHY,
+    holds="the newest tree of brokers",
+    lifetime="until there is a newer one",
+    bound="1",
+)
+_KEY = b"newest"
 _decode = decoder(Signed, "tree", MAX_TREE + 256)
 
 

@@ -18,6 +18,7 @@ import trio
 import hushcast
 from hushcast_gateway.daemon_link import DaemonLink
 from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.shares import Shares, User
 from hushcast_protocol.mqtt.topic_filters import is_name
 from hushcast_protocol.mqtt.ways import Way
@@ -32,7 +33,14 @@ BEGIN_WITHIN = 10.0  # seconds until a subscription begins
 LINGER = 3_600.0  # seconds, to twice as many, for which one goes on that nobody wants any more
 REFUSED_AGAIN = 60.0  # seconds until a daemon that refused is asked again
 
-_KIND, _OPEN, _ALIAS = "gateway-way", b"o", b"a"
+_KIND = RecordKind(
+    "gateway-way",
+    StateOwner.GATEWAY,
+    holds="topics of the network that it has subscribed to, and with which conditions",
+    lifetime="until it unsubscribes there",
+    bound=f"{MAX_WAYS}",
+)
+_OPEN, _ALIAS = b"o", b"a"
 _ASKED = b"w"  # before the conditions that were asked for; earlier versions wrote one, or none
 _AND = b"\0"  # between two of them
 

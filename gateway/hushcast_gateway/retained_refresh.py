@@ -10,6 +10,7 @@ from collections.abc import Callable
 import trio
 
 from hushcast_gateway.broker_state import BrokerState
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.storage.recovery import restore
@@ -17,7 +18,13 @@ from hushcast_runtime.storage.store import Change, Store
 
 MAX_REFRESHED = 1_000  # topics; a house has some hundred that retain
 
-_KIND = "gateway-refreshed"
+_KIND = RecordKind(
+    "gateway-refreshed",
+    StateOwner.GATEWAY,
+    holds="topics whose retained messages it publishes again",
+    lifetime="until another gateway publishes there, or nothing is retained",
+    bound=f"{MAX_REFRESHED:,}",
+)
 
 
 class RetainedRefresh:

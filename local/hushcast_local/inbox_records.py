@@ -4,11 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_runtime.storage.recovery import set_aside, tell
 from hushcast_runtime.storage.store import Change, Records, Store
 
 NAME_SIZE = 16  # bytes of a subscription's name, with which its keys begin
-MESSAGE, SEEN, PROGRESS = KINDS = "inbox", "inbox-seen", "inbox-progress"
+MESSAGE = RecordKind(
+    "inbox",
+    StateOwner.DAEMON,
+    holds="messages that came for a subscription",
+    lifetime="until acknowledged, or over the age and size that are [set](configuration.md)",
+)
+SEEN = RecordKind(
+    "inbox-seen",
+    StateOwner.DAEMON,
+    holds="ids of messages that came",
+    lifetime="until their day has lapsed",
+)
+PROGRESS = RecordKind(
+    "inbox-progress",
+    StateOwner.DAEMON,
+    holds="up to where messages were shown, acknowledged, removed",
+    lifetime="until unsubscribed",
+)
+KINDS = MESSAGE, SEEN, PROGRESS
 SCAN = 15  # messages read at once; the largest have 256 KiB
 STEP = 1024  # other records read or deleted at once, some 3 ms: others go on in between
 _BEHIND = b"\xff" * 64  # after a subscription's name: behind all its keys, whose ends have 32 bytes at most

@@ -10,6 +10,7 @@ import msgspec
 import trio
 
 from hushcast_protocol.base.errors import DecodeError, Refusal
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_runtime.environment import Environment
@@ -21,7 +22,20 @@ MAX_OUTBOX = 32 * 1024 * 1024  # bytes of bodies waiting, on disk and in memory;
 MAX_TAKEN = 1_024  # publications with a receipt whose tokens are remembered, for applications that ask again
 MAX_GIVEN_UP = 256  # publications remembered as given up; the oldest are forgotten first
 
-_MESSAGE, _STATE = "outbox", "outbox-state"
+_MESSAGE = RecordKind(
+    "outbox",
+    StateOwner.DAEMON,
+    holds="publications that wait for a receipt, sealed",
+    lifetime="until a receipt, or their day has lapsed",
+    bound=f"{MAX_PUBLICATIONS:,}, of {MAX_OUTBOX // 2**20} MiB",
+)
+_STATE = RecordKind(
+    "outbox-state",
+    StateOwner.DAEMON,
+    holds="how far publications are; the topic of those given up",
+    lifetime="as long as they wait; of those given up until `outbox --cancel`",
+    bound=f"the last {MAX_GIVEN_UP} given up",
+)
 _ID = 32  # bytes of a message's id
 _SCAN = 15  # records read at once; the largest have 256 KiB
 _decode: Callable[[bytes], Message] = decoder(Message, "message", 512 * 1024)

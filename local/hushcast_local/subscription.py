@@ -14,6 +14,7 @@ from hushcast_local.recent_messages import RecentMessages
 from hushcast_local.topic_keys import TopicKeys
 from hushcast_protocol.base import ground_truth, observations
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content, open_body
 from hushcast_protocol.content.messages import Message
@@ -27,7 +28,12 @@ from hushcast_runtime.storage.store import Change, Store, record_reader
 
 WHOLE_AFTER = 30.0  # seconds from being ready until a message that others get is missed here
 
-_KIND = "interest"
+_KIND = RecordKind(
+    "interest",
+    StateOwner.DAEMON,
+    holds="subscriptions: topic, conditions, terms",
+    lifetime="until unsubscribed",
+)
 
 
 class LocalSubscription:

@@ -7,13 +7,19 @@ import msgspec
 from hushcast_local.subscription import interest_record
 from hushcast_overlay.routes.route_records import mailbox_record
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, parse_topic
 from hushcast_runtime.storage.state_layout import Migration
 from hushcast_runtime.storage.store import Change, Store, record_reader
 
-_SUBSCRIPTION = "subscription"
+_SUBSCRIPTION = RecordKind(
+    "subscription",
+    StateOwner.DAEMON,
+    holds="subscriptions as version 0 has them",
+    lifetime="until the next start, which makes `interest` and `mailbox` of them",
+)
 
 
 class _Subscription(msgspec.Struct, frozen=True, array_like=True):

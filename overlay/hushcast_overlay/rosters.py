@@ -8,9 +8,10 @@ import msgspec
 import trio
 
 from hushcast_directory.client.roster_source import RosterSource
-from hushcast_overlay.neighbourhood import Neighbourhood, staying
+from hushcast_overlay.neighbourhood import ROSTERS_HELD, Neighbourhood, staying
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Network, Roster, RosterView
 from hushcast_protocol.base.roster_standing import RosterStanding, follow, restored
 from hushcast_protocol.base.sharding import Sharding, sharding_for
@@ -28,7 +29,19 @@ DIGESTS_HELD = 48  # epochs for which a peer's view can be compared: two days
 MAX_ABSENCE = 40  # epochs away after which the chain is not followed link by link any more
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts to get a roster that should be there
 
-_KIND, _STANDING = "roster", "roster-standing"
+_KIND = RecordKind(
+    "roster",
+    StateOwner.OVERLAY_DAEMON,
+    holds="rosters, and the earlier one that is acted on",
+    lifetime="until there are newer ones",
+    bound=f"the newest {ROSTERS_HELD}, and those acted on instead",
+)
+_STANDING = RecordKind(
+    "roster-standing",
+    StateOwner.OVERLAY_DAEMON,
+    holds="of each roster, which one is acted on, and for how many epochs it was held back",
+    lifetime="as long as its roster",
+)
 
 
 class _StoredStanding(msgspec.Struct, frozen=True, array_like=True):

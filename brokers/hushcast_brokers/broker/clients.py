@@ -15,6 +15,7 @@ from hushcast_brokers.broker.matching import Interests
 from hushcast_protocol.base import observations
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import DecodeError, Refusal
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import PublicKey, Wire, encode
 from hushcast_protocol.brokers.child_advertisements import MAX_FILTERS
 from hushcast_protocol.brokers.filter_routes import table_digest
@@ -38,7 +39,19 @@ MAX_CLIENTS = 4096  # of one edge broker: each has a link that stays open, some 
 CLIENT_FORGOTTEN_AFTER = 7  # days in which it did not attach; messages wait for one day at most
 COUNTED_WITHIN = 1  # days since it was attached last in which it counts for others: a night is no leaving
 
-_CLIENT, _SUBSCRIPTION = "client", "subscription"
+_CLIENT = RecordKind(
+    "client",
+    StateOwner.BROKER,
+    holds="at an edge: its clients",
+    lifetime="until they end it, or were not attached for seven days",
+    bound=f"{MAX_CLIENTS:,}",
+)
+_SUBSCRIPTION = RecordKind(
+    "subscription",
+    StateOwner.BROKER,
+    holds="at an edge: what its clients have asked for",
+    lifetime="as long as the client, or until that ends it",
+)
 _KEY = 32
 
 

@@ -16,6 +16,7 @@ from hushcast_brokers.broker.matching import Matching
 from hushcast_protocol.base import observations
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import PeerError, Refusal
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.brokers.frames import BrokerVerdict, Publish, Receipt
 from hushcast_protocol.content.hops import HOP_SIZE, Hop, HopMessage
 from hushcast_protocol.content.messages import check_message
@@ -28,10 +29,21 @@ from hushcast_runtime.storage.store import Change
 
 MAX_KNOWN = 262_144  # ids of publications, some 40 MB: three a second for a day; the oldest are forgotten
 
-WORDS = "published-words"
+WORDS = RecordKind(
+    "published-words",
+    StateOwner.BROKER,
+    holds="at the root, under layers: the words that publications came with",
+    lifetime="as long as their ids",
+)
 """Under which words publications came, by id, where what waits for a broker that left is handed up."""
 
-_KIND = "publication"
+_KIND = RecordKind(
+    "publication",
+    StateOwner.BROKER,
+    holds="at the root: ids of publications",
+    lifetime="until their day has lapsed",
+    bound=f"the last {MAX_KNOWN:,}",
+)
 _ID = 32  # bytes of a message's id
 _NEW = Hop(b"\x04".ljust(HOP_SIZE, b"\0"))  # what waits to be looked up
 

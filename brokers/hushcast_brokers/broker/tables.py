@@ -9,6 +9,7 @@ import trio
 from hushcast_brokers.broker.matching import Matching
 from hushcast_protocol.base import observations
 from hushcast_protocol.base.errors import DecodeError, Refusal
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import PublicKey, Wire, decoder, encode
 from hushcast_protocol.brokers.child_advertisements import ChildItems
 from hushcast_protocol.brokers.frames import MAX_BROKER_FRAME, Advertise, FromBelow, ParentHello
@@ -19,7 +20,12 @@ from hushcast_runtime.context import Context
 from hushcast_runtime.storage.recovery import restore
 from hushcast_runtime.storage.store import Change
 
-_KIND = "route"
+_KIND = RecordKind(
+    "route",
+    StateOwner.BROKER,
+    holds="what each broker below has asked for",
+    lifetime="until it ends it, or has left and all was matched again; under layers a day",
+)
 _KEY = 32
 _AT_ONCE = 16  # filters of a broker that is gone that are dropped in one turn: a millisecond each at most
 _decode: Callable[[bytes], Item] = decoder(Item, "filter", MAX_BROKER_FRAME)

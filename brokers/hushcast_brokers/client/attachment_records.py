@@ -9,6 +9,7 @@ import msgspec
 import trio
 
 from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey, decoder, encode
 from hushcast_protocol.brokers.frames import AnonymityTerms
@@ -16,7 +17,18 @@ from hushcast_protocol.brokers.items import Item
 from hushcast_runtime.storage.recovery import restore
 from hushcast_runtime.storage.store import Change, Store, record_reader
 
-_ATTACHMENT, _ASKED = "attachment", "asked"
+_ATTACHMENT = RecordKind(
+    "attachment",
+    StateOwner.BROKERS_DAEMON,
+    holds="its edge broker, and the key that this knows the daemon by",
+    lifetime="until nothing is asked there, when the key is drawn anew; with `[brokers] edge` for ever",
+)
+_ASKED = RecordKind(
+    "asked",
+    StateOwner.BROKERS_DAEMON,
+    holds="what edge brokers were asked for: filter, terms, whether it was confirmed",
+    lifetime="until the edge broker has forgotten it",
+)
 _MAX_ITEM = 4096  # bytes; a filter of eight attributes takes some 300
 
 _decode_item = decoder(Item, "filter", _MAX_ITEM)

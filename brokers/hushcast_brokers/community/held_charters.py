@@ -8,6 +8,7 @@ import msgspec
 import trio
 
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.secrets import AgreementKey, EpochKey
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, decoder, encode
@@ -32,7 +33,21 @@ from hushcast_runtime.logs import log
 from hushcast_runtime.storage.recovery import number, restore
 from hushcast_runtime.storage.store import Change, Store, record_reader
 
-_CHARTER, _EPOCH = "charter", "epoch"
+_CHARTER = RecordKind(
+    "charter",
+    StateOwner.BROKERS_DAEMON,
+    StateOwner.BROKER,
+    holds="with communities: the newest charter of each; at a daemon, of those that it is in",
+    lifetime="until there is a newer one",
+    bound=f"{MAX_COMMUNITIES}",
+)
+_EPOCH = RecordKind(
+    "epoch",
+    StateOwner.BROKERS_DAEMON,
+    StateOwner.BROKER,
+    holds="with communities: keys of their epochs",
+    lifetime="until the last message of the epoch has lapsed",
+)
 _KEY, _NUMBER = 32, 8  # bytes of a community's key, and of an epoch's number, in the key of a record
 _decode = decoder(Signed, "charter", MAX_CHARTER + 256)
 

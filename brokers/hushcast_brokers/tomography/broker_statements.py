@@ -18,6 +18,7 @@ from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.hop_link import IDLE, QUIET
 from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.filters import Filter
@@ -52,7 +53,13 @@ FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0  # seconds between two attempts to reach
 NUMBERS_A_SECOND = 10_000  # statements are numbered by the time, in such steps
 NUMBERS_AHEAD = 2**24  # kept free at a start for what it will number: a clock set back repeats none
 
-_KIND = "stated"  # of the record with the number that a next start may begin with
+_KIND = RecordKind(
+    "stated",
+    StateOwner.BROKER,
+    holds="the number that its next statement to the tomography service may begin with",
+    lifetime="for ever",
+    bound="1",
+)
 _NUMBER = 8  # bytes
 
 

@@ -12,13 +12,20 @@ import msgspec
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.group import Scalar
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import Bytes32, Counter
 from hushcast_runtime.storage.recovery import restore, sized
 from hushcast_runtime.storage.store import Change, Store, record_reader
 
 MAX_TRANSFORMATIONS = 16_384  # as many as the server has pseudonyms of each kind; some 8 MB
 
-_KIND = "transformation"
+_KIND = RecordKind(
+    "transformation",
+    StateOwner.PROXY,
+    holds="transformation keys of pseudonyms that subscribe",
+    lifetime="until their day has lapsed",
+    bound=f"{MAX_TRANSFORMATIONS:,}",
+)
 _ID = 32  # bytes of a pseudonym
 
 

@@ -13,6 +13,7 @@ from hushcast_central.server.outer_layer import OuterLayer
 from hushcast_protocol.base import observations
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.central.frames import Publish, UserAnswer
 from hushcast_protocol.central.introduction import OpenedIntroduction
@@ -33,7 +34,13 @@ MAX_KNOWN = 262_144  # ids of publications, some 40 MB: three a second for a day
 PLACED_AT_ONCE = 512  # pseudonyms for which one step places a publication, some 8 ms; each 512 have one body
 TOLD_EVERY = 3600.0  # seconds between two lines of the log that deliveries are lost
 
-_KIND = "publication"
+_KIND = RecordKind(
+    "publication",
+    StateOwner.SERVER,
+    holds="ids of publications",
+    lifetime="until their day has lapsed",
+    bound=f"the last {MAX_KNOWN:,}",
+)
 _ID = 32  # bytes of a message's id
 
 

@@ -7,16 +7,28 @@ import trio
 
 from hushcast_central.server.deliveries import Deliveries, ProxyLink
 from hushcast_protocol.base import observations
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.central.frames import Attach, Subscribe, UserAnswer, WithdrawTokens
 from hushcast_protocol.central.introduction import OpenedIntroduction
-from hushcast_protocol.central.pseudonym_register import PseudonymRecord, PseudonymRegister, waits_for
+from hushcast_protocol.central.pseudonym_register import (
+    MAX_PSEUDONYMS,
+    PseudonymRecord,
+    PseudonymRegister,
+    waits_for,
+)
 from hushcast_protocol.content.hops import Hop
 from hushcast_runtime.context import Context
 from hushcast_runtime.storage.recovery import restore, sized
 from hushcast_runtime.storage.store import Change, record_reader
 
-_KIND = "pseudonym"
+_KIND = RecordKind(
+    "pseudonym",
+    StateOwner.SERVER,
+    holds="who subscribes: pseudonym, proxy, secret, tokens, the last request; once it has tokens",
+    lifetime="until its day has lapsed",
+    bound=f"{MAX_PSEUDONYMS:,}",
+)
 _ID = 32  # bytes of a pseudonym
 _SCAN = 256  # records read at once, of 8 KiB at most
 _read = record_reader(PseudonymRecord, "pseudonym")

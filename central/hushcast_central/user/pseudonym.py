@@ -11,6 +11,7 @@ import trio
 
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.group import Scalar
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_protocol.central import request_proofs
@@ -22,7 +23,18 @@ from hushcast_protocol.content.messages import Message
 from hushcast_runtime.storage.recovery import number, restore
 from hushcast_runtime.storage.store import Change, Store, record_reader
 
-_PSEUDONYM, _DAY_KEY = "pseudonym", "day-key"
+_PSEUDONYM = RecordKind(
+    "pseudonym",
+    StateOwner.CENTRAL_DAEMON,
+    holds="pseudonyms that receive: key, secret, proxy, tokens that the server confirmed",
+    lifetime="until their day has lapsed, or the server has forgotten them",
+)
+_DAY_KEY = RecordKind(
+    "day-key",
+    StateOwner.CENTRAL_DAEMON,
+    holds="keys of days, under `paper` alone",
+    lifetime="until their day has lapsed",
+)
 
 
 @dataclass(frozen=True)

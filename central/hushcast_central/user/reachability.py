@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.central.network import PROXY_ROLES, ProxyRole, missing_roles
 from hushcast_runtime.storage.recovery import restore
 from hushcast_runtime.storage.store import Change, Store
 
-_HEARD = "heard"
+_HEARD = RecordKind(
+    "heard",
+    StateOwner.CENTRAL_DAEMON,
+    holds="of which roles proxies have ever answered",
+    lifetime="for ever",
+)
 
 
 class Reachability:

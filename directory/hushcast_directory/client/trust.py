@@ -13,13 +13,20 @@ from hushcast_protocol.base.key_handovers import (
     check_roster_by,
     following,
 )
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Network, SignedRoster
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_runtime.logs import log
 from hushcast_runtime.storage.store import Change, Store, damaged, record_reader
 
-_KIND = "handover"
+_KIND = RecordKind(
+    "handover",
+    StateOwner.OVERLAY_DAEMON,
+    holds="how the directory handed over from key to key",
+    lifetime="for ever",
+    bound=f"the last {MAX_HANDOVERS}",
+)
 _WITHOUT = "without it this daemon might follow a key that the directory gave up; "
 _decode_signed = record_reader(Signed, "hand-over", _WITHOUT)
 Also = Callable[[Sequence[KeyHandover]], Sequence[Change]]

@@ -16,12 +16,20 @@ from hushcast_protocol.authorities.head_answers import follow
 from hushcast_protocol.authorities.heads import CertifiedHead, decode_head
 from hushcast_protocol.base.errors import AuthenticationError, PeerError
 from hushcast_protocol.base.key_handovers import KeyHandover
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_runtime.logs import log
 from hushcast_runtime.storage.store import Change, Store, record_reader
 
-_KIND, _KEY = "authorities", b"followed"
+_KIND = RecordKind(
+    "authorities",
+    StateOwner.OVERLAY_DAEMON,
+    holds="which directories are followed, and proof of a fork",
+    lifetime="for ever",
+    bound="1",
+)
+_KEY = b"followed"
 
 
 _Pin = tuple[tuple[PublicKey, ...], int]

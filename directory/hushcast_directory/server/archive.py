@@ -18,6 +18,7 @@ from hushcast_protocol.authorities.head_answers import is_cut
 from hushcast_protocol.authorities.heads import CertifiedHead, Head, decode_head
 from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import RosterEntry
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
@@ -37,7 +38,19 @@ from hushcast_runtime.storage.store import Change, Store, record_reader
 CATCH_UP = 3  # epochs after an absence of the directory in which relays may renew and none falls out
 HEADS_KEPT = 48  # two days, as rosters: a daemon away for longer starts with the newest
 
-_SHOWN, _LEAVES = "agreed", "leaves"
+_SHOWN = RecordKind(
+    "agreed",
+    StateOwner.DIRECTORY,
+    holds="heads with all that they stand for",
+    lifetime="until there are newer ones",
+    bound=f"{HEADS_KEPT} epochs",
+)
+_LEAVES = RecordKind(
+    "leaves",
+    StateOwner.DIRECTORY,
+    holds="leaves of the shards of an epoch",
+    lifetime="as long as its head",
+)
 _AT_ONCE = 4  # records read at once: heads of a large network have megabytes with what they stand for
 
 

@@ -17,7 +17,7 @@ from hushcast_directory.server.archive import Archive, epoch_key, epoch_of
 from hushcast_directory.server.authority_links import AuthorityLinks
 from hushcast_directory.server.configured_set import ConfiguredSet, SetOfOne
 from hushcast_directory.server.exchange import Check, Exchange
-from hushcast_directory.server.kept_evidence import AUTHORITY, EVIDENCE, read_evidence
+from hushcast_directory.server.kept_evidence import AUTHORITY, EVIDENCE, MAX_EVIDENCE, read_evidence
 from hushcast_directory.server.name_work import NameWorkRegister
 from hushcast_directory.server.restoration import last_restored, silence
 from hushcast_directory.server.resumption import LISTING, FutureHeads, kept_listings, resume
@@ -52,7 +52,6 @@ from hushcast_runtime.logs import log
 from hushcast_runtime.storage.store import Change, Store
 from hushcast_runtime.transports.base import Transport
 
-MAX_EVIDENCE = 28  # pieces that are kept against one authority, some 400 bytes each; more say nothing new
 TELLS = 24  # times an epoch that descriptors which came since are told: four times while others wait for them
 _ANY_TIME = -math.inf, math.inf
 

@@ -9,6 +9,7 @@ from hushcast_protocol.authorities.expulsion import ExpelledRelay, in_force, rea
 from hushcast_protocol.base.addresses import service_of
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Descriptor, Network, check_descriptor
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
@@ -22,7 +23,12 @@ MAX_AHEAD = 300  # seconds that a relay's clock may be ahead of ours
 FORGOTTEN_AT_ONCE = 1024  # descriptors dropped in one step: some 10 ms
 _AT_ONCE = 128  # records read at once: to check each takes a tenth of a millisecond
 
-DESCRIPTOR = "descriptor"
+DESCRIPTOR = RecordKind(
+    "descriptor",
+    StateOwner.DIRECTORY,
+    holds="what relays say of themselves",
+    lifetime="until expired",
+)
 """Their kind of record."""
 _decode_signed = record_reader(Signed, "descriptor")
 

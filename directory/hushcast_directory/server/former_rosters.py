@@ -9,12 +9,18 @@ from collections.abc import Callable, Sequence
 
 from hushcast_directory.server.restoration import SIGNS_TWICE
 from hushcast_protocol.base.key_handovers import KeyHandover, check_roster_by
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Network, SignedRoster, check_roster
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_runtime.storage.store import Change, Store, record_reader
 
-ROSTER = "roster"
+ROSTER = RecordKind(
+    "roster",
+    StateOwner.DIRECTORY,
+    holds="rosters that it signed before it agreed with itself",
+    lifetime="until as many heads came as are kept",
+)
 """Their kind of record, each by its epoch."""
 _decode: Callable[[bytes], Signed] = record_reader(Signed, "roster", SIGNS_TWICE)
 

@@ -14,6 +14,7 @@ from hushcast_protocol.authorities.actions import AuthorityState
 from hushcast_protocol.authorities.evidence import Evidence, Fork, check_evidence, who_forked
 from hushcast_protocol.authorities.heads import decode_head
 from hushcast_protocol.base.errors import PeerError, UsageError
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_runtime.storage.state_layout import DATABASE
 from hushcast_runtime.storage.store import StoreError, read_records, record_reader
@@ -21,8 +22,24 @@ from hushcast_runtime.storage.store import StoreError, read_records, record_read
 MAX_PROOF = 64 * 1024  # bytes of one proof; a fork of nine authorities has some 12 kB
 MAX_PROOFS_FILE = 4 * 1024 * 1024  # bytes of a file of proofs: an authority keeps 256, of 1 kB each as text
 
-EVIDENCE, AUTHORITY = "evidence", "authority"
-"""Kinds of records of an authority: proofs, each by a digest; all that its machine keeps, in one."""
+MAX_EVIDENCE = 28  # pieces that are kept against one authority, some 400 bytes each; more say nothing new
+
+EVIDENCE = RecordKind(
+    "evidence",
+    StateOwner.DIRECTORY,
+    holds="proof that an authority said two things",
+    lifetime="for ever",
+    bound=f"{MAX_EVIDENCE} against one authority",
+)
+"""Each by a digest."""
+AUTHORITY = RecordKind(
+    "authority",
+    StateOwner.DIRECTORY,
+    holds="for which epochs it voted and assented, which heads it follows, proof of a fork",
+    lifetime="for ever",
+    bound="1",
+)
+"""All that its machine keeps, in one."""
 read_evidence: Callable[[bytes], Evidence] = record_reader(Evidence, "evidence")
 read_kept: Callable[[bytes], AuthorityState] = record_reader(AuthorityState, "authority", SIGNS_TWICE)
 

@@ -23,6 +23,7 @@ from hushcast_protocol.authorities.name_work import (
     remember,
 )
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import Bytes32, RelayId, encode
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.storage.recovery import number, restore, sized
@@ -35,7 +36,26 @@ MAX_WORK_WAITING = 64  # strangers whose work waits to be checked: at ten a seco
 WORK_WITHIN = 10.0  # seconds that one waits
 MAX_PROVEN = MAX_LISTED  # relays whose work is remembered; that of others is checked again, each time
 
-_PROVEN, _BEACON, _RULE = "proven", "beacon", "work-rule"
+_PROVEN = RecordKind(
+    "proven",
+    StateOwner.DIRECTORY,
+    holds="proof of work that relays have shown for their names",
+    lifetime="until others came",
+    bound=f"{MAX_PROVEN:,} relays",
+)
+_BEACON = RecordKind(
+    "beacon",
+    StateOwner.DIRECTORY,
+    holds="beacons of days",
+    lifetime="32 days",
+)
+_RULE = RecordKind(
+    "work-rule",
+    StateOwner.DIRECTORY,
+    holds="how much work is asked for, and since when",
+    lifetime="until it changes",
+    bound="1",
+)
 
 
 class _Proven(msgspec.Struct, frozen=True, array_like=True):

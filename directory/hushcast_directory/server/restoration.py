@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.wire import encode
 from hushcast_runtime.storage.store import Change, Store, change_records, record_reader
@@ -18,7 +19,13 @@ from hushcast_runtime.wording import counted
 
 SIGNS_TWICE = "without it this directory might sign for an epoch twice; "
 """Why it does not go on without what it keeps of what it signed (`store.record_reader`)."""
-_RESTORED = "restored"
+_RESTORED = RecordKind(
+    "restored",
+    StateOwner.DIRECTORY,
+    holds="up to which epoch nothing is signed after a backup was restored",
+    lifetime="for ever",
+    bound="1",
+)
 
 _decode: Callable[[bytes], int] = record_reader(int, "restored", SIGNS_TWICE)
 

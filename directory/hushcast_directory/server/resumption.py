@@ -21,6 +21,8 @@ from hushcast_protocol.authorities.authority_set import Authorities
 from hushcast_protocol.authorities.chain import ChainState, handed_over
 from hushcast_protocol.authorities.heads import decode_head
 from hushcast_protocol.authorities.listing import Listing
+from hushcast_protocol.authorities.machine import MAX_LISTINGS
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import (
     Network,
     SignedRoster,
@@ -34,7 +36,13 @@ from hushcast_runtime.environment import Compute
 from hushcast_runtime.storage.recovery import restore
 from hushcast_runtime.storage.store import Change, Store, damaged, record_reader
 
-LISTING = "listing"
+LISTING = RecordKind(
+    "listing",
+    StateOwner.DIRECTORY,
+    holds="listings of heads",
+    lifetime="until there are newer ones",
+    bound=f"{MAX_LISTINGS}",
+)
 """Kind of records of an authority: the listings of heads, each by its epoch."""
 _read_listing: Callable[[bytes], Listing] = record_reader(Listing, "listing")
 

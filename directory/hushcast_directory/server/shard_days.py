@@ -14,6 +14,7 @@ from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.listing import ListedCut, Listing
 from hushcast_protocol.authorities.shard_draw import cut_of, leaves_of
 from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import descriptor_digest
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
@@ -31,7 +32,18 @@ from hushcast_runtime.environment import Compute
 from hushcast_runtime.storage.recovery import number, restore
 from hushcast_runtime.storage.store import Change, Store, record_reader
 
-_CUT, _HELD = "cut", "cut-descriptors"
+_CUT = RecordKind(
+    "cut",
+    StateOwner.DIRECTORY,
+    holds="which relays are in which shard of a day",
+    lifetime="until the day after it is over",
+)
+_HELD = RecordKind(
+    "cut-descriptors",
+    StateOwner.DIRECTORY,
+    holds="descriptors of the relays of a cut, by shard",
+    lifetime="as long as their cut",
+)
 _AT_ONCE = 1  # record read at once: a shard's descriptors take 5 to 30 ms
 
 _decode_drawn: Callable[[bytes], ListedCut] = record_reader(ListedCut, "cut")

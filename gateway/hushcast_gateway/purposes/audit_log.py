@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from hushcast_gateway.purposes import commands
 from hushcast_gateway.purposes.records import AUDIT, AuditRecord, What, encode, read_audit
+from hushcast_protocol.base.record_kinds import RecordKind
 from hushcast_protocol.mqtt.limits import MAX_TOPIC
 from hushcast_protocol.mqtt.session_archive import number_of
 from hushcast_protocol.purposes.purpose_names import MAX_PURPOSE_LEVEL, MAX_PURPOSE_LEVELS
@@ -20,7 +21,7 @@ MAX_REFUSED = 1_000  # entries of what was refused, and of what others withdrew
 MAX_NOTED = 8  # purposes of a refusal that are noted; with the bounds below, 6 KB at worst
 _PURPOSE = MAX_PURPOSE_LEVELS * (MAX_PURPOSE_LEVEL + 1)  # characters of one
 
-Write = Callable[[str, bytes, bytes | None], None]
+Write = Callable[[RecordKind, bytes, bytes | None], None]
 """Puts a record, or deletes it."""
 
 

@@ -22,6 +22,7 @@ from hushcast_gateway.purposes.records import (
 )
 from hushcast_gateway.purposes.settings import CONFIGURATION, PurposesSection
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.record_kinds import RecordKind
 from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.session_archive import DamagedRecord
 from hushcast_protocol.mqtt.ways import Ways
@@ -167,7 +168,7 @@ class PurposeState:
         """Return where a presubscription is known, by whichever of its filter's names."""
         return user, client_id, min(self.ways.equals(wanted))
 
-    def _write(self, kind: str, key: bytes, value: bytes | None) -> None:
+    def _write(self, kind: RecordKind, key: bytes, value: bytes | None) -> None:
         assert self._ledger is not None, "nothing is published before there is a broker"
         if value is None:
             self._ledger.delete(kind, key)

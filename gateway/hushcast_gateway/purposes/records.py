@@ -6,17 +6,49 @@ from typing import Literal
 
 import msgspec
 
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.mqtt.session_archive import decode
 from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.purpose_names import Purpose
 
-RESERVATION = "purpose-reservation"
-PRESUBSCRIPTION = "purpose-presubscription"
-AUDIT = "purpose-audit"
-WITHDRAWAL = "purpose-withdrawal"
-WITHDRAWN = "purpose-withdrawn"
+RESERVATION = RecordKind(
+    "purpose-reservation",
+    StateOwner.GATEWAY,
+    holds="reservations of owners",
+    lifetime="until released, or dropped by the operator",
+)
+PRESUBSCRIPTION = RecordKind(
+    "purpose-presubscription",
+    StateOwner.GATEWAY,
+    holds="presubscriptions",
+    lifetime="until replaced or taken back",
+)
+AUDIT = RecordKind(
+    "purpose-audit",
+    StateOwner.GATEWAY,
+    holds="what was done and refused about purposes",
+    lifetime="until it is the oldest of too many",
+)
+WITHDRAWAL = RecordKind(
+    "purpose-withdrawal",
+    StateOwner.GATEWAY,
+    holds="how often a user has withdrawn what they published to a topic, and what of it is still to be told",
+    lifetime="for ever",
+)
+WITHDRAWN = RecordKind(
+    "purpose-withdrawn",
+    StateOwner.GATEWAY,
+    holds="digests of locks whose messages are withdrawn",
+    lifetime="until it is the oldest of too many",
+)
 """Digests of locks, by a number that counts up."""
-LOCKS_FROM = "purpose-locks"
+LOCKS_FROM = RecordKind(
+    "purpose-locks",
+    StateOwner.GATEWAY,
+    holds="the secret that its locks are made of",
+    lifetime="for ever",
+    bound="1",
+)
 
 What = Literal[
     "reserve", "release", "drop", "presubscribe", "subscribe", "control", "message", "withdraw", "withdrawn"

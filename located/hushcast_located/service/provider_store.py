@@ -13,6 +13,7 @@ import msgspec
 import trio
 
 from hushcast_protocol.base.errors import DecodeError, PeerError
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.answer_problems import InvalidAnswer
@@ -31,12 +32,37 @@ from hushcast_runtime.storage.store import Change, Records, Store, StoreError, r
 
 T = TypeVar("T")
 
-SUBSCRIPTION, BATCH, TABLE, PROGRESS = "subscription", "batch", "table", "progress"
-"""Kinds of records."""
 MAX_TABLES = 4  # tables of weights on disk: the newest; 40 MiB, or those that batches wait with
 MAX_TOLD_MISSING = 16  # batches that never came and are still told of
 _STEP = 1024  # subscriptions that are looked at, or written, in one step, some 5 ms
 TOLD_FOR = 7  # days for which they are told of
+
+SUBSCRIPTION = RecordKind(
+    "subscription",
+    StateOwner.PROVIDER,
+    holds="subscriptions, and the names of withdrawn ones, by random name",
+    lifetime="until the day that they say",
+)
+BATCH = RecordKind(
+    "batch",
+    StateOwner.PROVIDER,
+    holds="batches that wait or are answered",
+    lifetime="until every subscription has its answer",
+)
+TABLE = RecordKind(
+    "table",
+    StateOwner.PROVIDER,
+    holds="tables of weights",
+    lifetime="until there are newer ones",
+    bound=f"{MAX_TABLES}, and those that batches wait with",
+)
+PROGRESS = RecordKind(
+    "progress",
+    StateOwner.PROVIDER,
+    holds="the last batch, the one that is answered, batches that never came",
+    lifetime=f"until replaced; missing ones {TOLD_FOR} days",
+    bound="1",
+)
 
 
 class _Progress(msgspec.Struct, frozen=True):
@@ -130,7 +156,7 @@ class ProviderStore:
             if batch.signed == current and batch.body.table in self.tables:
                 self.current = batch
 
-    async def _set_aside(self, kind: str, key: bytes, value: bytes) -> None:
+    async def _set_aside(self, kind: RecordKind, key: bytes, value: bytes) -> None:
         await set_aside(self._store, kind, [(key, value)])
         tell(kind, 1)
 
@@ -232,7 +258,7 @@ class ProviderStore:
         """Return all names of the register, sorted, as many together as one step looks at."""
         return await self._env.compute(_parts, self.register.names())
 
-    async def _one(self, kind: str, key: bytes) -> bytes:
+    async def _one(self, kind: RecordKind, key: bytes) -> bytes:
         found = await self._store.scan(kind, key, limit=1)
         if not found:
             raise StoreError("a record in the database is missing: restore a backup")

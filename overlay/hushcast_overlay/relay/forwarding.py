@@ -12,6 +12,7 @@ from hushcast_overlay.relay.rate_limiter import RateLimiter
 from hushcast_protocol.base import observations
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_protocol.overlay.elements import ORIGIN
@@ -29,7 +30,12 @@ FULL_PAUSE = 5.0
 
 COPIES_AT_ONCE = 1024  # of messages, for one next hop each, that one step places: 5 ms of a processor
 
-_LABEL = "label"
+_LABEL = RecordKind(
+    "label",
+    StateOwner.RELAY,
+    holds="its newest trail label",
+    lifetime="one epoch, and the one after",
+)
 
 TakeListed = Callable[[Message], Awaitable[None]]
 """Where the subscriber is a listed root: takes every message that passes its relay, repeats as well."""

@@ -8,13 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_runtime.storage.recovery import restore
 from hushcast_runtime.storage.spool import Spool
 from hushcast_runtime.storage.store import Change, Store
 
-_KIND = "intake"
+_KIND = RecordKind(
+    "intake",
+    StateOwner.RELAY,
+    holds="messages that were accepted and not yet routed",
+    lifetime="moments; without a next hop 300 s; without room for it until its day has lapsed",
+    bound="within the bound of `spool`",
+)
 _SCAN = 15  # records read at once
 _COUNT = 8  # bytes at the end of a key
 _decode: Callable[[bytes], Message] = decoder(Message, "message", 512 * 1024)

@@ -11,17 +11,39 @@ from hushcast_overlay.relay.identity import Identity
 from hushcast_protocol.base import observations
 from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import Bytes16, Counter, encode
 from hushcast_protocol.content.hops import HOP_SIZE, Hop
 from hushcast_protocol.overlay.hops import key_of
-from hushcast_protocol.overlay.leases import Elements, Install, Lease, LeaseBook, Withdraw
+from hushcast_protocol.overlay.leases import (
+    MAX_LEASES,
+    MAX_TOMBSTONES,
+    Elements,
+    Install,
+    Lease,
+    LeaseBook,
+    Withdraw,
+)
 from hushcast_runtime.context import Context
 from hushcast_runtime.storage.recovery import number, restore, sized
 from hushcast_runtime.storage.store import AT_ONCE, Change, record_reader
 
 PRUNED_AT_ONCE = 1024  # elements of leases that one step prunes, and those of one lease more: 5 ms each
 
-_LEASE, _TOMBSTONE = "lease", "tombstone"
+_LEASE = RecordKind(
+    "lease",
+    StateOwner.RELAY,
+    holds="leases: routes of subscriptions",
+    lifetime="until withdrawn, or their day has lapsed",
+    bound=f"{MAX_LEASES:,}",
+)
+_TOMBSTONE = RecordKind(
+    "tombstone",
+    StateOwner.RELAY,
+    holds="marks of leases that were withdrawn",
+    lifetime="until their day has lapsed",
+    bound=f"{MAX_LEASES + MAX_TOMBSTONES:,} with the leases",
+)
 
 
 _Hop = Annotated[bytes, msgspec.Meta(min_length=HOP_SIZE, max_length=HOP_SIZE)]

@@ -10,6 +10,7 @@ import trio
 
 from hushcast_directory.client.roster_source import SeatTerms
 from hushcast_protocol.authorities.name_work import NameWork, attempt, has_ended, is_to_be_renewed
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import RelayId, encode
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
@@ -18,7 +19,14 @@ from hushcast_runtime.storage.store import Change, Store, record_reader
 
 REST = 1.0  # as long as a try took: half of a core at most, so that the relay and the machine go on
 
-_KIND, _KEY = "work", b"own"
+_KIND = RecordKind(
+    "work",
+    StateOwner.RELAY,
+    holds="the work that it found for its own name",
+    lifetime="until there is other work, or another name",
+    bound="1",
+)
+_KEY = b"own"
 
 
 class _Found(msgspec.Struct, frozen=True, array_like=True):

@@ -13,6 +13,7 @@ from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base import observations
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.proof_of_work import ProofOfWorkCheck
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.frames import ParcelAnswer, RefusalReason
@@ -23,7 +24,12 @@ from hushcast_runtime.context import Context
 from hushcast_runtime.storage.recovery import number, restore, sized
 from hushcast_runtime.storage.store import AT_ONCE, Change
 
-_PARCEL = "parcel"
+_PARCEL = RecordKind(
+    "parcel",
+    StateOwner.RELAY,
+    holds="digests of parcels that were opened",
+    lifetime="three epochs",
+)
 
 
 class Parcels:

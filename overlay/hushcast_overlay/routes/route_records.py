@@ -12,6 +12,7 @@ import msgspec
 from hushcast_overlay.routes.route import OverlayRoute, RouteMailbox, TreeInstallation, Withdrawal
 from hushcast_protocol.base.addresses import Address, parse_address
 from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.secrets import LeaseSecret, Seed
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, RelayId, encode
 from hushcast_protocol.overlay.installations import Installation, ListedRoot, MailboxRoot
@@ -19,7 +20,24 @@ from hushcast_protocol.overlay.tree import Tree
 from hushcast_runtime.storage.recovery import number, restore, sized
 from hushcast_runtime.storage.store import Change, Store, record_reader
 
-_MAILBOX, _DAILY_MAILBOX, _INSTALLATION = "mailbox", "daily-mailbox", "installation"
+_MAILBOX = RecordKind(
+    "mailbox",
+    StateOwner.OVERLAY_DAEMON,
+    holds="seed, address and moment of renewal of a mailbox for days that are not cut",
+    lifetime="until unsubscribed, or the last such day has lapsed",
+)
+_DAILY_MAILBOX = RecordKind(
+    "daily-mailbox",
+    StateOwner.OVERLAY_DAEMON,
+    holds="those of a mailbox for one day that is cut into [shards](shards.md)",
+    lifetime="until unsubscribed, or its day has lapsed",
+)
+_INSTALLATION = RecordKind(
+    "installation",
+    StateOwner.OVERLAY_DAEMON,
+    holds="trees, secrets of their leases, which relays confirmed",
+    lifetime="until lapsed or withdrawn",
+)
 _NAME = 16  # bytes of the name of what is wanted
 
 
@@ -150,7 +168,7 @@ def _deleted(name: bytes, mailbox: RouteMailbox) -> Change:
     return Change(*_place(name, mailbox), None)
 
 
-def _place(name: bytes, mailbox: RouteMailbox) -> tuple[str, bytes]:
+def _place(name: bytes, mailbox: RouteMailbox) -> tuple[RecordKind, bytes]:
     return (_MAILBOX, name) if mailbox.day is None else (_DAILY_MAILBOX, _of_day(name, mailbox.day))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Collection
 import msgspec
 
 from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.shards.shard_requests import (
     AskLeaf,
@@ -29,7 +30,12 @@ from hushcast_runtime.storage.store import Change, Store, record_reader
 LEAVES_SHOWN = 6  # epochs whose leaves are kept: the coming one, and those by which seats are kept before
 """A day's slices and pieces are kept as long as their day."""
 
-_KIND = "shard-part"
+_KIND = RecordKind(
+    "shard-part",
+    StateOwner.RELAY,
+    holds="its shards: slices, leaves, pieces of the guide",
+    lifetime=f"until their day has lapsed; leaves {LEAVES_SHOWN} epochs",
+)
 _AT_ONCE = 16  # records read at once: a slice has 150 kB
 
 Shown = ShownLeaf | ShownSlice | ShownPiece

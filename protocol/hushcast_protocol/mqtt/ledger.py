@@ -6,11 +6,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from hushcast_protocol.base.record_kinds import RecordKind
+
 
 class LedgerChange(NamedTuple):
     """A record to put, or to delete if `value` is `None`."""
 
-    kind: str
+    kind: RecordKind
     key: bytes
     value: bytes | None
 
@@ -26,12 +28,12 @@ class Ledger:
         """How many of them are on disk."""
         self._awaited: deque[tuple[int, Callable[[], None]]] = deque()
 
-    def put(self, kind: str, key: bytes, value: bytes) -> None:
+    def put(self, kind: RecordKind, key: bytes, value: bytes) -> None:
         """Write a record."""
         self._changes.append(LedgerChange(kind, key, value))
         self.made += 1
 
-    def delete(self, kind: str, key: bytes) -> None:
+    def delete(self, kind: RecordKind, key: bytes) -> None:
         """Delete a record."""
         self._changes.append(LedgerChange(kind, key, None))
         self.made += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hushcast_protocol.base.record_kinds import RecordKind
 from hushcast_protocol.base.shares import User
 from hushcast_protocol.mqtt import session_archive as kinds
 from hushcast_protocol.mqtt.delivery import MessageDelivery
@@ -43,14 +44,14 @@ class RestoredState:
         self._sessions: dict[int, MqttSession] = {}
         self._messages: dict[int, MqttMessage] = {}
         self._retained: list[tuple[MqttMessage, User]] = []
-        self._left: list[tuple[str, bytes]] = []  # of sessions and messages that are no more
+        self._left: list[tuple[RecordKind, bytes]] = []  # of sessions and messages that are no more
 
     @property
     def sessions(self) -> list[MqttSession]:
         """The sessions, whose clients are all away."""
         return list(self._sessions.values())
 
-    def feed(self, kind: str, key: bytes, value: bytes) -> None:
+    def feed(self, kind: RecordKind, key: bytes, value: bytes) -> None:
         """Take a record; the kinds come in the order of `archive.KINDS`; raises `DamagedRecord`."""
         _TAKE[kind](self, key, value)
 

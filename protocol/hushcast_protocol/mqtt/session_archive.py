@@ -12,8 +12,20 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from hushcast_protocol.base.errors import HushcastError
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.shares import User
 from hushcast_protocol.mqtt.ledger import Ledger
+from hushcast_protocol.mqtt.limits import (
+    DAY,
+    MAX_FILTERS_A_USER,
+    MAX_HELD_BYTES,
+    MAX_INCOMING,
+    MAX_QUEUE,
+    MAX_RETAINED,
+    MAX_RETAINED_BYTES,
+    MAX_SESSION_SECONDS,
+    MAX_SESSIONS,
+)
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.mqtt_session import (
     DeliveryState,
@@ -23,13 +35,55 @@ from hushcast_protocol.mqtt.mqtt_session import (
 )
 from hushcast_protocol.mqtt.packets import Properties, RequestedSubscription, Will
 
-SESSION = "mqtt-session"
-SUBSCRIPTION = "mqtt-subscription"
-MESSAGE = "mqtt-message"
-QUEUED = "mqtt-queued"
-INCOMING = "mqtt-incoming"
-PENDING = "mqtt-pending"
-RETAINED = "mqtt-retained"
+SESSION = RecordKind(
+    "mqtt-session",
+    StateOwner.GATEWAY,
+    holds="sessions that outlive their connection",
+    lifetime=f"until they end, {MAX_SESSION_SECONDS // DAY} days after their client left at the latest",
+    bound=f"{MAX_SESSIONS:,}",
+)
+SUBSCRIPTION = RecordKind(
+    "mqtt-subscription",
+    StateOwner.GATEWAY,
+    holds="subscriptions of these sessions",
+    lifetime="as long as the session, or until unsubscribed",
+    bound=f"{MAX_FILTERS_A_USER:,} of one user",
+)
+MESSAGE = RecordKind(
+    "mqtt-message",
+    StateOwner.GATEWAY,
+    holds="messages that wait, once",
+    lifetime="until none of `mqtt-queued` or `mqtt-retained` names it",
+    bound=f"{MAX_HELD_BYTES // 2**20} MiB that wait, {MAX_RETAINED_BYTES // 2**20} MiB retained",
+)
+QUEUED = RecordKind(
+    "mqtt-queued",
+    StateOwner.GATEWAY,
+    holds="which session a message waits for, and how far its delivery is",
+    lifetime="until delivered, expired or over the bound",
+    bound=f"{MAX_QUEUE:,} of one session",
+)
+INCOMING = RecordKind(
+    "mqtt-incoming",
+    StateOwner.GATEWAY,
+    holds="packets of QoS 2 whose exchange is open",
+    lifetime="until released",
+    bound=f"{MAX_INCOMING:,} of one client",
+)
+PENDING = RecordKind(
+    "mqtt-pending",
+    StateOwner.GATEWAY,
+    holds="tokens of packets of QoS 2 that the daemon is still to take",
+    lifetime="until it has taken them",
+    bound=f"{MAX_INCOMING:,} of one client with the open ones",
+)
+RETAINED = RecordKind(
+    "mqtt-retained",
+    StateOwner.GATEWAY,
+    holds="which message a topic retains",
+    lifetime="until replaced, cleared or expired",
+    bound=f"{MAX_RETAINED:,}",
+)
 KINDS = (
     SESSION,
     SUBSCRIPTION,
@@ -256,7 +310,7 @@ class SessionArchive:
         """Delete a body that nothing needs."""
         self._ledger.delete(MESSAGE, _key(number))
 
-    def delete_left(self, left: Iterable[tuple[str, bytes]]) -> None:
+    def delete_left(self, left: Iterable[tuple[RecordKind, bytes]]) -> None:
         """Delete records of sessions and messages that are no more, by kind and key."""
         for kind, key in left:
             self._ledger.delete(kind, key)

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from hushcast_protocol.base.addresses import Address, parse_address
 from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.logs import log
 from hushcast_runtime.storage.store import Change, Store
 from hushcast_runtime.transports.base import Listener, Transport, TransportError
 
-ADDRESS = "address"
+ADDRESS = RecordKind(
+    "address",
+    StateOwner.RELAY,
+    StateOwner.DIRECTORY,
+    StateOwner.SERVER,
+    StateOwner.PROXY,
+    StateOwner.BROKER,
+    StateOwner.TOMOGRAPHY,
+    holds="its own address",
+    lifetime="until the key of its onion service is replaced",
+)
 """The kind of the record."""
 
 

@@ -14,14 +14,21 @@ import msgspec
 
 from hushcast_protocol.base.errors import DecodeError, HushcastError
 from hushcast_protocol.base.findings import Finding, warning
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_runtime.environment import Compute
 from hushcast_runtime.logs import log
 from hushcast_runtime.storage.store import AT_ONCE, Change, Store, StoreError, read_records
 
-DAMAGED = "damaged"
-"""The kind of what was set aside: a record for each kind, by its name."""
 MAX_SET_ASIDE = 64 * 1024  # bytes of one kind that are kept to be looked at; of more only the number is
 KEPT_FOR = 8  # starts: whoever looks after the daemon has seen it by then, and what is old is to go
+DAMAGED = RecordKind(
+    "damaged",
+    StateOwner.EVERY_PROGRAM,
+    holds="damaged records that a start met",
+    lifetime=f"{KEPT_FOR} starts",
+    bound=f"{MAX_SET_ASIDE // 1024} KiB of each kind",
+)
+"""The kind of what was set aside: a record for each kind, by its name."""
 
 _ABOVE = 2**48  # as `wire.Counter`
 
@@ -47,7 +54,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 async def restore(
     store: Store,
-    kind: str,
+    kind: RecordKind,
     take: Take,
     prefix: bytes = b"",
     at_once: int = AT_ONCE,
@@ -91,13 +98,13 @@ def number(data: bytes) -> int:
     return found
 
 
-def tell(kind: str, count: int) -> None:
+def tell(kind: RecordKind, count: int) -> None:
     """Log that records of a kind were set aside, if any were."""
     if count:
         log.warning("damaged records were set aside", kind=kind, count=count)
 
 
-async def set_aside(store: Store, kind: str, damaged: Sequence[tuple[bytes, bytes]]) -> None:
+async def set_aside(store: Store, kind: RecordKind, damaged: Sequence[tuple[bytes, bytes]]) -> None:
     """Move damaged records out of their kind; durable on return."""
     held = _read(dict(await store.scan(DAMAGED, kind.encode())).get(kind.encode(), b""))
     records = held.records

@@ -13,6 +13,7 @@ from weakref import ref
 import msgspec
 
 from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.hops import HOP_SIZE, Hop, HopMessage
 from hushcast_protocol.content.messages import Message, check_message
@@ -27,7 +28,23 @@ READ_AT_ONCE = 64 * 1024  # bytes of bodies after which a read back ends: a turn
 _EXPIRED_AT_ONCE = 2048  # messages looked at in one step, some 4 ms; a spool holds up to 400,000
 _SCAN = 15  # records read at once: of the largest, 4 MiB
 
-_KIND, _BODY = "spool", "spool-body"
+_KIND = RecordKind(
+    "spool",
+    StateOwner.RELAY,
+    StateOwner.SERVER,
+    StateOwner.BROKER,
+    holds="messages that wait for a next hop, a pseudonym or a child, each in its order",
+    lifetime="until acknowledged, or their day has lapsed",
+    bound=f"{MAX_SPOOL // 2**20} MiB of bodies, {MAX_SHARE // 2**20} MiB for each that they wait for",
+)
+_BODY = RecordKind(
+    "spool-body",
+    StateOwner.RELAY,
+    StateOwner.SERVER,
+    StateOwner.BROKER,
+    holds="bodies of messages that several wait for, once",
+    lifetime="until none of these messages waits",
+)
 
 
 class _Shared:

@@ -19,6 +19,7 @@ import msgspec
 import trio
 
 from hushcast_protocol.base.errors import HushcastError
+from hushcast_protocol.base.record_kinds import RecordKind
 
 FAILURES = (sqlite3.Error, UnicodeDecodeError)
 """A damaged schema is quoted in SQLite's message, which then may be no text."""
@@ -68,7 +69,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     `frees` are the bytes of a large record that is deleted: they are overwritten, at the cost of a write.
     """
 
-    kind: str
+    kind: RecordKind
     key: bytes
     value: bytes | None
     frees: int = 0
@@ -94,7 +95,7 @@ class Store(Protocol):
         """Make changes and set the layout's version, in one commit; durable on return."""
 
     async def scan(
-        self, kind: str, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
+        self, kind: RecordKind, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
     ) -> list[tuple[bytes, bytes]]:
         """Return the records of a kind whose keys begin with `prefix` and, if given, lie above `after`.
 
@@ -111,7 +112,7 @@ class Records:
     It is no generator: a loop that a damaged record ends would leave one unfinished.
     """
 
-    def __init__(self, store: Store, kind: str, prefix: bytes = b"", at_once: int = AT_ONCE) -> None:
+    def __init__(self, store: Store, kind: RecordKind, prefix: bytes = b"", at_once: int = AT_ONCE) -> None:
         self._scan = partial(store.scan, kind, prefix, limit=at_once)
         self._read: deque[tuple[bytes, bytes]] = deque()
         self._after: bytes | None = None
@@ -134,7 +135,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self.version = 0
-        self._records: dict[str, dict[bytes, bytes]] = {}
+        self._records: dict[RecordKind, dict[bytes, bytes]] = {}
 
     async def run(self) -> None:
         """There is nothing to commit; it lasts all the same, as the daemon does whose task it is."""
@@ -160,7 +161,7 @@ class MemoryStore:
         self.version = version
 
     async def scan(
-        self, kind: str, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
+        self, kind: RecordKind, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
     ) -> list[tuple[bytes, bytes]]:
         """Return records in order."""
         await trio.lowlevel.checkpoint()
@@ -260,7 +261,7 @@ class SqliteStore:
         self._arrival.set()
 
     async def scan(
-        self, kind: str, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
+        self, kind: RecordKind, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
     ) -> list[tuple[bytes, bytes]]:
         """Return committed records in order."""
         return await trio.to_thread.run_sync(self._select, kind, prefix, after, limit, limiter=self._threads)
@@ -305,7 +306,9 @@ class SqliteStore:
             raise StoreError(f"the database cannot be written: {error}") from error
         return left < before and left * self._page > MAX_FREE
 
-    def _select(self, kind: str, prefix: bytes, after: bytes | None, limit: int) -> list[tuple[bytes, bytes]]:
+    def _select(
+        self, kind: RecordKind, prefix: bytes, after: bytes | None, limit: int
+    ) -> list[tuple[bytes, bytes]]:
         query = "SELECT key, value FROM records WHERE kind = ? AND key >= ?"
         bounds: list[object] = [kind, prefix]
         if after is not None:
@@ -366,7 +369,7 @@ def forget_kinds(path: Path, kinds: Sequence[str]) -> None:
         raise StoreError(f"the database {path} cannot be written: {error}") from error
 
 
-def read_records(path: Path, kind: str) -> list[tuple[bytes, bytes]]:
+def read_records(path: Path, kind: RecordKind) -> list[tuple[bytes, bytes]]:
     """Return all records of a kind, in order, from a database, in use or not; raises `StoreError`."""
     try:
         # Changes nothing; what is only in the write-ahead log is seen, too.

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.brokers.full.day_rows import OnwardRoute
 from hushcast_protocol.brokers.full.group_action import ELEMENT, GroupAction
@@ -21,7 +22,24 @@ from hushcast_protocol.brokers.full.layers import LayerPath
 from hushcast_runtime.storage.recovery import restore
 from hushcast_runtime.storage.store import Change, Store, record_reader
 
-_SHOWN, _FACTOR, _FORMER = "shown", "factor", "former-label"
+_SHOWN = RecordKind(
+    "shown",
+    StateOwner.BROKER,
+    holds="under layers: which items the parent has",
+    lifetime="until their day has lapsed",
+)
+_FACTOR = RecordKind(
+    "factor",
+    StateOwner.BROKER,
+    holds="under layers: factors that ancestors gave",
+    lifetime="until their day has lapsed",
+)
+_FORMER = RecordKind(
+    "former-label",
+    StateOwner.BROKER,
+    holds="under layers: where messages go whose labels are of a tree before",
+    lifetime="until their day has lapsed",
+)
 
 
 class _StoredFactor(msgspec.Struct, frozen=True, array_like=True):

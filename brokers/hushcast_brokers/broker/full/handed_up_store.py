@@ -11,11 +11,12 @@ from hushcast_brokers.broker.forwarding import BrokerForwarding
 from hushcast_brokers.broker.publications import WORDS
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.base.hashes import LABEL
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.secrets import Secret
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.brokers.frames import MAX_BROKER_FRAME
 from hushcast_protocol.brokers.full.group_action import GroupAction
-from hushcast_protocol.brokers.full.hand_up import HandedUpMessages, as_published, check_words
+from hushcast_protocol.brokers.full.hand_up import MAX_KEPT, HandedUpMessages, as_published, check_words
 from hushcast_protocol.brokers.full.item_labels import ItemLabel
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_runtime.context import Context
@@ -25,7 +26,13 @@ from hushcast_runtime.storage.store import Change
 GATHERED_FOR = 10.0  # seconds in which those are gathered who ask: for each, all of a word comes again
 AT_ONCE = 64  # messages looked up before others have their turn
 
-_KIND = "handed-up"
+_KIND = RecordKind(
+    "handed-up",
+    StateOwner.BROKER,
+    holds="at the root, under layers: messages that were handed up",
+    lifetime="until their day has lapsed",
+    bound=f"{MAX_KEPT // 2**20} MiB",
+)
 _decode: Callable[[bytes], Message] = decoder(Message, "message", MAX_BROKER_FRAME)
 
 

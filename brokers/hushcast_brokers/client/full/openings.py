@@ -13,6 +13,7 @@ import msgspec
 
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import LABEL
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.secrets import AgreementKey
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.brokers.full.group_action import GroupAction
@@ -24,7 +25,12 @@ from hushcast_protocol.content.messages import Message
 from hushcast_runtime.storage.recovery import restore
 from hushcast_runtime.storage.store import Change, Store, record_reader
 
-_KIND = "opening"
+_KIND = RecordKind(
+    "opening",
+    StateOwner.BROKERS_DAEMON,
+    holds="under layers: what opens the messages of an item",
+    lifetime="until its day has lapsed",
+)
 
 
 class _Stored(msgspec.Struct, frozen=True, array_like=True):
