@@ -20,10 +20,11 @@ from directory_bench import (
 )
 
 from hushcast_directory.client.roster_source import DirectoryStatus
-from hushcast_directory.server.archive import CATCH_UP, HEADS_KEPT
+from hushcast_directory.server.archive import CATCH_UP
 from hushcast_overlay.neighbourhood import ROSTERS_HELD
 from hushcast_overlay.rosters import MAX_ABSENCE, RosterKeeper
 from hushcast_protocol.authorities.directory_requests import HeadAnswer, Rosters
+from hushcast_protocol.authorities.heads import HEADS_KEPT
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.base.roster import (
     GENESIS,

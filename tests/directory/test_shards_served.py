@@ -11,9 +11,8 @@ from authority_bench import authority_bench
 from directory_bench import CALENDAR, NETWORK, bench, relay_seed
 from shards_bench import Daemon, leaf_of, network_of, served
 
-from hushcast_directory.server.archive import HEADS_KEPT
 from hushcast_protocol.authorities.directory_requests import HeadAnswer
-from hushcast_protocol.authorities.heads import Head
+from hushcast_protocol.authorities.heads import HEADS_KEPT, Head
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.sharding import sharding_for

@@ -11,11 +11,10 @@ from collections.abc import Awaitable, Callable, Sequence
 import trio
 
 from hushcast_directory.client.directory_client import DirectoryClient
-from hushcast_directory.server.archive import HEADS_KEPT
 from hushcast_protocol.authorities.audit import Audit, AuditedAuthority, AuditedShards, audit, called
 from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
 from hushcast_protocol.authorities.directory_requests import HeadAnswer
-from hushcast_protocol.authorities.heads import Head, decode_head
+from hushcast_protocol.authorities.heads import HEADS_KEPT, Head, decode_head
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.roster import Network

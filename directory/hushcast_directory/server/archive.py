@@ -15,7 +15,7 @@ import msgspec
 from hushcast_directory.server.former_rosters import forgotten
 from hushcast_directory.server.shard_days import ShardDays
 from hushcast_protocol.authorities.head_answers import is_cut
-from hushcast_protocol.authorities.heads import CertifiedHead, Head, decode_head
+from hushcast_protocol.authorities.heads import HEADS_KEPT, CertifiedHead, Head, decode_head
 from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
@@ -36,7 +36,6 @@ from hushcast_runtime.storage.recovery import number, restore
 from hushcast_runtime.storage.store import Change, Store, record_reader
 
 CATCH_UP = 3  # epochs after an absence of the directory in which relays may renew and none falls out
-HEADS_KEPT = 48  # two days, as rosters: a daemon away for longer starts with the newest
 
 _SHOWN = RecordKind(
     "agreed",

@@ -20,6 +20,8 @@ from hushcast_protocol.base.wire import Bytes32, Bytes64, Counter, PublicKey, Wi
 MAX_HEAD = 3072 + 2 * MAX_SET + MAX_DRAWN * MAX_SHARDING
 """Bytes; nine authorities that all committed, revealed and were at fault."""
 MAX_CERTIFIED = MAX_HEAD + 80 * MAX_AUTHORITIES + 64  # bytes
+HEADS_KEPT = 48
+"""How many a directory serves: two days, as rosters. A daemon away for longer starts with the newest."""
 
 AuthorityIndex = Annotated[int, msgspec.Meta(ge=0, lt=MAX_AUTHORITIES)]
 """Which of the set of authorities, counted from 0."""
