@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 import trio
 
 from hushcast_gateway.purposes.rules import Purposes
-from hushcast_protocol.mqtt.interfaces import OuterNetwork, PermissionsOf
+from hushcast_protocol.mqtt.access import Access, AccessPermissions
+from hushcast_protocol.mqtt.interfaces import NoNetwork, OuterNetwork, PermissionsOf, has_way
 from hushcast_protocol.mqtt.mqtt_broker import MqttBroker, MqttSettings
 from hushcast_protocol.mqtt.restored_state import RestoredState
 from hushcast_protocol.mqtt.session_archive import KINDS
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.logs import log
 from hushcast_runtime.storage.recovery import restore
-from hushcast_runtime.storage.store import Change, Store
+from hushcast_runtime.storage.store import Change, Store, read_records
 
 TICK = 1.0  # seconds between two looks at what is due
 _PAGE = 256  # records read at once
@@ -108,11 +111,24 @@ async def open_broker(
     if purposes is not None:
         await purposes.load(store)
     broker = MqttBroker(env.randomness, now, beyond, settings, purposes)
-    records = RestoredState(permissions_of)
+    records = RestoredState(permissions_of, partial(has_way, beyond or NoNetwork()))
     for kind in KINDS:
         await restore(store, kind, partial(records.feed, kind), at_once=_PAGE)
+    if records.kept_back:
+        log.warning("messages are kept back: their topics do not travel any more", count=records.kept_back)
     for _ in broker.restore(records, now):
         await trio.lowlevel.checkpoint()
     if purposes is not None:
         purposes.attach(broker, env.randomness)
     return BrokerState(broker, store, env, purposes)
+
+
+def look_into(
+    path: Path, kinds: Sequence[str] = KINDS, has_way: Callable[[str], bool] = lambda topic: True
+) -> RestoredState:
+    """Return what a gateway's database holds, in use or not; raises `StoreError` or `DamagedRecord`."""
+    records = RestoredState(lambda user, client_id: AccessPermissions(Access(), user, client_id), has_way)
+    for kind in kinds:
+        for key, value in read_records(path, kind):
+            records.feed(kind, key, value)
+    return records

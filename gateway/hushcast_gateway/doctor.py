@@ -14,6 +14,7 @@ from pathlib import Path
 import trio
 
 from hushcast.control_messages import Finding
+from hushcast_gateway.broker_state import look_into
 from hushcast_gateway.listener_settings import ListenSection
 from hushcast_gateway.purposes.alias_keys import read_files
 from hushcast_gateway.purposes.settings import strangers, vocabulary_of
@@ -25,7 +26,7 @@ from hushcast_protocol.base.errors import HushcastError, UsageError
 from hushcast_protocol.base.findings import bad, good, warning
 from hushcast_protocol.mqtt.limits import MAX_CONNECTIONS
 from hushcast_protocol.mqtt.topic_filters import intersects
-from hushcast_protocol.mqtt.ways import OWN
+from hushcast_protocol.mqtt.ways import OWN, Ways
 from hushcast_protocol.purposes.purpose_names import Purpose, ancestors, is_purpose
 from hushcast_runtime.extras import how_to_get
 from hushcast_runtime.files import acting_as_owner
@@ -65,7 +66,7 @@ class GatewayDoctor:
                 found += [await check(number, place) for check in self._checks(place)]
             found += [self._users(), self._files()]
             found += self._links()
-            found += [*self._purposes(), *self._orphans(), *self._keys()]
+            found += [*self._purposes(), *self._orphans(), *self._keys(), *self._kept_back(state / DATABASE)]
             found.append(await self._daemon())
         return found
 
@@ -271,6 +272,28 @@ class GatewayDoctor:
                 f"reservations of {owner or 'anybody'}",
                 f"there is no such user any more, and {counted(count, 'reservation')} of theirs",
                 "`hushcast gateway purposes list` shows them, and `drop` takes them away",
+            )
+
+    def _kept_back(self, database: Path) -> Iterator[Finding]:
+        """Find messages whose topics do not travel any more, and which are handed out to nobody."""
+        settings = self._settings
+        aliases = [one.name for one in settings.gateway.alias]
+        ways = Ways(aliases, {one.from_: one.to for one in settings.gateway.map})
+        travels = settings.daemon.socket is not None
+        count = 0
+        if database.exists():
+            with suppress(HushcastError):  # of the state it is said elsewhere what is wrong
+                count = look_into(
+                    database,
+                    has_way=lambda topic: (
+                        not ways.takes(topic) or (travels and ways.of_topic(topic) is not None)
+                    ),
+                ).kept_back
+        if count:
+            yield warning(
+                "kept back",
+                f"{counted(count, 'message')} below hush/ whose topics do not travel any more",
+                "put the alias back, or leave them: they are handed out to nobody",
             )
 
     async def _daemon(self) -> Finding:

@@ -11,13 +11,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import trio
 from made_certificates import Certificates
 from ports import free_port
 
 from hushcast.control_messages import Finding
 from hushcast_gateway.doctor import FILES_NEEDED, GatewayDoctor
 from hushcast_gateway.settings import GatewaySettings
+from hushcast_protocol.mqtt.mqtt_broker import MqttBroker
 from hushcast_runtime.processes.config import parse_settings
+from hushcast_runtime.storage.state_layout import DATABASE
+from hushcast_runtime.storage.store import Change, SqliteStore
 
 NOBODY = 65_534  # a user that every machine has
 ANONYMOUS = '[anonymous]\npublish = ["#"]\n'
@@ -101,6 +105,29 @@ async def test_links(tmp_path: Path) -> None:
     assert (await findings(tmp_path, text))["link of house"].advice == f"chmod 600 {link}"
     link.chmod(0o600)
     assert (await findings(tmp_path, text))["link of house"].verdict == "good"
+
+
+@pytest.mark.parametrize(
+    ("alias", "daemon", "count"), [("house", True, 0), ("other", True, 2), ("house", False, 2)]
+)
+async def test_messages_whose_topics_do_not_travel_any_more(
+    tmp_path: Path, alias: str, daemon: bool, count: int
+) -> None:
+    (tmp_path / "state").mkdir(mode=0o700)
+    store = SqliteStore(tmp_path / "state" / DATABASE)
+    broker = MqttBroker(os.urandom, 0.0)
+    for topic in ("hush/house/lock", "hush/house/lamp", "lamp"):
+        broker.arrived(topic, b"x", 1, True, {}, 0.0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(store.run)
+        await store.write(*(Change(*one) for one in broker.ledger.take()))
+        nursery.cancel_scope.cancel()
+    store.close()
+    text = f'[daemon]\nsocket = "/s"\n[[gateway.alias]]\nname = "{alias}"\nlink_file = "/l"\n'
+    found = await findings(tmp_path, ANONYMOUS + (text if daemon else ""))
+    assert ("kept back" in found) == bool(count)
+    if count:
+        assert f"{count} messages" in found["kept back"].found
 
 
 async def test_open_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,10 @@ others a user and a purpose have to be named.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 
+from hushcast_gateway.broker_state import look_into
 from hushcast_gateway.purposes.alias_keys import read_files
 from hushcast_gateway.purposes.claims import Claims
 from hushcast_gateway.purposes.purpose_state import PurposeState, configured
@@ -21,9 +21,8 @@ from hushcast_gateway.purposes.suspensions import STEPS_AT_ONCE
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.base.budget import Budget
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.mqtt.access import Access, AccessPermissions
+from hushcast_protocol.mqtt.access import AccessPermissions
 from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription, MqttSession
-from hushcast_protocol.mqtt.restored_state import RestoredState
 from hushcast_protocol.mqtt.session_archive import SESSION, SUBSCRIPTION
 from hushcast_protocol.mqtt.topic_filters import is_name, matches, normal
 from hushcast_protocol.mqtt.ways import Ways
@@ -70,9 +69,10 @@ def explain(
         return [why.of(user, client_id, "", topic, why.supposed(user, client_id, topic, purpose))]
     if purpose is not None:
         raise UsageError("--purpose supposes a subscription: name its user with --user, too")
+    path = settings.state_path() / DATABASE
     found = [
         why.of(session.user, client_id, granted.wanted, topic, why.purpose_of(session, granted))
-        for session in _sessions(settings.state_path() / DATABASE)
+        for session in (look_into(path, (SESSION, SUBSCRIPTION)).sessions if path.exists() else ())
         if session.client_id == client_id
         for granted in session.filters.values()
         if any(matches(granted.wanted, name) for name in why.ways.names(topic).shown)
@@ -156,13 +156,3 @@ class _Why:
                 return False, f"the whole subscription is paused: {found.because}"
         decision = store.decide(topic, purpose, strict)
         return decision.allowed, decision.because
-
-
-def _sessions(path: Path) -> list[MqttSession]:
-    if not path.exists():
-        return []
-    records = RestoredState(lambda user, client_id: AccessPermissions(Access(), user, client_id))
-    for kind in (SESSION, SUBSCRIPTION):
-        for key, value in read_records(path, kind):
-            records.feed(kind, key, value)
-    return records.sessions

@@ -256,3 +256,8 @@ class NoNetwork:
 
     def unwanted(self, wanted: str) -> None:
         """Nobody needs to know."""
+
+
+def has_way(beyond: OuterNetwork, topic: str) -> bool:
+    """Tell whether a topic is this broker's own, or travels as the network is configured now."""
+    return not beyond.takes(topic) or bool(beyond.topics(topic))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from hushcast_protocol.base.record_kinds import RecordKind
 from hushcast_protocol.base.shares import User
@@ -36,11 +36,23 @@ class RestoredState:
     """Sessions and messages from records; feed it all of them, then give it to a broker.
 
     Records that lead nowhere, as a damaged disk has them, are deleted: their numbers are given to others.
+    Messages without a way stay on disk and are handed out to nobody: their other names, by which they may be
+    denied or reserved, are not known any more.
     """
 
-    def __init__(self, permissions_of: PermissionsOf) -> None:
-        """`permissions_of` tells what the owners of sessions may do now."""
+    def __init__(
+        self, permissions_of: PermissionsOf, has_way: Callable[[str], bool] = lambda topic: True
+    ) -> None:
+        """`permissions_of` tells what the owners of sessions may do now.
+
+        `has_way` tells whether a topic is this broker's own, or travels as the network is configured now.
+        """
         self._permissions_of = permissions_of
+        self._has_way = has_way
+        self._without_way: set[int] = set()
+        self._unsent: list[
+            tuple[MqttSession, PendingMessage]
+        ] = []  # of these, those that an earlier run had sent
         self._sessions: dict[int, MqttSession] = {}
         self._messages: dict[int, MqttMessage] = {}
         self._retained: list[tuple[MqttMessage, User]] = []
@@ -50,6 +62,11 @@ class RestoredState:
     def sessions(self) -> list[MqttSession]:
         """The sessions, whose clients are all away."""
         return list(self._sessions.values())
+
+    @property
+    def kept_back(self) -> int:
+        """Messages that stay on disk until their topics have a way again."""
+        return sum(self._messages[number].records > 0 for number in self._without_way)
 
     def feed(self, kind: RecordKind, key: bytes, value: bytes) -> None:
         """Take a record; the kinds come in the order of `archive.KINDS`; raises `DamagedRecord`."""
@@ -73,6 +90,8 @@ class RestoredState:
                 archive.delete_message(number)
             if count % PIECE == 0:
                 yield
+        for session, entry in self._unsent:
+            archive.queued(session, entry, False)
         archive.delete_left(self._left)
 
     def _session(self, key: bytes, value: bytes) -> None:
@@ -105,6 +124,8 @@ class RestoredState:
         )
         message.number = number_of(key)
         self._messages[message.number] = message
+        if not self._has_way(message.topic):
+            self._without_way.add(message.number)
 
     def _queued(self, key: bytes, value: bytes) -> None:
         record = decode(QueuedRecord, value)
@@ -115,9 +136,14 @@ class RestoredState:
             return
         order = number_of(key[8:])
         entry = PendingMessage(message, record.qos, record.retain, tuple(record.ids), record.share, order)
-        entry.packet_id, entry.state = record.packet_id, record.state
         if message is not None:
             message.records += 1
+            if message.number in self._without_way:
+                session.next_order = order + 1
+                if record.state is not DeliveryState.WAITING:  # its packet identifier is given to others
+                    self._unsent.append((session, entry))
+                return
+        entry.packet_id, entry.state = record.packet_id, record.state
         session.restored(entry)
 
     def _incoming(self, key: bytes, value: bytes) -> None:
@@ -143,7 +169,8 @@ class RestoredState:
             self._left.append((kinds.RETAINED, key))
             return
         message.records += 1
-        self._retained.append((message, record.user))
+        if message.number not in self._without_way:
+            self._retained.append((message, record.user))
 
 
 def _of_packet(key: bytes) -> bytes:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 from hushcast_protocol.mqtt.codec import Decoder, encode
 from hushcast_protocol.mqtt.connections import MqttConnection
 from hushcast_protocol.mqtt.interfaces import (
     FullPermissions,
+    NoNetwork,
     OuterNetwork,
     Permissions,
     PermissionsOf,
     UsageRules,
+    has_way,
 )
 from hushcast_protocol.mqtt.mqtt_broker import MqttBroker, MqttSettings
 from hushcast_protocol.mqtt.packets import (
@@ -188,7 +191,7 @@ class World:
 
     def _start(self) -> MqttBroker:
         broker = MqttBroker(self._chance.randbytes, self.now, self._beyond, self._settings, self._rules)
-        records = RestoredState(self.permissions_of)
+        records = RestoredState(self.permissions_of, partial(has_way, self._beyond or NoNetwork()))
         for kind in KINDS:
             for (its, key), value in sorted(self.disk.items()):
                 if its == kind:
