@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import trio
 
+from hushcast_protocol.mqtt.connections import MqttConnection
 from hushcast_runtime.transports.base import TransportError
 
 MAX_WAITING = 1024 * 1024  # bytes queued to one client; then its QoS 0 messages are dropped, and its own wait
@@ -18,10 +19,6 @@ READ = 128 * 1024  # bytes of one read; at 64 and at 256 KiB a busy client got a
 _WRITE = 128 * 1024  # bytes of one write
 
 BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
-
-
-def _nobody() -> None:
-    pass
 
 
 class ClientStream:
@@ -38,8 +35,8 @@ class ClientStream:
         self._wake: trio.Event | None = None
         self._progress: trio.Event | None = None
         self._was_full = False
-        self.drained: Callable[[], None] = _nobody
-        """Called when there is room again after `has_room` said that there is none."""
+        self.link: MqttConnection | None = None
+        """The broker's, once the client's CONNECT was accepted."""
         self.reading = trio.CancelScope()
 
     def send(self, data: bytes) -> None:
@@ -97,12 +94,31 @@ class ClientStream:
         self._crowded.discard(self)
         await trio.aclose_forcefully(self._stream)
 
-    async def write(self) -> None:
-        """Write what is queued until the connection is closed; raises `TransportError`."""
+    async def write(self, drained: Callable[[], None]) -> None:
+        """Write what is queued until the connection is closed; raises `TransportError`.
+
+        `drained` is called when there is room again after `has_room` said that there is none.
+        """
         try:
             while True:
-                while self._waiting:
-                    await self._write()
+                data = b"".join(self._waiting)
+                self._waiting.clear()
+                for start in range(0, len(data), _WRITE):
+                    part = data if len(data) <= _WRITE else data[start : start + _WRITE]
+                    with trio.fail_after(WRITE_WITHIN):
+                        await self._stream.send_all(part)
+                    self._size -= len(part)
+                    self._stalled = False
+                    if self._size <= CROWDED:
+                        self._crowded.discard(self)
+                    if self._progress is not None:
+                        self._progress.set()
+                        self._progress = None
+                    if self._was_full and self._size < MAX_WAITING // 2:
+                        self._was_full = False
+                        drained()
+                if self._waiting:
+                    continue
                 if self._is_closing:
                     return
                 self._wake = trio.Event()
@@ -112,24 +128,6 @@ class ClientStream:
             raise TransportError("the connection broke") from None
         except trio.TooSlowError:
             raise TransportError("the client does not read") from None
-
-    async def _write(self) -> None:
-        data = b"".join(self._waiting) if len(self._waiting) > 1 else self._waiting[0]
-        self._waiting.clear()
-        for start in range(0, len(data), _WRITE):
-            part = data if len(data) <= _WRITE else data[start : start + _WRITE]
-            with trio.fail_after(WRITE_WITHIN):
-                await self._stream.send_all(part)
-            self._size -= len(part)
-            self._stalled = False
-            if self._size <= CROWDED:
-                self._crowded.discard(self)
-            if self._progress is not None:
-                self._progress.set()
-                self._progress = None
-            if self._was_full and self._size < MAX_WAITING // 2:
-                self._was_full = False
-                self.drained()
 
     async def linger(self) -> None:
         """Let the client read the last packet.

@@ -52,11 +52,11 @@ GATEWAY_GAUGES = {
 class GatewayCounters(Counters):
     """Counts of the process, and beside them what others keep for themselves."""
 
-    def __init__(self) -> None:
+    def __init__(self, beside: Callable[[], Mapping[str, int]] = dict) -> None:
+        """`beside` gives those others, by the names that are declared here."""
         super().__init__(GATEWAY_COUNTERS)
-        self.beside: Callable[[], Mapping[str, int]] = dict
-        """Gives those others, by the names that are declared here."""
+        self._beside = beside
 
     def as_dict(self) -> dict[str, int]:
         """Return all counts."""
-        return super().as_dict() | dict(self.beside())
+        return super().as_dict() | dict(self._beside())

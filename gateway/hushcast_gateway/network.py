@@ -3,40 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace as replaced
-from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 
 import trio
 from msgspec.structs import replace
 
 import hushcast
+from hushcast.keys import new_token
 from hushcast_gateway.broker_state import BrokerState
 from hushcast_gateway.daemon_link import DaemonLink
 from hushcast_gateway.latest_ids import LatestIds
-from hushcast_gateway.network_publisher import NetworkPublisher, OutgoingMessage, TaggedPayload
-from hushcast_gateway.network_reader import NetworkReader, NetworkSubscription
-from hushcast_gateway.purposes.commands import opened_for
+from hushcast_gateway.network_publisher import NetworkPublisher, TaggedPayload
+from hushcast_gateway.network_reader import NetworkReader
+from hushcast_gateway.network_ways import NetworkWays
 from hushcast_gateway.purposes.rules import Purposes
-from hushcast_gateway.purposes.withdrawals import UnsentWithdrawals, digest_in, marked, unmarked
 from hushcast_gateway.retained_refresh import RetainedRefresh
 from hushcast_gateway.settings import GatewaySettings
-from hushcast_gateway.withdrawal_sender import WithdrawalSender
-from hushcast_protocol.base.errors import PeerError, UsageError
-from hushcast_protocol.content.attributes import Label, parse_label
+from hushcast_gateway.withdrawal_sender import WithdrawalMessage, WithdrawalSender
+from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.content.messages import MAX_PAYLOAD
-from hushcast_protocol.content.predicates import Equals, Predicate, write_where
-from hushcast_protocol.content.topics import LINK_SCHEME
 from hushcast_protocol.mqtt.envelope import OpenedEnvelope, disclose, enclose, travelling
-from hushcast_protocol.mqtt.interfaces import DoneCallback, NetworkPublication
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage, may_be_published
+from hushcast_protocol.mqtt.network_publication import NetworkPublication
+from hushcast_protocol.mqtt.packets import Properties
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 from hushcast_protocol.mqtt.topic_filters import is_name
-from hushcast_protocol.mqtt.ways import OWN, Way, Ways
+from hushcast_protocol.mqtt.ways import OWN, Way
 from hushcast_protocol.purposes.inner_content import InnerContent
+from hushcast_protocol.purposes.message_purposes import marked, opened_for, unmarked
 from hushcast_protocol.purposes.purpose_keyring import PurposeKeyring
-from hushcast_protocol.purposes.purpose_names import Purpose, ancestors
 from hushcast_protocol.purposes.purpose_problems import PurposeError
 from hushcast_protocol.purposes.sealed_messages import is_sealed
 from hushcast_runtime.counters import Counters
@@ -53,43 +48,34 @@ class GatewayNetwork:
     def __init__(
         self,
         settings: GatewaySettings,
-        links: Mapping[str, str],
+        ways: NetworkWays,
         env: Environment,
         counters: Counters,
         purposes: Purposes | None = None,
-        keyed: Mapping[str, PurposeKeyring] = MappingProxyType({}),
     ) -> None:
-        """`links` are the aliases' by name, `keyed` the keys of those that have some."""
+        """`purposes` go by the same `ways`."""
         assert settings.daemon.socket is not None
-        self._keyed = dict(keyed)
-        self._wanted: dict[str, frozenset[Way]] = {}  # by filter: what is read for it
-        self._counters = counters
         self._settings = settings
-        self._links = links
-        self._purposes = purposes
-        self._uses = {one.name: one.purpose or "" for one in settings.gateway.alias}
+        self._ways = ways
         self._env = env
-        self._labels = {one.name: one.label for one in settings.gateway.alias if one.label is not None}
-        maps = {one.from_: one.to for one in settings.gateway.map}
-        self._ways = Ways(links, maps, self._labels, _is_label)
-        self.names, self.names_of_filter = self._ways.names, self._ways.names_of_filter
+        self._counters = counters
+        self._purposes = purposes
+        self.takes, self.names, self.names_of_filter = ways.takes, ways.names, ways.names_of_filter
+        self._wanted: dict[str, frozenset[Way]] = {}  # by filter: what is read for it
         self._seen = LatestIds(MAX_SEEN)
         self._link = DaemonLink(Path(settings.daemon.socket))
-        self._out = NetworkPublisher(self._link, settings.puback == "relay", counters)
-        if purposes is not None:
-            purposes.go_by(self._ways)
-            purposes.changes.append(self._out.look_again)
-            purposes.granted = self._granted
-            purposes.sealed_as = self._sealed_as
-            purposes.asked.may_open = self._may_open
-        self._in = NetworkReader(self._link, self._source_of, self._take, env, counters)
+        self._out = NetworkPublisher(
+            self._link, self._made, self._answered, settings.puback == "relay", counters
+        )
+        self._in = NetworkReader(self._link, ways.source_of, self._take, env, counters)
         self._refreshing = RetainedRefresh(settings.refresh_retained, self._send_again, env)
+        self._withdrawing = None if purposes is None else WithdrawalSender(purposes, self.publish)
         self._state: BrokerState | None = None
 
     @property
     def keyed(self) -> Mapping[str, PurposeKeyring]:
         """The keys of aliases that have some."""
-        return self._keyed
+        return self._ways.keyed
 
     @property
     def is_there(self) -> bool:
@@ -106,10 +92,12 @@ class GatewayNetwork:
 
         What was opened by a grant that is gone is not handed out any more.
         """
-        self._keyed |= keyed
+        self._ways.keyed |= keyed
         for wanted, before in self._wanted.items():
             ways = frozenset(
-                way for way in self._of(wanted) if way in before or self._in.has_room_for(way, None)
+                way
+                for way in self._ways.readable(wanted)
+                if way in before or self._in.has_room_for(way, None)
             )
             more = frozenset(way for way in ways - before if self._in.want(way, None))
             for way in before - ways:
@@ -126,12 +114,15 @@ class GatewayNetwork:
             nursery.start_soon(self._link.run)
             nursery.start_soon(self._out.run)
             nursery.start_soon(self._in.run, store)
-            if self._purposes is not None:
-                nursery.start_soon(WithdrawalSender(self._purposes, self._tell).run)
+            if self._purposes is not None and self._withdrawing is not None:
+                nursery.start_soon(self._withdrawing.run)
+                nursery.start_soon(self._follow, self._purposes)
 
-    def takes(self, topic: str) -> bool:
-        """Tell whether a topic travels, or would if its alias were configured."""
-        return self._ways.takes(topic)
+    async def _follow(self, purposes: Purposes) -> None:
+        """Make anew what waits for the daemon whenever it may be used for something else."""
+        while True:
+            await purposes.changed.wait()
+            self._out.look_again()
 
     def is_local_too(self, topic: str) -> bool:
         """Tell whether a map has it: devices of a house go on while the daemon is away or its outbox full."""
@@ -142,31 +133,42 @@ class GatewayNetwork:
         found = self._ways.of_topic(topic)
         return () if found is None else self._ways.topics(*found)
 
-    def publish(self, handed: NetworkPublication, done: DoneCallback) -> None:
-        """Take over a message of a client."""
-        topic, payload, retain = handed.topic, handed.payload, handed.retain
-        is_kept = self.is_local_too(topic)
-        if retain and is_kept:
-            self._refreshing.note(topic, bool(payload))
+    def publish(self, publication: NetworkPublication) -> int | None:
+        """Take over a message; return why it is refused, `None` where it is on its way."""
+        message, way = publication.message, self._ways.way_of(publication.message.topic)
+        if way is None:
+            return Reason.TOPIC_NAME_INVALID
+        if message.retain and publication.is_spread:
+            self._refreshing.note(message.topic, bool(message.payload))
+        properties = _unmarked(message.properties_for((), self._env.now()))
+        properties = travelling(properties, self._settings.properties)
+        try:
+            publication.content = enclose(
+                OpenedEnvelope(message.payload, way.path, message.retain, properties)
+            )
+        except PacketError as error:
+            return error.reason
+        made = self._made(publication)
+        if isinstance(made, Reason):
+            return made
+        if len(made.payload) > MAX_PAYLOAD:  # 0x95, for what is too large, has no place in a PUBACK
+            return Reason.IMPLEMENTATION_SPECIFIC_ERROR
+        publication.token = publication.token or new_token()
+        publication.retained_for = way.topics[0] if message.retain else ""
+        return self._out.put(publication)
 
-        def told(reason: int) -> None:
-            if retain and not is_kept and not reason:  # it is retained here when this returns
-                self._refreshing.note(topic, bool(payload))
-            done(reason)
-
-        self._publish(handed, told, 0.0)
-
-    def will(self, handed: NetworkPublication) -> None:
+    def will(self, publication: NetworkPublication) -> None:
         """Take over a will; a random while later it travels, so that a client's end does not show."""
-        delay = self._env.uniform(0.0, float(self._settings.will_jitter))
-        self._publish(handed, lambda reason: None, delay, lapses=True)
+        publication.delay = self._env.uniform(0.0, float(self._settings.will_jitter))
+        publication.lapses = True
+        self.publish(publication)
 
     def grants(self, user: str, wanted: str, qos: int) -> int:
         """Return the QoS granted to a filter, or why it is refused."""
         ways = self._ways.of_filter(wanted)
         if isinstance(ways, Reason):
             return ways
-        if any(self._source_of(way) is None for way in ways):
+        if any(self._ways.source_of(way) is None for way in ways):
             return Reason.TOPIC_FILTER_INVALID
         if not all(self._in.has_room_for(way, user) for way in ways):
             return Reason.QUOTA_EXCEEDED
@@ -174,139 +176,56 @@ class GatewayNetwork:
 
     def wanted(self, user: str, wanted: str) -> None:
         """Read the topics of a filter that somebody has now."""
-        self._wanted[wanted] = frozenset(way for way in self._of(wanted) if self._in.want(way, user))
+        self._wanted[wanted] = frozenset(
+            way for way in self._ways.readable(wanted) if self._in.want(way, user)
+        )
 
     def unwanted(self, wanted: str) -> None:
         """Read them no longer than for a while."""
         for way in self._wanted.pop(wanted):
             self._in.release(way)
 
-    def _of(self, wanted: str) -> frozenset[Way]:
-        ways = self._ways.of_filter(wanted)
-        # A session from disk may have what an earlier configuration granted.
-        found = frozenset() if isinstance(ways, Reason) else ways
-        return frozenset(way for way in found if self._may_read(way))
-
-    def _publish(
-        self, handed: NetworkPublication, done: DoneCallback, delay: float, lapses: bool = False
-    ) -> None:
-        topic = handed.topic
-        enclosed = OpenedEnvelope(handed.payload, "", handed.retain, handed.properties)
-        found = self._way_out(topic)
-        if found is None:
-            done(Reason.TOPIC_NAME_INVALID)
-            return
-        way, path, source = found
-        properties = travelling(unmarked(enclosed.properties), self._settings.properties)
-        try:
-            content = enclose(OpenedEnvelope(enclosed.payload, path, enclosed.retain, properties))
-        except PacketError as error:
-            done(error.reason)
-            return
-        make = partial(self._make, way, topic, enclosed)
-        first = make(content)
-        if isinstance(first, Reason) or len(first.payload) > MAX_PAYLOAD:
-            # 0x95, for what is too large, has no place in a PUBACK.
-            done(first if isinstance(first, Reason) else Reason.IMPLEMENTATION_SPECIFIC_ERROR)
-            return
-        told = self._and_changed(done)
-        retained = self._ways.topics(way, path)[0] if enclosed.retain else ""
-        attributes = self._attributes(way, path)
-        leaving = OutgoingMessage(source.topic, content, told, delay, attributes, make, retained, lapses)
-        if handed.token:
-            leaving = replaced(leaving, token=handed.token)
-        self._out.put(leaving, handed.user)
-
-    def _way_out(self, topic: str) -> tuple[Way, str, NetworkSubscription] | None:
-        """Return a topic's way, the path on it and its source, `None` where it does not travel any more."""
-        found = self._ways.of_topic(topic)
-        source = None if found is None else self._source_of(found[0])
-        return None if found is None or source is None else (*found, source)
-
-    def _and_changed(self, done: DoneCallback) -> DoneCallback:
-        """Return what tells the outcome, and that there is something to be kept."""
-
-        def told(reason: int) -> None:
-            done(reason)
-            if self._state is not None:
-                self._state.changed()
-
-        return told
-
-    def _attributes(self, way: Way, path: str) -> dict[str, str]:
-        """Return what relays route a message with this path by."""
-        label = self._ways.label_of(way, path)
-        return {self._labels[way.name]: label} if label else {}
-
-    def _tell(self, one: UnsentWithdrawals, done: DoneCallback) -> None:
-        """Tell the other gateways what was withdrawn here."""
-        found = self._way_out(one.topic)
-        if found is None or self._keys_of(found[0]) is None:
-            done(Reason.TOPIC_NAME_INVALID)  # its alias is not configured any more
-            return
-        way, path, source = found
-
-        def make(_: bytes) -> TaggedPayload | Reason:
-            return self._sealed(lambda: self._keyed[way.name].withdraw(one.lock, self._env.now()))
-
-        told = self._and_changed(done)
-        self._out.put(OutgoingMessage(source.topic, b"", told, 0.0, self._attributes(way, path), make), None)
-
-    def _make(self, way: Way, topic: str, enclosed: OpenedEnvelope, content: bytes) -> TaggedPayload | Reason:
+    def _made(self, publication: NetworkPublication) -> TaggedPayload | Reason:
         """Return what goes now: where the alias has keys, sealed for what the message may be used for."""
-        keyed, purposes = self._keys_of(way), self._purposes
-        if keyed is None:
-            use = "" if way.is_open else self._uses.get(way.name, "")
-            may_go = purposes is None or purposes.may_leave(topic, enclosed.properties, use)
-            return TaggedPayload(content) if may_go else Reason.NOT_AUTHORIZED
-        assert purposes is not None, "a configuration with keys has purposes"
-        clauses, strict = purposes.clauses(topic, enclosed.properties), purposes.strict
-        if clauses is None or purposes.withdrawals.is_withdrawn(enclosed.properties):
-            return Reason.NOT_AUTHORIZED
-        if enclosed.retain and not enclosed.payload:
-            # Gateways that keep a message delete it, also those that may not read the next one any more.
-            clauses, strict = frozenset(), False
-        digest = digest_in(enclosed.properties)
-        return self._sealed(lambda: keyed.seal(content, clauses, strict, self._env.now(), digest))
-
-    def _sealed(self, seal: Callable[[], tuple[bytes, frozenset[str]]]) -> TaggedPayload | Reason:
+        message, way = publication.message, self._ways.way_of(publication.message.topic)
+        if way is None or (isinstance(publication, WithdrawalMessage) and way.keyed is None):
+            return Reason.TOPIC_NAME_INVALID  # its alias is not configured any more, or has no keys
+        given, purposes = message.properties.get("user_property", ()), self._purposes
+        sealed: tuple[bytes, frozenset[str]] | None = publication.content, frozenset()
         try:
-            return TaggedPayload(*seal())
+            if way.keyed is None:
+                if purposes is not None and not purposes.judge.may_leave(message.topic, given, way.use):
+                    sealed = None
+            elif isinstance(publication, WithdrawalMessage):
+                sealed = way.keyed.withdraw(publication.unsent.lock, self._env.now())
+            else:
+                assert purposes is not None, "a configuration with keys has purposes"
+                sealed = None
+                if not purposes.withdrawals.is_withdrawn(message.properties):
+                    content, is_deletion = publication.content, message.retain and not message.payload
+                    sealed = purposes.judge.seal(
+                        way.keyed, content, message.topic, given, is_deletion, self._env.now()
+                    )
         except PeerError:
             self._counters.add("network_not_sealed")
             return Reason.IMPLEMENTATION_SPECIFIC_ERROR
+        return Reason.NOT_AUTHORIZED if sealed is None else TaggedPayload(way.link, *sealed, way.attributes)
 
-    def _may_read(self, way: Way) -> bool:
-        keyed = self._keys_of(way)
-        return keyed is None or bool(keyed.granted)
-
-    def _sealed_as(self, topic: str) -> str | None:
-        """Return by which of its names a topic travels sealed, `None` where it does not."""
-        found = self._ways.of_topic(topic)
-        return None if found is None or self._keys_of(found[0]) is None else self._ways.topics(*found)[0]
-
-    def _granted(self, topic: str) -> frozenset[Purpose] | None:
-        """Return for which purposes what comes to a topic may be opened, `None` if it needs no keys."""
-        found = self._ways.of_topic(topic)
-        keyed = None if found is None else self._keys_of(found[0])
-        return None if keyed is None else keyed.granted
-
-    def _may_open(self, wanted: str, purpose: Purpose | None) -> bool:
-        """Tell whether a filter's messages may open for a purpose; those of a map are of the house, too."""
-        ways = self._ways.of_filter(wanted) if wanted.startswith(OWN) else frozenset[Way]()
-        if isinstance(ways, Reason):
-            return True  # which `grants` refuses
-        above = () if purpose is None else ancestors(purpose)
-        keyed = [self._keys_of(way) for way in ways]
-        return all(one is None or not one.granted.isdisjoint(above) for one in keyed)
-
-    def _keys_of(self, way: Way) -> PurposeKeyring | None:
-        return None if way.is_open else self._keyed.get(way.name)
+    def _answered(self, publication: NetworkPublication, reason: int) -> None:
+        """Tell the broker what became of a message, and that there is something to be kept."""
+        message = publication.message
+        if isinstance(publication, WithdrawalMessage) and self._withdrawing is not None:
+            self._withdrawing.answered(publication, reason)
+        elif message.retain and publication.session is not None and not publication.is_spread and not reason:
+            self._refreshing.note(message.topic, bool(message.payload))  # it is retained here with the answer
+        assert self._state is not None, "nothing goes out before it runs"
+        self._state.broker.answered(publication, reason, self._env.now())
+        self._state.changed()
 
     def _send_again(self, message: MqttMessage) -> None:
-        properties = message.properties_for((), self._env.now())
-        again = NetworkPublication(message.topic, message.payload, True, properties, None)
-        self._publish(again, lambda reason: None, 0.0, lapses=True)
+        publication = NetworkPublication(message, None)
+        publication.lapses = True
+        self.publish(publication)
 
     async def _take(self, way: Way, message: hushcast.Message, stored: Callable[[], None]) -> None:
         """Give a message that came to the clients here; they have what was published here already."""
@@ -357,7 +276,7 @@ class GatewayNetwork:
 
         `None` where it is sealed and does not open, or ought to be sealed.
         """
-        keyed = self._keys_of(way)
+        keyed = self._ways.keys_of(way)
         if keyed is None:
             return None if not way.is_open and is_sealed(payload) else disclose(payload)
         try:
@@ -367,34 +286,22 @@ class GatewayNetwork:
         if inside.lock:
             return inside
         enclosed = disclose(inside.content)
-        properties = opened_for(marked(enclosed.properties, inside.withdrawn_by), opened)
+        given = marked(enclosed.properties.get("user_property", ()), inside.withdrawn_by)
+        properties: Properties = {**enclosed.properties, "user_property": opened_for(given, opened)}
         return replace(enclosed, properties=properties)
 
     def _has_come(self, way: Way, message_id: str) -> bool:
         """Tell whether a message came by another subscription to the same alias, and remember it."""
-        if way.is_open or (way.name not in self._labels and way.name not in self._keyed):
+        if way.is_open or (way.name not in self._ways.labels and way.name not in self._ways.keyed):
             return False
         is_old = message_id in self._seen
         self._seen.add(message_id)
         return is_old
 
-    def _source_of(self, way: Way) -> NetworkSubscription | None:
-        """Return what a way is in the network; `None` where it is none, or is not configured any more."""
-        if way.is_open:
-            # A link is a secret and has no place in an MQTT topic.
-            return None if way.name.lstrip().startswith(LINK_SCHEME) else NetworkSubscription(way.name, "")
-        link, label = self._links.get(way.name), self._labels.get(way.name)
-        if link is None or (way.first and label is None):
-            return None
-        condition = (Equals(Label(label), way.first),) if label is not None and way.first else ()
-        keyed = self._keys_of(way)
-        return NetworkSubscription(
-            link, write_where(Predicate(condition, frozenset() if keyed is None else keyed.tags))
-        )
 
-
-def _is_label(level: str) -> bool:
-    try:
-        return parse_label(level, "") == level
-    except UsageError:
-        return False
+def _unmarked(properties: Properties) -> Properties:
+    """Return properties as they travel: the digest of what withdraws a message stands inside the seal."""
+    rest: Properties = {**properties, "user_property": unmarked(properties.get("user_property", ()))}
+    if not rest["user_property"]:
+        del rest["user_property"]
+    return rest

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hushcast_protocol.mqtt.interfaces import DoneCallback, NetworkPublication, NoNetwork
+from hushcast_protocol.mqtt.interfaces import NoNetwork
+from hushcast_protocol.mqtt.network_publication import NetworkPublication
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.ways import OWN
 
@@ -18,15 +19,15 @@ class DaemonlessNetwork(NoNetwork):
         """None is."""
         return False
 
-    def publish(self, handed: NetworkPublication, done: DoneCallback) -> None:
+    def publish(self, publication: NetworkPublication) -> int | None:
         """Refuse."""
-        done(Reason.TOPIC_NAME_INVALID)
+        return Reason.TOPIC_NAME_INVALID
 
     def topics(self, topic: str) -> tuple[str, ...]:
         """It is nobody's here either."""
         return ()
 
-    def will(self, handed: NetworkPublication) -> None:
+    def will(self, publication: NetworkPublication) -> None:
         """Drop it."""
 
     def grants(self, user: str, wanted: str, qos: int) -> int:

@@ -12,6 +12,7 @@ from hushcast_gateway.broker_state import BrokerState, open_broker
 from hushcast_gateway.counters import GATEWAY_GAUGES, MQTT, GatewayCounters
 from hushcast_gateway.listeners import Listeners
 from hushcast_gateway.network import GatewayNetwork
+from hushcast_gateway.network_ways import NetworkWays
 from hushcast_gateway.no_daemon import DaemonlessNetwork
 from hushcast_gateway.passwords import Passwords
 from hushcast_gateway.peer import ClientPeer
@@ -54,13 +55,11 @@ def run_gateway(load: Load[GatewaySettings]) -> None:
     run_until_signal(settings, load, gateway.live, gateway.health, gateway.apply)
 
 
-def _network(
-    settings: GatewaySettings, env: Environment, counters: GatewayCounters, purposes: Purposes | None
-) -> GatewayNetwork | None:
-    """Return the way to the network; `None` where all topics stay here. Raises `UsageError` for links."""
+def _ways(settings: GatewaySettings, env: Environment) -> NetworkWays:
+    """Return where topics travel; raises `UsageError` for links and keys."""
     if settings.daemon.socket is None:
-        return None
-    return GatewayNetwork(settings, read_links(settings), env, counters, purposes, _keys(settings, env, None))
+        return NetworkWays()
+    return NetworkWays(settings.gateway, read_links(settings), _keys(settings, env, None))
 
 
 def _keys(
@@ -89,12 +88,12 @@ def _vocabulary(settings: GatewaySettings, section: PurposesSection) -> Vocabula
     return vocabulary
 
 
-def _purposes(settings: GatewaySettings, env: Environment) -> Purposes | None:
+def _purposes(settings: GatewaySettings, env: Environment, ways: NetworkWays) -> Purposes | None:
     """Return what decides by purposes, `None` where messages are for anything; raises `UsageError`."""
     section = settings.purposes
     if section is None:
         return None
-    return Purposes(section, settings.speakers(), _vocabulary(settings, section), env.now)
+    return Purposes(section, settings.speakers(), _vocabulary(settings, section), env.now, ways)
 
 
 class _Gateway:
@@ -103,11 +102,16 @@ class _Gateway:
     def __init__(self, settings: GatewaySettings) -> None:
         self._settings = settings
         self._env = system_environment()
-        self._counters = GatewayCounters()
+        self._counters = GatewayCounters(self._counted_beside)
         self._users = GatewayUsers(settings, Passwords(self._env.compute, self._env.randomness))
         self._listeners = Listeners(settings.listeners(), settings.socket_group, self._serve, self._counters)
-        self._purposes = _purposes(settings, self._env)
-        self._network = _network(settings, self._env, self._counters, self._purposes)
+        ways = _ways(settings, self._env)
+        self._purposes = _purposes(settings, self._env, ways)
+        self._network = (
+            None
+            if settings.daemon.socket is None
+            else GatewayNetwork(settings, ways, self._env, self._counters, self._purposes)
+        )
         self._state: BrokerState | None = None
         self._server: Server | None = None
         self._served = 0
@@ -141,7 +145,6 @@ class _Gateway:
             store, self._env, beyond, broker, self._purposes, permissions_of=self._users.permissions
         )
         self._server = Server(self._state, self._authenticate, largest)
-        self._counters.beside = self._counted_beside
         nursery.start_soon(self._state.run)
         if self._purposes is not None:
             nursery.start_soon(ReservationRemover(settings.state_path(), self._purposes, self._state).run)
@@ -206,8 +209,8 @@ class _Gateway:
         )
 
     def _counted_beside(self) -> dict[str, int]:
-        assert self._state is not None
-        assert self._server is not None
+        if self._state is None or self._server is None:
+            return {}
         counts = {MQTT + name: count for name, count in self._state.broker.counts.items()}
         if self._purposes is not None:
             counts |= self._purposes.counters.as_dict()

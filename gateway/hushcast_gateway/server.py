@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import trio
@@ -76,7 +77,7 @@ class Server:
 
             async def write() -> None:
                 try:
-                    await connection.write()
+                    await connection.write(partial(self._drained, connection))
                 except TransportError:
                     connection.close(b"")
                     nursery.cancel_scope.cancel()
@@ -104,7 +105,7 @@ class Server:
         if first is None:
             return
         (link, keep_alive), packets = first
-        connection.drained = lambda: self._drained(link)
+        connection.link = link
         try:
             await self._read(connection, link, decoder, packets, PATIENCE * keep_alive or math.inf)
         finally:
@@ -191,9 +192,10 @@ class Server:
                 turn.packets_left = most - taken
                 self._state.changed()
 
-    def _drained(self, link: MqttConnection) -> None:
-        self._broker.drained(link, self._state.env.now())
-        self._state.changed()
+    def _drained(self, connection: ClientStream) -> None:
+        if connection.link is not None:
+            self._broker.drained(connection.link, self._state.env.now())
+            self._state.changed()
 
     async def _pause(self, connection: ClientStream, link: MqttConnection) -> None:
         """Wait until a client has taken some of what it was sent, or what it sent is in safety."""

@@ -8,39 +8,43 @@ import trio
 
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.purposes.withdrawals import UnsentWithdrawals
-from hushcast_protocol.mqtt.interfaces import DoneCallback
+from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
+from hushcast_protocol.mqtt.network_publication import NetworkPublication
 
 AGAIN = 60.0  # seconds until what could not be told is tried again
+
+
+class WithdrawalMessage(NetworkPublication):
+    """What tells the other gateways that messages of a topic are withdrawn."""
+
+    __slots__ = ("unsent",)
+
+    def __init__(self, unsent: UnsentWithdrawals) -> None:
+        super().__init__(MqttMessage(unsent.topic, b""), None)
+        self.unsent = unsent
 
 
 class WithdrawalSender:
     """What is on its way to the daemon."""
 
-    def __init__(self, purposes: Purposes, tell: Callable[[UnsentWithdrawals, DoneCallback], None]) -> None:
+    def __init__(self, purposes: Purposes, publish: Callable[[NetworkPublication], int | None]) -> None:
+        """`publish` returns why it is refused, `None` where `answered` hears of it later."""
         self._purposes = purposes
-        self._tell = tell
+        self._publish = publish
         self._under_way: set[bytes] = set()
-        self._news = trio.Event()
-        purposes.changes.append(self._look)
-
-    def _look(self) -> None:
-        self._news.set()
 
     async def run(self) -> None:
         """Tell until cancelled, what an earlier run left, too."""
         while True:
-            self._news = trio.Event()
+            changed = self._purposes.changed
             for one in self._purposes.withdrawals.unsent():
-                if one.lock not in self._under_way:
+                if one.lock not in self._under_way and self._publish(WithdrawalMessage(one)) is None:
                     self._under_way.add(one.lock)
-                    self._tell(one, self._done(one))
             with trio.move_on_after(AGAIN):
-                await self._news.wait()
+                await changed.wait()
 
-    def _done(self, one: UnsentWithdrawals) -> DoneCallback:
-        def done(reason: int) -> None:
-            self._under_way.discard(one.lock)
-            if not reason:
-                one.sent()
-
-        return done
+    def answered(self, message: WithdrawalMessage, reason: int) -> None:
+        """Hear whether the daemon has it."""
+        self._under_way.discard(message.unsent.lock)
+        if not reason:
+            self._purposes.withdrawals.sent(message.unsent)

@@ -12,6 +12,7 @@ import hushcast
 from hushcast_gateway.counters import GatewayCounters
 from hushcast_gateway.network import GatewayNetwork
 from hushcast_gateway.network_reader import MAX_WAYS
+from hushcast_gateway.network_ways import NetworkWays
 from hushcast_gateway.settings import AliasSection, DaemonSection, GatewaySettings, NetworkTopicsSection
 from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.packets import RequestedSubscription, Subscribe
@@ -28,7 +29,8 @@ def network(label: str | None) -> tuple[GatewayNetwork, GatewayCounters]:
         daemon=DaemonSection(socket="/unused"), gateway=NetworkTopicsSection(alias=(alias,))
     )
     counters = GatewayCounters()
-    return GatewayNetwork(settings, {"home": LINK}, simulated_environment(1), counters), counters
+    ways = NetworkWays(settings.gateway, {"home": LINK})
+    return GatewayNetwork(settings, ways, simulated_environment(1), counters), counters
 
 
 async def test_a_gateway_starts_however_many_topics_its_sessions_want_now() -> None:

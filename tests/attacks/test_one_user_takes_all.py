@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 from hushcast_gateway import network_publisher, network_reader
 from hushcast_gateway.counters import GatewayCounters
 from hushcast_gateway.daemon_link import DaemonLink
-from hushcast_gateway.network_publisher import NetworkPublisher, OutgoingMessage
+from hushcast_gateway.network_publisher import NetworkPublisher
 from hushcast_gateway.network_reader import NetworkReader
 from hushcast_protocol.base.shares import TIMES_FREE, Shares
 from hushcast_protocol.mqtt import mqtt_broker, mqtt_sessions, queues, retained_messages, subscription_changes
 from hushcast_protocol.mqtt.interfaces import FullPermissions
+from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
+from hushcast_protocol.mqtt.network_publication import NetworkPublication
 from hushcast_protocol.mqtt.packets import V311, PubAck
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.ways import Way
@@ -123,12 +125,12 @@ def shared_subscriptions(world: World) -> Take:
 
 
 def messages_for_the_daemon(world: World) -> Take:
-    out = NetworkPublisher(DaemonLink(Path("none")), False, GatewayCounters())
+    out = NetworkPublisher(DaemonLink(Path("none")), None, None, False, GatewayCounters())  # type: ignore[arg-type]
 
     def take_one(user: str, n: int) -> bool:
-        refused: list[int] = []
-        out.put(OutgoingMessage("t", b"x" * MESSAGE, refused.append), user)
-        return not refused
+        publication = NetworkPublication(MqttMessage("t", b""), user)
+        publication.content = b"x" * MESSAGE
+        return out.put(publication) is None
 
     return take_one
 

@@ -7,19 +7,16 @@ from collections.abc import Iterator
 from fuzzing import Target
 
 from hushcast_gateway.purposes.commands import (
-    MAX_NAMED,
     RegisterCommand,
     ReserveCommand,
-    UnreadableCommand,
     filter_of,
-    has_terms,
     is_command,
     read_command,
     read_subscription,
-    read_terms,
 )
 from hushcast_protocol.mqtt.packets import Properties
 from hushcast_protocol.mqtt.topic_filters import is_filter
+from hushcast_protocol.purposes.message_purposes import MAX_NAMED, UnreadablePurposes, has_terms, read_terms
 
 
 def _parts(data: bytes) -> tuple[str, Properties]:
@@ -33,8 +30,9 @@ def _command(data: bytes) -> object:
     """What is published: a command that names a filter names a valid one."""
     topic, properties = _parts(data)
     if not is_command(topic):
-        terms = read_terms(properties)
-        assert (terms is not None) == has_terms(properties)
+        given = properties.get("user_property", ())
+        terms = read_terms(given)
+        assert (terms is not None) == has_terms(given)
         return terms
     command = read_command(topic, b"", properties)
     if (wanted := getattr(command, "filter", None)) is not None:
@@ -76,6 +74,6 @@ def _subscriptions() -> Iterator[bytes]:
 
 
 TARGETS = [
-    Target("purpose-commands", _command, _commands, (UnreadableCommand,)),
-    Target("purpose-subscriptions", _subscription, _subscriptions, (UnreadableCommand,), weight=5),
+    Target("purpose-commands", _command, _commands, (UnreadablePurposes,)),
+    Target("purpose-subscriptions", _subscription, _subscriptions, (UnreadablePurposes,), weight=5),
 ]

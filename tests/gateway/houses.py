@@ -18,6 +18,7 @@ from hushcast_gateway import daemon_link, network_reader
 from hushcast_gateway.broker_state import open_broker
 from hushcast_gateway.counters import GatewayCounters
 from hushcast_gateway.network import GatewayNetwork
+from hushcast_gateway.network_ways import NetworkWays
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.purposes.settings import PurposesOfUser
 from hushcast_gateway.server import Server
@@ -78,8 +79,9 @@ class House:
         """Run the gateway for the block; the end is as sudden as a kill."""
         env = system_environment()
         section, anybody = self.settings.purposes, {"": PurposesOfUser(reserve=("#",))}
-        rules = None if section is None else Purposes(section, anybody, VOCABULARY, env.now)
-        self.network = network = GatewayNetwork(self.settings, self.links, env, self.counters, rules)
+        ways = NetworkWays(self.settings.gateway, self.links)
+        rules = None if section is None else Purposes(section, anybody, VOCABULARY, env.now, ways)
+        self.network = network = GatewayNetwork(self.settings, ways, env, self.counters, rules)
         state = await open_broker(self.store, env, network, purposes=rules, permissions_of=everything)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(state.run)

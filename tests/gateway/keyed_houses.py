@@ -21,6 +21,7 @@ import hushcast
 from hushcast_gateway.broker_state import open_broker
 from hushcast_gateway.counters import GatewayCounters
 from hushcast_gateway.network import GatewayNetwork
+from hushcast_gateway.network_ways import NetworkWays
 from hushcast_gateway.peer import ClientPeer
 from hushcast_gateway.purposes.alias_keys import KeysSection, read_keys
 from hushcast_gateway.purposes.rules import Purposes
@@ -117,8 +118,9 @@ link_file = "/unused"
     settings = parse_settings(text.encode(), "gateway.toml", GatewaySettings)
     assert settings.purposes is not None
     env, counters, store = system_environment(), GatewayCounters(), store or MemoryStore()
-    rules = Purposes(settings.purposes, settings.speakers(), VOCABULARY, env.now)
-    network = GatewayNetwork(settings, {"cars": LINK}, env, counters, rules, {"cars": keys} if keys else {})
+    ways = NetworkWays(settings.gateway, {"cars": LINK}, {"cars": keys} if keys else {})
+    rules = Purposes(settings.purposes, settings.speakers(), VOCABULARY, env.now, ways)
+    network = GatewayNetwork(settings, ways, env, counters, rules)
 
     async def authenticate(packet: Connect, peer: ClientPeer) -> AccessPermissions | Reason:
         name = packet.username or ""

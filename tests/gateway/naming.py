@@ -25,6 +25,7 @@ from purposes_house import VOCABULARY
 import hushcast
 from hushcast_gateway.counters import GatewayCounters
 from hushcast_gateway.network import GatewayNetwork
+from hushcast_gateway.network_ways import NetworkWays
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.purposes.settings import PurposesOfUser, PurposesSection
 from hushcast_gateway.settings import (
@@ -36,8 +37,7 @@ from hushcast_gateway.settings import (
 )
 from hushcast_protocol.mqtt.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.codec import encode
-from hushcast_protocol.mqtt.envelope import OpenedEnvelope
-from hushcast_protocol.mqtt.interfaces import DoneCallback, NetworkPublication
+from hushcast_protocol.mqtt.network_publication import NetworkPublication
 from hushcast_protocol.mqtt.packets import PubAck, Publish, Will
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_runtime.environment import simulated_environment
@@ -48,18 +48,12 @@ LINKS = {name: hushcast.new_link(name, private=True) for name in ALIASES}
 class AtOnce(GatewayNetwork):
     """The way to the network, with a daemon that takes at once what may go to it."""
 
-    def publish(self, handed: NetworkPublication, done: DoneCallback) -> None:
-        done(self.outcome(handed.topic, OpenedEnvelope(handed.payload, "", handed.retain, handed.properties)))
-
-    def will(self, handed: NetworkPublication) -> None:
-        pass
-
-    def outcome(self, topic: str, enclosed: OpenedEnvelope) -> int:
-        found = self._way_out(topic)
-        if found is None:
-            return Reason.TOPIC_NAME_INVALID
-        made = self._make(found[0], topic, enclosed, b"")
+    def publish(self, publication: NetworkPublication) -> int:
+        made = self._made(publication)
         return made if isinstance(made, Reason) else Reason.SUCCESS
+
+    def will(self, publication: NetworkPublication) -> None:
+        pass
 
 
 def joined(
@@ -78,9 +72,9 @@ def joined(
         purposes=section,
     )
     may = PurposesOfUser(purposes=("operations", "marketing", "research"), reserve=("#", "hush/#"))
-    rules = Purposes(section, dict.fromkeys(USERS, may), VOCABULARY, lambda: 0.0)
-    links = {name: LINKS[name] for name in aliases}
-    network = AtOnce(settings, links, simulated_environment(1), GatewayCounters(), rules)
+    ways = NetworkWays(settings.gateway, {name: LINKS[name] for name in aliases})
+    rules = Purposes(section, dict.fromkeys(USERS, may), VOCABULARY, lambda: 0.0, ways)
+    network = AtOnce(settings, ways, simulated_environment(1), GatewayCounters(), rules)
     world = World(network, rules=rules)
     rules.attach(world.broker, random.randbytes)
     return world, rules

@@ -7,19 +7,21 @@ import pytest
 from hushcast_gateway.purposes import commands
 from hushcast_gateway.purposes.commands import (
     MAX_COMMAND,
-    MAX_NAMED,
     ControlCommand,
-    MessagePurposes,
     PresubscribeCommand,
     RegisterCommand,
     ReleaseCommand,
     ReserveCommand,
-    UnreadableCommand,
     connect_purpose,
     filter_of,
     is_command,
     read_command,
     read_subscription,
+)
+from hushcast_protocol.purposes.message_purposes import (
+    MAX_NAMED,
+    MessagePurposes,
+    UnreadablePurposes,
     read_terms,
 )
 
@@ -88,7 +90,7 @@ def test_wildcards_are_whole_levels() -> None:
 )
 def test_topics_that_mean_nothing(topic: str) -> None:
     assert is_command(topic)
-    with pytest.raises(UnreadableCommand):
+    with pytest.raises(UnreadablePurposes):
         read_command(topic, b"", {})
 
 
@@ -104,9 +106,9 @@ def test_reservations_by_properties() -> None:
     assert read_command(topic, b"", properties(("aip", ""))) == ReserveCommand("a/#", (), ())
     assert read_command(topic, b"", properties(("reserve", "remove"))) == ReleaseCommand("a/#")
     for wrong in ([("reserve", "add")], [("reserve", "remove"), ("reserve", "remove")], [("else", "x")]):
-        with pytest.raises(UnreadableCommand):
+        with pytest.raises(UnreadablePurposes):
             read_command(topic, b"", properties(*wrong))
-    with pytest.raises(UnreadableCommand):
+    with pytest.raises(UnreadablePurposes):
         read_command("!RESERVE/a{x}", b"", properties(("aip", "y")))
 
 
@@ -114,7 +116,7 @@ def test_mqtt_dap() -> None:
     topic = "$DAP/purpose_management"
     assert read_command(topic, b"", properties(("DAP-MP", "x,y:a/#"))) == RegisterCommand("a/#", ("x", "y"))
     for wrong in ("x", "x:", "x:a/#/b"):
-        with pytest.raises(UnreadableCommand):
+        with pytest.raises(UnreadablePurposes):
             read_command(topic, b"", properties(("DAP-MP", wrong)))
 
 
@@ -127,10 +129,10 @@ def test_subscriptions() -> None:
     assert read_subscription("!AP/$share/g/a/PLUS{x}", {}) == ("$share/g/a/+", "x")
     assert read_subscription("!AP/a{x}", properties(("ap", "x"))) == ("a", "x")
     for wanted, given in (("!AP/a{x}", [("ap", "y")]), ("a", [("ap", "x"), ("DAP-SP", "y")])):
-        with pytest.raises(UnreadableCommand):
+        with pytest.raises(UnreadablePurposes):
             read_subscription(wanted, properties(*given))
     for wanted in ("!AP/a", "!AP/{x}", "!AP/a{}", "!AP/a{x|y}", "$share/g/!AP/a", "!AP/$share//a{x}"):
-        with pytest.raises(UnreadableCommand):
+        with pytest.raises(UnreadablePurposes):
             read_subscription(wanted, {})
 
 
@@ -146,11 +148,11 @@ def test_connecting() -> None:
 
 
 def test_terms_of_a_message() -> None:
-    assert read_terms({}) is None
-    assert read_terms(properties(("else", "x"))) is None
-    assert read_terms(properties(("aip", "x"), ("pip", "y,z"))) == MessagePurposes(("x",), ("y", "z"))
-    assert read_terms(properties(("pip", "y"))) == MessagePurposes(None, ("y",))
-    assert read_terms(properties(("aip", ""))) == MessagePurposes((), ())
-    assert read_terms(properties(("DAP-MP", "x"))) == MessagePurposes(("x",), ())
-    with pytest.raises(UnreadableCommand):
-        read_terms(properties(("reserve", "remove")))
+    assert read_terms(()) is None
+    assert read_terms([("else", "x")]) is None
+    assert read_terms([("aip", "x"), ("pip", "y,z")]) == MessagePurposes(("x",), ("y", "z"))
+    assert read_terms([("pip", "y")]) == MessagePurposes(None, ("y",))
+    assert read_terms([("aip", "")]) == MessagePurposes((), ())
+    assert read_terms([("DAP-MP", "x")]) == MessagePurposes(("x",), ())
+    with pytest.raises(UnreadablePurposes):
+        read_terms([("reserve", "remove")])

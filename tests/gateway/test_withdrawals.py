@@ -20,10 +20,11 @@ from purposes_house import Reader
 import hushcast
 from hushcast_gateway.purposes import withdrawals as withdrawals_module
 from hushcast_gateway.purposes.records import AUDIT, read_audit
-from hushcast_gateway.purposes.withdrawals import PurposeWithdrawals, digest_in
+from hushcast_gateway.purposes.withdrawals import PurposeWithdrawals
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.purposes.message_purposes import digest_in
 from hushcast_runtime.storage.store import Change, MemoryStore
 
 WITHDRAW = f"!PBAC/WITHDRAW/{POSITION}"
@@ -98,7 +99,7 @@ async def test_nobody_withdraws_what_another_published(tmp_path: Path) -> None:
             assert await (await house.connect(user)).publish(WITHDRAW) == 0
         kept = two.gateway.broker.retained_at(POSITION)
         assert kept is not None
-        digest = digest_in(kept.properties)
+        digest = digest_in(kept.properties["user_property"])
         assert digest is not None
         sealed, tags = keyed(tmp_path / "x", ()).withdraw(digest, time.time())
         await one.publish_beside(sealed, tags)
@@ -227,7 +228,7 @@ def test_withdrawals_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         found.make("car", "a")
     found.make("other", "c")
     for one in found.unsent():
-        one.sent()
+        found.sent(one)
     assert found.unsent() == []
     found.make("car", "a")
 
@@ -247,10 +248,14 @@ def test_each_owner_topic_and_withdrawal_has_a_digest_of_its_own() -> None:
     first = found.owned("car", "t", properties)
     assert first["user_property"][0] == ("a", "b")
     assert len(first["user_property"]) == 2, "what a client writes there itself does not count"
-    digests = {digest_in(found.owned(user, topic, {})) for user in ("car", "van") for topic in ("t", "u")}
+    digests = {
+        digest_in(found.owned(user, topic, {})["user_property"])
+        for user in ("car", "van")
+        for topic in ("t", "u")
+    }
     found.make("car", "t")
-    digests.add(digest_in(found.owned("car", "t", {})))
+    digests.add(digest_in(found.owned("car", "t", {})["user_property"]))
     assert len(digests) == 5
     assert found.is_withdrawn(first)
     assert not found.is_withdrawn({})
-    assert digest_in({"user_property": [("hushcast-withdrawn-by", "no hex")]}) is None
+    assert digest_in([("hushcast-withdrawn-by", "no hex")]) is None

@@ -8,38 +8,31 @@ says once what it would say with each of its messages.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
 from typing import NamedTuple
 
-from hushcast_gateway.purposes.withdrawals import WITHDRAWN_BY
-from hushcast_protocol.base.errors import HushcastError
 from hushcast_protocol.mqtt.packets import Properties
 from hushcast_protocol.mqtt.topic_filters import is_filter, is_name, split_share
 from hushcast_protocol.purposes import filter_spelling
-from hushcast_protocol.purposes.purpose_names import Purpose, ancestors
-from hushcast_protocol.purposes.sealed_messages import OpenedContent
+from hushcast_protocol.purposes.message_purposes import (
+    ALLOWING,
+    DAP_ALLOWED,
+    OF_TERMS,
+    PROHIBITED,
+    WHAT,
+    Pairs,
+    UnreadablePurposes,
+    purposes_in,
+    read_list,
+)
 
 RESERVE, SUBSCRIBE, MESSAGE, CONTROL = "!RESERVE", "!AP", "!AIP", "!PBAC"
 FIRST_LEVELS = frozenset({RESERVE, SUBSCRIBE, MESSAGE, CONTROL})
 DAP = "$DAP"
 DAP_REGISTER = f"{DAP}/purpose_management"
-PURPOSE, ALLOWED, PROHIBITED, WHAT = "ap", "aip", "pip", "reserve"
-DAP_PURPOSE, DAP_ALLOWED = "DAP-SP", "DAP-MP"
+PURPOSE, DAP_PURPOSE = "ap", "DAP-SP"
 _PURPOSES = frozenset({PURPOSE, DAP_PURPOSE})
-OPENED = "hushcast-opened-for"
-"""What the gateway writes beside a message that came sealed: for which purposes it opened.
-
-Each that was granted, with `/#` where it is for all below, too.
-"""
-ALLOWING = frozenset({ALLOWED, DAP_ALLOWED})
-_TERMS = frozenset({ALLOWED, PROHIBITED, DAP_ALLOWED, OPENED})
 _REMOVE = "remove"
 MAX_COMMAND = 4_096  # characters of a command's topic: the longest filter, and purposes of a long list
-MAX_NAMED = 64  # purposes of one command: as many as a packet may have user properties
-
-
-class UnreadableCommand(HushcastError):
-    """A client wrote what means nothing; `str` says what, without what it wrote."""
 
 
 class ReserveCommand(NamedTuple):
@@ -82,13 +75,6 @@ class ControlCommand(NamedTuple):
 Command = ReserveCommand | RegisterCommand | ReleaseCommand | PresubscribeCommand | ControlCommand
 
 
-class MessagePurposes(NamedTuple):
-    """What a message of its own says it may be used for; without `aip`, what it must not be used for."""
-
-    aip: tuple[str, ...] | None
-    pip: tuple[str, ...]
-
-
 def is_command(topic: str) -> bool:
     """Tell whether what is published to a topic speaks of purposes; none of it is ever delivered."""
     first = topic[:1]
@@ -98,10 +84,10 @@ def is_command(topic: str) -> bool:
 
 
 def read_command(topic: str, payload: bytes, properties: Properties) -> Command:
-    """Return the command that was published; raises `UnreadableCommand`."""
+    """Return the command that was published; raises `UnreadablePurposes`."""
     given = properties.get("user_property", [])
     if len(topic) > MAX_COMMAND:
-        raise UnreadableCommand(f"a command has {MAX_COMMAND} characters at most")
+        raise UnreadablePurposes(f"a command has {MAX_COMMAND} characters at most")
     if topic == DAP_REGISTER:
         return _dap(given)
     first, _, rest = topic.partition("/")
@@ -109,16 +95,19 @@ def read_command(topic: str, payload: bytes, properties: Properties) -> Command:
         return _reservation(rest, given)
     if first == CONTROL:
         return _control(rest, payload)
-    raise UnreadableCommand("nothing is published to this topic")
+    raise UnreadablePurposes("nothing is published to this topic")
 
 
 def read_subscription(wanted: str, properties: Properties) -> tuple[str, str]:
-    """Return filter and purpose, empty for none, of a filter in a SUBSCRIBE; raises `UnreadableCommand`."""
+    """Return the filter and the purpose, empty for none, of a filter in a SUBSCRIBE.
+
+    Raises `UnreadablePurposes`.
+    """
     named = {value for name, value in properties.get("user_property", []) if name in _PURPOSES}
     filter_, written = _stripped(wanted)
     named |= {written} if written else set()
     if len(named) > 1:
-        raise UnreadableCommand("a subscription has one purpose")
+        raise UnreadablePurposes("a subscription has one purpose")
     return filter_, next(iter(named), "")
 
 
@@ -126,7 +115,7 @@ def filter_of(wanted: str) -> str:
     """Return the filter that a client means in UNSUBSCRIBE, the purpose left out."""
     try:
         return _stripped(wanted)[0]
-    except UnreadableCommand:
+    except UnreadablePurposes:
         return wanted
 
 
@@ -135,80 +124,35 @@ def connect_purpose(properties: Properties) -> str:
     return next((value for name, value in properties.get("user_property", []) if name in _PURPOSES), "")
 
 
-def has_terms(properties: Properties) -> bool:
-    """Tell whether a message has terms of its own."""
-    return any(name in _TERMS for name, _ in properties.get("user_property", ()))
-
-
-def is_apart(properties: Properties) -> bool:
-    """Tell whether a message is decided apart from its topic's others: it has terms, or can be withdrawn."""
-    return has_terms(properties) or any(
-        name == WITHDRAWN_BY for name, _ in properties.get("user_property", ())
-    )
-
-
-def opened_for(properties: Properties, opened: OpenedContent) -> Properties:
-    """Return the properties of a message that came sealed, with the purposes for which it opened."""
-    given = properties.get("user_property", [])
-    written = sorted(f"{one}/#" if one in opened.throughout else one for one in opened.purposes)
-    return {**properties, "user_property": [*given, (OPENED, ",".join(written))]}
-
-
-def is_opened_for(
-    properties: Properties, purpose: Purpose | None, granted: Container[str] | None = None
-) -> bool:
-    """Tell whether a message opened for a purpose that is `granted` still, or did not come sealed.
-
-    A client that writes the property itself narrows: what it says and what the gateway says both count.
-    """
-    found = [value for name, value in properties.get("user_property", ()) if name == OPENED]
-    if not found or purpose is None:
-        return not found
-    still = [one for one in ancestors(purpose) if granted is None or one in granted]
-    ways = {*(f"{above}/#" for above in still), *({purpose} & set(still))}
-    return all(not ways.isdisjoint(value.split(",")) for value in found)
-
-
-def read_terms(properties: Properties) -> MessagePurposes | None:
-    """Return the terms of a message that is no command, `None` for none; raises `UnreadableCommand`."""
-    given = properties.get("user_property", [])
-    if any(name == WHAT for name, _ in given):
-        raise UnreadableCommand(f"reservations are published to {RESERVE}/FILTER")
-    if not has_terms(properties):
-        return None
-    allows = any(name in (ALLOWED, DAP_ALLOWED) for name, _ in given)
-    return MessagePurposes(_named(given, ALLOWED, DAP_ALLOWED) if allows else None, _named(given, PROHIBITED))
-
-
-def _dap(given: Iterable[tuple[str, str]]) -> RegisterCommand:
+def _dap(given: Pairs) -> RegisterCommand:
     """Read MQTT-DAP's registration: one property, its purposes and its filter separated by a colon."""
     values = [value for name, value in given if name == DAP_ALLOWED]
     if len(values) != 1:
-        raise UnreadableCommand(f"one property {DAP_ALLOWED} is needed")
+        raise UnreadablePurposes(f"one property {DAP_ALLOWED} is needed")
     purposes, _, wanted = values[0].partition(":")
-    return RegisterCommand(_filter(wanted), _list(purposes))
+    return RegisterCommand(_filter(wanted), read_list(purposes))
 
 
-def _reservation(rest: str, given: list[tuple[str, str]]) -> Command:
+def _reservation(rest: str, given: Pairs) -> Command:
     """Read `FILTER{aip|pip}`, or a filter alone with the purposes in properties."""
     what = [value for name, value in given if name == WHAT]
     if not rest.endswith("}"):
         if what == [_REMOVE]:
             return ReleaseCommand(_filter(filter_spelling.filter_of(rest)))
-        if what or not any(name in (ALLOWED, PROHIBITED, DAP_ALLOWED) for name, _ in given):
-            raise UnreadableCommand("a reservation names purposes, or says reserve=remove")
+        if what or not any(name in {*ALLOWING, PROHIBITED} for name, _ in given):
+            raise UnreadablePurposes("a reservation names purposes, or says reserve=remove")
         return ReserveCommand(
             _filter(filter_spelling.filter_of(rest)),
-            _named(given, ALLOWED, DAP_ALLOWED),
-            _named(given, PROHIBITED),
+            purposes_in(given, ALLOWING),
+            purposes_in(given, {PROHIBITED}),
         )
-    if what or any(name in _TERMS for name, _ in given):
-        raise UnreadableCommand("purposes stand in the topic or in properties, not in both")
+    if what or any(name in OF_TERMS for name, _ in given):
+        raise UnreadablePurposes("purposes stand in the topic or in properties, not in both")
     wanted, inside = _braced(rest)
     if inside == "!":
         return ReleaseCommand(wanted)
     aip, _, pip = inside.partition("|")
-    return ReserveCommand(wanted, _list(aip), _list(pip))
+    return ReserveCommand(wanted, read_list(aip), read_list(pip))
 
 
 def _control(rest: str, payload: bytes) -> Command:
@@ -216,13 +160,13 @@ def _control(rest: str, payload: bytes) -> Command:
     if name == "PRESUB":
         client_id, _, behind = argument.partition("/")
         if not client_id:
-            raise UnreadableCommand("a presubscription names a client")
+            raise UnreadablePurposes("a presubscription names a client")
         wanted, purpose = _braced(behind)
         return PresubscribeCommand(client_id, wanted, "" if purpose == "!" else _one(purpose))
     if name == "WITHDRAW":
         topic = filter_spelling.filter_of(argument)
         if not is_name(topic):
-            raise UnreadableCommand("a withdrawal names one topic")
+            raise UnreadablePurposes("a withdrawal names one topic")
         return ControlCommand(name, topic, payload)
     if name in ("CRES", "ARES"):
         return ControlCommand(name, _filter(filter_spelling.filter_of(argument)), payload)
@@ -241,7 +185,7 @@ def _stripped(wanted: str) -> tuple[str, str]:
     filter_, purpose = _braced(inside)
     found = filter_ if share is None else f"$share/{share[0]}/{filter_}"
     if not is_filter(found):
-        raise UnreadableCommand("this is no topic filter")
+        raise UnreadablePurposes("this is no topic filter")
     return found, _one(purpose)
 
 
@@ -249,32 +193,17 @@ def _braced(text: str) -> tuple[str, str]:
     """Split `FILTER{…}`; purposes hold no braces, filters may."""
     wanted, brace, inside = text.rpartition("{")
     if not brace or not inside.endswith("}"):
-        raise UnreadableCommand("purposes stand in braces at the end")
+        raise UnreadablePurposes("purposes stand in braces at the end")
     return _filter(filter_spelling.filter_of(wanted)), inside[:-1]
 
 
 def _filter(wanted: str) -> str:
     if not is_filter(wanted) or split_share(wanted) is not None:
-        raise UnreadableCommand("this is no topic filter")
+        raise UnreadablePurposes("this is no topic filter")
     return wanted
 
 
 def _one(purpose: str) -> str:
     if not purpose or set(purpose) & set(",|"):
-        raise UnreadableCommand("one purpose is named here")
+        raise UnreadablePurposes("one purpose is named here")
     return purpose
-
-
-def _named(given: Iterable[tuple[str, str]], *names: str) -> tuple[str, ...]:
-    """Return what all properties with these names list; one with an empty value lists nothing."""
-    return _bounded([one for name, value in given if name in names for one in _list(value)])
-
-
-def _list(text: str) -> tuple[str, ...]:
-    return _bounded(text.split(",")) if text else ()
-
-
-def _bounded(purposes: list[str]) -> tuple[str, ...]:
-    if len(purposes) > MAX_NAMED or not all(purposes):
-        raise UnreadableCommand(f"purposes are separated by commas, {MAX_NAMED} at most")
-    return tuple(purposes)

@@ -101,10 +101,9 @@ class _Why:
         self._section = section
         self._vocabulary: Vocabulary = vocabulary_of(section)
         owners = {CONFIGURATION, *settings.speakers()}
-        self._kept = PurposeState(section.store, configured(section, self._vocabulary), owners)
         maps = {one.from_: one.to for one in settings.gateway.map}
         self.ways = Ways([one.name for one in settings.gateway.alias], maps)
-        self._kept.go_by(self.ways)
+        self._kept = PurposeState(section.store, configured(section, self._vocabulary), owners, self.ways)
         self._keys = {one.name: one.keys for one in settings.gateway.alias if one.keys is not None}
         if (path := settings.state_path() / DATABASE).exists():
             self._kept.read(path)

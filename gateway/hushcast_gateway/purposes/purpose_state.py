@@ -47,26 +47,25 @@ class PurposeState:
     """The rules as they stand. Changes go into the broker's ledger, so that answers wait for the disk."""
 
     def __init__(
-        self, kind: str, configured: Iterable[Clause] = (), owners: Collection[str] = (CONFIGURATION,)
+        self,
+        kind: str,
+        configured: Iterable[Clause] = (),
+        owners: Collection[str] = (CONFIGURATION,),
+        ways: Ways | None = None,
     ) -> None:
         """`kind` is of `STORES`; `configured` are reservations that stand in the configuration.
 
         Of the `owners` is all of which somebody answers for: what others reserved stays, and opens nothing.
         """
-        self.reservations: Reservations = STORES[kind]()
-        self.ways = Ways()
-        """Tells the names of topics and filters; no topic has two until `go_by` says so."""
+        self.ways = ways or Ways()
+        """Tells the names of topics and filters."""
+        self.reservations: Reservations = STORES[kind](self.ways.images)
         self._presubscriptions: dict[tuple[str, str, str], Presubscription] = {}
         self._owners = frozenset(owners)
         self._audit = AuditLog()
         self._ledger: Ledger | None = None
         for clause in configured:
             self.reservations.put(clause)
-
-    def go_by(self, ways: Ways) -> None:
-        """Know topics by all names that they have with these ways; before anything is read from disk."""
-        self.ways = ways
-        self.reservations.name_by(ways.images)
 
     def read(self, path: Path) -> None:
         """Take up what a gateway's database holds, to look at; raises `StoreError` or `DamagedRecord`."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 from weakref import WeakKeyDictionary
 
 from hushcast_gateway.purposes.command_execution import CommandRefusal
-from hushcast_gateway.purposes.commands import ALLOWED, ALLOWING, RegisterCommand
+from hushcast_gateway.purposes.commands import RegisterCommand
 from hushcast_gateway.purposes.records import AuditRecord
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt.interfaces import AddedProperty, Permissions
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.purposes.clauses import reserve
+from hushcast_protocol.purposes.message_purposes import ALLOWED, ALLOWING
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 
 MAX_REGISTERED = 16  # filters of a client, by wildcards where it has many topics; each takes 8 KiB at worst

@@ -9,14 +9,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
+import trio
 from msgspec.structs import replace
 
 from hushcast_gateway.counters import PURPOSE_COUNTERS
+from hushcast_gateway.network_ways import NetworkWays
 from hushcast_gateway.purposes import commands, suspension_notices
 from hushcast_gateway.purposes.audit_log import named_in, refusal
 from hushcast_gateway.purposes.claims import Claims
 from hushcast_gateway.purposes.command_execution import CommandExecution, CommandRefusal
-from hushcast_gateway.purposes.commands import UnreadableCommand
 from hushcast_gateway.purposes.purpose_state import PurposeState, configured
 from hushcast_gateway.purposes.readers import Readers
 from hushcast_gateway.purposes.records import AuditRecord, Presubscription, What
@@ -35,9 +36,8 @@ from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription, MqttSession
 from hushcast_protocol.mqtt.packets import Connect, Properties, Publish
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.topic_filters import matches
-from hushcast_protocol.mqtt.ways import Ways
-from hushcast_protocol.purposes.clauses import Clause, of_message
-from hushcast_protocol.purposes.purpose_decision import decide, refuses
+from hushcast_protocol.purposes.message_judge import MessageJudge
+from hushcast_protocol.purposes.message_purposes import UnreadablePurposes, is_apart
 from hushcast_protocol.purposes.purpose_names import Purpose
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_runtime.counters import Counters
@@ -59,12 +59,21 @@ class Purposes:
         users: Mapping[str, PurposesOfUser],
         vocabulary: Vocabulary,
         now: Callable[[], float],
+        ways: NetworkWays | None = None,
     ) -> None:
-        """`now` is Unix time. Raises `UsageError` where the configuration names purposes there are not."""
+        """`now` is Unix time; `ways` tell the names of messages, and by which keys they travel.
+
+        Raises `UsageError` where the configuration names purposes there are not.
+        """
         self._section = section
         self.vocabulary = vocabulary
         self._now = now
-        self.kept = PurposeState(section.store, configured(section, vocabulary), {CONFIGURATION, *users})
+        self._ways = ways or NetworkWays()
+        self.kept = PurposeState(
+            section.store, configured(section, vocabulary), {CONFIGURATION, *users}, self._ways
+        )
+        self.judge = MessageJudge(self.kept.reservations, vocabulary, section.strict)
+        """What a message may be used for."""
         self._readers = Readers(self.kept, Claims(users, vocabulary))
         self._resting = Suspensions(self.kept.reservations, self._readers, section.mode, section.strict)
         self.withdrawals = PurposeWithdrawals()
@@ -73,17 +82,10 @@ class Purposes:
         )
         self._registered = Registrations()
         self._broker: MqttBroker | None = None
-        self.asked = SubscribeRequests(self._readers, self._resting, self._refuse)
-        self._last_terms: tuple[Properties, Clause | None] | None = None
-        self._last_decided: tuple[str, Properties, dict[Purpose | None, bool]] | None = None
-        self._by_message = section.mode != "subscribe"
+        self._asked = SubscribeRequests(self._readers, self._resting, self._ways, self._refuse)
         self.remembers = section.mode == "subscribe" or section.store == "cached"
-        self.changes: list[Callable[[], None]] = []
-        """Called after each change of what may be used for what."""
-        self.granted: Callable[[str], frozenset[Purpose] | None] = lambda topic: None
-        """Tells for which purposes what comes sealed to a topic may be opened now; `None` where none is."""
-        self.sealed_as: Callable[[str], str | None] = lambda topic: None
-        """Tells by which one name a topic travels sealed; `None` where it does not."""
+        self.changed = trio.Event()
+        """Set, and another one in its place, after each change of what may be used for what."""
         self.counters = Counters(PURPOSE_COUNTERS)
 
     @property
@@ -100,10 +102,6 @@ class Purposes:
         """Take up what an earlier run left; errors as `PurposeState.load`."""
         await self.kept.load(store)
         await self.withdrawals.load(store)
-
-    def go_by(self, ways: Ways) -> None:
-        """Know topics by all names that they have with these ways; before anything else."""
-        self.kept.go_by(ways)
 
     def attach(self, broker: MqttBroker, randomness: Randomness) -> None:
         """Work with a broker that was restored."""
@@ -126,7 +124,7 @@ class Purposes:
         self._resting.strict = section.strict
         self._readers.claims = Claims(users, vocabulary)
         self._readers.forget_purposes(None)
-        self._last_terms = None
+        self.judge.go_by(vocabulary, section.strict)
         self._changed(None)
 
     def check(self, section: PurposesSection, vocabulary: Vocabulary) -> None:
@@ -135,7 +133,7 @@ class Purposes:
 
     def connected(self, permissions: Permissions, connect: Connect) -> None:
         """Note the purpose that a CONNECT names for subscriptions that name none."""
-        self.asked.connected(permissions, connect)
+        self._asked.connected(permissions, connect)
 
     def tick(self) -> Iterator[None]:
         """Tell clients whose subscriptions rest since changes, or go on; in pieces, once a second."""
@@ -166,11 +164,11 @@ class Purposes:
 
     def has_terms(self, properties: Properties) -> bool:
         """Tell whether a message is decided by itself: by its own terms, or since it can be withdrawn."""
-        return commands.is_apart(properties)
+        return is_apart(properties.get("user_property", ()))
 
     def owned(self, user: str, topic: str, properties: Properties) -> Properties:
         """Return the properties of a message that travels sealed, with what withdraws it."""
-        name = self.sealed_as(topic) if user else None
+        name = self._ways.sealed_as(topic) if user else None
         return properties if name is None else self.withdrawals.owned(user, name, properties)
 
     def filter_of(self, wanted: str) -> str:
@@ -181,7 +179,7 @@ class Purposes:
         self, permissions: Permissions, client_id: str, wanted: str, given: Properties
     ) -> ResolvedFilter | int:
         """Return a subscription's filter and purpose, or that they cannot be read."""
-        return self.asked.meant(permissions, client_id, wanted, given)
+        return self._asked.meant(permissions, client_id, wanted, given)
 
     def budget(self) -> Budget:
         """Return what deciding about the filters of one SUBSCRIBE may take."""
@@ -189,7 +187,7 @@ class Purposes:
 
     def refuses(self, permissions: Permissions, client_id: str, meant: ResolvedFilter, budget: Budget) -> int:
         """Return why a subscription is not made that the user may make, 0 if it is."""
-        return self.asked.refuses(permissions.user, client_id, meant, budget)
+        return self._asked.refuses(permissions.user, client_id, meant, budget)
 
     def published(self, permissions: Permissions, client_id: str, topic: str, packet: Publish) -> int | None:
         """Carry out a command, or see whether a message's own terms can be read."""
@@ -199,7 +197,7 @@ class Purposes:
         self.counters.add("purpose_commands")
         try:
             command = commands.read_command(topic, packet.payload, packet.properties)
-        except UnreadableCommand as error:
+        except UnreadablePurposes as error:
             self._refuse(user, client_id, "control", "", str(error))
             return Reason.TOPIC_NAME_INVALID
         here = self._readers.session_of(user, client_id)
@@ -238,31 +236,6 @@ class Purposes:
         self.counters.add("purposes_allowed" if is_allowed else "purposes_refused")
         return is_allowed
 
-    @property
-    def strict(self) -> bool:
-        """Whether what nobody reserved is given to nobody."""
-        return self._section.strict
-
-    def clauses(self, topic: str, properties: Properties) -> frozenset[Clause] | None:
-        """Return all clauses that reach a message; `None` if its own mean nothing.
-
-        They are the same by whichever of its names it is asked for.
-        """
-        try:
-            own = self._terms(topic, properties)
-        except (UnreadableCommand, UsageError):
-            return None
-        return frozenset([*self.kept.reservations.covering(topic), *([] if own is None else [own])])
-
-    def may_leave(self, topic: str, properties: Properties, use: str) -> bool:
-        """Tell whether a message may go to readers who use it so; for anything if empty."""
-        clauses = self.clauses(topic, properties)
-        try:
-            purpose = Purpose(use) if use else None
-            return clauses is not None and decide(clauses, purpose, self._section.strict).allowed
-        except UsageError:
-            return False
-
     def subscribed(self, session: MqttSession, granted: GrantedSubscription) -> None:
         """Hear of a subscription; one for the topic that tells is told at once."""
         self._readers.add(session, granted)
@@ -287,8 +260,6 @@ class Purposes:
                 self._audit(AuditRecord(0.0, owner, "", "drop", one))
         self._changed(None)
 
-    # How it is decided.
-
     def _may_have(
         self, session: MqttSession, granted: GrantedSubscription | None, topic: str, properties: Properties
     ) -> bool:
@@ -296,64 +267,20 @@ class Purposes:
             return False
         if self.withdrawals.is_withdrawn(properties):
             return False
-        if "user_property" in properties and not commands.is_opened_for(
-            properties, self._purpose(session, granted), self.granted(topic)
-        ):
-            return False
-        try:
-            terms = self._terms(topic, properties)
-        except (UnreadableCommand, UsageError):
-            return False
-        if (
-            terms is None
-            and not self._by_message
-            and granted is not None
-            and not self._resting.is_open(granted)
-        ):
-            return True
-        return self._is_allowed(topic, properties, terms, self._purpose(session, granted))
-
-    def _is_allowed(
-        self, topic: str, properties: Properties, terms: Clause | None, purpose: Purpose | None
-    ) -> bool:
-        """Decide by the clauses that reach a message, once for all subscriptions of a purpose."""
-        last = self._last_decided
-        if last is None or last[0] != topic or last[1] is not properties:
-            last = self._last_decided = topic, properties, {}
-        found = last[2].get(purpose)
-        if found is None:
-            store, strict = self.kept.reservations, self._section.strict
-            if terms is None:
-                found = store.decide(topic, purpose, strict).allowed
-            else:
-                found = not refuses(terms, purpose)  # as it does most readers of a busy topic
-                found = found and decide([*store.covering(topic), terms], purpose, strict).allowed
-            last[2][purpose] = found
-        return found
+        is_decided = (
+            granted is not None and not self._resting.is_by_message and not self._resting.is_open(granted)
+        )
+        given = properties.get("user_property", ())
+        opened = self._ways.granted(topic) if given else None
+        return self.judge.may_be_used(topic, given, self._purpose(session, granted), opened, is_decided)
 
     def _purpose(self, session: MqttSession, granted: GrantedSubscription | None) -> Purpose | None:
         return self._readers.purpose(session, granted)
 
-    def _terms(self, topic: str, properties: Properties) -> Clause | None:
-        """Return the clause of a message itself, which the last was, too, more often than not."""
-        if not properties or "user_property" not in properties:
-            return None
-        last = self._last_terms
-        if last is not None and last[0] is properties:
-            return last[1]
-        found = commands.read_terms(properties)
-        clause = None
-        if found is not None:
-            clause = of_message("", topic, found.aip, found.pip, self.vocabulary)
-        self._last_terms = properties, clause
-        return clause
-
     def _of_message(self, user: str, client_id: str, topic: str, properties: Properties) -> int | None:
         try:
-            found = commands.read_terms(properties)
-            if found is not None:
-                of_message(user, topic, found.aip, found.pip, self.vocabulary)
-        except (UnreadableCommand, UsageError) as error:
+            self.judge.check(user, topic, properties.get("user_property", ()))
+        except (UnreadablePurposes, UsageError) as error:
             self._refuse(user, client_id, "message", topic, str(error))
             return Reason.IMPLEMENTATION_SPECIFIC_ERROR
         return None
@@ -362,17 +289,17 @@ class Purposes:
 
     def _changed(self, wanted: str | None) -> None:
         """Decide anew what a change in a filter reaches, all for `None`."""
-        self._last_decided = None
-        images = () if wanted is None else self.kept.ways.images(wanted)
+        self.judge.forget()
+        images = () if wanted is None else self._ways.images(wanted)
         if self._broker is not None:  # a reload may come before there is one
             for image in images if 0 < len(images) <= MANY else (None,):
                 self._broker.rules_changed(image)
         self._resting.changed(wanted)
-        for told_of in self.changes:
-            told_of()
+        self.changed.set()
+        self.changed = trio.Event()
 
     def _withdraw(self, user: str, topic: str) -> bool:
-        name = self.sealed_as(topic)
+        name = self._ways.sealed_as(topic)
         if name is not None:
             self.withdrawals.make(user, name)
             self._changed(topic)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from weakref import WeakKeyDictionary
 
+from hushcast_gateway.network_ways import NetworkWays
 from hushcast_gateway.purposes import commands
 from hushcast_gateway.purposes.command_execution import NOT_CLAIMED, NOT_GRANTED
-from hushcast_gateway.purposes.commands import UnreadableCommand
 from hushcast_gateway.purposes.readers import Readers
 from hushcast_gateway.purposes.records import What
 from hushcast_gateway.purposes.suspensions import Suspensions
@@ -17,6 +17,7 @@ from hushcast_protocol.mqtt.packets import Connect, Properties
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.topic_filters import split_share
 from hushcast_protocol.purposes import filter_spelling
+from hushcast_protocol.purposes.message_purposes import UnreadablePurposes
 from hushcast_protocol.purposes.purpose_names import Purpose
 
 WOULD_REST = "what is reserved there leaves it nothing, or not all of it"
@@ -29,13 +30,12 @@ Note = Callable[[str, str, What, str, str, Sequence[str]], None]
 class SubscribeRequests:
     """Subscriptions as they are asked for."""
 
-    def __init__(self, readers: Readers, resting: Suspensions, note: Note) -> None:
+    def __init__(self, readers: Readers, resting: Suspensions, ways: NetworkWays, note: Note) -> None:
         self._readers = readers
         self._resting = resting
+        self._ways = ways
         self._note = note
         self._of_connect: WeakKeyDictionary[Permissions, str] = WeakKeyDictionary()
-        self.may_open: Callable[[str, Purpose | None], bool] = lambda wanted, purpose: True
-        """Tells whether what a filter asks of the network could be opened for a purpose."""
 
     def connected(self, permissions: Permissions, connect: Connect) -> None:
         """Note the purpose that a CONNECT names for subscriptions that name none."""
@@ -49,7 +49,7 @@ class SubscribeRequests:
         user = permissions.user
         try:
             wanted, named = commands.read_subscription(wanted, given)
-        except UnreadableCommand as error:
+        except UnreadablePurposes as error:
             self._note(user, client_id, "subscribe", "", str(error), ())
             return Reason.IMPLEMENTATION_SPECIFIC_ERROR
         wanted = self._as_presubscribed(user, client_id, wanted)
@@ -62,7 +62,7 @@ class SubscribeRequests:
         reason, why = Reason.NOT_AUTHORIZED, ""
         if named and purpose is None:
             why = NOT_CLAIMED
-        elif not self.may_open(inside, purpose):
+        elif not self._ways.may_open(inside, purpose):
             why = NOT_GRANTED
         else:
             rests = self._rests(inside, purpose, budget)

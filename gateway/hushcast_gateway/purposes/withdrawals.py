@@ -7,7 +7,6 @@ What this gateway withdraws stays on disk until the daemon has the message that 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
 from typing import NamedTuple
 
 from hushcast_gateway.purposes.records import (
@@ -25,6 +24,7 @@ from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.packets import Properties
 from hushcast_protocol.mqtt.session_archive import DamagedRecord
 from hushcast_protocol.purposes.inner_content import LOCK, LockSecret, digest_of, lock_of
+from hushcast_protocol.purposes.message_purposes import digest_in, marked
 from hushcast_runtime.storage.recovery import number, sized
 from hushcast_runtime.storage.store import Records, Store, damaged
 
@@ -32,8 +32,6 @@ MAX_WITHDRAWALS = 1_000  # topics that one user withdrew from; each is a number 
 MAX_WITHDRAWN = 10_000  # digests that are remembered, for what comes late; 1 MB. Then the oldest goes
 MAX_UNSENT = 64  # withdrawals of one topic that wait for the daemon: as a rule one
 LOOK_EVERY = 10.0  # seconds between two looks for what is to be deleted; of a million messages one takes 0.9
-WITHDRAWN_BY = "hushcast-withdrawn-by"
-"""The user property that the gateway writes beside a message: the digest of the lock that withdraws it."""
 
 _PAGE = 256  # records read at once
 
@@ -41,10 +39,11 @@ _PAGE = 256  # records read at once
 class UnsentWithdrawals(NamedTuple):
     """What the other gateways are still to be told."""
 
+    user: str
     topic: str
+    generation: int
+    """Which of the user's withdrawals of the topic it is, from 0 on."""
     lock: bytes
-    sent: Callable[[], None]
-    """To be called when the daemon has it."""
 
     def __repr__(self) -> str:
         """Show nothing of it."""
@@ -93,7 +92,8 @@ class PurposeWithdrawals:
         assert self._secret is not None, "nothing is published before there is a broker"
         made = self._made.get((user, topic))
         lock = lock_of(self._secret, user, topic, 0 if made is None else made.generation)
-        return marked(properties, digest_of(lock))
+        given = marked(properties.get("user_property", ()), digest_of(lock))
+        return {**properties, "user_property": given}
 
     def make(self, user: str, topic: str) -> None:
         """Withdraw what a user has published to a topic; raises `UsageError` at a bound."""
@@ -121,9 +121,8 @@ class PurposeWithdrawals:
 
     def is_withdrawn(self, properties: Properties) -> bool:
         """Tell whether a message with these properties was withdrawn."""
-        if not self._withdrawn or "user_property" not in properties:
-            return False
-        return digest_in(properties) in self._withdrawn
+        given = properties.get("user_property", ()) if self._withdrawn else ()
+        return digest_in(given) in self._withdrawn
 
     def is_due(self, now: float) -> bool:
         """Tell whether it is time to delete what was withdrawn; whoever asks does so."""
@@ -136,20 +135,16 @@ class PurposeWithdrawals:
         """Return what the other gateways are still to be told."""
         assert self._secret is not None
         return [
-            UnsentWithdrawals(
-                made.topic, lock_of(self._secret, *key, generation), self._sent(key, generation)
-            )
+            UnsentWithdrawals(*key, generation, lock_of(self._secret, *key, generation))
             for key, made in self._made.items()
             for generation in made.unsent
         ]
 
-    def _sent(self, key: tuple[str, str], generation: int) -> Callable[[], None]:
-        def sent() -> None:
-            made = self._made[key]
-            left = tuple(one for one in made.unsent if one != generation)
-            self._write(WithdrawalRecord(made.user, made.topic, made.generation, left))
-
-        return sent
+    def sent(self, unsent: UnsentWithdrawals) -> None:
+        """Note that the daemon has it."""
+        made = self._made[unsent.user, unsent.topic]
+        left = tuple(one for one in made.unsent if one != unsent.generation)
+        self._write(WithdrawalRecord(made.user, made.topic, made.generation, left))
 
     def _write(self, record: WithdrawalRecord) -> None:
         assert self._ledger is not None
@@ -160,32 +155,3 @@ class PurposeWithdrawals:
         self._withdrawn[digest] = None
         self._numbers[digest] = number
         self._next = number + 1
-
-
-def marked(properties: Properties, digest: bytes) -> Properties:
-    """Return properties with this digest, and no other."""
-    return {**properties, "user_property": [*_others(properties), (WITHDRAWN_BY, digest.hex())]}
-
-
-def unmarked(properties: Properties) -> Properties:
-    """Return properties without a digest, as they travel."""
-    others = _others(properties)
-    rest: Properties = {**properties, "user_property": others}
-    if not others:
-        rest.pop("user_property", None)
-    return rest
-
-
-def digest_in(properties: Properties) -> bytes | None:
-    """Return the digest beside a message, `None` where there is none."""
-    for name, value in properties.get("user_property", ()):
-        if name == WITHDRAWN_BY:
-            try:
-                return bytes.fromhex(value)
-            except ValueError:
-                return None
-    return None
-
-
-def _others(properties: Properties) -> list[tuple[str, str]]:
-    return [one for one in properties.get("user_property", ()) if one[0] != WITHDRAWN_BY]

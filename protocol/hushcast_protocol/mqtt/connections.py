@@ -125,9 +125,14 @@ class MqttConnection:
 
     def release(self) -> bool:
         """Send what need not wait any longer; return whether messages had no room for it and have now."""
-        self._release(self._held)
-        if self._greeted:
-            self._release(self._answers)
+        durable = self.ledger.durable
+        for lane in (self._held, self._answers):
+            if lane is self._answers and not self._greeted:
+                break
+            while lane and (data := lane[0].data) is not None and lane[0].mark <= durable:
+                if lane is self._held:
+                    self._held_bytes -= len(data)
+                self._pass(data, lane.popleft().owed)
         if not self._held and not self._answers:
             self._holding.discard(self)
         if not self._was_full or self._held_bytes >= MAX_HELD_BACK:
@@ -236,15 +241,6 @@ class MqttConnection:
             if lane is self._held and held.data is not None:
                 self._held_bytes += len(held.data)
             self._holding.add(self)
-
-    def _release(self, lane: deque[HeldPacket]) -> None:
-        durable = self.ledger.durable
-        while lane and lane[0].data is not None and lane[0].mark <= durable:
-            first = lane.popleft()
-            assert first.data is not None
-            if lane is self._held:
-                self._held_bytes -= len(first.data)
-            self._pass(first.data, first.owed)
 
     def _pass(self, data: bytes, owed: bool) -> None:
         self._greeted = True

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
 import msgspec
 
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.shares import User
-from hushcast_protocol.mqtt.connections import HeldPacket, MqttConnection
+from hushcast_protocol.mqtt.connections import MqttConnection
 from hushcast_protocol.mqtt.delivery import IsWithdrawn, MessageDelivery
-from hushcast_protocol.mqtt.interfaces import AddedProperty, NetworkPublication, OuterNetwork, UsageRules
+from hushcast_protocol.mqtt.interfaces import AddedProperty, OuterNetwork, UsageRules
 from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.limits import MAX_INCOMING, MAX_TOPIC, RECEIVE_MAXIMUM
-from hushcast_protocol.mqtt.mqtt_messages import MqttMessage, brought_by, may_be_published, message_of
+from hushcast_protocol.mqtt.mqtt_messages import MqttMessage, brought_by, may_be_published
 from hushcast_protocol.mqtt.mqtt_session import MqttSession
+from hushcast_protocol.mqtt.network_publication import NetworkPublication
 from hushcast_protocol.mqtt.packets import (
     NONE,
     V5,
@@ -106,11 +108,7 @@ class Ingress:
         if not self._is_command(message.topic) and self._beyond.takes(message.topic):
             if self._rules is not None and sender is not None:
                 message.properties = self._rules.owned(sender.user, message.topic, message.properties)
-            properties = message.properties_for((), now)
-            user = None if sender is None else sender.user
-            self._beyond.will(
-                NetworkPublication(message.topic, message.payload, message.retain, properties, user)
-            )
+            self._beyond.will(NetworkPublication(message, None if sender is None else sender.user))
             self._spread_names(message, sender, now)
         else:
             self.spread(message, sender, now)
@@ -234,73 +232,73 @@ class Ingress:
         One of QoS 2 goes there under a token that is on disk before: a client that repeats it after a crash
         before the answer has it go out once. What is local, too, may come twice after a refusal beyond.
         """
-        properties: Properties = packet.properties.copy()
-        properties.pop("topic_alias", None)
-        if self._rules is not None:
-            properties = self._rules.owned(link.session.user, topic, properties)
-        message = message_of(topic, packet.payload, packet.qos, packet.retain, properties, now)
+        message = brought_by(packet, topic, now)
         session, packet_id = link.session, packet.packet_id
-        first = self._ledger.made
+        if self._rules is not None:
+            message.properties = self._rules.owned(session.user, topic, message.properties)
+        publication = NetworkPublication(message, session.user)
+        publication.session, publication.link, publication.packet_id = session, link, packet_id
+        publication.made_before = self._ledger.made
+        publication.is_spread = self._beyond.is_local_too(topic)
         # A client that reuses the identifier of a message which it forgot does not say that it repeats it.
-        token = session.tokens.get(packet_id, b"") if packet.qos == 2 and packet.dup else b""
-        is_spread = self._beyond.is_local_too(topic)
-        if is_spread and not token:
+        if packet.qos == 2 and packet.dup:
+            publication.token = session.tokens.get(packet_id, b"")
+        if publication.is_spread and not publication.token:
             self._spread_names(message, session, now)
-        if packet.qos == 2 and not token:
-            token = session.tokens[packet_id] = self._randomness(16)
-            self._archive.handing_over(session, packet_id, token)
-        handed = NetworkPublication(topic, packet.payload, packet.retain, properties, session.user, token)
-
-        def spread(reason: int) -> None:
-            if reason < _FAILURE and not is_spread:
-                self._spread_names(message, session, now)
-
-        if packet.qos == 0:
-            self._beyond.publish(handed, spread)
-            return
-        held = link.reserve(owed=packet.qos == 1)
-        if packet.qos == 1:
-            link.owed += 1
-        else:
+        if packet.qos:
+            publication.held = link.reserve(owed=packet.qos == 1)
+        if packet.qos == 2:
+            if not publication.token:
+                publication.token = session.tokens[packet_id] = self._randomness(16)
+                self._archive.handing_over(session, packet_id, publication.token)
             session.pending.add(packet_id)
             link.open_ids.add(packet_id)
+            self._ledger.once_stored(publication.made_before, partial(self._hand_stored, publication, now))
+            return
+        link.owed += packet.qos
+        if (refused := self._beyond.publish(publication)) is not None:
+            self.answered(publication, refused, now)
 
-        def done(reason: int) -> None:
-            before = first if is_spread else self._ledger.made
-            spread(reason)
-            if packet.qos == 1:
-                self._answer(link, held, PubAck(packet_id, reason), before)
-            else:
-                session.pending.discard(packet_id)
-                session.tokens.pop(packet_id, None)
-                self._archive.handed_over(session, packet_id)
-                if reason < _FAILURE or (link.version == V311 and reason != Reason.QUOTA_EXCEEDED):
-                    session.incoming.add(packet_id)
-                    self._archive.incoming(session, packet_id)
-                else:
-                    link.open_ids.discard(packet_id)
-                self._answer(link, held, PubRec(packet_id, reason), before)
+    def _hand_stored(self, publication: NetworkPublication, now: float) -> None:
+        if (refused := self._beyond.publish(publication)) is not None:
+            self.answered(publication, refused, now)
 
-        if packet.qos == 2:
-            self._ledger.once_stored(first, lambda: self._beyond.publish(handed, done))
-        else:
-            self._beyond.publish(handed, done)
+    def answered(self, publication: NetworkPublication, reason: int, now: float) -> None:
+        """Take the answer of the network beyond, and pass it on to the client that waits for it.
 
-    def _answer(self, link: MqttConnection, held: HeldPacket, packet: PubAck | PubRec, before: int) -> None:
-        """Send what a kept place was for, once what `before` did not have yet is on disk.
-
-        A client of 3.1.1 that cannot hear "full" is disconnected, and sends it again.
+        One of 3.1.1 that cannot hear "full" is disconnected, and sends the message again.
         """
-        session = link.session
-        # Where the client is back, it has sent it again, and waits for this.
-        later = session.link if link.is_closed and isinstance(packet, PubRec) else None
-        if link.version == V311 and packet.reason == Reason.QUOTA_EXCEEDED:
+        session, link, packet_id = publication.session, publication.link, publication.packet_id
+        if session is None or link is None:
+            return
+        before = publication.made_before if publication.is_spread else self._ledger.made
+        if reason < _FAILURE and not publication.is_spread:
+            self._spread_names(publication.message, session, now)
+        if publication.held is None:
+            return
+        answer: PubAck | PubRec = PubAck(packet_id, reason)
+        later = None
+        if publication.message.qos == 2:
+            session.pending.discard(packet_id)
+            session.tokens.pop(packet_id, None)
+            self._archive.handed_over(session, packet_id)
+            if reason < _FAILURE or (link.version == V311 and reason != Reason.QUOTA_EXCEEDED):
+                session.incoming.add(packet_id)
+                self._archive.incoming(session, packet_id)
+            else:
+                link.open_ids.discard(packet_id)
+            answer = PubRec(packet_id, reason)
+            # Where the client is back, it has sent it again, and waits for this.
+            later = session.link if link.is_closed else None
+        if link.version == V311 and reason == Reason.QUOTA_EXCEEDED:
             (later or link).close(None)
             return
-        answer = packet if link.version == V5 else type(packet)(packet.packet_id)
+        if link.version == V311:
+            answer = type(answer)(packet_id)
+        # What `before` did not have yet is to be on disk first.
         mark = self._ledger.made if self._ledger.made != before else 0
         if not link.is_closed:
-            link.fill(held, answer, mark)
+            link.fill(publication.held, answer, mark)
         elif later is not None:
             later.answer(answer, mark)
 

@@ -7,16 +7,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from hushcast_protocol.base.budget import Budget
-from hushcast_protocol.base.shares import User
 from hushcast_protocol.mqtt.packets import Properties, Publish
 from hushcast_protocol.mqtt.topic_names import NamedTopic, alone
 
 if TYPE_CHECKING:
     from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
     from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription, MqttSession
-
-DoneCallback = Callable[[int], None]
-"""Told once, with a reason code, when a message has been taken over durably or was refused."""
+    from hushcast_protocol.mqtt.network_publication import NetworkPublication
 
 
 class Outlet(Protocol):
@@ -160,29 +157,12 @@ class UsageRules(Protocol):
         """Hear that it counts no longer."""
 
 
-class NetworkPublication(NamedTuple):
-    """A message for the network beyond."""
-
-    topic: str
-    payload: bytes
-    retain: bool
-    properties: Properties
-    user: User
-    """Whose message it is."""
-    token: bytes = b""
-    """16 random bytes by which it is known when it is handed over again; none where it never is."""
-
-    def __repr__(self) -> str:
-        """Show nothing of it."""
-        return "NetworkPublication(...)"
-
-
 class OuterNetwork(Protocol):
     """The network beyond this broker, to which some topics belong.
 
-    What is published to those is handed over, and given to this broker's own clients once that is done; at
-    once where these have the topic without the network, too.
-    `Broker.arrived` brings what others published.
+    What is published to those is handed over, and given to this broker's own clients once that is answered;
+    at once where these have the topic without the network, too.
+    `Broker.answered` brings the answers, `Broker.arrived` what others published.
     """
 
     def takes(self, topic: str) -> bool:
@@ -200,10 +180,13 @@ class OuterNetwork(Protocol):
     def names_of_filter(self, wanted: str) -> NamedTopic:
         """Return a filter, without `$share/GROUP/`, with all filters for the same messages."""
 
-    def publish(self, handed: NetworkPublication, done: DoneCallback) -> None:
-        """Take over a message; `done` hears `Reason.SUCCESS` once it is durable, or why it is refused."""
+    def publish(self, publication: NetworkPublication) -> int | None:
+        """Take over a message; return why it is refused at once, as a rule `None`.
 
-    def will(self, handed: NetworkPublication) -> None:
+        Then `Broker.answered` hears `Reason.SUCCESS` once it is durable, or why it is refused after all.
+        """
+
+    def will(self, publication: NetworkPublication) -> None:
         """Take over the will of a client that is gone; nobody waits for it."""
 
     def grants(self, user: str, wanted: str, qos: int) -> int:
@@ -239,11 +222,11 @@ class NoNetwork:
         """There is one."""
         return alone(wanted)
 
-    def publish(self, handed: NetworkPublication, done: DoneCallback) -> None:
+    def publish(self, publication: NetworkPublication) -> int | None:
         """Never called."""
         raise AssertionError("no topic belongs to a network")
 
-    def will(self, handed: NetworkPublication) -> None:
+    def will(self, publication: NetworkPublication) -> None:
         """Never called."""
         raise AssertionError("no topic belongs to a network")
 

@@ -25,6 +25,7 @@ from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.limits import MAX_CONNECTIONS, MAX_PACKET, PURGE_EVERY, SYS_EVERY
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage, may_be_published, message_of
 from hushcast_protocol.mqtt.mqtt_sessions import Sessions
+from hushcast_protocol.mqtt.network_publication import NetworkPublication
 from hushcast_protocol.mqtt.own_topics import OwnTopics
 from hushcast_protocol.mqtt.packets import (
     V5,
@@ -239,6 +240,10 @@ class MqttBroker:
     ) -> None:
         """Take a message from the network beyond."""
         self._incoming.spread(message_of(topic, payload, qos, retain, properties, now), None, now)
+
+    def answered(self, publication: NetworkPublication, reason: int, now: float) -> None:
+        """Take what the network beyond answers to a message that it was handed."""
+        self._incoming.answered(publication, reason, now)
 
     def withdraw(self, is_withdrawn: IsWithdrawn, found: Counter[str]) -> Iterator[None]:
         """Delete all that waits or is retained and was withdrawn, piece by piece; count it by topic."""

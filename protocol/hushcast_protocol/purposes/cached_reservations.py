@@ -11,7 +11,7 @@ from hushcast_protocol.mqtt.topic_filters import normal
 from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.purpose_decision import PurposeDecision, decide
 from hushcast_protocol.purposes.purpose_names import Purpose
-from hushcast_protocol.purposes.reservations import ReservationTree
+from hushcast_protocol.purposes.reservations import Images, ReservationTree, one_spelling
 from hushcast_protocol.purposes.topic_tree import TopicTree
 
 MAX_CACHED = (
@@ -26,8 +26,8 @@ _Asked = tuple[Purpose | None, bool]
 class CachedReservationTree(ReservationTree):
     """As `ReservationTree`, with decisions by topic and purpose."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, images: Images = one_spelling) -> None:
+        super().__init__(images)
         self._kept: dict[str, dict[_Asked, PurposeDecision]] = {}
         self._topics = TopicTree()
         self._count = 0

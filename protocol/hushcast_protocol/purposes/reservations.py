@@ -24,6 +24,11 @@ Images = Callable[[str], Sequence[str]]
 MAX_RESERVATIONS = 20_000  # of all owners, each its share; some thousands for a fleet, 1 to 2 KB each
 
 
+def one_spelling(wanted: str) -> Sequence[str]:
+    """Return the one filter for the messages of a filter that has no other names."""
+    return (normal(wanted),)
+
+
 class Reservations(Protocol):
     """The reservations of all owners, one for each owner and filter."""
 
@@ -51,9 +56,6 @@ class Reservations(Protocol):
     def get(self, owner: str, wanted: str) -> Clause | None:
         """Return an owner's reservation for a filter, `None` where there is none."""
 
-    def name_by(self, images: Images) -> None:
-        """Go by other names of topics from now on, also for what is kept already."""
-
     def __iter__(self) -> Iterator[Clause]:
         """Yield all reservations."""
 
@@ -64,7 +66,8 @@ class Reservations(Protocol):
 class _Held:
     """All reservations by owner and filter."""
 
-    def __init__(self) -> None:
+    def __init__(self, images: Images = one_spelling) -> None:
+        self._images = images
         self._held: dict[tuple[str, str], Clause] = {}
         self._places = Shares(MAX_RESERVATIONS)
 
@@ -93,16 +96,8 @@ class _Held:
         return len(self._held)
 
 
-def _one_spelling(wanted: str) -> Sequence[str]:
-    return (normal(wanted),)
-
-
 class ReservationList(_Held):
     """A list: every question looks at every reservation."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._images: Images = _one_spelling
 
     def covering(self, topic: str) -> Sequence[Clause]:
         """Return those whose filter matches a topic name."""
@@ -120,10 +115,6 @@ class ReservationList(_Held):
         """Decide by those that cover the topic."""
         return decide(self.covering(topic), purpose, strict)
 
-    def name_by(self, images: Images) -> None:
-        """Go by other names of topics from now on."""
-        self._images = images
-
     def _all(self) -> Iterator[Clause]:
         return (one.under(image) for one in self for image in self._images(one.filter))
 
@@ -131,9 +122,8 @@ class ReservationList(_Held):
 class ReservationTree(_Held):
     """A tree of levels: a question takes the steps of its topic."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._images: Images = _one_spelling
+    def __init__(self, images: Images = one_spelling) -> None:
+        super().__init__(images)
         self._tree: FilterTree[dict[tuple[str, str], Clause]] = FilterTree()
 
     def put(self, clause: Clause) -> None:
@@ -174,12 +164,3 @@ class ReservationTree(_Held):
     def decide(self, topic: str, purpose: Purpose | None, strict: bool = False) -> PurposeDecision:
         """Decide by those that cover the topic."""
         return decide(self.covering(topic), purpose, strict)
-
-    def name_by(self, images: Images) -> None:
-        """Go by other names of topics from now on, also for what is kept already."""
-        held = list(self)
-        for one in held:
-            self.remove(one.owner, one.filter)
-        self._images = images
-        for one in held:
-            self.put(one)

@@ -19,6 +19,7 @@ from hushcast_protocol.mqtt.interfaces import (
     has_way,
 )
 from hushcast_protocol.mqtt.mqtt_broker import MqttBroker, MqttSettings
+from hushcast_protocol.mqtt.network_publication import NetworkPublication
 from hushcast_protocol.mqtt.packets import (
     V5,
     ConnAck,
@@ -233,6 +234,10 @@ class World:
         client.link = accepted[0] if accepted else None
         self.settle()
         return client
+
+    def answer(self, publication: NetworkPublication, reason: int) -> None:
+        """Let the network beyond answer to a message that it was handed."""
+        self.broker.answered(publication, reason, self.now)
 
     def settle(self) -> None:
         """Do all that is left to do, and commit, unless the disk is to be slow."""

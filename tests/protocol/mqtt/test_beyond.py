@@ -6,7 +6,7 @@ import pytest
 from broker_world import Client, World
 
 from hushcast_protocol.mqtt import ingress
-from hushcast_protocol.mqtt.interfaces import DoneCallback, NetworkPublication
+from hushcast_protocol.mqtt.network_publication import NetworkPublication
 from hushcast_protocol.mqtt.packets import (
     V5,
     V311,
@@ -28,7 +28,7 @@ class Network:
     def __init__(self) -> None:
         self.taken: list[tuple[str, bytes, bool, Properties]] = []
         self.tokens: list[bytes] = []
-        self.waiting: list[DoneCallback] = []
+        self.waiting: list[NetworkPublication] = []
         self.filters: set[str] = set()
 
     def takes(self, topic: str) -> bool:
@@ -46,13 +46,15 @@ class Network:
     def topics(self, topic: str) -> tuple[str, ...]:
         return (topic,) if self.is_local_too(topic) else (topic, topic.replace("hush/", "also/"))
 
-    def will(self, handed: NetworkPublication) -> None:
-        self.taken.append((handed.topic, handed.payload, handed.retain, handed.properties))
+    def will(self, publication: NetworkPublication) -> None:
+        one = publication.message
+        self.taken.append((one.topic, one.payload, one.retain, one.properties))
 
-    def publish(self, handed: NetworkPublication, done: DoneCallback) -> None:
-        self.will(handed)
-        self.tokens.append(handed.token)
-        self.waiting.append(done)
+    def publish(self, publication: NetworkPublication) -> int | None:
+        self.will(publication)
+        self.tokens.append(publication.token)
+        self.waiting.append(publication)
+        return None
 
     def grants(self, user: str, wanted: str, qos: int) -> int:
         if wanted == "hush/open/#":
@@ -79,7 +81,7 @@ def test_what_is_local_too_is_delivered_at_once_and_once(qos: int, reason: Reaso
     writer.publish("map/a", b"0", qos)
     assert reader.payloads() == [b"0"]
     assert writer.got() == []
-    network.waiting.pop()(reason)
+    world.answer(network.waiting.pop(), reason)
     assert [packet.reason for packet in writer.got()] == ([reason] if qos else [])  # type: ignore[union-attr]
     assert reader.payloads() == []
 
@@ -97,8 +99,8 @@ def test_what_belongs_to_the_network_is_handed_over_before_it_is_delivered_here(
     (packet,) = client.got()  # the PUBACK keeps its place, and is in nobody's way
     assert isinstance(packet, Publish)
     assert packet.qos == 1
-    network.waiting[0](0)
-    network.waiting[1](0)
+    world.answer(network.waiting[0], 0)
+    world.answer(network.waiting[1], 0)
     world.settle()  # the retained one is kept here, too
     told = client.got()
     assert [packet for packet in told if isinstance(packet, PubAck)] == [PubAck(7), PubAck(8)]
@@ -111,8 +113,8 @@ def test_what_the_network_refuses_is_delivered_to_nobody() -> None:
     client.subscribe("hush/a", "also/a")
     for qos in (0, 1):
         client.publish("hush/a", qos=qos)
-    for done in network.waiting:
-        done(Reason.QUOTA_EXCEEDED)
+    for publication in network.waiting:
+        client.world.answer(publication, Reason.QUOTA_EXCEEDED)
     assert client.got() == [PubAck(7, Reason.QUOTA_EXCEEDED)]
 
 
@@ -126,7 +128,7 @@ def test_the_clients_here_get_it_under_each_of_its_topics() -> None:
     other.subscribe("hush/+")
     one.got()
     one.publish("hush/a", b"x", qos=1)
-    network.waiting[0](0)
+    world.answer(network.waiting[0], 0)
     assert [packet.topic for packet in one.got() if isinstance(packet, Publish)] == ["also/a"]
     assert [packet.topic for packet in other.got() if isinstance(packet, Publish)] == ["hush/a"]
 
@@ -138,7 +140,7 @@ def test_what_is_delivered_here_is_on_disk_before_it_is_acknowledged() -> None:
     reader.send(Subscribe(1, [RequestedSubscription("hush/a", 1)]))
     world.settle()
     writer.publish("hush/a", b"x", qos=1)
-    network.waiting[0](0)
+    world.answer(network.waiting[0], 0)
     assert writer.got() == []
     world.settle()
     assert writer.got() == [PubAck(7)]
@@ -150,12 +152,12 @@ def test_a_refusal_of_the_network_is_told_where_it_can_be(version: int) -> None:
     client = World(network).connect(version=version)
     for qos in (1, 2):
         client.publish("hush/a", qos=qos, packet_id=qos)
-    for done in network.waiting:
-        done(Reason.IMPLEMENTATION_SPECIFIC_ERROR)
+    for publication in network.waiting:
+        client.world.answer(publication, Reason.IMPLEMENTATION_SPECIFIC_ERROR)
     reason = Reason.IMPLEMENTATION_SPECIFIC_ERROR if version == V5 else 0
     assert client.got() == [PubAck(1, reason), PubRec(2, reason)]
     client.publish("hush/a", qos=1)
-    network.waiting[-1](Reason.QUOTA_EXCEEDED)
+    client.world.answer(network.waiting[-1], Reason.QUOTA_EXCEEDED)
     assert client.outlet.is_closed is (version == V311)
 
 
@@ -174,12 +176,12 @@ def test_what_a_client_of_3_1_1_was_not_told_is_full_it_sends_again(is_back: boo
         client.lose()
         client = connected()
         client.publish("hush/a", b"x", qos=2, packet_id=2, dup=True)
-    network.waiting[-1](Reason.QUOTA_EXCEEDED)
+    world.answer(network.waiting[-1], Reason.QUOTA_EXCEEDED)
     assert client.outlet.is_closed
     back = connected()
     back.publish("hush/a", b"x", qos=2, packet_id=2, dup=True)
     assert len(network.taken) == 2
-    network.waiting[-1](0)
+    world.answer(network.waiting[-1], 0)
     world.settle()
     assert back.got() == [PubRec(2)]
 
@@ -194,7 +196,7 @@ def test_qos_2_to_the_network_is_handed_over_once() -> None:
     back.publish("hush/a", qos=2, dup=True)
     assert len(network.taken) == 1
     assert back.got() == []
-    network.waiting[0](0)
+    world.answer(network.waiting[0], 0)
     world.settle()
     assert back.only(PubRec) == PubRec(7)
     back.publish("hush/a", qos=2, dup=True)
@@ -207,7 +209,7 @@ def test_what_the_network_takes_after_its_session_ended_is_nobody_elses() -> Non
     world = World(network)
     world.connect("a", expiry=100).publish("hush/a", qos=2)
     world.connect("a").lose()  # begun anew, and ended
-    network.waiting[0](0)
+    world.answer(network.waiting[0], 0)
     world.settle()
     assert world.kinds() == {}
     world.kill()
@@ -295,7 +297,7 @@ def test_what_the_network_is_handed_at_qos_2_has_a_token_that_is_on_disk_before(
     writer = world.connect("writer", clean=False, expiry=100)
     writer.publish("hush/a", b"0", 2, dup=True)
     assert network.tokens == [token, token]
-    network.waiting.pop()(0)
+    world.answer(network.waiting.pop(), 0)
     world.settle()
     assert writer.got() == [PubRec(7)]
     assert "mqtt-pending" not in world.kinds()

@@ -1,0 +1,50 @@
+"""A publication: a message on its way to the network beyond, and the client that waits for the answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hushcast_protocol.base.shares import User
+from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
+
+if TYPE_CHECKING:
+    from hushcast_protocol.mqtt.connections import HeldPacket, MqttConnection
+    from hushcast_protocol.mqtt.mqtt_session import MqttSession
+
+
+class NetworkPublication:
+    """One value from the PUBLISH to its answer: each who handles it writes down what the next has to know."""
+
+    __slots__ = (
+        *("content", "delay", "held", "is_spread", "lapses", "link"),
+        *("made_before", "message", "packet_id", "retained_for", "session", "token", "user"),
+    )
+
+    def __init__(self, message: MqttMessage, user: User, token: bytes = b"") -> None:
+        """`user` is whose message it is."""
+        self.message = message
+        self.user = user
+        self.token = token
+        """16 random bytes by which it is known when it is handed over again; none where it never is."""
+        self.session: MqttSession | None = None
+        """Of the client that published it; `None` for a will, and for what no client waits for."""
+        self.link: MqttConnection | None = None
+        """By which it came; with `held` the place of the answer, which QoS 0 has not."""
+        self.held: HeldPacket | None = None
+        self.packet_id = 0
+        self.is_spread = False
+        """Whether the clients here have it already, whatever becomes of it beyond."""
+        self.made_before = 0
+        """What was `Ledger.made` before anything of it was written."""
+        self.content = b""
+        """As the network beyond makes it of the message, before it is sealed."""
+        self.delay = 0.0
+        """Seconds that it waits before it goes."""
+        self.lapses = False
+        """Whether it is not to go once there is something newer to be retained."""
+        self.retained_for = ""
+        """The one name of the topic that it is to be retained for; empty for none."""
+
+    def __repr__(self) -> str:
+        """Show nothing of it."""
+        return "NetworkPublication(...)"
