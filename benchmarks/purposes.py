@@ -11,7 +11,7 @@ from benchmarks.figures import Effort, Figure, alternate, at_most, times_faster
 from benchmarks.processes import printed_by, resident
 from hushcast_protocol.purposes.cached_reservations import CachedReservationTree
 from hushcast_protocol.purposes.clauses import Clause
-from hushcast_protocol.purposes.filter_reach import reach
+from hushcast_protocol.purposes.filter_reach import FilterReach
 from hushcast_protocol.purposes.purpose_names import Purpose
 from hushcast_protocol.purposes.reservations import ReservationList, Reservations, ReservationTree
 from hushcast_protocol.purposes.topic_tree import TopicTree
@@ -162,7 +162,7 @@ def _mixed(fleet: Fleet, kind: type[Reservations]) -> Callable[[], float]:
 def _reach(store: Reservations) -> float:
     purpose = next(iter(shipped()))
     began = time.process_time()
-    found = reach("#", store.intersecting("#"), purpose)
+    found = FilterReach("#", store.intersecting("#"), purpose)
     assert (found.everywhere, found.somewhere, found.is_whole) == (False, True, True)
     return (time.process_time() - began) * 1e6
 

@@ -126,9 +126,12 @@ async def open_broker(
 def look_into(
     path: Path, kinds: Sequence[str] = KINDS, has_way: Callable[[str], bool] = lambda topic: True
 ) -> RestoredState:
-    """Return what a gateway's database holds, in use or not; raises `StoreError` or `DamagedRecord`."""
+    """Return what a gateway's database holds, in use, not in use or not there.
+
+    Raises `StoreError` or `DamagedRecord`.
+    """
     records = RestoredState(lambda user, client_id: AccessPermissions(Access(), user, client_id), has_way)
-    for kind in kinds:
+    for kind in kinds if path.exists() else ():
         for key, value in read_records(path, kind):
             records.feed(kind, key, value)
     return records

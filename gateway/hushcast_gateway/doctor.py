@@ -276,19 +276,15 @@ class GatewayDoctor:
 
     def _kept_back(self, database: Path) -> Iterator[Finding]:
         """Find messages whose topics do not travel any more, and which are handed out to nobody."""
-        settings = self._settings
-        aliases = [one.name for one in settings.gateway.alias]
-        ways = Ways(aliases, {one.from_: one.to for one in settings.gateway.map})
-        travels = settings.daemon.socket is not None
+        topics, travels = self._settings.gateway, self._settings.daemon.socket is not None
+        ways = Ways((one.name for one in topics.alias), {one.from_: one.to for one in topics.map})
+
+        def has_way(topic: str) -> bool:
+            return not ways.takes(topic) or (travels and ways.of_topic(topic) is not None)
+
         count = 0
-        if database.exists():
-            with suppress(HushcastError):  # of the state it is said elsewhere what is wrong
-                count = look_into(
-                    database,
-                    has_way=lambda topic: (
-                        not ways.takes(topic) or (travels and ways.of_topic(topic) is not None)
-                    ),
-                ).kept_back
+        with suppress(HushcastError):  # of the state it is said elsewhere what is wrong
+            count = look_into(database, has_way=has_way).kept_back
         if count:
             yield warning(
                 "kept back",

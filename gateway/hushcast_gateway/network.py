@@ -73,11 +73,6 @@ class GatewayNetwork:
         self._state: BrokerState | None = None
 
     @property
-    def keyed(self) -> Mapping[str, PurposeKeyring]:
-        """The keys of aliases that have some."""
-        return self._ways.keyed
-
-    @property
     def is_there(self) -> bool:
         """Whether the daemon has answered."""
         return self._link.is_there
@@ -140,6 +135,9 @@ class GatewayNetwork:
             return Reason.TOPIC_NAME_INVALID
         if message.retain and publication.is_spread:
             self._refreshing.note(message.topic, bool(message.payload))
+        if publication.is_will:  # a random while later it travels, so that a client's end does not show
+            publication.delay = self._env.uniform(0.0, float(self._settings.will_jitter))
+            publication.lapses = True
         properties = _unmarked(message.properties_for((), self._env.now()))
         properties = travelling(properties, self._settings.properties)
         try:
@@ -156,12 +154,6 @@ class GatewayNetwork:
         publication.token = publication.token or new_token()
         publication.retained_for = way.topics[0] if message.retain else ""
         return self._out.put(publication)
-
-    def will(self, publication: NetworkPublication) -> None:
-        """Take over a will; a random while later it travels, so that a client's end does not show."""
-        publication.delay = self._env.uniform(0.0, float(self._settings.will_jitter))
-        publication.lapses = True
-        self.publish(publication)
 
     def grants(self, user: str, wanted: str, qos: int) -> int:
         """Return the QoS granted to a filter, or why it is refused."""
@@ -216,7 +208,7 @@ class GatewayNetwork:
         message = publication.message
         if isinstance(publication, WithdrawalMessage) and self._withdrawing is not None:
             self._withdrawing.answered(publication, reason)
-        elif message.retain and publication.session is not None and not publication.is_spread and not reason:
+        elif message.retain and publication.link is not None and not publication.is_spread and not reason:
             self._refreshing.note(message.topic, bool(message.payload))  # it is retained here with the answer
         assert self._state is not None, "nothing goes out before it runs"
         self._state.broker.answered(publication, reason, self._env.now())

@@ -38,17 +38,6 @@ class TaggedPayload(NamedTuple):
         return "TaggedPayload(...)"
 
 
-Make = Callable[[NetworkPublication], TaggedPayload | Reason]
-"""Makes of a publication what goes, when it is handed over, or says why it does not.
-
-What a message may be used for can have changed while it waited.
-"""
-
-
-_Waiting = tuple[NetworkPublication, trio.CancelScope]
-"""A publication, and what is cancelled when it lapses."""
-
-
 @dataclass(eq=False)
 class _Handing:
     """A message that the daemon may have taken, and has not said so."""
@@ -71,12 +60,14 @@ class NetworkPublisher:
     def __init__(
         self,
         link: DaemonLink,
-        make: Make,
+        make: Callable[[NetworkPublication], TaggedPayload | Reason],
         answer: Callable[[NetworkPublication, int], None],
         until_relay: bool,
         counters: Counters,
     ) -> None:
-        """`answer` takes what became of each, as a reason code.
+        """`make` makes what goes of a publication when it is handed over, or says why it does not go.
+
+        What a message may be used for can have changed while it waited. `answer` takes what became of each.
 
         `until_relay`: a message is done when a relay has it, not when the outbox has it.
         """
@@ -85,7 +76,10 @@ class NetworkPublisher:
         self._answer = answer
         self._until_relay = until_relay
         self._counters = counters
-        self._arrivals, self._departures = trio.open_memory_channel[_Waiting](MAX_WAITING)
+        # With each, what is cancelled when it lapses.
+        self._arrivals, self._departures = trio.open_memory_channel[
+            tuple[NetworkPublication, trio.CancelScope]
+        ](MAX_WAITING)
         self._places = Shares(MAX_WAITING)
         self._bytes = Shares(MAX_WAITING_SIZE)
         self._ours = LatestIds(MAX_OURS)

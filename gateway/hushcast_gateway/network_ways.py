@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from hushcast.keys import read_link
 from hushcast_gateway.network_reader import NetworkSubscription
-from hushcast_gateway.settings import NetworkTopicsSection
+from hushcast_gateway.settings import GatewaySettings, NetworkTopicsSection
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.content.attributes import Label, parse_label
 from hushcast_protocol.content.predicates import Equals, Predicate, write_where
-from hushcast_protocol.content.topics import LINK_SCHEME
+from hushcast_protocol.content.topics import LINK_SCHEME, Topic, parse_topic
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.ways import OWN, Way, Ways
 from hushcast_protocol.purposes.purpose_keyring import PurposeKeyring
@@ -118,6 +119,28 @@ class NetworkWays(Ways):
             return self._links.get(way.name)
         # A link is a secret and has no place in an MQTT topic.
         return None if way.name.lstrip().startswith(LINK_SCHEME) else way.name
+
+
+def read_links(settings: GatewaySettings) -> dict[str, str]:
+    """Return the aliases' links by name; raises `UsageError` where one cannot be used.
+
+    Two of one topic could not be told apart by who denies or reserves what one of them carries.
+    """
+    links: dict[str, str] = {}
+    topics: dict[str, Topic] = {}
+    for alias in settings.gateway.alias:
+        links[alias.name] = read_link(alias.link_file)
+        topic = topics[alias.name] = parse_topic(links[alias.name])
+        for name, other in topics.items():
+            if name != alias.name and (other.name, other.secret) == (topic.name, topic.secret):
+                raise UsageError(
+                    f"gateway.alias {alias.name}: {name} is an alias of the same topic: take one out"
+                )
+        if alias.label is not None and alias.label not in {
+            one.name for one in topic.attributes if isinstance(one, Label)
+        }:
+            raise UsageError(f"gateway.alias {alias.name}: the topic of its link has no label {alias.label}")
+    return links
 
 
 def _is_label(level: str) -> bool:

@@ -7,16 +7,16 @@ from importlib.metadata import version
 
 import trio
 
-from hushcast_gateway.aliases import read_links
 from hushcast_gateway.broker_state import BrokerState, open_broker
 from hushcast_gateway.counters import GATEWAY_GAUGES, MQTT, GatewayCounters
 from hushcast_gateway.listeners import Listeners
 from hushcast_gateway.network import GatewayNetwork
-from hushcast_gateway.network_ways import NetworkWays
+from hushcast_gateway.network_ways import NetworkWays, read_links
 from hushcast_gateway.no_daemon import DaemonlessNetwork
 from hushcast_gateway.passwords import Passwords
 from hushcast_gateway.peer import ClientPeer
 from hushcast_gateway.purposes.alias_keys import read_keys
+from hushcast_gateway.purposes.purpose_state import configured
 from hushcast_gateway.purposes.reservation_removal import ReservationRemover
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.purposes.settings import PurposesSection, check_vocabulary, vocabulary_of
@@ -105,13 +105,11 @@ class _Gateway:
         self._counters = GatewayCounters(self._counted_beside)
         self._users = GatewayUsers(settings, Passwords(self._env.compute, self._env.randomness))
         self._listeners = Listeners(settings.listeners(), settings.socket_group, self._serve, self._counters)
-        ways = _ways(settings, self._env)
-        self._purposes = _purposes(settings, self._env, ways)
-        self._network = (
-            None
-            if settings.daemon.socket is None
-            else GatewayNetwork(settings, ways, self._env, self._counters, self._purposes)
-        )
+        self._ways = _ways(settings, self._env)
+        self._purposes = _purposes(settings, self._env, self._ways)
+        self._network: GatewayNetwork | None = None
+        if settings.daemon.socket is not None:
+            self._network = GatewayNetwork(settings, self._ways, self._env, self._counters, self._purposes)
         self._state: BrokerState | None = None
         self._server: Server | None = None
         self._served = 0
@@ -186,11 +184,11 @@ class _Gateway:
 
     def apply(self, fresh: GatewaySettings) -> None:
         """Take what a running gateway can take of a configuration; raises `UsageError`, then of nothing."""
-        keyed = {} if self._network is None else _keys(fresh, self._env, self._network.keyed)
+        keyed = {} if self._network is None else _keys(fresh, self._env, self._ways.keyed)
         section = fresh.purposes or self._settings.purposes
         vocabulary = None if section is None else _vocabulary(fresh, section)
         if self._purposes is not None and section is not None and vocabulary is not None:
-            self._purposes.check(section, vocabulary)
+            configured(section, vocabulary)
         self._listeners.read_certificates()  # the last that may fail
         if self._purposes is not None and section is not None and vocabulary is not None:
             self._purposes.replace(section, fresh.speakers(), vocabulary)

@@ -16,7 +16,7 @@ from hushcast_gateway.user_turns import ServingTurns, Turn
 from hushcast_protocol.mqtt.codec import Decoder
 from hushcast_protocol.mqtt.connections import MqttConnection
 from hushcast_protocol.mqtt.handshake import refusal, refuse
-from hushcast_protocol.mqtt.interfaces import FullPermissions, Permissions
+from hushcast_protocol.mqtt.interfaces import Permissions
 from hushcast_protocol.mqtt.limits import LARGEST_PACKET
 from hushcast_protocol.mqtt.packets import V311, Connect, Packet
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
@@ -40,17 +40,11 @@ Authenticate = Callable[[Connect, Peer], Awaitable[Permissions | Reason]]
 """Says what a client may do, or why it may not connect."""
 
 
-async def everybody(packet: Connect, peer: Peer) -> Permissions | Reason:
-    """Let everybody in, to do everything: for tests."""
-    await trio.lowlevel.checkpoint()
-    return FullPermissions()
-
-
 class Server:
     """Serves clients on streams that listeners accept."""
 
     def __init__(
-        self, state: BrokerState, authenticate: Authenticate = everybody, maximum_packet: int | None = None
+        self, state: BrokerState, authenticate: Authenticate, maximum_packet: int | None = None
     ) -> None:
         """`maximum_packet` is in bytes, as the broker's settings have it."""
         self._state = state

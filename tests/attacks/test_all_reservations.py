@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 from purposes_house import USERS, House, house, settings
 
+from hushcast_gateway.purposes.purpose_state import configured
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.purposes import reservations
 from hushcast_runtime.storage.store import MemoryStore
@@ -42,7 +43,7 @@ async def test_others_find_room_and_the_configuration_always_does(
         many = section + "".join(CLOSED.replace("safe", f"safe{number}") for number in range(WHOLE))
         fresh = settings(many, USERS)
         assert fresh.purposes is not None
-        place.rules.check(fresh.purposes, place.rules.vocabulary)
+        configured(fresh.purposes, place.rules.vocabulary)
         place.rules.replace(fresh.purposes, fresh.speakers(), place.rules.vocabulary)
         assert place.rules.reserved == 48 + WHOLE
     async with house(many, store=store) as place:

@@ -12,7 +12,7 @@ from purposing import World
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt.topic_filters import is_filter
 from hushcast_protocol.purposes.clauses import filter_problem
-from hushcast_protocol.purposes.filter_reach import reach
+from hushcast_protocol.purposes.filter_reach import FilterReach
 from hushcast_protocol.purposes.filter_spelling import filter_of
 from hushcast_protocol.purposes.purpose_names import ancestors, is_purpose
 from hushcast_protocol.purposes.rule_files import (
@@ -75,7 +75,7 @@ def _reservations(data: bytes) -> None:
     found = {
         (one.everywhere, one.somewhere, one.because)
         for store in world.stores.values()
-        for one in [reach(wanted, store.intersecting(wanted), None, len(data) % 2 == 1)]
+        for one in [FilterReach(wanted, store.intersecting(wanted), None, len(data) % 2 == 1)]
     }
     assert len(found) == 1
     assert not +world.wrong

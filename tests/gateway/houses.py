@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 from fake_daemon import FakeDaemon
-from memory_gateway import Client, Gateway, everything
+from memory_gateway import Client, Gateway, everybody, everything
 from purposes_house import VOCABULARY
 
 import hushcast
@@ -86,7 +86,7 @@ class House:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(state.run)
             nursery.start_soon(network.run, state, self.store)
-            yield Gateway(state, Server(state), nursery)
+            yield Gateway(state, Server(state, everybody), nursery)
             nursery.cancel_scope.cancel()
 
 

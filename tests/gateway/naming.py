@@ -52,9 +52,6 @@ class AtOnce(GatewayNetwork):
         made = self._made(publication)
         return made if isinstance(made, Reason) else Reason.SUCCESS
 
-    def will(self, publication: NetworkPublication) -> None:
-        pass
-
 
 def joined(
     aliases: dict[str, str], maps: dict[str, str], section: PurposesSection, random: Random

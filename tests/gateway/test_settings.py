@@ -10,7 +10,7 @@ import pytest
 
 import hushcast
 from hushcast_gateway import listener_settings, settings
-from hushcast_gateway.aliases import read_links
+from hushcast_gateway.network_ways import read_links
 from hushcast_gateway.passwords import hashed
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.base.errors import UsageError

@@ -18,7 +18,7 @@ from random import Random
 
 from hushcast_protocol.purposes.cached_reservations import CachedReservationTree
 from hushcast_protocol.purposes.clauses import of_message, reserve
-from hushcast_protocol.purposes.filter_reach import effective, reach
+from hushcast_protocol.purposes.filter_reach import FilterReach, effective
 from hushcast_protocol.purposes.purpose_decision import decide, refuses
 from hushcast_protocol.purposes.purpose_names import Purpose
 from hushcast_protocol.purposes.reservations import ReservationList, ReservationTree
@@ -264,7 +264,7 @@ def subscriptions(count: int, seed: int) -> Iterator[tuple[bool, bool, bool, boo
         truth = {world.oracle.allowed(topic, purpose, strict) for topic in matched[wanted]}
         text = "/".join(wanted)
         clauses = world.stores["tree"].intersecting(text)
-        found = reach(text, clauses, named(purpose), strict)
+        found = FilterReach(text, clauses, named(purpose), strict)
         assert (purpose is not None and found.everywhere) == (
             named(purpose) in effective(text, clauses, world.drawn.vocabulary, strict)
         )

@@ -15,7 +15,7 @@ import pytest
 
 from hushcast_protocol.purposes.cached_reservations import CachedReservationTree
 from hushcast_protocol.purposes.clauses import Clause, reserve
-from hushcast_protocol.purposes.filter_reach import reach
+from hushcast_protocol.purposes.filter_reach import FilterReach
 from hushcast_protocol.purposes.filter_spelling import filter_of
 from hushcast_protocol.purposes.purpose_decision import decide
 from hushcast_protocol.purposes.purpose_names import Purpose
@@ -46,7 +46,7 @@ def test_1_what_one_reservation_prohibits_is_prohibited_in_any_order() -> None:
         clause("driver", "car/position", [MARKETING], (INDIVIDUALIZED,)),
     ]
     for order in permutations(clauses):
-        found = reach("#", order, INDIVIDUALIZED)
+        found = FilterReach("#", order, INDIVIDUALIZED)
         assert not found.everywhere
         assert found.because == "driver's reservation of car/position prohibits marketing/individualized"
 
@@ -79,7 +79,7 @@ def test_4_a_filter_covers_the_level_that_it_hangs_from(store: type[Reservations
     assert not ours.decide("car", ADVERTISING).allowed
     assert not ours.decide("car/7", ADVERTISING).allowed
     assert ours.decide("cars", ADVERTISING).allowed
-    assert not reach("+", ours.intersecting("+"), ADVERTISING).everywhere
+    assert not FilterReach("+", ours.intersecting("+"), ADVERTISING).everywhere
 
 
 def test_5_regular_expressions_fail_match_too_much_and_hang() -> None:

@@ -16,7 +16,7 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.purposes import cached_reservations, reservations
 from hushcast_protocol.purposes.cached_reservations import CachedReservationTree
 from hushcast_protocol.purposes.clauses import Clause, of_message, reserve
-from hushcast_protocol.purposes.filter_reach import effective, reach
+from hushcast_protocol.purposes.filter_reach import FilterReach, effective
 from hushcast_protocol.purposes.purpose_decision import DecisionReason, PurposeDecision, decide
 from hushcast_protocol.purposes.purpose_names import Purpose, ancestors, read_purpose
 from hushcast_protocol.purposes.reservations import ReservationList, Reservations, ReservationTree
@@ -215,9 +215,9 @@ def test_who_allows_nothing_closes_the_topic_whatever_else_they_allow() -> None:
         decision = decide([wide, narrow], BILLING)
         assert (decision.allowed, decision.why) == (False, DecisionReason.NOTHING)
         assert decision.because == "driver's reservation of cars/7/position allows nothing"
-        assert not reach("cars/7/#", [wide, narrow], BILLING).everywhere
-        assert reach("cars/7/#", [wide, narrow], BILLING).somewhere
-        assert not reach("cars/7/position", [wide, narrow], BILLING).somewhere
+        assert not FilterReach("cars/7/#", [wide, narrow], BILLING).everywhere
+        assert FilterReach("cars/7/#", [wide, narrow], BILLING).somewhere
+        assert not FilterReach("cars/7/position", [wide, narrow], BILLING).somewhere
         assert effective("cars/7/#", [wide, narrow], WORDS) == frozenset()
     assert decide([wide, clause("driver", "cars/7/position", "research")], BILLING).allowed, "they add up"
 
@@ -228,8 +228,8 @@ def test_who_is_gone_takes_away_and_opens_nothing() -> None:
     assert not decide([gone], None).allowed
     assert decide([gone], BILLING, strict=True).why is DecisionReason.STRICT
     assert decide([gone, CITY], BILLING, strict=True).allowed
-    assert not reach("cars/7/#", [gone], BILLING, strict=True).somewhere
-    assert not reach("cars/7/#", [gone, CITY], BILLING, strict=True).everywhere
+    assert not FilterReach("cars/7/#", [gone], BILLING, strict=True).somewhere
+    assert not FilterReach("cars/7/#", [gone, CITY], BILLING, strict=True).everywhere
     assert effective("cars/7/#", [gone], WORDS, strict=True) == frozenset()
 
 
@@ -318,14 +318,14 @@ def test_subscriptions_with_wildcards_are_decided_as_all_of_their_topics_are() -
 
 def test_an_owner_s_clauses_add_up_topic_by_topic_and_not_over_a_subscription() -> None:
     clauses = [clause("a", "x/1", "research"), clause("a", "x/2", "operations")]
-    found = reach("x/#", clauses, RESEARCH)
+    found = FilterReach("x/#", clauses, RESEARCH)
     assert (found.everywhere, found.somewhere) == (False, True)
     assert found.because == "a's reservation of x/2 does not allow research"
-    assert reach("x/1", clauses, RESEARCH).everywhere
+    assert FilterReach("x/1", clauses, RESEARCH).everywhere
     both = [*clauses, clause("a", "x/+", "research operations")]
-    assert reach("x/#", both, RESEARCH).everywhere
-    assert not reach("x/#", both, RESEARCH, strict=True).everywhere, "`x` itself is nobody's"
-    assert reach("x/+", both, RESEARCH, strict=True).everywhere
+    assert FilterReach("x/#", both, RESEARCH).everywhere
+    assert not FilterReach("x/#", both, RESEARCH, strict=True).everywhere, "`x` itself is nobody's"
+    assert FilterReach("x/+", both, RESEARCH, strict=True).everywhere
     assert effective("x/#", both, WORDS) == {
         "research",
         "operations",
@@ -334,18 +334,20 @@ def test_an_owner_s_clauses_add_up_topic_by_topic_and_not_over_a_subscription() 
     }
     assert effective("x/#", clauses, WORDS) == frozenset()
     for wanted, other in (("+", "/#"), ("/#", "+")):
-        assert reach(wanted, [clause("a", other)], RESEARCH).everywhere, "they meet in the empty topic alone"
+        assert FilterReach(wanted, [clause("a", other)], RESEARCH).everywhere, (
+            "they meet in the empty topic alone"
+        )
 
 
 def test_a_subscription_that_takes_too_long_to_decide_is_allowed_nowhere_for_sure() -> None:
     goods = [clause("a", "/".join("+" * n) + "/x/#", "research") for n in range(1, 12)]
     clauses = [clause("a", "#", "marketing"), *goods, clause("a", "y/#", "research")]
-    found = reach("#", clauses, RESEARCH)
+    found = FilterReach("#", clauses, RESEARCH)
     assert (found.everywhere, found.somewhere, found.is_whole) == (False, True, True)
     for purpose in (RESEARCH, MARKETING):
-        found = reach("#", clauses, purpose, budget=Budget(10))
+        found = FilterReach("#", clauses, purpose, budget=Budget(10))
         assert not found.everywhere
-    found = reach("#", clauses, RESEARCH, budget=Budget(10))
+    found = FilterReach("#", clauses, RESEARCH, budget=Budget(10))
     assert (found.everywhere, found.somewhere, found.is_whole) == (False, True, False)
     assert "too many reservations" in found.because
     with pytest.raises(BudgetExhausted):

@@ -26,7 +26,7 @@ from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription, MqttSession
 from hushcast_protocol.mqtt.session_archive import SESSION, SUBSCRIPTION
 from hushcast_protocol.mqtt.topic_filters import is_name, matches, normal
 from hushcast_protocol.mqtt.ways import Ways
-from hushcast_protocol.purposes.filter_reach import reach
+from hushcast_protocol.purposes.filter_reach import FilterReach
 from hushcast_protocol.purposes.purpose_names import Purpose, ancestors
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_runtime.storage.state_layout import DATABASE
@@ -69,10 +69,9 @@ def explain(
         return [why.of(user, client_id, "", topic, why.supposed(user, client_id, topic, purpose))]
     if purpose is not None:
         raise UsageError("--purpose supposes a subscription: name its user with --user, too")
-    path = settings.state_path() / DATABASE
     found = [
         why.of(session.user, client_id, granted.wanted, topic, why.purpose_of(session, granted))
-        for session in (look_into(path, (SESSION, SUBSCRIPTION)).sessions if path.exists() else ())
+        for session in look_into(settings.state_path() / DATABASE, (SESSION, SUBSCRIPTION)).sessions
         if session.client_id == client_id
         for granted in session.filters.values()
         if any(matches(granted.wanted, name) for name in why.ways.names(topic).shown)
@@ -105,8 +104,7 @@ class _Why:
         self.ways = Ways([one.name for one in settings.gateway.alias], maps)
         self._kept = PurposeState(section.store, configured(section, self._vocabulary), owners, self.ways)
         self._keys = {one.name: one.keys for one in settings.gateway.alias if one.keys is not None}
-        if (path := settings.state_path() / DATABASE).exists():
-            self._kept.read(path)
+        self._kept.read(settings.state_path() / DATABASE)
         self._claims = Claims(settings.speakers(), self._vocabulary)
         self._readers = Readers(self._kept, self._claims)
 
@@ -150,7 +148,7 @@ class _Why:
         asked = normal(wanted or topic)
         if self._section.mode != "publish":
             budget = Budget(STEPS_AT_ONCE)  # as the gateway, which may not know, either
-            found = reach(asked, store.intersecting(asked), purpose, strict, budget)
+            found = FilterReach(asked, store.intersecting(asked), purpose, strict, budget)
             if not (found.everywhere if self._section.mode == "subscribe" else found.somewhere):
                 return False, f"the whole subscription is paused: {found.because}"
         decision = store.decide(topic, purpose, strict)

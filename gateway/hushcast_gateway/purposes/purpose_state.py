@@ -68,7 +68,9 @@ class PurposeState:
             self.reservations.put(clause)
 
     def read(self, path: Path) -> None:
-        """Take up what a gateway's database holds, to look at; raises `StoreError` or `DamagedRecord`."""
+        """Take up what a gateway's database holds, if it is there; raises `StoreError` or `DamagedRecord`."""
+        if not path.exists():
+            return
         for _, value in read_records(path, RESERVATION):
             self.reservations.put(self._owned(read_reservation(value)))
         for _, value in read_records(path, PRESUBSCRIPTION):

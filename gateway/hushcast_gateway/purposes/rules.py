@@ -114,7 +114,7 @@ class Purposes:
     ) -> None:
         """Go by another configuration from now on, but for its mode and its store.
 
-        Raises `UsageError` as `check`, and then changes nothing.
+        Raises `UsageError` as `configured`, and then changes nothing.
         """
         self.kept.configure(configured(section, vocabulary))
         self.kept.know({CONFIGURATION, *users})
@@ -126,10 +126,6 @@ class Purposes:
         self._readers.forget_purposes(None)
         self.judge.go_by(vocabulary, section.strict)
         self._changed(None)
-
-    def check(self, section: PurposesSection, vocabulary: Vocabulary) -> None:
-        """Raise `UsageError` where a configuration names purposes there are not."""
-        configured(section, vocabulary)
 
     def connected(self, permissions: Permissions, connect: Connect) -> None:
         """Note the purpose that a CONNECT names for subscriptions that name none."""
@@ -193,7 +189,12 @@ class Purposes:
         """Carry out a command, or see whether a message's own terms can be read."""
         user = permissions.user
         if not commands.is_command(topic):
-            return self._of_message(user, client_id, topic, packet.properties)
+            try:
+                self.judge.check(user, topic, packet.properties.get("user_property", ()))
+            except (UnreadablePurposes, UsageError) as error:
+                self._refuse(user, client_id, "message", topic, str(error))
+                return Reason.IMPLEMENTATION_SPECIFIC_ERROR
+            return None
         self.counters.add("purpose_commands")
         try:
             command = commands.read_command(topic, packet.payload, packet.properties)
@@ -243,10 +244,9 @@ class Purposes:
         if self._resting.add(granted, purpose) and self._broker is not None:
             suspension_notices.tell(session, self._section.paused, granted, purpose, True)
         if matches(granted.wanted, suspension_notices.TOPIC) and self._section.paused == "topic":
-            resting = [
-                (one, self._purpose(session, one)) for one in session.filters.values() if one in self._resting
-            ]
-            suspension_notices.tell_all(session, resting)
+            for one in session.filters.values():
+                if one in self._resting:
+                    suspension_notices.tell(session, "topic", one, self._purpose(session, one), True)
 
     def unsubscribed(self, session: MqttSession, granted: GrantedSubscription) -> None:
         """Hear that a subscription is no more."""
@@ -276,14 +276,6 @@ class Purposes:
 
     def _purpose(self, session: MqttSession, granted: GrantedSubscription | None) -> Purpose | None:
         return self._readers.purpose(session, granted)
-
-    def _of_message(self, user: str, client_id: str, topic: str, properties: Properties) -> int | None:
-        try:
-            self.judge.check(user, topic, properties.get("user_property", ()))
-        except (UnreadablePurposes, UsageError) as error:
-            self._refuse(user, client_id, "message", topic, str(error))
-            return Reason.IMPLEMENTATION_SPECIFIC_ERROR
-        return None
 
     # What changes.
 

@@ -25,8 +25,7 @@ def standing(settings: GatewaySettings, owner: str | None = None) -> list[Clause
     kept = PurposeState(
         "tree", configured(section, vocabulary_of(section)), {CONFIGURATION, *settings.speakers()}
     )
-    if (path := settings.state_path() / DATABASE).exists():
-        kept.read(path)
+    kept.read(settings.state_path() / DATABASE)
     asked = to_be_dropped(settings.state_path())
     found = [one for one in kept.reservations if asked is None or not is_to_be_dropped(one, asked)]
     return sorted(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 
 from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription, MqttSession
 from hushcast_protocol.mqtt.packets import Publish
@@ -27,26 +26,13 @@ def tell(
     if how == "reason":
         if rests:
             link.close(Reason.ADMINISTRATIVE_ACTION)
-    elif any(matches(one.wanted, TOPIC) for one in session.filters.values()):
-        _send(session, granted, purpose, rests)
-
-
-def tell_all(session: MqttSession, resting: Iterable[tuple[GrantedSubscription, str | None]]) -> None:
-    """Tell a client that has just subscribed to the topic which of its subscriptions rest."""
-    for granted, purpose in resting:
-        _send(session, granted, purpose, True)
+    else:
+        said = {"filter": granted.wanted, "group": granted.share, "purpose": purpose, "paused": rests}
+        answer(session, TOPIC, json.dumps(said).encode())
 
 
 def answer(session: MqttSession, topic: str, payload: bytes) -> None:
-    """Answer a client's question on a topic of its own, if it is subscribed to that."""
+    """Send a client a message on a topic of its own, if it is subscribed to that."""
     link = session.link
     if link is not None and any(matches(one.wanted, topic) for one in session.filters.values()):
         link.publish(Publish(topic, payload))
-
-
-def _send(session: MqttSession, granted: GrantedSubscription, purpose: str | None, rests: bool) -> None:
-    link = session.link
-    if link is None or link.is_closed:
-        return
-    said = {"filter": granted.wanted, "group": granted.share, "purpose": purpose, "paused": rests}
-    link.publish(Publish(TOPIC, json.dumps(said).encode()))

@@ -14,7 +14,7 @@ from hushcast_gateway.purposes.readers import Readers
 from hushcast_protocol.base.budget import Budget, BudgetExhausted
 from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription
 from hushcast_protocol.mqtt.topic_filters import normal
-from hushcast_protocol.purposes.filter_reach import reach
+from hushcast_protocol.purposes.filter_reach import FilterReach
 from hushcast_protocol.purposes.purpose_names import Purpose
 from hushcast_protocol.purposes.reservations import Reservations
 from hushcast_runtime.logs import log
@@ -136,7 +136,7 @@ class Suspensions:
         try:
             name = normal(wanted)
             clauses = self._reservations.intersecting(name, budget)
-            found = reach(name, clauses, purpose, self.strict, budget)
+            found = FilterReach(name, clauses, purpose, self.strict, budget)
             rests = not (found.everywhere if self._mode == "subscribe" else found.somewhere)
             if found.is_whole:
                 return rests

@@ -9,7 +9,7 @@ from hushcast_protocol.mqtt.codec import encode
 from hushcast_protocol.mqtt.interfaces import AddedProperty, Outlet, Permissions
 from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.limits import MAX_HELD_BACK, MAX_TOPIC, TOPIC_ALIASES_IN
-from hushcast_protocol.mqtt.packets import V5, ConnAck, Disconnect, Packet, PubAck, Publish, PubRec
+from hushcast_protocol.mqtt.packets import V5, Disconnect, Packet, PubAck, Publish, PubRec
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class MqttConnection:
             self._hold(self._held, HeldPacket(data, 0, False))
 
     def send_in_order(self, packet: Packet, mark: int = 0) -> None:
-        """Send a packet behind those before it, and once the ledger is durable up to `mark`.
+        """Send a packet behind those before it, the CONNACK first, once the ledger is durable up to `mark`.
 
         One larger than the client takes ends the connection: it would wait for its answer for ever.
         """
@@ -96,10 +96,16 @@ class MqttConnection:
         else:
             self._pass(data, False)
 
-    def answer(self, packet: PubAck | PubRec, mark: int) -> None:
-        """Answer a PUBLISH as `send_in_order`, behind the other answers and in nobody else's way."""
+    def answer(self, packet: PubAck | PubRec, mark: int, held: HeldPacket | None = None) -> None:
+        """Answer a PUBLISH as `send_in_order`, behind the other answers and in nobody else's way.
+
+        `held` is the place that was kept for it.
+        """
         data, owed = encode(packet, self.version), isinstance(packet, PubAck)
-        if not self._greeted or self._answers or mark > self.ledger.durable:
+        if held is not None:
+            held.data, held.mark = data, mark
+            self.release()
+        elif not self._greeted or self._answers or mark > self.ledger.durable:
             self._hold(self._answers, HeldPacket(data, mark, owed))
         else:
             self._pass(data, owed)
@@ -109,12 +115,6 @@ class MqttConnection:
         held = HeldPacket(None, 0, owed)
         self._hold(self._answers, held)
         return held
-
-    def fill(self, held: HeldPacket, packet: PubAck | PubRec, mark: int) -> None:
-        """Give the answer for a place that was kept, as `answer`."""
-        held.data = encode(packet, self.version)
-        held.mark = mark
-        self.release()
 
     def has_room(self) -> bool:
         """Tell whether messages may be sent; after a no, `Broker.drained` or `stored` goes on."""
@@ -144,14 +144,6 @@ class MqttConnection:
     def is_simple(self) -> bool:
         """Whether a PUBLISH of QoS 0 goes to the outlet as it is: no aliases, no narrow end."""
         return self._greeted and not self.max_aliases_out and self.max_packet is None and not self.is_closed
-
-    def greet(self, packet: ConnAck, mark: int) -> None:
-        """Send the CONNACK, before all else; a client too narrow even for that is closed."""
-        data = encode(packet, self.version)
-        if self.max_packet is not None and len(data) > self.max_packet:
-            self.close(None)
-        else:
-            self.send_bytes_in_order(data, mark)
 
     def abandon(self) -> None:
         """Forget what waits: the connection has ended."""

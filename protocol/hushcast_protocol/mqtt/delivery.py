@@ -64,19 +64,15 @@ class MessageDelivery:
         self.turns = ClientTurns()
         """Sessions that `pump` left before it was done."""
         self.counts: Counter[str] = Counter()
-        self._queues = Queues(archive, self.counts)
-
-    @property
-    def held_bytes(self) -> int:
-        """Bytes of the messages that wait; one counts for each session in which it does."""
-        return self._queues.held_bytes
+        self.queues = Queues(archive, self.counts)
+        """What waits in sessions."""
 
     def to_all(self, message: MqttMessage, sender: MqttSession | None, now: float) -> None:
         """Give a message to everybody who is subscribed to its topic.
 
         Nobody is told whether anybody is.
         """
-        self._queues.begin_step()
+        self.queues.begin_step()
         plan = self._subscribers.plan_of(message)
         if plan.withheld:
             self.counts["withheld"] += plan.withheld
@@ -144,7 +140,7 @@ class MessageDelivery:
         link = session.link
         if link is None:
             return
-        self._queues.begin_step()
+        self.queues.begin_step()
         for _ in range(TURN_STEPS):
             if not self._send_next(session, link, now):
                 return
@@ -172,9 +168,9 @@ class MessageDelivery:
         return False
 
     def _send_queued(self, session: MqttSession, link: MqttConnection, now: float) -> None:
-        entry, message = self._queues.take_first(session)
+        entry, message = self.queues.take_first(session)
         if reason := self._unfit(message, link, now) or self._withheld(session, entry):
-            self._queues.forget(session, entry, reason)
+            self.queues.forget(session, entry, reason)
             if entry.share and reason in _MINE_ALONE:
                 self.to_group(entry.share, message, now)
         else:
@@ -226,22 +222,22 @@ class MessageDelivery:
 
         What a client has been sent and has not acknowledged yet is not called back while it is here.
         """
-        queued = self._queues.take_out(session, is_withdrawn)
+        queued = self.queues.take_out(session, is_withdrawn)
         sent = [one for one in session.to_resend() if one.message is not None and is_withdrawn(one.message)]
         for entry in sent:
             session.drop(entry)
         for entry in (*queued, *sent):
             assert entry.message is not None
             found[entry.message.topic] += 1
-            self._queues.forget(session, entry, "withdrawn")
+            self.queues.forget(session, entry, "withdrawn")
 
     def ended(self, session: MqttSession, now: float) -> None:
         """Forget all that waits for a session, and give to others what came by shared subscriptions.
 
         Messages of QoS 2 that were sent are not given to anybody else (MQTT-4.8.2-5).
         """
-        self._queues.begin_step()
-        left = [*session.inflight.values(), *self._queues.take_all(session)]
+        self.queues.begin_step()
+        left = [*session.inflight.values(), *self.queues.take_all(session)]
         session.inflight.clear()
         session.resend.clear()
         for entry in left:
@@ -252,10 +248,6 @@ class MessageDelivery:
                 and (entry.state is DeliveryState.WAITING or entry.qos == 1)
             ):
                 self.to_group(entry.share, message, now)
-
-    def restored(self, session: MqttSession) -> None:
-        """Count what came from disk."""
-        self._queues.restored(session)
 
     def _to_one(
         self,
@@ -303,7 +295,7 @@ class MessageDelivery:
             if link is None and not session.permissions.may_receive(self._names(message.topic)):
                 self.counts["dropped_forbidden"] += 1
                 return
-            self._queues.put(session, session.entry(message, qos, retain, ids, share))
+            self.queues.put(session, session.entry(message, qos, retain, ids, share))
             return
         if reason := self._unfit(message, link, now):
             self.counts[reason] += 1
@@ -330,7 +322,7 @@ class MessageDelivery:
         is_allowed = link.permissions.may_receive(self._names(entry.message.topic))
         if reason := self._withheld(session, entry) if is_allowed else "dropped_forbidden":
             session.drop(entry)
-            self._queues.forget(session, entry, reason)
+            self.queues.forget(session, entry, reason)
             return
         session.launch(entry)
         self._send(session, link, entry, entry.message, True, now)
@@ -349,7 +341,7 @@ class MessageDelivery:
             self.counts["messages_sent"] += 1
         else:  # as if it had been sent (section 3.1.2.11.4)
             session.drop(entry)
-            self._queues.forget(session, entry, "dropped_too_large")
+            self.queues.forget(session, entry, "dropped_too_large")
 
     def _mark(self, session: MqttSession) -> int:
         return self._ledger.made if session.is_durable else 0

@@ -10,7 +10,7 @@ import msgspec
 
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.shares import User
-from hushcast_protocol.mqtt.connections import MqttConnection
+from hushcast_protocol.mqtt.connections import HeldPacket, MqttConnection
 from hushcast_protocol.mqtt.delivery import IsWithdrawn, MessageDelivery
 from hushcast_protocol.mqtt.interfaces import AddedProperty, OuterNetwork, UsageRules
 from hushcast_protocol.mqtt.ledger import Ledger
@@ -19,7 +19,6 @@ from hushcast_protocol.mqtt.mqtt_messages import MqttMessage, brought_by, may_be
 from hushcast_protocol.mqtt.mqtt_session import MqttSession
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
 from hushcast_protocol.mqtt.packets import (
-    NONE,
     V5,
     V311,
     Properties,
@@ -75,10 +74,10 @@ class Ingress:
         if not reason:
             if link.added is not None and not is_command:
                 packet = _with(packet, self._beyond.names(topic), link.added)
-            told = self._for_rules(link, packet, topic)
+            told = self._for_rules(link, packet, topic) if packet.properties or is_command else None
             if told is not None:
                 if packet.qos:
-                    self._acknowledge(link, packet, told, before)
+                    self._acknowledge(link, packet.qos, packet.packet_id, told, before)
                 return
             reason = self._refusal(link, packet, topic)
         if reason:
@@ -89,7 +88,7 @@ class Ingress:
         else:
             self.spread(brought_by(packet, topic, now), link.session, now)
         if packet.qos:
-            self._acknowledge(link, packet, reason, before)
+            self._acknowledge(link, packet.qos, packet.packet_id, reason, before)
 
     def spread(self, message: MqttMessage, sender: MqttSession | None, now: float) -> None:
         """Retain a message if it is to be, and give it to all subscribed."""
@@ -108,7 +107,9 @@ class Ingress:
         if not self._is_command(message.topic) and self._beyond.takes(message.topic):
             if self._rules is not None and sender is not None:
                 message.properties = self._rules.owned(sender.user, message.topic, message.properties)
-            self._beyond.will(NetworkPublication(message, None if sender is None else sender.user))
+            publication = NetworkPublication(message, None if sender is None else sender.user)
+            publication.is_will = True
+            self._beyond.publish(publication)
             self._spread_names(message, sender, now)
         else:
             self.spread(message, sender, now)
@@ -144,7 +145,7 @@ class Ingress:
 
     def _for_rules(self, link: MqttConnection, packet: Publish, topic: str) -> int | None:
         """Return the reason of a PUBLISH that was a command; `None` if it is a message."""
-        if self._rules is None or not (packet.properties or self._rules.is_command(topic)):
+        if self._rules is None:
             return None
         told = self._rules.published(link.permissions, link.session.client_id, topic, packet)
         if told is not None:
@@ -196,30 +197,37 @@ class Ingress:
         else:
             self._delivery.counts["not_retained"] += 1
 
-    def _acknowledge(self, link: MqttConnection, packet: Publish, reason: int, before: int) -> None:
-        """Answer a message that is ours, once what `before` did not have yet is on disk.
+    def _acknowledge(
+        self,
+        link: MqttConnection,
+        qos: int,
+        packet_id: int,
+        reason: int,
+        before: int,
+        held: HeldPacket | None = None,
+    ) -> None:
+        """Answer a message, once what `before` did not have yet is on disk; `held` is the answer's place.
 
         A client of 3.1.1 that cannot hear "full" is disconnected: it must not take for kept what is not.
         """
-        if link.version == V311 and reason == Reason.QUOTA_EXCEEDED:
-            link.close(None)
-            return
-        told = reason if link.version != V311 else Reason.SUCCESS
-        if packet.qos == 1:
-            mark = self._ledger.made if self._ledger.made != before else 0
+        session = link.session
+        # Where a client is back, it has sent again what is of QoS 2, and waits for this.
+        to = (session.link if link.is_closed and qos == 2 else None) or link
+        if link.version == V311:
+            if reason == Reason.QUOTA_EXCEEDED:
+                to.close(None)
+                return
+            reason = Reason.SUCCESS
+        if qos == 2 and reason < _FAILURE:
+            reason = Reason.SUCCESS
+            link.open_ids.add(packet_id)
+            session.incoming.add(packet_id)
+            self._archive.incoming(session, packet_id)
+        elif qos == 1 and held is None:
             link.owed += 1
-            link.answer(PubAck(packet.packet_id, told, NONE), mark)
-            return
-        if told < _FAILURE:
-            told = Reason.SUCCESS
-            self._open(link, packet.packet_id)
         mark = self._ledger.made if self._ledger.made != before else 0
-        link.answer(PubRec(packet.packet_id, told), mark)
-
-    def _open(self, link: MqttConnection, packet_id: int) -> None:
-        link.open_ids.add(packet_id)
-        link.session.incoming.add(packet_id)
-        self._archive.incoming(link.session, packet_id)
+        answer = PubAck(packet_id, reason) if qos == 1 else PubRec(packet_id, reason)
+        to.answer(answer, mark, held if to is link else None)
 
     def _spread_names(self, message: MqttMessage, sender: MqttSession | None, now: float) -> None:
         """Give what the network has taken to the clients here, under each of its topics."""
@@ -237,7 +245,7 @@ class Ingress:
         if self._rules is not None:
             message.properties = self._rules.owned(session.user, topic, message.properties)
         publication = NetworkPublication(message, session.user)
-        publication.session, publication.link, publication.packet_id = session, link, packet_id
+        publication.link, publication.packet_id = link, packet_id
         publication.made_before = self._ledger.made
         publication.is_spread = self._beyond.is_local_too(topic)
         # A client that reuses the identifier of a message which it forgot does not say that it repeats it.
@@ -264,43 +272,20 @@ class Ingress:
             self.answered(publication, refused, now)
 
     def answered(self, publication: NetworkPublication, reason: int, now: float) -> None:
-        """Take the answer of the network beyond, and pass it on to the client that waits for it.
-
-        One of 3.1.1 that cannot hear "full" is disconnected, and sends the message again.
-        """
-        session, link, packet_id = publication.session, publication.link, publication.packet_id
-        if session is None or link is None:
+        """Take the answer of the network beyond, and pass it on to the client that waits for it."""
+        link, packet_id, qos = publication.link, publication.packet_id, publication.message.qos
+        if link is None:
             return
         before = publication.made_before if publication.is_spread else self._ledger.made
         if reason < _FAILURE and not publication.is_spread:
-            self._spread_names(publication.message, session, now)
-        if publication.held is None:
-            return
-        answer: PubAck | PubRec = PubAck(packet_id, reason)
-        later = None
-        if publication.message.qos == 2:
-            session.pending.discard(packet_id)
-            session.tokens.pop(packet_id, None)
-            self._archive.handed_over(session, packet_id)
-            if reason < _FAILURE or (link.version == V311 and reason != Reason.QUOTA_EXCEEDED):
-                session.incoming.add(packet_id)
-                self._archive.incoming(session, packet_id)
-            else:
-                link.open_ids.discard(packet_id)
-            answer = PubRec(packet_id, reason)
-            # Where the client is back, it has sent it again, and waits for this.
-            later = session.link if link.is_closed else None
-        if link.version == V311 and reason == Reason.QUOTA_EXCEEDED:
-            (later or link).close(None)
-            return
-        if link.version == V311:
-            answer = type(answer)(packet_id)
-        # What `before` did not have yet is to be on disk first.
-        mark = self._ledger.made if self._ledger.made != before else 0
-        if not link.is_closed:
-            link.fill(publication.held, answer, mark)
-        elif later is not None:
-            later.answer(answer, mark)
+            self._spread_names(publication.message, link.session, now)
+        if qos == 2:
+            link.session.pending.discard(packet_id)
+            link.session.tokens.pop(packet_id, None)
+            link.open_ids.discard(packet_id)
+            self._archive.handed_over(link.session, packet_id)
+        if qos:
+            self._acknowledge(link, qos, packet_id, reason, before, publication.held)
 
 
 def _with(packet: Publish, topic: NamedTopic, added: AddedProperty) -> Publish:

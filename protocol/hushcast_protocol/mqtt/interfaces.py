@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from hushcast_protocol.base.budget import Budget
 from hushcast_protocol.mqtt.packets import Properties, Publish
+from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.topic_names import NamedTopic, alone
 
 if TYPE_CHECKING:
@@ -181,13 +182,10 @@ class OuterNetwork(Protocol):
         """Return a filter, without `$share/GROUP/`, with all filters for the same messages."""
 
     def publish(self, publication: NetworkPublication) -> int | None:
-        """Take over a message; return why it is refused at once, as a rule `None`.
+        """Take over a message, or the will of a client that is gone; return why it is refused at once.
 
-        Then `Broker.answered` hears `Reason.SUCCESS` once it is durable, or why it is refused after all.
+        Where it is not, `Broker.answered` hears `Reason.SUCCESS` once it is durable, or the reason then.
         """
-
-    def will(self, publication: NetworkPublication) -> None:
-        """Take over the will of a client that is gone; nobody waits for it."""
 
     def grants(self, user: str, wanted: str, qos: int) -> int:
         """Return the QoS granted to a user's filter, or the reason code of the refusal."""
@@ -200,19 +198,19 @@ class OuterNetwork(Protocol):
 
 
 class NoNetwork:
-    """No network: all topics are this broker's."""
+    """No network: all topics are this broker's, and what would be handed over is refused."""
 
     def takes(self, topic: str) -> bool:
         """No."""
         return False
 
     def is_local_too(self, topic: str) -> bool:
-        """Never called."""
-        raise AssertionError("no topic belongs to a network")
+        """No."""
+        return False
 
     def topics(self, topic: str) -> tuple[str, ...]:
-        """Never called."""
-        raise AssertionError("no topic belongs to a network")
+        """There are none."""
+        return ()
 
     def names(self, topic: str) -> NamedTopic:
         """There is one."""
@@ -223,16 +221,12 @@ class NoNetwork:
         return alone(wanted)
 
     def publish(self, publication: NetworkPublication) -> int | None:
-        """Never called."""
-        raise AssertionError("no topic belongs to a network")
-
-    def will(self, publication: NetworkPublication) -> None:
-        """Never called."""
-        raise AssertionError("no topic belongs to a network")
+        """Refuse."""
+        return Reason.TOPIC_NAME_INVALID
 
     def grants(self, user: str, wanted: str, qos: int) -> int:
-        """Grant what was asked for."""
-        return qos
+        """Grant what was asked for, or refuse what would be read from the network."""
+        return Reason.TOPIC_FILTER_INVALID if self.takes(wanted) else qos
 
     def wanted(self, user: str, wanted: str) -> None:
         """Nobody needs to know."""

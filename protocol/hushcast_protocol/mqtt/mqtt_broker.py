@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import cast
 
 import msgspec
 
@@ -51,8 +50,6 @@ from hushcast_protocol.mqtt.subscribers import Subscribers
 from hushcast_protocol.mqtt.subscription_changes import SubscriptionChanges
 
 RELEASED = 8  # clients that are sent what waited for the disk, in one step: 1,000 answers each, a half ms
-
-_Handler = Callable[[MqttConnection, Packet, float], None]
 
 
 class MqttSettings(msgspec.Struct, frozen=True):
@@ -106,7 +103,6 @@ class MqttBroker:
         self._next_own = self._next_purge = now
         self.counts = self._delivery.counts
         """Events by name, of `delivery.COUNTS`."""
-        self._handlers = self._handle()
 
     @property
     def connected(self) -> int:
@@ -131,7 +127,7 @@ class MqttBroker:
     @property
     def held_bytes(self) -> int:
         """Bytes of messages that wait in sessions or are under way."""
-        return self._delivery.held_bytes
+        return self._delivery.queues.held_bytes
 
     @property
     def waits_for_disk(self) -> bool:
@@ -186,7 +182,7 @@ class MqttBroker:
         session.attach(link, greeting.receive_maximum)
         self._archive.session(session)
         mark = self.ledger.made if self.ledger.made != before else 0
-        link.greet(greeting.acknowledgement(is_present, self._settings.maximum_packet), mark)
+        link.send_in_order(greeting.acknowledgement(is_present, self._settings.maximum_packet), mark)
         if link.is_closed:  # it takes not even that
             self.gone(link, now)
             return None
@@ -198,12 +194,26 @@ class MqttBroker:
         if link.is_closed:
             return
         try:
-            if type(packet) is Publish:
+            if isinstance(packet, Publish):
                 self._incoming.publish(link, packet, now)
-            elif type(packet) is PubAck:
+            elif isinstance(packet, PubAck):
                 self._acknowledged(link, packet, now)
+            elif isinstance(packet, PubRec):
+                self._received(link, packet, now)
+            elif isinstance(packet, PubRel):
+                self._incoming.release(link, packet)
+            elif isinstance(packet, PubComp):
+                self._completed(link, packet, now)
+            elif isinstance(packet, Subscribe):
+                self._subscribing.subscribe(link, packet, now)
+            elif isinstance(packet, Unsubscribe):
+                self._subscribing.unsubscribe(link, packet)
+            elif isinstance(packet, PingReq):
+                link.send_in_order(PingResp())
+            elif isinstance(packet, Disconnect):
+                self._disconnect(link, packet)
             else:
-                self._handlers.get(type(packet), _unexpected)(link, packet, now)
+                raise PacketError(Reason.PROTOCOL_ERROR, "a packet that has no place here")
         except PacketError as error:
             link.close(error.reason)
         if link.is_closed:
@@ -304,21 +314,6 @@ class MqttBroker:
             elif self.ledger.is_due:
                 self.ledger.call()
 
-    def _handle(self) -> dict[type, _Handler]:
-        return {
-            PubRec: lambda link, packet, now: self._received(link, cast(PubRec, packet), now),
-            PubRel: lambda link, packet, now: self._incoming.release(link, cast(PubRel, packet)),
-            PubComp: lambda link, packet, now: self._completed(link, cast(PubComp, packet), now),
-            Subscribe: lambda link, packet, now: self._subscribing.subscribe(
-                link, cast(Subscribe, packet), now
-            ),
-            Unsubscribe: lambda link, packet, now: self._subscribing.unsubscribe(
-                link, cast(Unsubscribe, packet)
-            ),
-            PingReq: lambda link, packet, now: link.send_in_order(PingResp()),
-            Disconnect: lambda link, packet, now: self._disconnect(link, cast(Disconnect, packet)),
-        }
-
     def _acknowledged(self, link: MqttConnection, packet: PubAck, now: float) -> None:
         entry = link.session.acknowledged(packet.packet_id)
         if entry is not None:
@@ -359,7 +354,3 @@ def _is_ours(beyond: OuterNetwork, rules: UsageRules | None) -> Callable[[str], 
         return not is_command and may_be_published(topic) and not beyond.takes(topic)
 
     return is_ours
-
-
-def _unexpected(link: MqttConnection, packet: Packet, now: float) -> None:
-    raise PacketError(Reason.PROTOCOL_ERROR, "a packet that has no place here")

@@ -49,11 +49,6 @@ class Sessions:
         """Yield all of them."""
         return iter(self._sessions.values())
 
-    @property
-    def away(self) -> int:
-        """How many wait for their clients."""
-        return len(self._away)
-
     def has_room_for(self, key: SessionKey, expiry: int) -> bool:
         """Tell whether a client can get a session that outlives its connection, if it asked for that."""
         known = self._sessions.get(key)

@@ -9,15 +9,14 @@ from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 
 if TYPE_CHECKING:
     from hushcast_protocol.mqtt.connections import HeldPacket, MqttConnection
-    from hushcast_protocol.mqtt.mqtt_session import MqttSession
 
 
 class NetworkPublication:
     """One value from the PUBLISH to its answer: each who handles it writes down what the next has to know."""
 
     __slots__ = (
-        *("content", "delay", "held", "is_spread", "lapses", "link"),
-        *("made_before", "message", "packet_id", "retained_for", "session", "token", "user"),
+        *("content", "delay", "held", "is_spread", "is_will", "lapses", "link"),
+        *("made_before", "message", "packet_id", "retained_for", "token", "user"),
     )
 
     def __init__(self, message: MqttMessage, user: User, token: bytes = b"") -> None:
@@ -26,12 +25,12 @@ class NetworkPublication:
         self.user = user
         self.token = token
         """16 random bytes by which it is known when it is handed over again; none where it never is."""
-        self.session: MqttSession | None = None
-        """Of the client that published it; `None` for a will, and for what no client waits for."""
         self.link: MqttConnection | None = None
-        """By which it came; with `held` the place of the answer, which QoS 0 has not."""
+        """By which it came; `None` for a will, and for what no client waits for."""
         self.held: HeldPacket | None = None
+        """The place of the answer, which QoS 0 has not."""
         self.packet_id = 0
+        self.is_will = False
         self.is_spread = False
         """Whether the clients here have it already, whatever becomes of it beyond."""
         self.made_before = 0
@@ -44,7 +43,3 @@ class NetworkPublication:
         """Whether it is not to go once there is something newer to be retained."""
         self.retained_for = ""
         """The one name of the topic that it is to be retained for; empty for none."""
-
-    def __repr__(self) -> str:
-        """Show nothing of it."""
-        return "NetworkPublication(...)"

@@ -83,7 +83,7 @@ class RestoredState:
             if count % PIECE == 0:
                 yield
         for session in self.sessions:
-            delivery.restored(session)
+            delivery.queues.restored(session)
             yield
         for count, (number, message) in enumerate(self._messages.items(), 1):
             if not message.records:

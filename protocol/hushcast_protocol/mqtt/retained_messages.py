@@ -145,9 +145,6 @@ class RetainedMessages:
             self._bytes.give_back(level.user, before.size)
         return before
 
-    def __iter__(self) -> Iterator[MqttMessage]:
-        return (message for message in self.walk() if message is not None)
-
 
 def _below(node: _Level, spares_own: bool) -> list[_Level]:
     """Return the levels that follow; `spares_own`: none that begin with `$`."""

@@ -111,17 +111,6 @@ class FilterReach:
         return decide(case, self._purpose, self._strict).allowed
 
 
-def reach(
-    wanted: str,
-    clauses: Sequence[Clause],
-    purpose: Purpose | None,
-    strict: bool = False,
-    budget: Budget | None = None,
-) -> FilterReach:
-    """Return how far a purpose is allowed within a filter, by all clauses that intersect it."""
-    return FilterReach(wanted, clauses, purpose, strict, budget)
-
-
 def effective(
     wanted: str,
     clauses: Sequence[Clause],

@@ -56,7 +56,7 @@ def has_terms(given: Pairs) -> bool:
 
 def is_apart(given: Pairs) -> bool:
     """Tell whether a message is decided apart from its topic's others: it has terms, or can be withdrawn."""
-    return has_terms(given) or any(name == WITHDRAWN_BY for name, _ in given)
+    return any(name in OF_TERMS or name == WITHDRAWN_BY for name, _ in given)
 
 
 def opened_for(given: Pairs, opened: OpenedContent) -> list[tuple[str, str]]:

@@ -7,8 +7,8 @@ is for messages, whatever they are called: it is kept under all filters that mat
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
 
 from hushcast_protocol.base.budget import Budget
 from hushcast_protocol.base.shares import Shares
@@ -29,21 +29,37 @@ def one_spelling(wanted: str) -> Sequence[str]:
     return (normal(wanted),)
 
 
-class Reservations(Protocol):
+class Reservations(ABC):
     """The reservations of all owners, one for each owner and filter."""
+
+    def __init__(self, images: Images = one_spelling) -> None:
+        self._images = images
+        self._held: dict[tuple[str, str], Clause] = {}
+        self._places = Shares(MAX_RESERVATIONS)
 
     def put(self, clause: Clause) -> None:
         """Keep a reservation in place of the owner's for the same filter, whether there is room or not."""
+        key = (clause.owner, clause.filter)
+        if key not in self._held:
+            self._places.take(clause.owner)
+        self._held[key] = clause
 
     def has_room_for(self, owner: str, wanted: str) -> bool:
         """Tell whether an owner may reserve a filter: it has reserved it, or its share is not full."""
+        return (owner, wanted) in self._held or self._places.may_take(owner)
 
     def remove(self, owner: str, wanted: str) -> bool:
         """Take a reservation away; return whether there was one."""
+        if self._held.pop((owner, wanted), None) is None:
+            return False
+        self._places.give_back(owner)
+        return True
 
+    @abstractmethod
     def covering(self, topic: str) -> Sequence[Clause]:
         """Return the reservations whose filter matches a topic name, in any order."""
 
+    @abstractmethod
     def intersecting(self, wanted: str, budget: Budget | None = None) -> Sequence[Clause]:
         """Return the reservations whose filter has a topic in common with another, in any order.
 
@@ -52,51 +68,22 @@ class Reservations(Protocol):
 
     def decide(self, topic: str, purpose: Purpose | None, strict: bool = False) -> PurposeDecision:
         """Decide whether a topic's messages, without clauses of their own, may be used for a purpose."""
+        return decide(self.covering(topic), purpose, strict)
 
     def get(self, owner: str, wanted: str) -> Clause | None:
         """Return an owner's reservation for a filter, `None` where there is none."""
-
-    def __iter__(self) -> Iterator[Clause]:
-        """Yield all reservations."""
-
-    def __len__(self) -> int:
-        """Count them."""
-
-
-class _Held:
-    """All reservations by owner and filter."""
-
-    def __init__(self, images: Images = one_spelling) -> None:
-        self._images = images
-        self._held: dict[tuple[str, str], Clause] = {}
-        self._places = Shares(MAX_RESERVATIONS)
-
-    def put(self, clause: Clause) -> None:
-        key = (clause.owner, clause.filter)
-        if key not in self._held:
-            self._places.take(clause.owner)
-        self._held[key] = clause
-
-    def has_room_for(self, owner: str, wanted: str) -> bool:
-        return (owner, wanted) in self._held or self._places.may_take(owner)
-
-    def remove(self, owner: str, wanted: str) -> bool:
-        if self._held.pop((owner, wanted), None) is None:
-            return False
-        self._places.give_back(owner)
-        return True
-
-    def get(self, owner: str, wanted: str) -> Clause | None:
         return self._held.get((owner, wanted))
 
     def __iter__(self) -> Iterator[Clause]:
+        """Yield all reservations."""
         return iter(self._held.values())
 
     def __len__(self) -> int:
+        """Count them."""
         return len(self._held)
 
 
-class ReservationList(_Held):
+class ReservationList(Reservations):
     """A list: every question looks at every reservation."""
 
     def covering(self, topic: str) -> Sequence[Clause]:
@@ -111,15 +98,11 @@ class ReservationList(_Held):
         name = normal(wanted)
         return [one for one in self._all() if intersects(one.filter, name)]
 
-    def decide(self, topic: str, purpose: Purpose | None, strict: bool = False) -> PurposeDecision:
-        """Decide by those that cover the topic."""
-        return decide(self.covering(topic), purpose, strict)
-
     def _all(self) -> Iterator[Clause]:
         return (one.under(image) for one in self for image in self._images(one.filter))
 
 
-class ReservationTree(_Held):
+class ReservationTree(Reservations):
     """A tree of levels: a question takes the steps of its topic."""
 
     def __init__(self, images: Images = one_spelling) -> None:
@@ -160,7 +143,3 @@ class ReservationTree(_Held):
                 budget.take(len(there))
             found += there.values()
         return found
-
-    def decide(self, topic: str, purpose: Purpose | None, strict: bool = False) -> PurposeDecision:
-        """Decide by those that cover the topic."""
-        return decide(self.covering(topic), purpose, strict)

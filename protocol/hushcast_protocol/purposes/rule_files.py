@@ -17,7 +17,7 @@ from hushcast_protocol.base.suggestions import did_you_mean
 from hushcast_protocol.mqtt.filter_tree import FilterTree
 from hushcast_protocol.mqtt.topic_filters import has_control, normal
 from hushcast_protocol.purposes.clauses import Clause, filter_problem, reserve
-from hushcast_protocol.purposes.filter_reach import FilterReach, effective, reach
+from hushcast_protocol.purposes.filter_reach import FilterReach, effective
 from hushcast_protocol.purposes.purpose_decision import PurposeDecision, decide
 from hushcast_protocol.purposes.purpose_names import Purpose, shown
 from hushcast_protocol.purposes.reservations import MAX_RESERVATIONS
@@ -91,7 +91,7 @@ class ReservationRules:
         return decide((one for some in there for one in some), question.purpose, self.strict)
 
     def _reach(self, question: PurposeQuestion) -> FilterReach:
-        return reach(
+        return FilterReach(
             normal(question.topic), self._intersecting(question.topic), question.purpose, self.strict
         )
 

@@ -46,12 +46,9 @@ class Network:
     def topics(self, topic: str) -> tuple[str, ...]:
         return (topic,) if self.is_local_too(topic) else (topic, topic.replace("hush/", "also/"))
 
-    def will(self, publication: NetworkPublication) -> None:
+    def publish(self, publication: NetworkPublication) -> int | None:
         one = publication.message
         self.taken.append((one.topic, one.payload, one.retain, one.properties))
-
-    def publish(self, publication: NetworkPublication) -> int | None:
-        self.will(publication)
         self.tokens.append(publication.token)
         self.waiting.append(publication)
         return None
