@@ -31,7 +31,7 @@ def test_a_filter_finds_what_it_matches(topics: list[str], removed: list[str], w
     assert sorted(found) == sorted(topic for topic in left if matches(wanted, topic))
     for topic in left:
         store.remove(topic)
-    assert (store.count, store.size, list(store)) == (0, 0, [])
+    assert (store.count, store.size, list(store.walk())) == (0, 0, [])
 
 
 def test_the_last_one_stays_and_an_empty_one_clears() -> None:
