@@ -9,6 +9,7 @@ from pathlib import Path
 import trio
 
 from hushcast_gateway.purposes.rules import Purposes
+from hushcast_protocol.base.record_kinds import RecordKind
 from hushcast_protocol.mqtt.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.interfaces import NoNetwork, OuterNetwork, PermissionsOf, has_way
 from hushcast_protocol.mqtt.mqtt_broker import MqttBroker, MqttSettings
@@ -124,7 +125,7 @@ async def open_broker(
 
 
 def look_into(
-    path: Path, kinds: Sequence[str] = KINDS, has_way: Callable[[str], bool] = lambda topic: True
+    path: Path, kinds: Sequence[RecordKind] = KINDS, has_way: Callable[[str], bool] = lambda topic: True
 ) -> RestoredState:
     """Return what a gateway's database holds, in use, not in use or not there.
 

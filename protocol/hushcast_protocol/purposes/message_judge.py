@@ -86,8 +86,8 @@ class MessageJudge:
     ) -> tuple[bytes, frozenset[str]] | None:
         """Seal what a message travels as for what it may be used for; return that and its tags.
 
-        `None` where its own terms mean nothing; raises as `PurposeKeyring.seal`. `is_deletion`: it deletes what is
-        retained. `now` is Unix seconds.
+        `None` where its own terms mean nothing; raises as `PurposeKeyring.seal`. `is_deletion`: it deletes
+        what is retained. `now` is Unix seconds.
         """
         clauses, strict = self._clauses(topic, given), self._strict
         if clauses is None:
