@@ -101,7 +101,8 @@ async def test_a_relay_that_lost_its_leases_is_told_again() -> None:
         leaf = next(net.relay(relay) for relay in tree.parents if not tree.children.get(relay))
         assert leaf.daemon.overlay.relay is not None
         book = leaf.daemon.overlay.relay.leases.book
-        book.lapse(net.now + 10 * 24 * 3600)
+        for _ in book.lapse(net.now + 10 * 24 * 3600):
+            pass
         await net.drop_at(leaf, ONE, Content(b"lost"))
         assert len(book) == 0
         told = net.count("parcels_opened")

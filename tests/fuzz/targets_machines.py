@@ -121,8 +121,8 @@ def _move_book(script: Script, book: LeaseBook, held: dict[bytes, Lease], now: f
     if move == 0:
         now += CALENDAR.epoch_seconds * (script.number() ** 2 / 2048)  # up to 32 epochs, often few
     if move <= 1:
-        for gone in book.lapse(now):
-            held.pop(gone, None)
+        for lease in [lease for gone in book.lapse(now) for lease in gone]:
+            held.pop(lease, None)
         return now
     instruction = _instruction(script, now, profile)
     try:

@@ -26,7 +26,7 @@ from hushcast_protocol.overlay.leases import (
 )
 from hushcast_runtime.context import Context
 from hushcast_runtime.storage.recovery import number, restore, sized
-from hushcast_runtime.storage.store import AT_ONCE, Change, record_reader
+from hushcast_runtime.storage.store import Change, record_reader
 
 PRUNED_AT_ONCE = 1024  # elements of leases that one step prunes, and those of one lease more: 5 ms each
 
@@ -126,7 +126,7 @@ class LeaseStore:
 
     async def lapse(self) -> None:
         """Forget what belongs to days gone by; whoever calls is certain that they are."""
-        for place, lease in enumerate(self.book.lapse(self._env.now())):
-            self._store.write_soon(Change(_LEASE, lease, None), Change(_TOMBSTONE, lease, None))
-            if place % AT_ONCE == 0:
-                await trio.lowlevel.checkpoint()
+        for gone in self.book.lapse(self._env.now()):
+            for lease in gone:
+                self._store.write_soon(Change(_LEASE, lease, None), Change(_TOMBSTONE, lease, None))
+            await trio.lowlevel.checkpoint()

@@ -13,6 +13,7 @@ from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.bloom import CAPACITY, positions
 from hushcast_protocol.content.hops import Hop
 
+_AT_ONCE = 8192  # rows freed in one piece: some 4 ms
 _FEW = 16  # bits of a look-up that are taken off one by one: of more, each would cost as all together
 
 
@@ -93,6 +94,16 @@ class RoutingTable:
                 del self._columns[column.hop]
             self._by_bit[column.bit] = None
             self._free.append(column.bit)
+
+    def shrink(self) -> bool:
+        """Give back some of the memory of a table that nobody asks any more; tell whether there is more.
+
+        A full one has 130,000 rows of 2.5 kB: to free all of them takes a twentieth of a second.
+        """
+        for rows in (self._rows, self._again):
+            for _ in range(min(len(rows), _AT_ONCE)):
+                rows.popitem()
+        return bool(self._rows or self._again)
 
     def lookup(self, element: bytes) -> list[Hop]:
         """Return the next hops that have `element`: all of them, and rarely a false positive."""

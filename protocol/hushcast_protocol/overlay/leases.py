@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated
@@ -28,6 +28,7 @@ ELEMENTS_A_LEASE = 32  # of a lease of the usual size; a larger one counts as se
 MAX_ELEMENTS_HELD = ELEMENTS_A_LEASE * MAX_LEASES  # in all together; 620 MB if each has its own next hop
 MAX_TOMBSTONES = 20_000  # of lease ids never seen; 40,000 together with leases held and withdrawn
 MAX_CONSENT = 256  # bytes; a consent has about 200
+_AT_ONCE = 1024  # leases that expire in one piece: some 3 ms, and 1 ms of looking for them
 assert MAX_ELEMENTS <= CAPACITY
 
 Elements = Annotated[tuple[Bytes16, ...], msgspec.Meta(min_length=1, max_length=MAX_ELEMENTS)]
@@ -242,17 +243,24 @@ class LeaseBook:
         """Take back a tombstone that this relay held before a restart."""
         self._tombstones[lease] = day
 
-    def lapse(self, now: float) -> list[bytes]:
-        """Expire leases, tombstones and tables of past days; return the ids of what was removed."""
-        gone = [lease.id for lease in self._leases.values() if self._calendar.lapse(lease.day) <= now]
-        for lease in gone:
-            self._forget(self._leases[lease])
-        for day in [day for day in self._tables if self._calendar.lapse(day) <= now]:
-            del self._tables[day]
-        dead = [lease for lease, day in self._tombstones.items() if self._calendar.lapse(day) <= now]
-        for lease in dead:
-            del self._tombstones[lease]
-        return gone + dead
+    def lapse(self, now: float) -> Iterator[list[bytes]]:
+        """Expire leases, tombstones and tables of past days, piece by piece; yield the ids of what was removed.
+
+        Some milliseconds pass between two of them: whoever asks lets others have their turn there.
+        """
+        over = {day for day in self._tables if self._calendar.lapse(day) <= now}
+        while gone := _some(lease.id for lease in self._leases.values() if lease.day in over):
+            for lease in gone:
+                self._forget(self._leases[lease])
+            yield gone
+        for table in [self._tables.pop(day) for day in over]:
+            while table.shrink():
+                yield []
+        lapsed = {day for day in set(self._tombstones.values()) if self._calendar.lapse(day) <= now}
+        while gone := _some(lease for lease, day in self._tombstones.items() if day in lapsed):
+            for lease in gone:
+                del self._tombstones[lease]
+            yield gone
 
     def mailbox_address(self, hop: Hop) -> Address | None:
         """Return where a mailbox is reached, if a lease here sends to it."""
@@ -340,6 +348,10 @@ class LeaseBook:
             del hops[hop]
         if not hops:
             del self._moved[moved]
+
+
+def _some(ids: Iterable[bytes]) -> list[bytes]:
+    return list(islice(ids, _AT_ONCE))
 
 
 def _share(paid: bool) -> float:
