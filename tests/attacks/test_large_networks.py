@@ -6,7 +6,9 @@ or a daemon that starts, up to half a second in which it answered nobody.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 import pytest
@@ -15,7 +17,7 @@ import trio.testing
 from authority_bench import AuthorityBench, Directory, sets
 from directory_bench import BEGIN, CALENDAR, EPOCH, NETWORK
 from several_bench import FIRST, SeveralBench
-from steps import one_step
+from steps import Steps
 
 from hushcast_directory.server.archive import Archive
 from hushcast_directory.server.configured_set import ConfiguredSet
@@ -24,6 +26,7 @@ from hushcast_directory.server.roll import Roll
 from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.descriptor_exchange import (
     MAX_BATCH,
+    MAX_HAVE,
     AskDescriptors,
     DescriptorBatch,
     HaveDescriptors,
@@ -51,6 +54,8 @@ from hushcast_runtime.transports.channel import accept_channel, open_channel
 MOST = MAX_SEATED + MAX_WAITING
 DAY = day_of(FIRST)
 OWN = Seed(bytes([250]) * 32)
+NOBODY = Listing(FIRST, (), ())
+"""A head under which nobody has a seat."""
 
 
 def unsigned(number: int, issued: float, epochs: int = 3) -> tuple[Descriptor, Signed]:
@@ -110,10 +115,27 @@ async def test_all_that_expire_at_once_are_forgotten_some_at_a_time() -> None:
 @pytest.mark.slow
 async def test_those_without_a_place_after_the_first_head_go_some_at_a_time() -> None:
     roll = full_roll(12_000)
-    with one_step():
-        roll.follow(Listing(FIRST, (), ()), sets(9, 7))
+    await in_its_steps(roll.follow, NOBODY, sets(9, 7))
     await in_its_steps(roll.forget, BEGIN)
     assert roll.count(BEGIN) == roll._room < MOST / 4
+
+
+@pytest.mark.slow
+async def test_all_newcomers_are_drawn_and_told_some_at_a_time() -> None:
+    """A day begins at a directory that a flood has filled; then its exchange with eight others does."""
+    roll, env = full_roll(), simulated_environment("exchange", BEGIN)
+    others = tuple(bytes([number]) * 32 for number in range(8))
+    archive, told = Archive(NETWORK.id, roll.store, env.compute), list[Wire]()
+    exchange = Exchange(env, roll, archive, not_there, lambda to, frame: told.append(frame))
+    for work, most in ((partial(exchange.begin, others), 0.7), (partial(roll.follow, NOBODY), 0.4)):
+        steps, began = Steps(), time.thread_time()
+        trio.lowlevel.add_instrument(steps)
+        await in_its_steps(work)
+        trio.lowlevel.remove_instrument(steps)
+        assert 0 < steps.longest < (time.thread_time() - began) * most
+    assert len(told) == -(-MOST // MAX_HAVE)
+    await in_its_steps(roll.forget, BEGIN)
+    assert len(roll._line) == roll._room
 
 
 @pytest.mark.slow
@@ -183,15 +205,16 @@ async def test_eight_others_are_asked_for_all_of_two_days_one_after_the_other() 
     archive = Archive(NETWORK.id, roll.store, env.compute)
     told: list[Wire] = []
 
-    async def reach(descriptor: Descriptor, listed: bool) -> None:
-        raise Refusal("it is not there")
-
-    exchange = Exchange(env, roll, archive, reach, lambda to, frame: told.append(frame))
+    exchange = Exchange(env, roll, archive, not_there, lambda to, frame: told.append(frame))
     listing = Listing(FIRST, (), (), (drawn(DAY), drawn(DAY + 1)))
     archive._days.follow(FIRST, await archive._days.made(listing, {}.get))
     others = tuple(bytes([number]) * 32 for number in range(8))
     await in_its_steps(exchange.begin, others)
     assert len(told) == len(others) * -(-MOST // MAX_BATCH)
+
+
+async def not_there(descriptor: Descriptor, listed: bool) -> None:
+    raise Refusal("it is not there")
 
 
 def drawn(day: int) -> ListedCut:
@@ -215,7 +238,7 @@ async def test_all_that_could_not_renew_in_a_flood_are_checked_some_at_a_time() 
             server._roll._hold(*one)
             names.append(one[0].relay)
         seats = tuple((name, bytes(16), 0, FIRST) for name in sorted(names))
-        server._roll.follow(Listing(CALENDAR.epoch(BEGIN), seats, ()))
+        await server._roll.follow(Listing(CALENDAR.epoch(BEGIN), seats, ()))
         server._flooded = True
         with trio.move_on_at(trio.current_time() + 3 * EPOCH):
             await made.until(made.epoch + 3)

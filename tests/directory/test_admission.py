@@ -97,7 +97,7 @@ async def test_a_flood_of_names_stays_under_its_cap_and_moves_no_seat(
         one = signed(seed, now)
         await roll.admit(roll.examine(one, now), one)
         seats.append((seed.public(), descriptor_digest(one.body), 0, 0))
-    roll.follow(Listing(now // 60, tuple(sorted(seats)), ()))
+    await roll.follow(Listing(now // 60, tuple(sorted(seats)), ()))
     names = [Seed(b"n" + number.to_bytes(31, "big")) for number in range(3000)]
     refused = 0
     for seed in names:
@@ -117,7 +117,7 @@ async def test_a_flood_of_names_stays_under_its_cap_and_moves_no_seat(
         one = signed(seed, now + 30)
         await roll.admit(roll.examine(one, now + 30), one)
     # On another day others are drawn: among those who ask again, and those who are there.
-    roll.follow(Listing(now // 60 + 24, tuple(sorted(seats)), ()))
+    await roll.follow(Listing(now // 60 + 24, tuple(sorted(seats)), ()))
     one = signed(min(names[:500], key=lambda seed: roll._place(seed.public())), now + 40)
     await roll.admit(roll.examine(one, now + 40), one)
     assert len(roll._descriptors) == 200

@@ -62,7 +62,7 @@ async def test_an_authority_names_them_on_no_ballot_and_knows_them_all_the_same(
         signed = sign_descriptor(seed, Descriptor(NETWORK.id, seed.public(), address, key, now, now + 180, 0))
         await roll.admit(roll.examine(signed, BEGIN), signed)
     seats = Listing(NOW, tuple(sorted((name(number), bytes(16), NOW) for number in range(8))), ())
-    roll.follow(seats)
+    await roll.follow(seats)
     roll.expel([ExpelledRelay(name(3), NOW)])
     assert {relay for relay, *_ in roll.ballot(NOW + 1, math.inf, False)} == {
         name(number) for number in range(8) if number != 3

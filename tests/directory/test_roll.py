@@ -53,13 +53,13 @@ async def test_so_many_are_held_as_may_be_listed_next() -> None:
     """All that may come before the first head; then those that could be seated or wait by the next one."""
     roll = Roll(NETWORK, OWN, MemoryStore())
     assert roll.most == MAX_SEATED + MAX_WAITING
-    roll.follow(seats(1, 2))
+    await roll.follow(seats(1, 2))
     assert roll.most == MAX_RELAYS + MAX_WAITING
     many = tuple((number.to_bytes(32, "big"), bytes(16), 0, NEXT) for number in range(5000))
-    roll.follow(Listing(NEXT, many, ()))
+    await roll.follow(Listing(NEXT, many, ()))
     assert roll.most == 5000 + MAX_WAITING
     largest = tuple((number.to_bytes(32, "big"), bytes(16), 0, NEXT) for number in range(MAX_SEATED))
-    roll.follow(Listing(NEXT + 1, largest, ()))
+    await roll.follow(Listing(NEXT + 1, largest, ()))
     assert roll.most == MAX_SEATED + MAX_WAITING
 
 
@@ -99,7 +99,7 @@ async def test_who_could_not_renew_stays_where_there_were_no_heads() -> None:
     roll = Roll(NETWORK, OWN, MemoryStore())
     for number in range(3):
         await admit(roll, number, BEGIN)
-    roll.follow(seats(0, 1))
+    await roll.follow(seats(0, 1))
     assert roll.ballot(NEXT + 5, math.inf, False) != ()  # more than half would be gone at once
     assert {relay for relay, *_ in roll.ballot(NEXT + 5, math.inf, True)} == {name(0), name(1)}
     for number in (0, 2):
@@ -117,7 +117,7 @@ async def test_a_flood_takes_nobodys_seat_and_the_line_is_drawn(monkeypatch: pyt
     roll = Roll(NETWORK, OWN, MemoryStore())
     for number in range(4):
         await admit(roll, number, BEGIN)
-    roll.follow(seats(0, 1, 2, 3))
+    await roll.follow(seats(0, 1, 2, 3))
     refused = 0
     for number in range(4, 100):
         try:
@@ -134,7 +134,7 @@ async def test_a_flood_takes_nobodys_seat_and_the_line_is_drawn(monkeypatch: pyt
         await admit(roll, number, BEGIN + 10)
     again = Roll(NETWORK, OWN, roll.store)
     await again.load()
-    again.follow(seats(0, 1, 2, 3))
+    await again.follow(seats(0, 1, 2, 3))
     assert {relay for relay, *_ in again.ballot(NEXT, math.inf, False)} == listed
     await trio.lowlevel.checkpoint()
 
@@ -144,7 +144,7 @@ async def test_who_has_expired_makes_room_and_is_looked_for_now_and_then(
 ) -> None:
     monkeypatch.setattr(Roll, "most", 12)
     roll = Roll(NETWORK, OWN, MemoryStore())
-    roll.follow(seats())
+    await roll.follow(seats())
     line = sorted(range(60), key=lambda number: roll._place(name(number)))
     for number in line[:12]:
         await admit(roll, number, BEGIN)
@@ -170,14 +170,14 @@ async def test_however_they_come_and_go_the_first_in_line_are_held(monkeypatch: 
     random, now = Random(3), BEGIN
     roll = Roll(NETWORK, OWN, MemoryStore())
     day, seated = 0, list[int]()
-    roll.follow(seats())
+    await roll.follow(seats())
     for step in range(600):
         now += random.random() * 5
         if step % 40 == 39:
             held = [number for number in range(40) if roll.issued(name(number)) is not None]
             seated = random.sample(held, min(3, len(held)))
             day += 1
-            roll.follow(seats(*seated, epoch=NEXT - 1 + 24 * day))
+            await roll.follow(seats(*seated, epoch=NEXT - 1 + 24 * day))
             await roll.forget(now)
         number, at = random.randrange(40), random.randrange(40)
         address = memory_address(name(number if random.random() < 0.7 else at))

@@ -230,7 +230,7 @@ class AuthorityDriver:
         kept, beginning = await resume(self._roll, self._set_of_now(), self._restored)
         machine = Authority(self._roll.network, self._roll.seed, kept, self._clock.now(), beginning)
         if beginning is not None:
-            self._roll.follow(beginning)
+            await self._roll.follow(beginning)
         self._machine = machine
         compute = self._env.compute
         for listing in await kept_listings(self._store, self._archive, kept, compute):
@@ -342,7 +342,7 @@ class AuthorityDriver:
         head = decode_head(action.certified.head)
         await self._store.write(*await self._listing_changes(action.listing))
         today = head.draw.today
-        self._roll.follow(action.listing, head.authorities)
+        await self._roll.follow(action.listing, head.authorities)
         self.works.follow(head.epoch, head.authorities.admission.work, today)
         await self._roll.forget(self._clock.now())
         if len(head.authorities.members) > 1:

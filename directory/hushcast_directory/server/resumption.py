@@ -152,7 +152,7 @@ class FutureHeads:
         """Return what is to be written so that the chain goes on after a head, or begins again."""
         changes = [Change(LISTING, key, None) for key, _ in await self._roll.store.scan(LISTING)]
         if shown is None:
-            self._roll.follow(Listing(0, (), ()))
+            await self._roll.follow(Listing(0, (), ()))
             chain, last = msgspec.structs.replace(kept.chain, newest=None), -1
         else:
             authorities, last = decode_head(shown.certified.head).authorities, epoch_of(shown.certified)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import math
 from bisect import bisect_left, insort
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
+from typing import NamedTuple
 
 import trio
 
@@ -28,6 +29,22 @@ LOOK_AGAIN = 60.0  # seconds between looks for expired ones where too many are h
 
 _FULL = "too many relays wait for a seat: who waits is drawn anew each day, try again then"
 _Place = tuple[bool, bytes, RelayId]
+_DRAWN_AT_ONCE = 4096  # newcomers whose places are drawn in one step: some 5 ms
+
+
+class _Draw(NamedTuple):
+    """How newcomers are drawn: each day by a secret, so that no name can be looked for.
+
+    Those that may be drawn when the next day begins stay until then, whoever comes.
+    """
+
+    aged: frozenset[RelayId]
+    """Who waits, and may be drawn when the next day begins."""
+    secret: bytes
+
+    def place(self, relay: RelayId) -> _Place:
+        """Return where a newcomer stands."""
+        return relay not in self.aged, digest(Domain.OWN_LINE, relay, key=self.secret), relay
 
 
 class Roll(Descriptors):
@@ -41,8 +58,7 @@ class Roll(Descriptors):
         self.waiting = 0
         """How many relays wait for a seat, by the newest head."""
         self._epoch = self._day = -1  # of the newest head
-        self._aged: frozenset[RelayId] = frozenset()  # who waits, and may be drawn when the next day begins
-        self._secret = bytes(32)
+        self._draw = _Draw(frozenset(), bytes(32))
         self._replaced: dict[RelayId, tuple[bytes, Known]] = {}  # before their newest, with its digest
         self._by_digest: dict[bytes, Signed] = {}
         self._digests: dict[RelayId, bytes] = {}  # of the newest descriptors: to make all takes too long
@@ -51,31 +67,38 @@ class Roll(Descriptors):
         self._room = MAX_LISTED
         self._looked = -math.inf
 
-    def follow(self, listing: Listing, authorities: Authorities | None = None) -> None:
-        """Go on from a head: who has a seat, and by which rules of which set newcomers are listed."""
-        self._seats = {relay: since for relay, *_, since in listing.seats}
+    async def follow(self, listing: Listing, authorities: Authorities | None = None) -> None:
+        """Go on from a head: who has a seat, and by which rules of which set newcomers are listed.
+
+        All newcomers are drawn first, in steps between which others have their turn.
+        """
+        seats = {relay: since for relay, *_, since in listing.seats}
+        day, phase = divmod(listing.epoch, EPOCHS_A_DAY)
+        before = day * EPOCHS_A_DAY + AGED
+        aged = frozenset(relay for relay, since in listing.waiting if phase >= AGED and since <= before)
+        draw = _Draw(aged, digest(Domain.OWN_LINE, self.network.id, encode(day), key=self.seed.reveal()))
+        drawn = await self._drawn(draw, seats)
+        self._seats, self._draw = seats, draw
         self.waiting = len(listing.waiting)
         self._epoch = listing.epoch
-        day, phase = divmod(listing.epoch, EPOCHS_A_DAY)
         is_drawn_anew, self._day = day != self._day, day
-        before = day * EPOCHS_A_DAY + AGED
-        self._aged = frozenset(relay for relay, since in listing.waiting if phase >= AGED and since <= before)
-        self._secret = digest(Domain.OWN_LINE, self.network.id, encode(day), key=self.seed.reveal())
         self._brought = {
             relay: by
             for relay, by in self._brought.items()
-            if relay in self._descriptors and relay not in self._seats and not is_drawn_anew
+            if relay in self._descriptors and relay not in seats and not is_drawn_anew
         }
-        newcomers = self._descriptors.keys() - self._seats.keys() - self._brought.keys()
-        self._line = sorted(self._place(relay) for relay in newcomers)
+        newcomers = self._descriptors.keys() - seats.keys() - self._brought.keys()
+        self._line = [place for place in drawn if place[-1] in newcomers]
+        for relay in newcomers - {place[-1] for place in self._line}:
+            insort(self._line, self._place(relay))  # it came meanwhile
         # More than these could neither be seated nor wait by the next head.
         share, bringers = MAX_WAITING, 1
         if authorities is not None:
             share, bringers = share_of_line(authorities), len(authorities.members)
         waits = authorities is not None and (authorities.admission.newcomers or authorities.admission.age)
-        free = 0 if waits else max(0, MAX_RELAYS - len(self._seats))
+        free = 0 if waits else max(0, MAX_RELAYS - len(seats))
         self._room = share + free
-        self.most = min(Roll.most, len(self._seats) + bringers * share + free)
+        self.most = min(Roll.most, len(seats) + bringers * share + free)
         self.store.write_soon(*(Change(DESCRIPTOR, relay, None) for relay in self._make_room()))
 
     def listed(self) -> Collection[RelayId]:
@@ -245,11 +268,21 @@ class Roll(Descriptors):
             del self._line[bisect_left(self._line, self._place(relay))]
 
     def _place(self, relay: RelayId) -> _Place:
-        """Return where a newcomer stands here: drawn each day by a secret, so that no name can be looked for.
+        """Return where a newcomer stands here."""
+        return self._draw.place(relay)
 
-        Those that may be drawn when the next day begins stay until then, whoever comes.
-        """
-        return relay not in self._aged, digest(Domain.OWN_LINE, relay, key=self._secret), relay
+    async def _drawn(self, draw: _Draw, seats: Container[RelayId]) -> list[_Place]:
+        """Return the places of all that are held and have no seat, in order; of many some at a time."""
+        places = []
+        for number, relay in enumerate(list(self._descriptors)):
+            if number % _DRAWN_AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()
+            if relay not in seats:
+                places.append(draw.place(relay))
+        await trio.lowlevel.checkpoint()
+        places.sort()
+        await trio.lowlevel.checkpoint()
+        return places
 
     def _newest(self, now: float) -> dict[RelayId, tuple[bytes, Known]]:
         """Return the newest descriptors that hold, each with its digest."""

@@ -244,9 +244,9 @@ class LeaseBook:
         self._tombstones[lease] = day
 
     def lapse(self, now: float) -> Iterator[list[bytes]]:
-        """Expire leases, tombstones and tables of past days, piece by piece; yield the ids of what was removed.
+        """Expire leases, tombstones and tables of past days, and yield the ids of what was removed.
 
-        Some milliseconds pass between two of them: whoever asks lets others have their turn there.
+        It goes piece by piece of some milliseconds each, between which others have their turn.
         """
         over = {day for day in self._tables if self._calendar.lapse(day) <= now}
         while gone := _some(lease.id for lease in self._leases.values() if lease.day in over):
