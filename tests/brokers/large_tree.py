@@ -35,7 +35,7 @@ from hushcast_protocol.brokers.filter_index import Meter  # noqa: E402
 from hushcast_protocol.brokers.filters import Filter  # noqa: E402
 from hushcast_protocol.brokers.frames import Ping  # noqa: E402
 from hushcast_protocol.brokers.poset import Poset  # noqa: E402
-from hushcast_protocol.brokers.roots import RootChanges, Roots  # noqa: E402
+from hushcast_protocol.brokers.roots import RootChanges  # noqa: E402
 from hushcast_protocol.content.messages import Message  # noqa: E402
 from hushcast_protocol.content.predicates import parse_where  # noqa: E402
 from hushcast_runtime.transports.base import TransportError  # noqa: E402
@@ -50,7 +50,7 @@ class Uncovered(Poset):
 
     def __init__(self, meter: Meter | None = None) -> None:
         super().__init__(meter)
-        self._all = Roots()
+        self._all, self._told = set[Filter](), set[Filter]()
 
     def insert(self, given: Filter, source: Any) -> bool:
         is_new = super().insert(given, source)
@@ -65,10 +65,12 @@ class Uncovered(Poset):
         return went
 
     def roots(self) -> set[Filter]:
-        return self._all.now
+        return self._all
 
-    def take_changes(self) -> RootChanges:
-        return self._all.take_changes()
+    def take_changes(self, most: int = 0) -> RootChanges:
+        changes = RootChanges(frozenset(self._all - self._told), frozenset(self._told - self._all))
+        self._told = set(self._all)
+        return changes
 
 
 class CountingTracer:

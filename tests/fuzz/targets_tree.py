@@ -47,10 +47,10 @@ def _from_below(data: bytes) -> object:
 def _advertised(frame: frames.Advertise) -> object:
     """All of it is taken, or nothing."""
     table = ChildAdvertisements()
-    table.take(b"c" * 32, examples.FROM_BELOW[0])  # type: ignore[arg-type]
+    list(table.take(b"c" * 32, examples.FROM_BELOW[0]))  # type: ignore[arg-type]
     before = set(table.routes.of(b"c" * 32))
     try:
-        table.take(b"c" * 32, frame)
+        list(table.take(b"c" * 32, frame))
     except Refusal:
         assert set(table.routes.of(b"c" * 32)) == before
         raise
@@ -60,7 +60,7 @@ def _advertised(frame: frames.Advertise) -> object:
 def _matched(message: Any) -> object:
     check_message(message)
     table = ChildAdvertisements()
-    table.take(b"c" * 32, examples.FROM_BELOW[0])  # type: ignore[arg-type]
+    list(table.take(b"c" * 32, examples.FROM_BELOW[0]))  # type: ignore[arg-type]
     return table.routes.interested(message.tokens)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
+from typing import TypeVar
 
 from broker_examples import KEY, TOPIC
 
@@ -11,7 +12,7 @@ from hushcast_protocol.brokers.child_advertisements import ChildAdvertisements
 from hushcast_protocol.brokers.clear_words import outside, shown
 from hushcast_protocol.brokers.filter_routes import FilterRoutes
 from hushcast_protocol.brokers.filters import Filter, Side, covers
-from hushcast_protocol.brokers.items import of_roots
+from hushcast_protocol.brokers.items import ItemChanges, of_roots
 from hushcast_protocol.brokers.parent_table import ParentTable, SentAdvertisement
 
 CHILD = b"c" * 32
@@ -20,6 +21,19 @@ RANGES: tuple[Side, ...] = (None, (0, 15), (0, 7), (4, 9), (5, 6), (12, 15))
 FILTERS = [
     outside(shown(KEY, Filter(TOPIC, (kind, side)))) for kind in (None, "fire", "flood") for side in RANGES
 ]
+
+
+T = TypeVar("T")
+
+
+def all_of(work: Generator[object, None, T]) -> T:
+    """Do all the pieces of some work at once."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            result: T = end.value
+            return result
 
 
 class World:
@@ -35,13 +49,15 @@ class World:
         self.answers: deque[bool] = deque()
         self.batch: list[bool | None] = []
         self.pause = False
+        self.has_more = False
+        self.comparing: Iterator[None] = iter(())
 
     def ask(self) -> None:
         source, name = SOURCES[self.pick(2)], bytes([self.pick(8)]) * 16
         given = FILTERS[self.pick(len(FILTERS))]
         is_same = self.routes.of(source).get(name) == given
         self.routes.put(source, name, given)
-        version = self.upward.change(of_roots(self.routes.take_changes()))
+        version = self.show()
         if not is_same:
             self.since[source, name] = given, version
         self.say()
@@ -51,15 +67,33 @@ class World:
             source, name = sorted(self.since)[self.pick(len(self.since))]
             self.routes.take(source, name)
             del self.since[source, name]
-            self.upward.change(of_roots(self.routes.take_changes()))
+            self.show()
             self.say()
 
     def drop(self) -> None:
         source = SOURCES[self.pick(2)]
-        self.routes.drop(source)
+        while self.routes.drop(source, 1):
+            pass
         self.since = {key: value for key, value in self.since.items() if key[0] != source}
-        self.upward.change(of_roots(self.routes.take_changes()))
+        self.show()
         self.say()
+
+    def show(self) -> int:
+        """Show some of what changed among the roots."""
+        changes = of_roots(self.routes.take_changes())
+        self.has_more = changes.has_more
+        return self.upward.change(changes, self.routes)
+
+    def show_rest(self) -> None:
+        if self.has_more:
+            self.show()
+            self.say()
+
+    def compare(self) -> None:
+        """Go on comparing what the parent has, on a link that has just opened."""
+        if next(self.comparing, True):
+            self.comparing = iter(())
+            self.say()
 
     def link(self) -> None:
         if self.is_linked:
@@ -68,12 +102,12 @@ class World:
         self.answers.clear()
         self.batch = []
         self.is_linked, self.pause = True, False
-        self.upward.linked(self.parent.begin(CHILD))
-        self.say()
+        self.comparing = self.upward.linked(all_of(self.parent.begin(CHILD)))
+        self.compare()
 
     def unlink(self) -> None:
         if self.is_linked:
-            self.is_linked = False
+            self.is_linked, self.comparing = False, iter(())
             self.upward.unlinked()
 
     def say(self) -> None:
@@ -89,7 +123,8 @@ class World:
             if refuses:
                 self.answers.append(False)
                 return
-            self.parent.take(CHILD, said.frame(1))
+            for _ in self.parent.take(CHILD, said.frame(1)):
+                pass
             self.answers.append(True)
 
     def refuse(self) -> None:
@@ -117,7 +152,7 @@ class World:
         if self.pick(4) == 0:
             self.parent = ChildAdvertisements()
             self.since = {key: (given, self.upward.version + 1) for key, (given, _) in self.since.items()}
-            self.upward.version += 1
+            self.upward.change(ItemChanges((), ()))
 
     def check(self) -> None:
         assert self.upward.confirmed <= self.upward.version
@@ -130,6 +165,8 @@ class World:
         """From now on nothing goes wrong: the parent has all that nothing covers, and no more."""
         self.link()
         for _ in range(100):
+            self.show_rest()
+            self.compare()
             self.retry()
             self.hear()
             self.answer()
@@ -144,6 +181,7 @@ class World:
 
     def moves(self) -> list[Callable[[], None]]:
         often = [self.ask, self.ask, self.take_back, self.hear, self.answer, self.hear, self.answer]
+        often += [self.show_rest, self.compare]
         return 3 * often + [self.drop, self.link, self.unlink, self.refuse, self.retry, self.lose]
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from advertising_world import CHILD, FILTERS, play
+from advertising_world import CHILD, FILTERS, all_of, play
 from broker_examples import KEY, MESSAGE, NARROW, TOPIC, WIDE
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hushcast_protocol.base.errors import DecodeError, Refusal
-from hushcast_protocol.brokers import child_advertisements, parent_table, recent_forwards
+from hushcast_protocol.brokers import child_advertisements, filter_routes, parent_table, recent_forwards
 from hushcast_protocol.brokers.child_advertisements import ChildAdvertisements
 from hushcast_protocol.brokers.clear_words import ShownFilter, from_outside, outside, shown, words
 from hushcast_protocol.brokers.filter_routes import NOTHING, FilterRoutes, table_digest
@@ -39,7 +39,10 @@ def test_what_is_confirmed_is_routed_whatever_breaks(moves: list[int]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_same_for_longer(seed: int) -> None:
+def test_the_same_for_longer_and_roots_change_two_at_a_time(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filter_routes, "ROOTS_AT_ONCE", 2)
     draw = Random(seed)
     left = [800]
 
@@ -60,11 +63,11 @@ def test_a_whole_table_and_what_changes_go_in_pieces(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(parent_table, "MAX_IN_ONE", 4)
     child, parent = ParentTable(), ChildAdvertisements()
     child.change(of_roots(RootChanges(frozenset(many(10)), frozenset())))
-    child.linked(parent.begin(CHILD))
+    all_of(child.linked(all_of(parent.begin(CHILD))))
     batch = child.next()
     assert [(len(said.add), said.whole) for said in batch] == [(4, "part"), (4, "part"), (2, "end")]
     for said in batch:
-        parent.take(CHILD, said.frame(1))
+        list(parent.take(CHILD, said.frame(1)))
     assert not child.next()
     child.answered(True)
     assert len(parent.routes) == 10
@@ -75,7 +78,7 @@ def test_a_whole_table_and_what_changes_go_in_pieces(monkeypatch: pytest.MonkeyP
 def test_a_parent_that_has_it_all_is_told_nothing() -> None:
     child = ParentTable()
     version = child.change(of_roots(RootChanges(frozenset(many(3)), frozenset())))
-    child.linked(table_digest(child.shown))
+    all_of(child.linked(table_digest(child.shown)))
     assert not child.next()
     assert child.confirmed == version
 
@@ -84,12 +87,12 @@ def test_what_is_said_once_more_is_said_until_it_is_accepted() -> None:
     child, parent = ParentTable(), ChildAdvertisements()
     first, *others = [from_outside(one) for one in many(3)]
     child.change(ItemChanges([first, *others], ()))
-    child.linked(parent.begin(CHILD))
+    all_of(child.linked(all_of(parent.begin(CHILD))))
 
     def said(accepted: bool = True) -> list[set[bytes]]:
-        taken = [parent.take(CHILD, said.frame(1)) for said in child.next()]
+        taken = [list(parent.take(CHILD, said.frame(1))) for said in child.next()]
         child.answered(accepted)
-        return [set(one.again) for one in taken]
+        return [{name for one in pieces for name in one.again} for pieces in taken]
 
     assert said() == [set()]
     child.change(ItemChanges([first], ()))
@@ -99,7 +102,7 @@ def test_what_is_said_once_more_is_said_until_it_is_accepted() -> None:
     child.change(ItemChanges([first], ()))
     assert child.next(), "the link breaks"
     child.unlinked()
-    child.linked(parent.begin(CHILD))
+    all_of(child.linked(all_of(parent.begin(CHILD))))
     assert said() == [{first.name}], "though the parent has all"
     child.change(ItemChanges([first], ()))
     child.change(ItemChanges((), [first.name]))
@@ -108,7 +111,7 @@ def test_what_is_said_once_more_is_said_until_it_is_accepted() -> None:
 
 def test_nothing_is_confirmed_while_there_is_no_link() -> None:
     child = ParentTable()
-    child.linked(NOTHING)
+    all_of(child.linked(NOTHING))
     assert child.change(of_roots(RootChanges(frozenset(), frozenset()))) == child.confirmed
     child.unlinked()
     assert child.change(of_roots(RootChanges(frozenset(), frozenset()))) > child.confirmed
@@ -119,38 +122,38 @@ def test_advertisements_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     filters = [shown(KEY, WIDE), shown(KEY, NARROW)]
     monkeypatch.setattr(child_advertisements, "MAX_FILTERS_BELOW", 1)
     with pytest.raises(Refusal, match="quota"):
-        parent.take(ONE, Advertise(1, tuple(filters), (), "no"))
-    parent.take(ONE, Advertise(1, (filters[0],), (), "no"))
-    parent.take(ONE, Advertise(2, (filters[0],), (), "no"))
+        list(parent.take(ONE, Advertise(1, tuple(filters), (), "no")))
+    list(parent.take(ONE, Advertise(1, (filters[0],), (), "no")))
+    list(parent.take(ONE, Advertise(2, (filters[0],), (), "no")))
     monkeypatch.setattr(child_advertisements, "MAX_FILTERS", 1)
     with pytest.raises(Refusal, match="quota"):
-        parent.take(TWO, Advertise(1, (filters[0],), (), "no"))
+        list(parent.take(TWO, Advertise(1, (filters[0],), (), "no")))
     assert len(parent.routes) == 1
     assert parent.drop(ONE, 10) == [filters[0].name]
-    parent.take(TWO, Advertise(2, (filters[0],), (), "no"))
+    list(parent.take(TWO, Advertise(2, (filters[0],), (), "no")))
 
 
 def test_a_message_is_for_those_who_asked_for_it() -> None:
-    routes = FilterRoutes()
+    table = FilterRoutes()
     wide, narrow = outside(shown(KEY, WIDE)), outside(shown(KEY, NARROW))
-    routes.put(ONE, b"a" * 16, wide)
-    routes.put(TWO, b"a" * 16, narrow)
-    routes.put(TWO, b"b" * 16, narrow)
-    assert routes.interested(MESSAGE.tokens) == {ONE, TWO}
-    assert routes.interested(words(KEY, TOPIC, {"kind": "flood", "lat": 3})) == {ONE}
-    assert routes.interested(words(KEY, TOPIC, {})) == set()
-    routes.take(TWO, b"a" * 16)
-    assert routes.interested(MESSAGE.tokens) == {ONE, TWO}, "it has asked under another name, too"
-    routes.put(TWO, b"b" * 16, wide)
-    routes.take(ONE, b"a" * 16)
-    assert routes.interested(words(KEY, TOPIC, {"kind": "flood", "lat": 3})) == {TWO}
-    assert routes.drop(TWO) == [b"b" * 16]
-    assert len(routes) == 0
-    assert routes.children == set()
-    assert not routes._shapes
-    assert not routes._more
+    table.put(ONE, b"a" * 16, wide)
+    table.put(TWO, b"a" * 16, narrow)
+    table.put(TWO, b"b" * 16, narrow)
+    assert table.interested(MESSAGE.tokens) == {ONE, TWO}
+    assert table.interested(words(KEY, TOPIC, {"kind": "flood", "lat": 3})) == {ONE}
+    assert table.interested(words(KEY, TOPIC, {})) == set()
+    table.take(TWO, b"a" * 16)
+    assert table.interested(MESSAGE.tokens) == {ONE, TWO}, "it has asked under another name, too"
+    table.put(TWO, b"b" * 16, wide)
+    table.take(ONE, b"a" * 16)
+    assert table.interested(words(KEY, TOPIC, {"kind": "flood", "lat": 3})) == {TWO}
+    assert table.drop(TWO, 2) == [b"b" * 16]
+    assert len(table) == 0
+    assert table.children == set()
+    assert not table._shapes
+    assert not table._more
     with pytest.raises(DecodeError):
-        routes.interested((MESSAGE.tokens[0], b"\xff" * 16))
+        table.interested((MESSAGE.tokens[0], b"\xff" * 16))
 
 
 def test_filters_of_one_id_with_other_shapes_are_no_harm() -> None:

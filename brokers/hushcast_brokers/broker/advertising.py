@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 
 import trio
@@ -16,9 +16,11 @@ from hushcast_protocol.brokers.items import Item, ItemChanges
 from hushcast_protocol.brokers.parent_table import ParentTable
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.logs import log
+from hushcast_runtime.time_slices import in_steps
 from hushcast_runtime.tracing import Tracer
 
 AFTER_REFUSAL = 60.0  # seconds before a parent that had no room is told everything again
+_SAID_AT_ONCE = 16  # advertisements written in one step: some 3 ms
 AFTER_TREE = 5.0  # seconds before one is that held another tree: it is told the newer one just now
 
 
@@ -35,6 +37,9 @@ class _Waiting:
 
 _VERSION = attrgetter("version")
 
+Rest = Callable[[], ItemChanges]
+"""Takes more of what changed in a table, as much as one step has time for."""
+
 
 class Advertising:
     """One broker's table on its way up; the root has nobody to tell, and confirms at once."""
@@ -47,6 +52,8 @@ class Advertising:
         self._changed = trio.Event()
         self._waiting: list[_Waiting] = []  # in the order of versions
         self._turn = 0
+        self._rest: dict[Rest, None] = {}  # of tables of which more is to be shown
+        self._more = trio.Event()
 
     def __len__(self) -> int:
         """The number of items shown."""
@@ -61,11 +68,33 @@ class Advertising:
         """Show what the parent had before a restart, before the first link to it opens."""
         self._upward.recall(items)
 
-    def change(self, changes: ItemChanges) -> int:
-        """Show what changed; return the version of it, which `confirmed` takes."""
-        version = self._upward.change(changes)
+    def change(self, changes: ItemChanges, rest: Rest | None = None) -> int:
+        """Show what changed; return the version of it, which `confirmed` takes.
+
+        Where there is more of it, `rest` is asked for that in the next steps.
+        """
+        version = self._upward.change(changes, rest)
+        if rest is not None and changes.has_more:
+            self._rest[rest] = None
+            self._more.set()
+        elif rest is not None:
+            self._rest.pop(rest, None)
         self._changed.set()
         return version
+
+    async def run(self) -> None:
+        """Show what there was no time for, until cancelled."""
+        while True:
+            self._more = trio.Event()
+            await self.show_rest()
+            await self._more.wait()
+
+    async def show_rest(self) -> None:
+        """Show all that there was no time for, step by step."""
+        while self._rest:
+            for rest in list(self._rest):
+                self.change(rest(), rest)
+                await trio.lowlevel.checkpoint()
 
     def forget(self, names: Iterable[bytes]) -> None:
         """Say nothing more of items that the parent drops by itself."""
@@ -89,8 +118,8 @@ class Advertising:
         """Bring a parent up to date that has a table with this digest; until the link ends."""
         self._turn += 1
         turn = self._turn
-        self._upward.linked(digest)
         try:
+            await in_steps(self._upward.linked(digest))
             while True:
                 self._settle(self._upward.confirmed)
                 self._changed = trio.Event()
@@ -102,7 +131,11 @@ class Advertising:
                     self._tracer.observe(
                         observations.Advertised(None, tuple(map(encode, said.add)), said.remove)
                     )
-                awaited = [upstream.post(said.frame) for said in batch]
+                awaited = []
+                for number, said in enumerate(batch, 1):
+                    awaited.append(upstream.post(said.frame))
+                    if number % _SAID_AT_ONCE == 0:
+                        await trio.lowlevel.checkpoint()
                 verdicts = [await upstream.answer(one) for one in awaited]
                 refused = sum(verdict != "accepted" for verdict in verdicts)
                 version = self._upward.answered(not refused)

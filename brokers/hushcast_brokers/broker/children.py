@@ -47,10 +47,10 @@ LET_GO_WITHIN = 5.0  # seconds in which somebody who is no child any more reads 
 class ChildService(Protocol):
     """Who takes the requests of a kind of child."""
 
-    def greeting(self, child: PublicKey, /) -> list[Wire]:
+    async def greeting(self, child: PublicKey, /) -> list[Wire]:
         """Say what is routed to a child, over a link that has just opened; `Standing` is the first."""
 
-    def take(self, child: PublicKey, frame: FromBelow, /) -> int:
+    async def take(self, child: PublicKey, frame: FromBelow, /) -> int:
         """Take a request; return the version of what it changes upward. Raises `Refusal` with a verdict."""
 
     async def factors(self, child: PublicKey, ask: AskFactors, /) -> Factors:
@@ -131,10 +131,15 @@ class Children:
         self, channel: Channel[FromBelow], key: PublicKey, is_client: bool, served: ChildService
     ) -> None:
         """Serve a child's link until it ends; it knows the tree that is held now. Raises a `PeerError`."""
+        tree = self._tree.view.epoch
+        self._downstream.disconnect(key)  # what is being taken over a link of before is taken no further
+        greeting = await served.greeting(key)
+        if self._tree.view.epoch != tree:
+            return  # it may be no child any more: it opens another link, and hears of the tree
         writer = Writer(channel, self._spawn)
         tasks = Tasks(self._spawn)
-        child = Child(key, is_client, writer, tasks, self._tree.view.epoch, self._env.elapsed())
-        for frame in served.greeting(key):
+        child = Child(key, is_client, writer, tasks, tree, self._env.elapsed())
+        for frame in greeting:
             writer.post(frame)
         link = self._downstream.begin(key, writer, is_client)
         self._links[key] = child
@@ -182,7 +187,7 @@ class Children:
             if child.under_way >= MAX_UNDER_WAY:
                 raise Refusal("quota")
             is_later = isinstance(frame, AskFactors | HandUp)
-            version = 0 if is_later else served.take(child.key, frame)
+            version = 0 if is_later else await served.take(child.key, frame)
         except Refusal as refusal:
             self._refuse(child, frame.serial, refusal)
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 from hushcast_brokers.broker.advertising import Advertising
 from hushcast_brokers.broker.downstream import Downstream
@@ -17,7 +17,7 @@ from hushcast_protocol.brokers.clear_words import from_outside, read_words
 from hushcast_protocol.brokers.filter_routes import FilterRoutes
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import AnonymityTerms, ExposureReport
-from hushcast_protocol.brokers.items import Item, of_roots
+from hushcast_protocol.brokers.items import Item, ItemChanges, of_roots
 from hushcast_protocol.brokers.tomography.broker_statements import Client
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
@@ -101,10 +101,13 @@ class ClearInterests:
             self.routes.take(client, name)
         return self._exposing.unsubscribe(client, name)
 
-    def forget(self, client: PublicKey, names: Collection[bytes]) -> None:
-        """Forget all of a client."""
-        self.routes.drop(client)
-        self._exposing.forget(client, names)
+    def forget(self, client: PublicKey) -> None:
+        """Show nothing for a client any more; some of it at once."""
+        self._exposing.forget(client, self.of(client))
+
+    def forget_some(self, client: PublicKey, most: int) -> Sequence[bytes]:
+        """Route so many filters to a client no more; return their names."""
+        return self.routes.drop(client, most)
 
 
 class ClearMatching(UnlayeredMatching):
@@ -139,7 +142,10 @@ class ClearMatching(UnlayeredMatching):
     def advertise(self) -> int:
         """Show which filters no other covers now; return the version upward."""
         self._changes += 1
-        return self._advertising.change(of_roots(self.advertised.routes.take_changes()))
+        return self._advertising.change(self._taken(), self._taken)
+
+    def _taken(self) -> ItemChanges:
+        return of_roots(self.advertised.routes.take_changes())
 
     def entering(self, message: Message) -> Message:
         """Return a publication as it is; raise `DecodeError` where its tokens are no words."""
@@ -174,6 +180,7 @@ class ClearMatching(UnlayeredMatching):
         """Show what there is."""
         await self._exposing.advance()
         self.advertise()
+        await self._advertising.show_rest()
 
     async def run(self) -> None:
         """Look at levels, until cancelled."""

@@ -18,7 +18,7 @@ from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import PublicKey, Wire, encode
 from hushcast_protocol.brokers.child_advertisements import MAX_FILTERS
-from hushcast_protocol.brokers.filter_routes import table_digest
+from hushcast_protocol.brokers.filter_routes import NOTHING, table_digest
 from hushcast_protocol.brokers.frames import (
     AnonymityTerms,
     FromBelow,
@@ -52,6 +52,7 @@ _SUBSCRIPTION = RecordKind(
     holds="at an edge: what its clients have asked for",
     lifetime="as long as the client, or until that ends it",
 )
+_AT_ONCE = 8  # filters of a forgotten client that go in one step: some milliseconds each at most
 _KEY = 32
 
 
@@ -88,7 +89,9 @@ class Clients:
         self._env = context.env
         self._counters = context.counters
         self._tracer = context.tracer
+        self._spawn = context.spawn
         self._known: dict[PublicKey, int] = {}  # the last day on which each was attached
+        self._leaving: dict[PublicKey, trio.Event] = {}  # forgotten ones, until all of theirs is gone
 
     def __len__(self) -> int:
         """The number of clients known."""
@@ -108,6 +111,8 @@ class Clients:
         )
         await restore(self._store, _SUBSCRIPTION, self._take_up)
         self.serve_only(self._listed)
+        for left in list(self._leaving.values()):
+            await left.wait()
         await self._note_away()
 
     def _take_up(self, key: bytes, value: bytes) -> None:
@@ -127,18 +132,21 @@ class Clients:
             self.forget(client)
         return left_out
 
-    def greeting(self, client: PublicKey) -> list[Wire]:
+    async def greeting(self, client: PublicKey) -> list[Wire]:
         """Say what is routed to a client, over a link that has just opened, and how all of it stands."""
         if client in self._known:
             self._note_attached(client)
-        digest = table_digest(self._interests.entries(client))
+        is_known = client in self._known
+        digest = table_digest(self._interests.entries(client)) if is_known else NOTHING
         standing = ParentHello(digest, self._admission.difficulty, self._interests.least_k)
-        return [standing, *self._interests.exposed(client)]
+        return [standing, *(self._interests.exposed(client) if is_known else ())]
 
-    def take(self, client: PublicKey, frame: FromBelow) -> int:
+    async def take(self, client: PublicKey, frame: FromBelow) -> int:
         """Take what a client asks for; return the version of it upward. Raises `Refusal`."""
         if self._listed is not None and client not in self._listed:
             raise Refusal("unknown")
+        if (left := self._leaving.get(client)) is not None:
+            await left.wait()
         if isinstance(frame, Join):
             return self._join(client, frame)
         if client not in self._known:
@@ -189,16 +197,29 @@ class Clients:
                 await trio.lowlevel.checkpoint()
 
     def forget(self, client: PublicKey) -> None:
-        """Forget a client with all that it asked for, and that waits for it."""
+        """Forget a client with all that it asked for, and that waits for it.
+
+        It is unknown at once; what it asked for goes in the next steps, one client's after the other.
+        """
         del self._known[client]
-        names = list(self._interests.of(client))
-        changes = [Change(_SUBSCRIPTION, client + name, None) for name in names]
-        self._store.write_soon(Change(_CLIENT, client, None), *changes)
-        for name in names:
-            self._tracer.observe(observations.Ended(client, name))
-        self._interests.forget(client, names)
-        self._downstream.clear(client)
         self._counters.add("clients_forgotten")
+        self._leaving[client] = trio.Event()
+        if len(self._leaving) == 1:
+            self._spawn(self._let_go)
+
+    async def _let_go(self) -> None:
+        while self._leaving:
+            client = next(iter(self._leaving))
+            self._downstream.clear(client)
+            self._interests.forget(client)
+            while names := self._interests.forget_some(client, _AT_ONCE):
+                for name in names:
+                    self._note_ended(client, name)
+                await trio.lowlevel.checkpoint()
+            self._store.write_soon(Change(_CLIENT, client, None))
+            self._downstream.clear(client)  # what came meanwhile
+            self._leaving.pop(client).set()
+            await trio.lowlevel.checkpoint()
 
     def forget_all(self) -> None:
         """Forget all clients: this is no edge broker any more."""

@@ -191,6 +191,7 @@ class Broker(ListeningDaemon):
             nursery.start_soon(listener.serve, guard.admit)
             nursery.start_soon(self._downstream.run)
             nursery.start_soon(self._matching.run)
+            nursery.start_soon(self._advertising.run)
             nursery.start_soon(self._admission.run)
             nursery.start_soon(self._keep_time)
             asked = self._publications, self._upstream, self._telling, self._tell_charters, self._levels

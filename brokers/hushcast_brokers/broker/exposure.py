@@ -141,7 +141,7 @@ class EdgeExposure:
             self._tracer.observe(observations.Bogus(client, name, sources))
         if self._exposure.is_waiting:
             self._waits.set()
-        version = self._advertising.change(self._items(changes.roots))
+        version = self._advertising.change(self._shown(changes.roots), self._rest)
         for (client, name), is_shown in changes.told.items():
             assert isinstance(client, bytes), "a client is its key"
             if is_shown:
@@ -153,6 +153,13 @@ class EdgeExposure:
             self._is_telling = True
             self._spawn(self._tell_later)
         return version
+
+    def _rest(self) -> ItemChanges:
+        return self._shown(self._exposure.rest())
+
+    def _shown(self, roots: RootChanges) -> ItemChanges:
+        items = self._items(roots)
+        return items._replace(is_all_shown=roots.is_all_shown, has_more=roots.has_more)
 
     async def _tell_later(self) -> None:
         """Tell what is shown, once the parent has confirmed that: from then on all of it comes."""

@@ -82,8 +82,11 @@ class Interests(Protocol):
     def unsubscribe(self, client: PublicKey, name: bytes, /) -> int:
         """Forget an item, if there is one of this name; return the version upward."""
 
-    def forget(self, client: PublicKey, names: Collection[bytes], /) -> None:
-        """Forget all of a client, which has these."""
+    def forget(self, client: PublicKey, /) -> None:
+        """Count nothing of a client any more; `forget_some` forgets what it asked for."""
+
+    def forget_some(self, client: PublicKey, most: int, /) -> Sequence[bytes]:
+        """Forget so many items of a client; return their names, none if there are none left."""
 
 
 class UnlayeredMatching:

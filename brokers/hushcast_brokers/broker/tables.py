@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import closing
 
 import trio
 
@@ -19,6 +20,7 @@ from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
 from hushcast_runtime.storage.recovery import restore
 from hushcast_runtime.storage.store import Change
+from hushcast_runtime.time_slices import in_steps
 
 _KIND = RecordKind(
     "route",
@@ -63,27 +65,31 @@ class Tables:
             raise DecodeError("a filter is kept under another's name")
         self._matching.load(key[:_KEY], item.name, item)
 
-    def greeting(self, child: PublicKey) -> list[Wire]:
+    async def greeting(self, child: PublicKey) -> list[Wire]:
         """Say what is routed to a broker below, over a link that has just opened."""
         self._heard[child] = self._now()
-        return [ParentHello(self._advertised.begin(child), 0, 1)]
+        return [ParentHello(await in_steps(self._advertised.begin(child)), 0, 1)]
 
-    def take(self, child: PublicKey, frame: FromBelow) -> int:
+    async def take(self, child: PublicKey, frame: FromBelow) -> int:
         """Take what a broker below advertises; return the version of it upward. Raises `Refusal`."""
         if not isinstance(frame, Advertise):
             raise Refusal("form")
         self._counters.add("advertisements_received")
         self._heard[child] = self._now()
-        added, removed, again = self._advertised.take(child, frame)
-        if again:
-            self._matching.asked_again(child, again)
+        gone = list[bytes]()
+        with closing(self._advertised.take(child, frame)) as pieces:
+            for added, removed, again in pieces:
+                if again:
+                    self._matching.asked_again(child, again)
+                self._store.write_soon(
+                    *(Change(_KIND, child + name, encode(one)) for name, one in added.items()),
+                    *(Change(_KIND, child + name, None) for name in removed),
+                )
+                gone += removed
+                await trio.lowlevel.checkpoint()
         if self._tracer.is_on:
             shown = tuple(map(encode, frame.add))
-            self._tracer.observe(observations.Advertised(child, shown, tuple(removed)))
-        self._store.write_soon(
-            *(Change(_KIND, child + name, encode(one)) for name, one in added.items()),
-            *(Change(_KIND, child + name, None) for name in removed),
-        )
+            self._tracer.observe(observations.Advertised(child, shown, tuple(gone)))
         return self._matching.advertise()
 
     async def factors(self, child: PublicKey, ask: AskFactors) -> Factors:

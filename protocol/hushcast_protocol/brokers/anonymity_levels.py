@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
 from itertools import islice
+from sys import maxsize
 
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.bitmaps import slots_in
@@ -15,7 +16,7 @@ from hushcast_protocol.brokers.filter_index import Meter
 from hushcast_protocol.brokers.filter_table import Source
 from hushcast_protocol.brokers.filters import Filter, Sides
 from hushcast_protocol.brokers.poset import LookBudget, Poset, TopicPoset
-from hushcast_protocol.brokers.roots import RootChanges, Roots
+from hushcast_protocol.brokers.roots import RootChanges
 from hushcast_protocol.content.topics import Topic
 
 MAX_NEIGHBOURS = 128  # filters directly above or below others that are looked at for one level: some 3 ms
@@ -79,12 +80,12 @@ class Levels:
         return self.poset.interested(topic, point)
 
     def roots(self) -> Set[Filter]:
-        """Return the filters that no other covers: not to be kept, as it changes with them."""
+        """Return the filters that no other covers."""
         return self.poset.roots()
 
-    def take_changes(self) -> RootChanges:
-        """Return what changed among the roots since this was asked last, or since there was none."""
-        return self.poset.take_changes()
+    def take_changes(self, most: int = maxsize) -> RootChanges:
+        """Return what changed among the roots since this was asked last, so many filters at most."""
+        return self.poset.take_changes(most)
 
     def level(self, given: Filter, condition: AnonymityCondition) -> int:
         """Return the level of any filter under a condition: of one that is not here, as if it were."""
@@ -119,7 +120,7 @@ class Levels:
         """Yield, group by group, the sources that a condition counts for a filter; `also` as above."""
         order = self.poset.order(given.topic)
         if order is None:
-            order = TopicPoset(given.topic, Roots(), Meter())
+            order = TopicPoset(given.topic, Meter())
         sides = given.sides
         if is_own_counted(order, sides, condition, order.boxes.all):
             yield also

@@ -1,15 +1,15 @@
-"""What brokers below have advertised to one: taken whole or not at all, and within bounds."""
+"""What brokers below have advertised to one: taken whole or not at all, piece by piece, and within bounds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Set
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.clear_words import ShownFilter, outside_asked
-from hushcast_protocol.brokers.filter_routes import FilterRoutes, table_digest
+from hushcast_protocol.brokers.filter_routes import FilterRoutes, table_digest_in_pieces
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import Advertise
 from hushcast_protocol.brokers.items import Item
@@ -17,9 +17,11 @@ from hushcast_protocol.brokers.items import Item
 MAX_FILTERS_BELOW = 65_536  # filters of one broker below: 256 advertisements, all of which may be under way
 MAX_FILTERS = 262_144  # filters in all, some 1 GB; one inner broker with what a hundred thousand people want
 
+_AT_ONCE = 16  # filters taken in or out in one piece: a millisecond each at most
+
 
 class AdvertisementChange(NamedTuple):
-    """What an advertisement changed."""
+    """What a piece of an advertisement changed."""
 
     added: dict[bytes, Item]
     """By name; what was there before is not in it."""
@@ -68,20 +70,29 @@ class ChildAdvertisements:
         self.routes: Any = FilterRoutes() if held is None else held
         self._read: ItemReader = read or read_filter
         self._mentioned: dict[PublicKey, set[bytes]] = {}  # names of a whole table that is coming
+        self._coming: dict[PublicKey, dict[bytes, None]] = {}  # names of what is being taken, and not put yet
+        self._readings = 0  # how often items were to be read anew
 
-    def begin(self, child: PublicKey) -> bytes:
-        """Begin a link; return the digest of what is routed to a broker, which it compares."""
+    def begin(self, child: PublicKey) -> Generator[None, None, bytes]:
+        """Begin a link; return, in pieces, the digest of what is routed to a broker, which it compares."""
         self._mentioned.pop(child, None)
-        return table_digest(self.routes.of(child))
+        self._coming.pop(child, None)
+        return table_digest_in_pieces(self.routes.of(child))
 
     def load(self, child: PublicKey, name: bytes, item: Item) -> None:
         """Take what was taken before a restart; raise `Refusal` where it is none."""
         self.routes.put(child, name, self._read(child, item))
 
-    def take(self, child: PublicKey, frame: Advertise) -> AdvertisementChange:
-        """Take an advertisement. Raises `Refusal`: `form`, or `quota` where there is no room for it."""
-        items = {one.name: (one, self._read(child, one)) for one in frame.add}
-        held = self.routes.of(child)
+    def take(self, child: PublicKey, frame: Advertise) -> Generator[AdvertisementChange, None, None]:
+        """Take an advertisement, in pieces between which others have their turn: what is added comes first.
+
+        Yields what each changed. Raises `Refusal` before anything has: `form`, or `quota` where there is no
+        room for it; later, `tree` where the child is dropped meanwhile, and what `read` raises where items
+        have to be read anew.
+        """
+        items = {one.name: one for one in frame.add}
+        given = {name: self._read(child, one) for name, one in items.items()}
+        readings, held = self._readings, self.routes.of(child)
         removed = {name for name in frame.remove if name in held or not self._is_late(name)}
         if not removed <= held.keys() or removed & items.keys():
             raise Refusal("form")
@@ -96,23 +107,50 @@ class ChildAdvertisements:
                 del self._mentioned[child]
                 removed = held.keys() - mentioned - items.keys()
             mentioned.update(items)
-        new = items.keys() - held.keys()
-        if len(held) + len(new) > MAX_FILTERS_BELOW or len(self.routes) + len(new) > MAX_FILTERS:
+        new = [name for name in items if name not in held]
+        coming = sum(map(len, self._coming.values())) + len(new)
+        if len(held) + len(new) > MAX_FILTERS_BELOW or len(self.routes) + coming > MAX_FILTERS:
             raise Refusal("quota")
-        for name in new:
-            self.routes.put(child, name, items[name][1])
-        for name in removed:
-            self.routes.take(child, name)
-        again = items.keys() - new if frame.whole == "no" else frozenset[bytes]()
-        return AdvertisementChange({name: items[name][0] for name in new}, removed, again)
+        rest = self._coming[child] = dict.fromkeys(new)
+        try:
+            if frame.whole == "no" and (again := items.keys() - rest.keys()):
+                yield AdvertisementChange({}, frozenset(), again)
+            for piece in _pieces(new):
+                self._check(child, rest)
+                if readings != self._readings:
+                    given = {name: self._read(child, items[name]) for name in rest}
+                    readings = self._readings
+                for name in piece:
+                    self.routes.put(child, name, given[name])
+                    del rest[name]
+                yield AdvertisementChange({name: items[name] for name in piece}, frozenset(), frozenset())
+            for piece in _pieces(removed):
+                self._check(child, rest)
+                for name in piece:
+                    if name in self.routes.of(child):  # its day may have lapsed meanwhile
+                        self.routes.take(child, name)
+                yield AdvertisementChange({}, frozenset(piece), frozenset())
+        finally:
+            if self._coming.get(child) is rest:
+                del self._coming[child]
+
+    def note_changed(self) -> None:
+        """Hear that items are to be read anew, as the tree or what opens them has changed."""
+        self._readings += 1
 
     def drop(self, child: PublicKey, most: int) -> list[bytes]:
         """Route so many items to a broker no more; return their names, none if there are none left."""
         self._mentioned.pop(child, None)
+        self._coming.pop(child, None)
         names = list(islice(self.routes.of(child), most))
         for name in names:
             self.routes.take(child, name)
         return names
+
+    def _check(self, child: PublicKey, rest: dict[bytes, None]) -> None:
+        """Raise `Refusal` where another link of a child has begun, or it was dropped."""
+        if self._coming.get(child) is not rest:
+            raise Refusal("tree")
 
 
 def read_filter(child: PublicKey, item: Item) -> Filter:
@@ -120,3 +158,8 @@ def read_filter(child: PublicKey, item: Item) -> Filter:
     if not isinstance(item, ShownFilter):
         raise Refusal("form")
     return outside_asked(item)
+
+
+def _pieces(names: Iterable[bytes]) -> Iterator[tuple[bytes, ...]]:
+    rest = iter(names)
+    return iter(lambda: tuple(islice(rest, _AT_ONCE)), ())

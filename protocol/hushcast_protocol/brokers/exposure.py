@@ -32,6 +32,7 @@ from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import AnonymityTerms
 from hushcast_protocol.brokers.network_crowd import CrowdWish, Demands, NetworkCrowd, SubscriptionGroup
 from hushcast_protocol.brokers.rings import Rings
+from hushcast_protocol.brokers.roots import RootChanges
 from hushcast_protocol.brokers.round_robin import RoundRobin
 from hushcast_protocol.brokers.shown_filters import ShownFilters
 from hushcast_protocol.content.topics import Topic
@@ -151,6 +152,10 @@ class Exposure:
         self._crowds.meter.begin(AT_ONCE)
         self._do_some()
         return self._checked([])
+
+    def rest(self) -> RootChanges:
+        """Return more of what changed among what is shown, where there was no time for all of it."""
+        return self._outside.take_changes()
 
     def advance(self) -> ExposureChanges:
         """Do some of what waits: what has sunk, what may be shown, and what is searched for; some 5 ms."""

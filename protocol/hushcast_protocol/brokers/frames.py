@@ -48,8 +48,8 @@ BrokerVerdict = Literal[
 class Advertise(Wire, frozen=True, tag="advertise"):
     """A broker: route what these filters match to me, too, and what those that are named (`remove`) no more.
 
-    Both take effect at once. A whole table goes up in `part`s and an `end`: what none of these had is dropped
-    with the last. Outside of one, an item that is routed already says that somebody joined it.
+    What is added takes effect first. A whole table goes up in `part`s and an `end`: what none of these had is
+    dropped with the last. Outside of one, an item that is routed already says that somebody joined it.
     """
 
     serial: Counter

@@ -15,15 +15,22 @@ Item = ShownFilter | SealedFilter | LayeredWord
 
 
 class ItemChanges(NamedTuple):
-    """How what a broker shows its parent differs from before; no item is in both."""
+    """How what a broker shows its parent differs from before, or a piece of it; no item is in both."""
 
     show: Iterable[Item]
     withdraw: Iterable[bytes]
     """By name."""
+    is_all_shown: bool = True
+    """Whether all that is to be shown now was taken (`roots.RootChanges`)."""
+    has_more: bool = False
+    """Whether there may be more to take."""
 
 
 def of_roots(changes: RootChanges) -> ItemChanges:
     """Return what changed among roots as it is shown under `clear`."""
     return ItemChanges(
-        map(from_outside, changes.shown), [from_outside(one).name for one in changes.withdrawn]
+        map(from_outside, changes.shown),
+        [from_outside(one).name for one in changes.withdrawn],
+        changes.is_all_shown,
+        changes.has_more,
     )

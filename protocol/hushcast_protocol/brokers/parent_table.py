@@ -1,17 +1,18 @@
 """Upward: what a broker shows its parent, what of it is to be said next, and how far it is confirmed.
 
 Each change has a version. A version is confirmed once the parent has accepted all that was to be said of it,
-on the link that is open now. One batch is under way at a time; what changes meanwhile is in the next.
+on the link that is open now. One batch is under way at a time; what changes meanwhile is in the next. What
+changed may come in pieces: until all of a table is shown, no version since its first piece is confirmed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, TypeVar
 
-from hushcast_protocol.brokers.filter_routes import table_digest
+from hushcast_protocol.brokers.filter_routes import table_digest_in_pieces
 from hushcast_protocol.brokers.frames import MAX_IN_ONE, Advertise
 from hushcast_protocol.brokers.items import Item, ItemChanges
 
@@ -39,6 +40,8 @@ class ParentTable:
         """By name."""
         self.version = 0
         self.confirmed = 0
+        self._complete = 0  # the last version of which all is shown
+        self._incomplete: set[Hashable] = set()  # tables of which more is to be shown
         self._add: dict[bytes, Item] = {}
         self._remove: set[bytes] = set()
         self._again: dict[bytes, int] = {}  # the versions of what is shown, and to be said once more
@@ -49,11 +52,15 @@ class ParentTable:
     def recall(self, items: Iterable[Item]) -> None:
         """Show what the parent had before a restart, which is to be said only if it has something else."""
         self.version += 1
+        self._complete = self.version
         self.shown.update((one.name, one) for one in items)
 
-    def change(self, changes: ItemChanges) -> int:
-        """Take what changed; return the version of it."""
+    def change(self, changes: ItemChanges, table: Hashable = None) -> int:
+        """Take what changed; return the version of it. `table` is whose it is, if it may come in pieces."""
         self.version += 1
+        (self._incomplete.discard if changes.is_all_shown else self._incomplete.add)(table)
+        if not self._incomplete:
+            self._complete = self.version
         for name in changes.withdraw:
             del self.shown[name]
             was_said = self._again.pop(name, None) is not None
@@ -79,13 +86,17 @@ class ParentTable:
             self._again.pop(name, None)
             self._remove.discard(name)
 
-    def linked(self, digest: bytes) -> None:
-        """Hear what the parent has, on a link that has just opened."""
-        self._said = None
+    def linked(self, digest: bytes) -> Generator[None, None, None]:
+        """Hear what the parent has, on a link that has just opened; compare it in pieces.
+
+        What changes meanwhile is said after that.
+        """
+        self.unlinked()
+        self._forget()
+        own = yield from table_digest_in_pieces(self.shown)
         self._is_linked = True
-        self._is_whole_due = digest != table_digest(self.shown)
+        self._is_whole_due = digest != own
         if not self._is_whole_due:
-            self._forget()
             self._say_again()
         self._note()
 
@@ -101,7 +112,7 @@ class ParentTable:
         whole = self._is_whole_due or len(self._add) + len(self._remove) > len(self.shown) + MAX_IN_ONE
         batch = _whole(self.shown.values()) if whole else _changes(self._add.values(), self._remove)
         if batch:
-            self._said = self.version
+            self._said = self._complete
             self._is_whole_due = False
             self._forget()
             if whole:  # in which nothing is said once more
@@ -134,7 +145,7 @@ class ParentTable:
     def _note(self) -> None:
         """Confirm what needs nothing to be said."""
         if self._is_linked and self._said is None and not (self._is_whole_due or self._add or self._remove):
-            self.confirmed = self.version
+            self.confirmed = self._complete
 
 
 def _whole(shown: Iterable[Item]) -> list[SentAdvertisement]:

@@ -8,14 +8,15 @@ pairs are as many as the square of the filters. Which, is asked of the index.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
+from itertools import islice
 from sys import maxsize
 
-from hushcast_protocol.brokers.bitmaps import Tallies, slots_in
+from hushcast_protocol.brokers.bitmaps import Tallies, bitmap, slots_in
 from hushcast_protocol.brokers.filter_index import BoxIndex, Meter
 from hushcast_protocol.brokers.filter_table import Source
 from hushcast_protocol.brokers.filters import Filter, Sides, size
-from hushcast_protocol.brokers.roots import RootChanges, Roots
+from hushcast_protocol.brokers.roots import RootChanges
 from hushcast_protocol.content.topics import Topic
 
 
@@ -33,15 +34,18 @@ class LookBudget:
 
 
 class TopicPoset:
-    """The poset of one topic, by slots: what `Poset` shows by filters. `roots` are those of all topics."""
+    """The poset of one topic, by slots: what `Poset` shows by filters."""
 
-    def __init__(self, topic: Topic, roots: Roots, meter: Meter) -> None:
+    def __init__(self, topic: Topic, meter: Meter) -> None:
         self.topic = topic
-        self._roots = roots
         self.meter = meter
         self.boxes = BoxIndex(topic.attributes, meter)
         self.slots: dict[Sides, int] = {}
         self.sources: list[set[Source]] = []  # by slot, as the boxes are
+        self.roots = 0
+        """The bitmap of those that no other covers: one filter may make all others none in one operation."""
+        self._taken = 0  # roots as they were taken, of what is here
+        self._gone: dict[Sides, None] = {}  # what was taken as a root, and is not here any more
         self._above = Tallies()
         self._sizes = Tallies()  # what covers another is larger
 
@@ -107,9 +111,10 @@ class TopicPoset:
         if slot == len(self.sources):
             self.sources.append(set())
         if not above:
-            for lower in slots_in(self._above.zero(below)):
-                self._roots.remove(self.filter(lower))
-            self._roots.add(self.filter(slot))
+            self.roots = self.roots & ~self._above.zero(below) | 1 << slot
+        if sides in self._gone:
+            del self._gone[sides]
+            self._taken |= 1 << slot
         self._above.put(slot, above.bit_count())
         self._sizes.put(slot, size(self.topic, sides))
         self._above.add(below)
@@ -123,11 +128,32 @@ class TopicPoset:
         self._above.clear(slot)
         self._sizes.clear(slot)
         if not above:
-            self._roots.remove(self.filter(slot))
-            for lower in slots_in(self._above.zero(below)):
-                self._roots.add(self.filter(lower))
+            self.roots = self.roots ^ 1 << slot | self._above.zero(below)
+        if self._taken >> slot & 1:
+            self._taken ^= 1 << slot
+            self._gone[sides] = None
         del self.slots[sides]
         self.boxes.discard(slot)
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether all changes of the roots were taken."""
+        return self.roots == self._taken and not self._gone
+
+    def take_shown(self, most: int) -> list[Filter]:
+        """Return so many roots that were not taken yet."""
+        slots = list(islice(slots_in(self.roots & ~self._taken), most))
+        self._taken |= bitmap(slots)
+        return list(map(self.filter, slots))
+
+    def take_withdrawn(self, most: int) -> list[Filter]:
+        """Return so many of those that were taken as roots, and are none any more."""
+        gone = list(islice(self._gone, most))
+        for sides in gone:
+            del self._gone[sides]
+        slots = list(islice(slots_in(self._taken & ~self.roots), most - len(gone)))
+        self._taken &= ~bitmap(slots)
+        return [*(Filter(self.topic, sides) for sides in gone), *map(self.filter, slots)]
 
     def _without(self, sides: Sides, bits: int) -> int:
         return bits & ~(1 << self.slots[sides]) if sides in self.slots else bits
@@ -139,7 +165,10 @@ class Poset:
     def __init__(self, meter: Meter | None = None) -> None:
         """`meter` counts looks at filters, those of this poset alone unless given."""
         self._orders: dict[Topic, TopicPoset] = {}
-        self._roots = Roots()
+        self._unshown: dict[Topic, TopicPoset] = {}  # where roots may have come that were not taken yet
+        self._unwithdrawn: dict[
+            Topic, TopicPoset
+        ] = {}  # where some may have gone; no filter need be left there
         self._count = 0
         self.meter = meter or Meter()
 
@@ -158,11 +187,13 @@ class Poset:
         """Add a source to a filter; return whether the filter is new."""
         order = self._orders.get(given.topic)
         if order is None:
-            order = self._orders[given.topic] = TopicPoset(given.topic, self._roots, self.meter)
+            order = self._unwithdrawn.get(given.topic) or TopicPoset(given.topic, self.meter)
+            self._orders[given.topic] = order
         slot = order.slots.get(given.sides)
         is_new = slot is None
         if slot is None:
             slot = order.insert(given.sides)
+            self._unshown[given.topic] = self._unwithdrawn[given.topic] = order
             self._count += 1
         order.sources[slot].add(source)
         return is_new
@@ -178,9 +209,12 @@ class Poset:
         if order.sources[slot]:
             return False
         order.remove(slot)
+        self._unshown[given.topic] = self._unwithdrawn[given.topic] = order
         self._count -= 1
         if not order.slots:
-            del self._orders[given.topic]
+            del self._orders[given.topic], self._unshown[given.topic]
+            if order.is_taken:
+                del self._unwithdrawn[given.topic]
         return True
 
     def order(self, topic: Topic) -> TopicPoset | None:
@@ -207,12 +241,18 @@ class Poset:
         return set().union(*order.behind(order.boxes.covering(point)))
 
     def roots(self) -> Set[Filter]:
-        """Return the filters that no other covers: not to be kept, as it changes with them."""
-        return self._roots.now
+        """Return the filters that no other covers."""
+        return {order.filter(slot) for order in self._orders.values() for slot in slots_in(order.roots)}
 
-    def take_changes(self) -> RootChanges:
-        """Return what changed among the roots since this was asked last, or since there was none."""
-        return self._roots.take_changes()
+    def take_changes(self, most: int = maxsize) -> RootChanges:
+        """Return what changed among the roots since this was asked last, so many filters at most."""
+        shown = _some_of(self._unshown, TopicPoset.take_shown, most)
+        is_all_shown = not self._unshown
+        withdrawn = (
+            _some_of(self._unwithdrawn, TopicPoset.take_withdrawn, most - len(shown)) if is_all_shown else []
+        )
+        has_more = bool(self._unshown or self._unwithdrawn)
+        return RootChanges(frozenset(shown), frozenset(withdrawn), is_all_shown, has_more)
 
     def nearest(self, given: Filter) -> Filter | None:
         """Return one of ImPred(f) of any filter, or None if nothing covers it."""
@@ -252,3 +292,16 @@ class Poset:
 
 def _filters(order: TopicPoset, groups: Iterable[int]) -> set[Filter]:
     return {order.filter(slot) for group in groups for slot in slots_in(group)}
+
+
+def _some_of(
+    orders: dict[Topic, TopicPoset], take: Callable[[TopicPoset, int], list[Filter]], most: int
+) -> list[Filter]:
+    """Return so many changes at most of some topics, and drop the topics that have no more of them."""
+    found: list[Filter] = []
+    for topic, order in list(islice(orders.items(), most)):
+        found += take(order, most - len(found))
+        if len(found) >= most:
+            break
+        del orders[topic]
+    return found

@@ -9,46 +9,25 @@ from dataclasses import dataclass
 
 from hushcast_protocol.brokers.filters import Filter
 
+ROOTS_AT_ONCE = 512  # roots whose change is taken in one step: some 5 ms; one filter may cover a whole table
+
 
 @dataclass(frozen=True, slots=True)
 class RootChanges:
-    """How the roots differ from those of the time before; no filter is in both."""
+    """How the roots differ from what was taken before, or as much of it as was asked for.
+
+    No filter is in both. What is shown comes first: as long as there is more of it, nothing is withdrawn, so
+    that whoever has what was taken so far has what covers all filters that were there when all was shown.
+    """
 
     shown: frozenset[Filter]
     """Roots now, and not then."""
     withdrawn: frozenset[Filter]
     """Roots then, and not now."""
+    is_all_shown: bool = True
+    """Whether all roots of now were taken."""
+    has_more: bool = False
+    """Whether there may be more to take."""
 
     def __bool__(self) -> bool:
         return bool(self.shown or self.withdrawn)
-
-
-class Roots:
-    """The roots, and how they differ from what was taken last; at the beginning that is nothing."""
-
-    def __init__(self) -> None:
-        self.now: set[Filter] = set()
-        self._shown: set[Filter] = set()
-        self._withdrawn: set[Filter] = set()
-
-    def add(self, given: Filter) -> None:
-        """Take in a filter that is a root now."""
-        self.now.add(given)
-        if given in self._withdrawn:
-            self._withdrawn.remove(given)
-        else:
-            self._shown.add(given)
-
-    def remove(self, given: Filter) -> None:
-        """Drop a filter that is none any more."""
-        self.now.remove(given)
-        if given in self._shown:
-            self._shown.remove(given)
-        else:
-            self._withdrawn.add(given)
-
-    def take_changes(self) -> RootChanges:
-        """Return what differs from the last time; a root that came and went in between does not."""
-        changes = RootChanges(frozenset(self._shown), frozenset(self._withdrawn))
-        self._shown, self._withdrawn = set(), set()
-        return changes

@@ -7,7 +7,7 @@ from collections import Counter
 from hushcast_protocol.brokers.filter_index import Meter
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.poset import Poset
-from hushcast_protocol.brokers.roots import RootChanges
+from hushcast_protocol.brokers.roots import ROOTS_AT_ONCE, RootChanges
 
 
 class ShownFilters:
@@ -42,5 +42,5 @@ class ShownFilters:
         return given if given in self._poset else self._poset.nearest(given)
 
     def take_changes(self) -> RootChanges:
-        """Return what changed among the roots since this was asked last."""
-        return self._poset.take_changes()
+        """Return what changed among the roots since this was asked last, as much as one step has time for."""
+        return self._poset.take_changes(ROOTS_AT_ONCE)

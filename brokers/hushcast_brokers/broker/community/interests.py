@@ -6,7 +6,8 @@ crowd but that of its own community. What it cannot open it shows as it came, an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 import trio
 
@@ -180,11 +181,17 @@ class CommunityInterests:
             return self.show()
         return self._under(given.sealed.label).exposing.unsubscribe(client, name)
 
-    def forget(self, client: PublicKey, names: Collection[bytes]) -> None:
-        """Forget all of a client, which has these."""
+    def forget(self, client: PublicKey) -> None:
+        """Do nothing: what is shown for it goes with what it asked for."""
+
+    def forget_some(self, client: PublicKey, most: int) -> Sequence[bytes]:
+        """Forget so many filters of a client; return their names."""
+        names = list(islice(self.of(client), most))
         for name in names:
             self.unsubscribe(client, name)
-        self.note_there(client, is_there=True)
+        if not names:
+            self.note_there(client, is_there=True)
+        return names
 
     def take_wrong(self) -> list[ChildItemName]:
         """Return what was dropped when it was loaded, once."""
@@ -214,7 +221,7 @@ class CommunityInterests:
 
     def show(self) -> int:
         """Show what changed of what is not opened here; return the version upward."""
-        return self._advertising.change(self._changes())
+        return self._advertising.change(self._changes(), self._changes)
 
     async def advance(self) -> None:
         """Look at all that waits to be shown now."""

@@ -75,7 +75,10 @@ class CommunityMatching(UnlayeredMatching):
 
     def advertise(self) -> int:
         """Show what changed; return the version upward."""
-        return self._advertising.change(ItemChanges(*self._above.take_changes()))
+        return self._advertising.change(self._taken(), self._taken)
+
+    def _taken(self) -> ItemChanges:
+        return ItemChanges(*self._above.take_changes())
 
     def entering(self, message: Message) -> Message:
         """Return a publication as it is; raise `PeerError` where what is sealed in it is wrong.
@@ -123,6 +126,7 @@ class CommunityMatching(UnlayeredMatching):
         """Show what there is."""
         await self.interests.advance()
         self.advertise()
+        await self._advertising.show_rest()
 
     async def run(self) -> None:
         """Do nothing: what is shown of each epoch has a task of its own."""
@@ -138,9 +142,11 @@ class CommunityMatching(UnlayeredMatching):
         return self._below.table.read(item)
 
     def _opened(self, epoch: MemberEpoch) -> None:
+        self.advertised.note_changed()
         self._gone(self._below.learn(epoch), self.interests.learn(epoch))
 
     def _over(self, epoch: MemberEpoch) -> None:
+        self.advertised.note_changed()
         clients = self.interests.drop(epoch)
         self._gone(self._below.forget(epoch), clients)
         if self._charters.newest(epoch.community) is None:  # taken out by the root, which clients do not hear

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 
 from hushcast_brokers.broker.advertising import Advertising
 from hushcast_brokers.broker.full.layered_table import LayeredTable
@@ -97,8 +98,13 @@ class FullInterests:
             self._table.take(client, name)
         return self._advertise()
 
-    def forget(self, client: PublicKey, names: Collection[bytes]) -> None:
-        """Forget all of a client."""
+    def forget(self, client: PublicKey) -> None:
+        """Do nothing: nobody counts."""
+
+    def forget_some(self, client: PublicKey, most: int) -> Sequence[bytes]:
+        """Forget so many items of a client; return their names."""
+        names = list(islice(self.of(client), most))
         for name in names:
             self._table.take(client, name)
         self._advertise()
+        return names

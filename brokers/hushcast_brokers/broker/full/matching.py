@@ -163,6 +163,7 @@ class FullMatching:
         self._rows = None if above is None else Rows(self._keys, above, layers, aggregates=aggregates)
         for table in self._tables:
             table.move(self._rows)
+        self.advertised.note_changed()
         self._unsettle(is_used)
         self._factoring.follow(self._rows)
         if self._is_begun:

@@ -16,7 +16,7 @@ from hushcast_protocol.brokers.community.sealed_filter import SealedFilter, seal
 from hushcast_protocol.brokers.filter_table import Source
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.poset import Poset
-from hushcast_protocol.brokers.roots import RootChanges
+from hushcast_protocol.brokers.roots import ROOTS_AT_ONCE, RootChanges
 
 
 class SealedChanges(NamedTuple):
@@ -25,6 +25,8 @@ class SealedChanges(NamedTuple):
     show: list[SealedFilter]
     withdraw: list[bytes]
     """By name."""
+    is_all_shown: bool
+    has_more: bool
 
 
 class ParentView:
@@ -62,11 +64,15 @@ class ParentView:
             self._hide(self._sealed(epoch, one).name)
 
     def take_changes(self) -> SealedChanges:
-        """Return what differs from the last time."""
-        for epoch, poset in self._posets.items():
-            self.change(epoch, poset.take_changes())
-        for epoch in [epoch for epoch, poset in self._posets.items() if not len(poset)]:
-            del self._posets[epoch]
+        """Return what differs from the last time, as much as one step has time for (`roots.RootChanges`)."""
+        left, taken = ROOTS_AT_ONCE, list[RootChanges]()
+        for epoch, poset in list(self._posets.items()):
+            changes = poset.take_changes(left)
+            self.change(epoch, changes)
+            taken.append(changes)
+            left -= len(changes.shown) + len(changes.withdrawn)
+            if not len(poset) and not changes.has_more:
+                del self._posets[epoch]
         show: list[SealedFilter] = []
         withdraw: list[bytes] = []
         for name, before in self._before.items():
@@ -76,7 +82,8 @@ class ParentView:
             elif before is not None and now is None:
                 withdraw.append(name)
         self._before = {}
-        return SealedChanges(show, withdraw)
+        is_all_shown = all(changes.is_all_shown for changes in taken)
+        return SealedChanges(show, withdraw, is_all_shown, any(changes.has_more for changes in taken))
 
     def _sealed(self, epoch: MemberEpoch, given: Filter) -> SealedFilter:
         return seal_filter(epoch, self._sealer, from_outside(given))
