@@ -76,7 +76,7 @@ class Tree:
         for broker in reversed(self.brokers[1:]):
             rows, above = self._rows[broker], self._above[broker]
             for day, path in rows.missing():
-                rows.learn(day, path, self._compared(broker, broker, path))
+                list(rows.learn(day, path, self._compared(broker, broker, path)))
             self._make_up_a_child(broker)
             for item in rows.take_changes().shown:
                 shown = {"show": (encode(item).hex(),), "withdraw": ()}

@@ -6,6 +6,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.hashes import Domain, digest
@@ -165,7 +166,12 @@ class World:
         for one in changes.withdrawn:
             rows.take(node.keys.public, one)
 
-    def learn(self, name: str, day: int, path: LayerPath) -> None:
+    def learn(self, name: str, day: int, path: LayerPath, pieces: int | None = None) -> None:
+        """Have a broker ask its ancestors for the factors of a path, and compare by it, in so many pieces."""
+        for _ in islice(self.nodes[name].rows.learn(day, path, self.factors(name, day, path)), pieces):
+            pass
+
+    def factors(self, name: str, day: int, path: LayerPath) -> LayerKeys:
         """Have a broker ask its ancestors for the factors of a path."""
         node = self.nodes[name]
         ask = asking(self.action, node.keys.public, 1, day, path)
@@ -178,7 +184,7 @@ class World:
                 break
         answer = Factors(ask.serial, ask.route, ask.content)
         node.factors[path] = unblinded(node.keys, node.above, self.layers, day, path, answer)
-        node.rows.learn(day, path, node.factors[path])
+        return node.factors[path]
 
     def settle(self, *, learn: bool = True) -> None:
         """Have all said and heard, and all factors learned."""
@@ -200,7 +206,7 @@ class World:
             for read in before.of(child).values():
                 node.rows.put(child, node.rows.read(read.item))
         for path, factors in node.factors.items():
-            node.rows.learn(self.day, path, factors)
+            list(node.rows.learn(self.day, path, factors))
         for item in node.shown.values():
             if item not in node.own.values():
                 node.rows.recall(item)

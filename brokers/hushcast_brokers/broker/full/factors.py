@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable
 from functools import partial
 
 import msgspec
@@ -28,6 +28,7 @@ from hushcast_protocol.brokers.full.layers import LayerPath
 from hushcast_protocol.brokers.full.rows import Rows
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
+from hushcast_runtime.time_slices import in_steps
 
 AT_ONCE = 128  # questions under way: each costs those above some multiplications
 ASKED_AGAIN_AFTER = 60.0  # seconds after which somebody above is asked again who could not answer
@@ -68,12 +69,12 @@ class LayerFactors:
         for day, path, factors in kept:
             self._known[day, path] = factors
             if self._rows is not None:  # also where no item is left under the path: its row may be
-                self._rows.learn(day, path, factors)
+                deque(self._rows.learn(day, path, factors), maxlen=0)
 
     def follow(self, rows: Rows | None) -> None:
         """Compare other rows from now on; what is known of their paths is known still."""
         self._rows = rows
-        self._recall()
+        deque(self._recall(), maxlen=0)  # in one step, as the rows were made in
         self.look()
 
     def look(self) -> None:
@@ -96,7 +97,7 @@ class LayerFactors:
         barred: set[tuple[int, LayerPath]] = set()  # what somebody above did not answer just now
         while True:
             self._looks = trio.Event()
-            self._recall()
+            await in_steps(self._recall())
             rows = self._rows
             missing = (
                 [] if rows is None else [one for one in rows.missing() if one not in barred | self._hopeless]
@@ -136,11 +137,12 @@ class LayerFactors:
         found = await self._upstream.factors(awaited)
         return Factors(ask.serial, found.route, found.content)
 
-    def _recall(self) -> None:
-        """Have rows compared by what is known."""
-        for day, path in [] if self._rows is None else self._rows.missing():
-            if self._rows is not None and (known := self._known.get((day, path))) is not None:
-                self._rows.learn(day, path, known)
+    def _recall(self) -> Generator[None, None, None]:
+        """Have rows compared by what is known, in pieces."""
+        rows = self._rows
+        for day, path in [] if rows is None else rows.missing():
+            if rows is not None and (known := self._known.get((day, path))) is not None:
+                yield from rows.learn(day, path, known)
 
     async def _ask_some(
         self,
@@ -165,15 +167,15 @@ class LayerFactors:
                 self._counters.add("factors_refused")
                 log.info("somebody above gave no factor", reason=str(error))
                 continue
-            self._learn(rows, day, path, factors)
+            await self._learn(rows, day, path, factors)
 
-    def _learn(self, rows: Rows, day: int, path: LayerPath, factors: LayerKeys) -> None:
+    async def _learn(self, rows: Rows, day: int, path: LayerPath, factors: LayerKeys) -> None:
         self._counters.add("factors_learned")
         self._known[day, path] = factors
         self._records.keep_factors(day, path, factors)
         if self._tracer.is_on:
             self._tracer.observe(observations.Compared(day, encode(path), factors.route.reveal()))
-        rows.learn(day, path, factors)
+        await in_steps(rows.learn(day, path, factors))
 
 
 def _is_below(places: LayerPositions, asker: PublicKey, child: PublicKey, seat: PublicKey) -> bool:

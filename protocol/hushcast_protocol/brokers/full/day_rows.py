@@ -9,7 +9,8 @@ was handed up for it (`handing_up`) comes down again for whoever is new.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from hushcast_protocol.base.errors import Refusal
@@ -24,6 +25,7 @@ from hushcast_protocol.brokers.full.published_names import element_name
 MAX_FACTORS = (
     4096  # paths of a child's items a day for which factors are asked; others have rows of their own
 )
+_COMPARED_AT_ONCE = 64  # rows of a path that are compared in one piece: a multiplication each, some 10 ms
 
 _Place = tuple[LayerPath | None, bytes]  # a row's: under one path, or (`None`) under the common key
 
@@ -162,22 +164,29 @@ class DayRows:
         """Return paths that need a factor."""
         if len(self._paths) < 2 and not self._factors:
             return []
-        return [path for path in self._paths if path not in self._factors and path not in self._beyond]
+        return [
+            path
+            for path in self._paths
+            if (path not in self._factors or path in self._rows) and path not in self._beyond
+        ]
 
-    def learn(self, path: LayerPath, factors: LayerKeys) -> None:
-        """Compare a path's items with those of others from now on."""
-        if path in self._factors:
-            return
-        self._factors[path] = factors
-        common = self._rows.setdefault(None, {})
-        for element, row in self._rows.pop(path, {}).items():
-            key = self._action.wrap(factors.route, element)
-            other = common.get(key)
-            if other is None:
-                row.place = None, key
-                common[key] = row
-            else:
-                self._merge(row, other)
+    def learn(self, path: LayerPath, factors: LayerKeys) -> Generator[None, None, None]:
+        """Compare a path's items with those of others from now on: new ones at once, its rows in pieces.
+
+        Where it is not gone through to the end, the path is missing still.
+        """
+        route = self._factors.setdefault(path, factors).route
+        while rows := self._rows.get(path):
+            for element in list(islice(rows, _COMPARED_AT_ONCE)):
+                row, key = rows.pop(element), self._action.wrap(route, element)
+                other = self._rows.setdefault(None, {}).setdefault(key, row)
+                if other is row:
+                    row.place = None, key
+                else:
+                    self._merge(row, other)
+            if not rows:
+                del self._rows[path]
+            yield
 
     def matching(self, name: bytes) -> list[OnwardRoute]:
         """Return whom what comes under a name goes to."""

@@ -5,7 +5,7 @@ Each day is a table by itself, for it has keys of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -130,11 +130,11 @@ class Rows:
             return []
         return [(day, path) for day, table in sorted(self._days.items()) for path in table.missing()]
 
-    def learn(self, day: int, path: LayerPath, factors: LayerKeys) -> None:
-        """Take the factors of a path (`secrets.unblinded`): rows of one word become one."""
+    def learn(self, day: int, path: LayerPath, factors: LayerKeys) -> Generator[None, None, None]:
+        """Take the factors of a path (`secrets.unblinded`): rows of one word become one, in pieces."""
         table = self._days.get(day)
         if table is not None:
-            table.learn(path, factors)
+            yield from table.learn(path, factors)
 
     def matching(self, day: int, name: bytes) -> list[OnwardRoute]:
         """Return whom a message goes to that comes under this name, and under which.
