@@ -5,7 +5,7 @@ generality; here, one that lets the fewest messages through besides. It is judge
 beside all that is there, the given filter included, and were installed by the given filter's subscribers.
 Under `source` all that it covers is merged into it, so the sources of these are its own.
 
-A search may take a second among many filters: whoever has no such time takes it in pieces (`generalising`).
+A search may take seconds among many filters: whoever has no such time takes it in pieces (`generalising`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hushcast_protocol.brokers.filters import Filter, Side, Sides, joined, width
 from hushcast_protocol.brokers.poset import LookBudget, TopicPoset
 from hushcast_protocol.content.attributes import Attribute, Label
 
-MAX_TRIED = 512  # filters tried one by one, narrowest first, where filters are many: some 0.1 s, in pieces
+MAX_TRIED = 512  # filters tried one by one, narrowest first, where filters are many: at worst 4 s, in pieces
 MAX_NEIGHBOURS = 256  # filters around the given one that are looked at for what to merge it with
 _MERGED = 48  # of these the nearest, out of whose ends new ranges are made
 _SORTED = 4096  # boxes of one size that are put in order: some 5 ms; of more, none is looked at
