@@ -1,7 +1,8 @@
 """Brokers below one, or clients of an edge broker, fill its tables, to keep all others waiting.
 
 To take one advertisement into a full table took 80 ms, and longer the fuller it was; so did to compare what
-both ends of a link hold, and to forget a client. One filter that covers a table had all roots change at once.
+both ends of a link hold, and to forget a client. One filter that covers a table had all roots change at once;
+and what was for one day lapsed at once.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ from collections.abc import Generator, Iterable, Iterator
 from typing import Any, TypeVar
 
 import pytest
+from full_world import DAY, FIGURE_2, World
 from small_network import until
 from small_tree import small_tree
 from steps import BUDGET, Moves, one_step
 
+from hushcast_brokers.broker.full.layered_table import LayeredTable
 from hushcast_protocol.brokers.child_advertisements import ChildAdvertisements
 from hushcast_protocol.brokers.clear_words import ShownFilter
 from hushcast_protocol.brokers.exposure import OPEN
 from hushcast_protocol.brokers.frames import MAX_IN_ONE, Advertise
+from hushcast_protocol.brokers.full.group_action import PADS
 from hushcast_protocol.brokers.items import of_roots
 from hushcast_protocol.brokers.parent_table import ParentTable
 
@@ -108,6 +112,21 @@ def test_what_both_ends_of_a_link_hold_is_compared_in_short_steps() -> None:
     in_short_steps(broker.upward.linked(digest))
     assert not broker.upward.next(), "the parent has it all"
     assert broker.upward.confirmed == broker.upward.version
+
+
+@pytest.mark.slow
+def test_a_day_of_items_under_layers_lapses_in_short_steps() -> None:
+    world, table = World(FIGURE_2, PADS, 2), LayeredTable()
+    rows, child = world.nodes["B1"].rows, world.nodes["A1"]
+    table.move(rows)
+    for number in range(2 * FILTERS):
+        item = child.holder.item(number.to_bytes(16, "big"))
+        table.put(child.keys.public, item.name, rows.read(item))
+    rows.take_changes()
+    in_short_steps(rows.expire(DAY))
+    in_short_steps(table.expire(DAY))  # type: ignore[arg-type]
+    assert (len(rows), rows.days, len(table)) == (0, (), 0)
+    assert table.is_late(item.name)
 
 
 @pytest.mark.slow

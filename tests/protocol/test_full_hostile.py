@@ -243,6 +243,6 @@ def test_factors_of_a_day_that_is_gone_and_those_told_twice_change_nothing() -> 
     other = b1.keys.shared(STRANGER, DAY)
     list(b1.rows.learn(DAY, path, other))
     assert world.publish(ONE).keys() == {"A1", "A2"}
-    b1.rows.expire(DAY)
+    list(b1.rows.expire(DAY))
     list(b1.rows.learn(DAY, path, factors))
     assert (len(b1.rows), b1.rows.days, b1.rows.missing()) == (0, (), [])

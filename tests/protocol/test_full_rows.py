@@ -135,7 +135,7 @@ def test_days_are_apart_and_go_without_a_word() -> None:
     assert b1.rows.missing() == []
     (shown,) = b1.rows.take_changes().shown
     assert shown.day == DAY + 1
-    b1.rows.expire(DAY)
+    list(b1.rows.expire(DAY))
     assert b1.rows.days == (DAY + 1,)
     assert len(b1.rows) == 1
     assert set(b1.rows.of(key_of("A1").public())) == {read.name}

@@ -166,9 +166,9 @@ class ClearMatching(UnlayeredMatching):
 
         return others
 
-    def expire(self, now: float) -> DroppedItems:
+    def expire(self, now: float) -> Sequence[DroppedItems]:
         """Return nothing: filters are of no day."""
-        return DroppedItems((), ())
+        return ()
 
     def stated(self, is_edge: bool) -> Mapping[Filter, Sequence[Client]]:
         """Return what is shown of clients, or routed below."""

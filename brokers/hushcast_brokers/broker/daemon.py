@@ -351,9 +351,10 @@ class Broker(ListeningDaemon):
             now = self._env.now()
             if self._env.is_certain():
                 await self._clients.expire()
-                lapsed = self._matching.expire(now)
-                self._tables.forget(lapsed.below)
-                self._clients.forget_items(lapsed.clients)
+                for lapsed in self._matching.expire(now):
+                    self._tables.forget(lapsed.below)
+                    self._clients.forget_items(lapsed.clients)
+                    await trio.lowlevel.checkpoint()
                 if self._publications is not None:
                     await self._publications.expire(now)
                 lapsing = self._spool.expire(lambda day: calendar.lapse(day) > now)  # noqa: B023 - over before the next

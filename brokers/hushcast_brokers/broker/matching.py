@@ -151,8 +151,8 @@ class Matching(Protocol):
     def tree_changed(self) -> None:
         """Hear that the tree is another one."""
 
-    def expire(self, now: float, /) -> DroppedItems:
-        """Forget what was for days that have lapsed; return which items."""
+    def expire(self, now: float, /) -> Iterable[DroppedItems]:
+        """Forget what was for days that have lapsed, in pieces; say which items."""
 
     def stated(self, is_edge: bool, /) -> Mapping[Filter, Sequence[Client]]:
         """Return what is stated to a tomography service."""

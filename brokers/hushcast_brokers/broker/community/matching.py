@@ -111,12 +111,12 @@ class CommunityMatching(UnlayeredMatching):
 
         return others
 
-    def expire(self, now: float) -> DroppedItems:
+    def expire(self, now: float) -> Sequence[DroppedItems]:
         """Forget what was asked for under epochs that are over; return that, and what was sealed wrongly."""
         self._charters.expire(now)
         lapsed, self._lapsed = self._lapsed, _Gone([], [])
         lapsed.clients.extend(self.interests.take_wrong())
-        return DroppedItems(*lapsed)
+        return (DroppedItems(*lapsed),)
 
     def stated(self, is_edge: bool) -> Mapping[Filter, Sequence[Client]]:
         """Return nothing."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
+from itertools import islice
 
 import trio
 
@@ -42,6 +43,7 @@ from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 
+_EXPIRED_AT_ONCE = 1024  # items of the parent's that are forgotten in one piece: some 2 ms
 _TURN = 4  # bytes that tell a place from what it was before
 
 
@@ -171,26 +173,34 @@ class FullMatching:
             gone = [name for name in self._shown if name not in shown]
             self._show([one for name, one in shown.items() if name not in self._shown], gone)
 
-    def expire(self, now: float) -> DroppedItems:
-        """Drop the items of days that have lapsed, of which nobody tells anybody."""
+    def expire(self, now: float) -> Iterator[DroppedItems]:
+        """Drop the items of days that have lapsed, of which nobody tells anybody; in pieces."""
         day = self._calendar.open_days(now)[0] - 1
         if self._rows is not None:
-            self._rows.expire(day)
-        shown = [name for name, of in self._shown.items() if of <= day]
+            for _ in self._rows.expire(day):
+                yield DroppedItems((), ())
+        lapsed = iter([name for name, of in self._shown.items() if of <= day])
+        while piece := list(islice(lapsed, _EXPIRED_AT_ONCE)):
+            shown = [name for name in piece if name in self._shown]
+            self._advertising.forget(shown)
+            for name in shown:
+                del self._shown[name]
+            self._records.forget(shown, (), ())
+            yield DroppedItems((), ())
         former = [name for name, one in self._former.items() if one.day <= day]
-        self._advertising.forget(shown)
-        for name in shown:
-            del self._shown[name]
         for name in former:
             for to in self._former.pop(name).onward:
                 self._former_of.pop((to.child, to.name), None)
-        self._records.forget(shown, self._factoring.expire(day), former)
+        self._records.forget((), self._factoring.expire(day), former)
         self._agreed = {one for one in self._agreed if one[0] > day}
-        below, clients = (table.expire(day) for table in self._tables)
+        below, clients = self._tables
+        for gone in below.expire(day):
+            yield DroppedItems(gone, ())
+        for gone in clients.expire(day):
+            yield DroppedItems((), gone)
         self._turns = {at: turn for at, turn in self._turns.items() if at[1] in self._below.of(at[0])}
         if self.handing is not None:
             self.handing.expire(day)
-        return DroppedItems(below, clients)
 
     def stated(self, is_edge: bool) -> Mapping[Filter, Sequence[Client]]:
         """Return nothing: there are no filters."""
