@@ -22,7 +22,7 @@ from hushcast_protocol.brokers.filters import Filter, Side, Sides, joined, width
 from hushcast_protocol.brokers.poset import LookBudget, TopicPoset
 from hushcast_protocol.content.attributes import Attribute, Label
 
-MAX_TRIED = 512  # filters tried one by one, narrowest first, where filters are many: at worst 4 s, in pieces
+MAX_TRIED = 512  # filters tried one by one, narrowest first, where filters are many: at worst 5 s, in pieces
 MAX_NEIGHBOURS = 256  # filters around the given one that are looked at for what to merge it with
 _MERGED = 48  # of these the nearest, out of whose ends new ranges are made
 _SORTED = 4096  # boxes of one size that are put in order: some 5 ms; of more, none is looked at
