@@ -24,10 +24,10 @@ ROOMS = tuple(f"{ROOT}/{room}/" for room in ("gateway", "protocol/hushcast_proto
 ROW = re.compile(r"^\| \d+ \| `([\w.]+)` `([\w.]+)` \| [^|]+ \| ([^|]+) \|$", re.M)
 WAYS = {
     # What is entered last of each part of the way, and what first: behind these a task or the loop begins.
-    "Outward.put": "Server._read",
-    "Daemon.enqueue": "Outward._send",
-    "Connection.send": "Outward._send",
-    "Connection.write": "Connection.write",
+    "NetworkPublisher.put": "Server._read",
+    "Daemon.enqueue": "NetworkPublisher._send",
+    "ClientStream.send": "NetworkPublisher._send",
+    "ClientStream.write": "ClientStream.write",
 }
 
 

@@ -579,7 +579,7 @@ async def test_many_changes_of_what_a_wide_subscription_matches_are_decided_once
         return filter_reach.FilterReach(*about)
 
     monkeypatch.setattr(resting_module, "MAX_KNOWN", 1)
-    monkeypatch.setattr(resting_module, "Reach", counted)
+    monkeypatch.setattr(resting_module, "FilterReach", counted)
     async with house('mode = "subscribe"') as place:
         car, billing = await place.connect("car"), await place.connect("billing")
         await billing.subscribe("cars/car/#", ap="operations/billing")

@@ -22,14 +22,8 @@ from hushcast_directory.server.name_work import NameWorkRegister
 from hushcast_directory.server.restoration import last_restored, silence
 from hushcast_directory.server.resumption import LISTING, FutureHeads, kept_listings, resume
 from hushcast_directory.server.roll import Roll
-from hushcast_protocol.authorities.actions import (
-    Accuse,
-    AuthorityActions,
-    AuthorityCommand,
-    Keep,
-    PublishHead,
-    SendFrame,
-)
+from hushcast_protocol.authorities import actions as act
+from hushcast_protocol.authorities.actions import AuthorityActions, AuthorityCommand
 from hushcast_protocol.authorities.authority_set import Authorities
 from hushcast_protocol.authorities.descriptor_exchange import ExchangeFrame, PeerFrame
 from hushcast_protocol.authorities.directory_requests import DirectoryRefusal, Fetch, HeadAnswer
@@ -260,13 +254,13 @@ class AuthorityDriver:
                 await self._gather(machine)
             elif action is AuthorityCommand.VOTE:
                 todo.extendleft(reversed(await self._vote(machine)))
-            elif isinstance(action, Keep):
+            elif isinstance(action, act.Keep):
                 await self._keep(machine, action)
-            elif isinstance(action, SendFrame):
+            elif isinstance(action, act.SendFrame):
                 self.peers.send(action.to, action.frame)
-            elif isinstance(action, PublishHead):
+            elif isinstance(action, act.PublishHead):
                 await self._publish(machine, action)
-            elif isinstance(action, Accuse):
+            elif isinstance(action, act.Accuse):
                 await self._accuse(action.evidence)
             else:
                 self._counters.add("forks_found")
@@ -320,7 +314,7 @@ class AuthorityDriver:
             lambda: tuple(one for one in roll.ballot(epoch, agreed, was_away) if lets(one[0], epoch))
         )
 
-    async def _keep(self, machine: Authority, action: Keep) -> None:
+    async def _keep(self, machine: Authority, action: act.Keep) -> None:
         changes = [Change(AUTHORITY, b"", encode(action.kept))]
         if action.listing is not None:
             changes += await self._listing_changes(action.listing)
@@ -338,7 +332,7 @@ class AuthorityDriver:
             *(Change(LISTING, old, None) for old in held if old not in stay),
         ]
 
-    async def _publish(self, machine: Authority, action: PublishHead) -> None:
+    async def _publish(self, machine: Authority, action: act.PublishHead) -> None:
         head = decode_head(action.certified.head)
         await self._store.write(*await self._listing_changes(action.listing))
         today = head.draw.today

@@ -27,10 +27,11 @@ are on disk before, and each is later than the last. Without the listing of the 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from enum import IntEnum
 
+from hushcast_protocol.authorities import frames
 from hushcast_protocol.authorities.actions import (
     Accuse,
     AuthorityActions,
@@ -46,16 +47,6 @@ from hushcast_protocol.authorities.ballots import Ballot
 from hushcast_protocol.authorities.beacon import to_say
 from hushcast_protocol.authorities.chain import Chain
 from hushcast_protocol.authorities.evidence import Evidence, who_forked
-from hushcast_protocol.authorities.frames import (
-    AskBallot,
-    AskHeads,
-    AskListing,
-    Assent,
-    AuthorityFrame,
-    Echo,
-    Heads,
-    decode_frame,
-)
 from hushcast_protocol.authorities.heads import (
     AssentBody,
     CertifiedHead,
@@ -67,7 +58,7 @@ from hushcast_protocol.authorities.heads import (
 from hushcast_protocol.authorities.listing import ListedRelay, Listing
 from hushcast_protocol.authorities.rounds import Rounds
 from hushcast_protocol.authorities.schedule import Schedule, next_epoch, schedule
-from hushcast_protocol.authorities.tally import HeadBasis, begins, count, newest_shown
+from hushcast_protocol.authorities.tally import HeadBasis, count, head_basis
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import AuthenticationError, PeerError
 from hushcast_protocol.base.roster import Network
@@ -210,15 +201,15 @@ class Authority:
 
     def received(self, sender: PublicKey, data: bytes, now: float) -> AuthorityActions:
         """Take a frame of another authority; raise a `PeerError` for what no honest one sends."""
-        return self.take(sender, decode_frame(data), now)
+        return self.take(sender, frames.decode_frame(data), now)
 
-    def take(self, sender: PublicKey, frame: AuthorityFrame, now: float) -> AuthorityActions:
+    def take(self, sender: PublicKey, frame: frames.AuthorityFrame, now: float) -> AuthorityActions:
         """Take a frame that was decoded, as `received` does."""
-        if isinstance(frame, Heads):
+        if isinstance(frame, frames.Heads):
             return self._follow(sender, frame)
-        if isinstance(frame, AskHeads):
+        if isinstance(frame, frames.AskHeads):
             return self._show(sender, frame)
-        if isinstance(frame, AskListing):
+        if isinstance(frame, frames.AskListing):
             listing = self._listings.get(frame.root)
             return [] if listing is None else self._to(sender, listing)
         if isinstance(frame, Listing):
@@ -229,9 +220,9 @@ class Authority:
             return []  # of another epoch: it came late, or this one sat it out
         if sender not in rounds.authorities.keys:
             raise AuthenticationError("a frame of a vote is from nobody of its authorities")
-        if isinstance(frame, AskBallot):
+        if isinstance(frame, frames.AskBallot):
             return rounds.answer(sender, frame)
-        if isinstance(frame, Assent):
+        if isinstance(frame, frames.Assent):
             return self._agreed(sender, frame, rounds)
         return self._echoed(sender, frame, rounds, now)
 
@@ -252,7 +243,7 @@ class Authority:
         self._rounds = Rounds(self._network, epoch, authorities, self._seed)
         self.phase = Phase.GATHERING
         newest = self.chain.state.newest
-        shown = [] if newest is None else self._to_others(authorities.keys, Heads((newest,)))
+        shown = [] if newest is None else self._to_others(authorities.keys, frames.Heads((newest,)))
         return [*asked, *shown, AuthorityCommand.GATHER]
 
     def _set_out(self, epoch: int) -> Authorities | None:
@@ -262,7 +253,7 @@ class Authority:
         self._rounds = self._times = None
         return self.chain.in_charge(epoch)
 
-    def _echoed(self, sender: PublicKey, echo: Echo, rounds: Rounds, now: float) -> AuthorityActions:
+    def _echoed(self, sender: PublicKey, echo: frames.Echo, rounds: Rounds, now: float) -> AuthorityActions:
         times = self._times
         if times is None or self.phase not in (Phase.GATHERING, Phase.VOTING) or now >= times.counted:
             return []
@@ -280,7 +271,9 @@ class Authority:
                     actions += self._take(ballot.previous)
         if self.phase is Phase.STOPPED:
             return actions
-        before = self._before(rounds.authorities, ballots)
+        state = self.chain.state
+        first = HeadBasis(state.beginning, None, self._beginning) if self.chain.head is None else None
+        before = head_basis(rounds.authorities, ballots, self.key, first, self._listings)
         found = None
         if before is not None:
             found = count(self._network, rounds.epoch, rounds.authorities, ballots, faults, before)
@@ -296,24 +289,9 @@ class Authority:
         self._assents.setdefault(self.key, {})[digest] = given
         actions += [
             Keep(self.kept, listing),
-            *self._to_others(rounds.authorities.keys, Assent(rounds.epoch, digest, given)),
+            *self._to_others(rounds.authorities.keys, frames.Assent(rounds.epoch, digest, given)),
         ]
         return actions + self._certify(rounds)
-
-    def _before(self, authorities: Authorities, ballots: Mapping[PublicKey, Ballot]) -> HeadBasis | None:
-        """Return what the next head goes on from by the ballots that count; `None` if that is not known here.
-
-        Nothing that takes back the head on the own ballot is assented to.
-        """
-        newest, own = newest_shown(authorities, ballots.values()), ballots.get(self.key)
-        if newest is None:
-            is_first = self.chain.head is None and begins(authorities, ballots.values())
-            return HeadBasis(self.chain.state.beginning, None, self._beginning) if is_first else None
-        head = decode_head(newest.head)
-        if own is not None and own.previous is not None and decode_head(own.previous.head).epoch > head.epoch:
-            return None
-        listing = self._listings.get(head.root)
-        return None if listing is None else HeadBasis(head_digest(newest.head), head, listing)
 
     def _lacks_listing(self) -> bytes | None:
         """Return the root of the newest head if its listing is not here, else `None`."""
@@ -327,9 +305,9 @@ class Authority:
         if root is None or not to:
             return []
         self._asked.update(to)
-        return [SendFrame(to, AskListing(root))]
+        return [SendFrame(to, frames.AskListing(root))]
 
-    def _agreed(self, sender: PublicKey, assent: Assent, rounds: Rounds) -> AuthorityActions:
+    def _agreed(self, sender: PublicKey, assent: frames.Assent, rounds: Rounds) -> AuthorityActions:
         given = self._assents.setdefault(sender, {})
         if assent.head in given or len(given) >= MAX_ASSENTS or sender == self.key:
             return []
@@ -361,12 +339,12 @@ class Authority:
         # Those to come, too: from this one they may have to go on. Who was replaced is told when it asks.
         coming = (decode_head(self._head).change or rounds).authorities.keys
         keys = dict.fromkeys((*rounds.authorities.keys, *coming))
-        return actions + self._to_others(keys, Heads((certified,)))
+        return actions + self._to_others(keys, frames.Heads((certified,)))
 
-    def _follow(self, sender: PublicKey, frame: Heads) -> AuthorityActions:
+    def _follow(self, sender: PublicKey, frame: frames.Heads) -> AuthorityActions:
         """Take heads that another authority shows, as far as a quorum signed them."""
         if self.phase is Phase.STOPPED:
-            return self._show(sender, AskHeads(None))
+            return self._show(sender, frames.AskHeads(None))
         actions: AuthorityActions = []
         for certified in frame.heads:
             try:
@@ -381,16 +359,16 @@ class Authority:
                 break  # what came before it holds, and is to be kept
         return actions + self._ask_listing((sender,))
 
-    def _question(self) -> AskHeads:
-        return AskHeads(None if self.chain.head is None else self.chain.epoch)
+    def _question(self) -> frames.AskHeads:
+        return frames.AskHeads(None if self.chain.head is None else self.chain.epoch)
 
-    def _show(self, sender: PublicKey, question: AskHeads) -> AuthorityActions:
+    def _show(self, sender: PublicKey, question: frames.AskHeads) -> AuthorityActions:
         """Show how heads follow each other, or the fork that ended them."""
         fork = self.chain.state.fork
         heads = self.chain.after(question.after) if fork is None else (fork.first, fork.second)
-        return self._to(sender, Heads(tuple(heads))) if heads else []
+        return self._to(sender, frames.Heads(tuple(heads))) if heads else []
 
-    def _to(self, sender: PublicKey, frame: AskHeads | Heads | Listing) -> AuthorityActions:
+    def _to(self, sender: PublicKey, frame: frames.AskHeads | frames.Heads | Listing) -> AuthorityActions:
         """Send to one authority, of now, of before or to come, a few times an epoch."""
         told = self._answered.get(sender, 0)
         if told >= MAX_ASKED or sender not in self.chain.named():
@@ -414,9 +392,9 @@ class Authority:
         authorities = self.chain.in_charge(decode_head(certified.head).epoch)
         assert authorities is not None
         accused = [Accuse(one) for one in who_forked(fork, self._network, authorities)]
-        proof = Heads((fork.first, fork.second))
+        proof = frames.Heads((fork.first, fork.second))
         return [Keep(self.kept), Stop(fork), *accused, *self._to_others(authorities.keys, proof)]
 
-    def _to_others(self, keys: Iterable[PublicKey], frame: AuthorityFrame) -> AuthorityActions:
+    def _to_others(self, keys: Iterable[PublicKey], frame: frames.AuthorityFrame) -> AuthorityActions:
         others = tuple(key for key in keys if key != self.key)
         return [SendFrame(others, frame)] if others else []

@@ -15,6 +15,7 @@ from hushcast_protocol.authorities.heads import AuthorityChange, CertifiedHead, 
 from hushcast_protocol.authorities.listing import MAX_WAITING, ListedRelay, Listing, settle
 from hushcast_protocol.authorities.shard_draw import drawn_by, most_seated, shardings_of
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
+from hushcast_protocol.base.wire import PublicKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,28 @@ def newest_shown(authorities: Authorities, ballots: Collection[Ballot]) -> Certi
 def begins(authorities: Authorities, ballots: Collection[Ballot]) -> bool:
     """Tell whether a quorum of ballots says that there is no head yet."""
     return sum(ballot.previous is None for ballot in ballots) >= authorities.quorum
+
+
+def head_basis(
+    authorities: Authorities,
+    ballots: Mapping[PublicKey, Ballot],
+    own: PublicKey,
+    first: HeadBasis | None,
+    listings: Mapping[bytes, Listing],
+) -> HeadBasis | None:
+    """Return what the next head goes on from by the ballots that count; `None` if that is not known here.
+
+    `first` is what the network begins with, where there is no head yet; `listings` are known, by root.
+    Nothing that takes back the head on the ballot of `own` is assented to.
+    """
+    newest, mine = newest_shown(authorities, ballots.values()), ballots.get(own)
+    if newest is None:
+        return first if begins(authorities, ballots.values()) else None
+    head = decode_head(newest.head)
+    if mine is not None and mine.previous is not None and decode_head(mine.previous.head).epoch > head.epoch:
+        return None
+    listing = listings.get(head.root)
+    return None if listing is None else HeadBasis(head_digest(newest.head), head, listing)
 
 
 def in_charge_after(last: Head | None, epoch: int, authorities: Authorities) -> Authorities:

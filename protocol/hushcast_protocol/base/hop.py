@@ -1,14 +1,14 @@
 """The hop machine: what lies between this daemon and one other, from the queue to the last acknowledgement.
 
-What is to be sent lies in a *spool* on disk that the machine does not see: an item is in it before it is
-enqueued, and stays there until the machine says `Settle`. The machine holds as much of it in memory as the
-queue and the windows of the links take, in order; the rest is the *backlog*, read back ahead of the window.
+What is to be sent lies in a *spool* on disk that the machine does not see, from before it is enqueued until
+the machine says `Settle`. In memory is what queue and windows of links take, in order; the rest is the
+*backlog*, read back ahead of the window.
 
 It is moved by calls (`enqueue`, `resume`, `want`, `unwant`), by what happens (`link_up`, `acknowledged`,
 `link_ended`, `dial_failed`, `dial_unneeded`, `read_back`, `went_around`) and by time (`tick`, once `deadline`
-has passed; besides, whoever drives it closes a link whose own `deadline` has passed, and says `link_ended`).
-Each returns what is to be done, in order (`hop_values.py`). Three states change side by side; `wanted` means
-that there is a queue, a backlog, or somebody who waits for a link.
+has passed; besides, its driver closes a link whose own `deadline` has passed, and says `link_ended`). Each
+returns what is to be done, in order (`hop_values.py`). Three states change side by side; `wanted`: there is a
+queue, a backlog, or somebody who waits for a link.
 
 Dialling
     state     event                             next      actions
@@ -26,8 +26,8 @@ Dialling
     PAUSED    the last `unwant`, and not wanted IDLE      -
 
 Pauses double from `FIRST_BACKOFF` to `LONGEST_BACKOFF`, shortened at random, and end when the hop would count
-as away. They begin anew after a link that was not fruitless (items were sent on it, and none was
-acknowledged), after a pause cut short, and when no link is wanted any more.
+as away. They begin anew after a link that was not fruitless (none of its items was acknowledged), after a
+pause cut short, and when no link is wanted any more.
 
 Backlog
     state    event                                        next     actions
@@ -49,9 +49,8 @@ Reach
     AWAY     link up                                      PRESENT  CameBack
 
 Where the other end alone opens links (`HopRules.dials`), Dialling stays IDLE; without a link all is backlog.
-
-In every state an acknowledgement answers with `Settle` and `Reroute`, and then `SendItems` as the window
-allows; a link over `MAX_LINKS_A_PEER` with `Close` of the oldest.
+An acknowledgement always answers with `Settle` and `Reroute`, then `SendItems` as the window allows; a link
+over `MAX_LINKS_A_PEER` with `Close` of the oldest.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ DETOUR_AFTER = 30.0  # seconds without an acknowledgement; a relay that restarts
 class NextHop(Generic[LinkT, ItemT]):
     """One other daemon that this one sends to, or that only sends to this one."""
 
-    # There is one for each link, and most are idle: what few need is made when they need it.
+    # One for each link, most of them idle: what few need is made when they need it.
     __slots__ = (
         "_around_at",
         "_around_backoff",
@@ -106,8 +105,7 @@ class NextHop(Generic[LinkT, ItemT]):
 
     def __init__(self, rules: HopRules[ItemT]) -> None:
         """Begin without a link and with nothing to send."""
-        self.links: list[LinkT] = []
-        """From the oldest to the newest, which items are sent on."""
+        self.links: list[LinkT] = []  # from the oldest to the newest, which items are sent on
         self.queued = 0
         """Bytes in the queue."""
         self.dialling = DialState.IDLE

@@ -34,6 +34,11 @@ from hushcast_protocol.content.topics import Topic
 _READ = 16  # askers that are told apart while the index is looked at once (`Meter`)
 
 
+def least_crowd(k: int, has_sunk: bool) -> int:
+    """Return how many are to stand behind a filter that asks for k; a quarter more once it has sunk."""
+    return k + max(1, k // 4) if has_sunk else k
+
+
 class CrowdSource(NamedTuple):
     """A source of one filter, as the poset holds it."""
 

@@ -10,8 +10,8 @@ A filter that sank is shown again only at k and a quarter more, so that somebody
 show it each time; that is remembered for as long as anybody asks for the same. Where nothing is shown for a
 subscription, a filter that is shown for another one may cover it, and bring its messages.
 
-Where the broker's own clients are too few, those of the whole network may be enough, while it is known that
-they are (`beyond`). That is never so of `bogus` sources.
+Where the broker's own clients are too few, those of the whole network may be enough, while that is known
+(`network_crowd.py`). It is never so of `bogus` sources.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, CrowdScope
-from hushcast_protocol.brokers.crowds import Crowds, CrowdSource, JudgedFilter
+from hushcast_protocol.brokers.crowds import Crowds, CrowdSource, JudgedFilter, least_crowd
 from hushcast_protocol.brokers.edge_subscriptions import (
     EdgeSubscription,
     ExposureChanges,
@@ -39,12 +39,7 @@ from hushcast_protocol.content.topics import Topic
 
 AT_ONCE = 200  # looks at the index (`Meter`) in one go: some 4 ms
 
-OPEN = AnonymityTerms(1, AnonymityCondition.SOURCE, "wait")
-"""Terms that ask for nothing."""
-
-
-def _least(k: int, has_sunk: bool) -> int:
-    return k + max(1, k // 4) if has_sunk else k
+OPEN = AnonymityTerms(1, AnonymityCondition.SOURCE, "wait")  # terms that ask for nothing
 
 
 class Exposure:
@@ -61,9 +56,7 @@ class Exposure:
         self._away: set[Source] = set()
         self._rings = Rings()
         self._groups: dict[SubscriptionGroup, Counter[Source]] = {}  # whose these are
-        self._sunk: set[SubscriptionGroup] = (
-            set()
-        )  # whose filter was shown, and has had too few behind it since
+        self._sunk: set[SubscriptionGroup] = set()  # shown once, and too few behind it since
         self._later: deque[tuple[Callable[[EdgeSubscription], None], EdgeSubscription]] = deque()
         self._searches: RoundRobin[Source, bytes] = RoundRobin()  # to come
         self._search: tuple[EdgeSubscription, Generator[None, None, Filter | None]] | None = None
@@ -184,7 +177,7 @@ class Exposure:
             has_sunk = self._has_sunk(one)
             most: dict[AnonymityCondition, int] = {}
             for condition, k in group.demands:
-                most[condition] = max(most.get(condition, 0), _least(k, has_sunk))
+                most[condition] = max(most.get(condition, 0), least_crowd(k, has_sunk))
             yield CrowdWish(group, frozenset(most.items()), tuple(self._groups[group]), one.shown, one.crowd)
 
     def _put(self, name: SubscriptionKey, filter_: Filter, terms: AnonymityTerms) -> EdgeSubscription:
@@ -279,7 +272,7 @@ class Exposure:
                     return
                 one = self._subscriptions[self._searches.pop()]
                 has_sunk = self._has_sunk(one)
-                demands: Demands = frozenset((each, _least(k, has_sunk)) for each, k in one.demands)
+                demands: Demands = frozenset((each, least_crowd(k, has_sunk)) for each, k in one.demands)
                 self._search = one, self._crowds.wider(self._judged(one), demands)
             one, pieces = self._search
             try:
@@ -342,7 +335,7 @@ class Exposure:
         crowd: CrowdScope = "edge"
         judged = self._judged(one)
         for condition, k in one.demands:
-            least = _least(k, has_sunk)
+            least = least_crowd(k, has_sunk)
             if one.otherwise == "bogus":  # it is shown whoever is there, so it tells of nobody
                 is_enough = self._crowds.level(shown, condition, least) >= least
             else:
