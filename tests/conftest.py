@@ -181,8 +181,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 SOME_PLANS = """
 from pyspark.sql import functions as F
-from hushcast_analytics.keeping import kept
-from hushcast_analytics.session import open_session
+from hushcast_analytics.checkpoints import kept
+from hushcast_analytics.spark_session import open_session
 spark = open_session("local[1]", "classes", spark_driver_extraJavaOptions=f"-XX:ArchiveClassesAtExit={MADE}")
 rows = kept(spark.createDataFrame([("a", 1), ("b", 2)], "name string, number long"))
 sums = rows.groupBy("name").agg(F.sum("number").alias("sum"), F.countDistinct("number").alias("of"))
