@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import click
 
 from hushcast_cli.options import Choices, json_option, pass_choices, shard_size_option
@@ -14,7 +11,6 @@ from hushcast_protocol.base.shard_count import SHARD_SIZE
 AUTHORITIES = 9  # `MAX_AUTHORITIES`, which loads what `--version` need not wait for
 MAX_EPOCHS = 1_000_000  # of a simulation: ten hours
 MAX_SIMULATED = 2000  # relays: each epoch all of them are on every ballot
-_EVERY = 1.0  # seconds between two words of progress, at first; each takes twice as long up to a minute
 _ROWS = {
     "epochs": "epochs",
     "heads": "with one head",
@@ -104,6 +100,7 @@ def simulate_authorities(
     from hushcast_cli.output import json_line, table, write
     from hushcast_cli.progress import reporting
     from hushcast_testnet.authorities.authorities_simulation import AuthoritiesScenario, simulate
+    from hushcast_testnet.progress import now_and_then
 
     needed = authorities // 2 + 1 if quorum is None else quorum
     if not authorities < 2 * needed <= 2 * authorities:
@@ -116,19 +113,6 @@ def simulate_authorities(
         raise UsageError(f"--faulty {bad}: one of the {authorities} authorities has to be honest")
     with reporting() as progress:
         plan = AuthoritiesScenario(authorities, needed, bad, epochs, late, seed, relays, shard_size)
-        result = simulate(plan, _now_and_then(progress)).as_dict()
+        result = simulate(plan, now_and_then(progress)).as_dict()
     rows = [(_ROWS[name], str(value)) for name, value in result.items()]
     write(json_line(result) if choices.json else table(rows))
-
-
-def _now_and_then(tell: Callable[[str], None]) -> Callable[[str], None]:
-    """Pass on what is told after a second, and then ever more seldom, up to once a minute."""
-    pause, due = _EVERY, time.monotonic() + _EVERY
-
-    def progress(text: str) -> None:
-        nonlocal pause, due
-        if (now := time.monotonic()) >= due:
-            tell(text)
-            pause, due = min(60.0, 2 * pause), now + pause
-
-    return progress

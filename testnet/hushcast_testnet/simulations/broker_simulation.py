@@ -61,6 +61,7 @@ class BrokersSimulation(ServedSimulation):
         scenario = self._scenario
         if scenario.traces is None or scenario.privacy.model != "full":
             return
+        self._progress("brokers make up children")
         for life in reversed(self._brokers):
             if life.keys.role != "root" and life.tree is not None:
                 life.kill()

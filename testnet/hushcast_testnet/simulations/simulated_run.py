@@ -23,6 +23,7 @@ from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, Topic, parse_topic
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.wording import counted
+from hushcast_testnet.progress import now_and_then
 from hushcast_testnet.simulations.lives import LONGEST_WAY, NodeLife
 from hushcast_testnet.simulations.map_interests import draw_cell, draw_place, map_topic
 from hushcast_testnet.simulations.probe_readers import draw_interest, draw_values
@@ -112,7 +113,6 @@ class SimulatedRun(ABC):
                 f"subscribing {counted(scenario.subscribers, 'time')} to {counted(len(interests), 'topic')}"
             )
             await self._subscribe(interests, nursery)
-            self._progress(f"publishing {counted(scenario.publications, 'message')}")
             await self._publish(interests, nursery)
             await self._settle()
             result = self._count()
@@ -125,13 +125,22 @@ class SimulatedRun(ABC):
         nodes = list(lives)
         for node in nodes:
             await node.start(nursery)
-        for node in nodes:
-            while not node.daemon.ready:  # noqa: ASYNC110 - a mock clock makes waiting free
+        tell = now_and_then(self._progress)
+        for number, node in enumerate(nodes):
+            while not node.daemon.ready:
+                tell(f"{number} of {len(nodes)} daemons are ready")
                 await trio.sleep(1)  # virtual seconds
 
     async def _subscribe(self, interests: list[Interest], nursery: trio.Nursery) -> None:
         """Have nodes subscribe; they listen in the nursery."""
-        terms = self._scenario.terms
+        terms, tell, done = self._scenario.terms, now_and_then(self._progress), 0
+
+        async def listen(listening: SimulatedListener) -> None:
+            nonlocal done
+            await self._listen(listening, nursery)
+            done += 1
+            tell(f"{counted(done, 'subscription')} of {len(interests) * self._scenario.subscribers} ready")
+
         async with trio.open_nursery() as subscribing:
             for interest in interests:
                 for number, node in enumerate(self._subscribers()):
@@ -139,7 +148,7 @@ class SimulatedRun(ABC):
                     self._wanted[own.topic].append(own)
                     listening = SimulatedListener(node, own, number)
                     # Where too few want the same, it is not ready until more do.
-                    (subscribing if terms is None else nursery).start_soon(self._listen, listening, nursery)
+                    (subscribing if terms is None else nursery).start_soon(listen, listening)
         if terms is not None:
             await trio.sleep(SHOWN_WITHIN)
 
@@ -163,11 +172,13 @@ class SimulatedRun(ABC):
 
     async def _publish(self, interests: list[Interest], nursery: trio.Nursery) -> None:
         """Publish on schedule; faults begin after the first tenth."""
-        scenario = self._scenario
+        scenario, tell = self._scenario, now_and_then(self._progress)
+        self._progress(f"publishing {counted(scenario.publications, 'message')}")
         began = trio.current_time()
         async with trio.open_nursery() as publishing:
             for number in range(scenario.publications):
                 await trio.sleep_until(began + self._due(number))
+                tell(f"{number} of {scenario.publications} messages are published")
                 if number == scenario.publications // 10 and scenario.faults:
                     self._fault_at = trio.current_time()
                     self._break(nursery)
@@ -218,8 +229,10 @@ class SimulatedRun(ABC):
 
     async def _settle(self) -> None:
         pairs = sum(sent.wanted for sent in self._sent if sent.publication is not None)
+        tell = now_and_then(self._progress)
         with trio.move_on_after(SETTLE_WITHIN):
             while len(self._shown) < pairs:
+                tell(f"{len(self._shown)} of {pairs} deliveries were made")
                 await self._arrived.park()
         await trio.sleep(LONGEST_WAY * 20)  # late duplicates would come now
 
