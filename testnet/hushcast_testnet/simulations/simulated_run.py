@@ -229,6 +229,7 @@ class SimulatedRun(ABC):
 
     async def _settle(self) -> None:
         pairs = sum(sent.wanted for sent in self._sent if sent.publication is not None)
+        self._progress("waiting for the last deliveries")
         tell = now_and_then(self._progress)
         with trio.move_on_after(SETTLE_WITHIN):
             while len(self._shown) < pairs:
