@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 
 import click
@@ -33,7 +34,7 @@ from hushcast_cli.operate.node import check_config, node
 from hushcast_cli.operate.status import status
 from hushcast_cli.operate.tomography import tomography
 from hushcast_cli.operate.top import top
-from hushcast_cli.options import json_option, socket_option
+from hushcast_cli.options import Choices, json_option, socket_option
 from hushcast_cli.purposes.purpose import purpose
 from hushcast_cli.purposes.purpose_rules import purposes
 from hushcast_cli.testnets.testnet import testnet
@@ -104,7 +105,9 @@ def run(arguments: list[str]) -> int:
             from click.shell_completion import shell_complete
 
             return shell_complete(cli, {}, PROGRAM, VARIABLE, instruction)
+        line = shlex.join([PROGRAM, *arguments])
         with cli.make_context(PROGRAM, arguments) as context:
+            context.ensure_object(Choices).line = line
             cli.invoke(context)
     except BaseException as error:
         return report(error)

@@ -20,10 +20,11 @@ CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 @dataclass
 class Choices:
-    """What the shared options chose, wherever on the command line they stood."""
+    """What the shared options chose, wherever on the command line they stood; and that line, as typed."""
 
     socket: Path | None = None
     json: bool = False
+    line: str | None = None
 
 
 CURSOR: click.ParamType[int] = click.IntRange(0, 2**63 - 1)  # as the control socket has it

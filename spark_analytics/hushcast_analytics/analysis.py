@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, reduce
 from pathlib import Path
@@ -14,17 +15,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from hushcast_analytics import delivery_figures
-from hushcast_analytics.attacks.catalogue import ATTACKS
+from hushcast_analytics.attacks.catalogue import ATTACKS, Attack
+from hushcast_analytics.attacks.own_attack import load_attack
+from hushcast_analytics.brokers.colluder_draws import DRAWS
 from hushcast_analytics.brokers.examination import BrokersExamination
 from hushcast_analytics.central.central_figures import of_central, without_conditions, without_relays
 from hushcast_analytics.central.examination import CentralExamination
 from hushcast_analytics.checkpoints import kept
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.profile_runs import AnalysisPlan, ProfileRuns, Runs, profiles_of, runs_of, traces_of
+from hushcast_analytics.provenance import Provenance, provenance_of, source_of
 from hushcast_analytics.report.analysis_findings import Findings
 from hushcast_analytics.report.report_page import more, page, verdict
 from hushcast_analytics.spark_session import part_done
-from hushcast_analytics.trace_files import Traces, open_traces
+from hushcast_analytics.trace_files import Traces, files_of, open_traces
 from hushcast_analytics.work_steps import WorkStep, WorkSteps, each_second, go_through
 
 __all__ = ["SUMMARY_KEYS", "AnalysisPlan", "analyze", "chosen", "network_figures", "summary_of"]
@@ -58,22 +62,29 @@ def analyze(
     baseline: str | None = None,
     progress: Callable[[str], None] = lambda text: None,
     *,
+    command: str | None = None,
     live: bool = False,
 ) -> dict[str, Any]:
     """Analyse the traces under `source`, write `out`, return the summary.
 
     `out` gets `summary.json`, `report.html`, Parquet `trials` (each trial's measures) and `attacks` (each
     attack's figures); for the traces under `baseline`, the same in `out`/baseline, and a place beside the
-    others in the report. `progress` hears of each step, and with `live` once a second. Raises `TracesError`.
+    others in the report. `command` is the command line, as provenance. `progress` hears of each step, and
+    with `live` once a second. Raises `TracesError`.
     """
-    ours = _analysed(spark, _read(spark, source, out, progress, live), out, wanted, progress, live)
-    other = None
-    if baseline is not None:
-        beside = out / "baseline"
-        traces = _read(spark, baseline, beside, progress, live)
-        other = _analysed(spark, traces, beside, wanted, progress, live)
+    places = [(source, out), *([] if baseline is None else [(baseline, out / "baseline")])]
+    found, sources = [], []
+    for path, place in places:
+        traces = _read(spark, path, place, progress, live)
+        sources.append(_source(spark, path, progress, live))
+        found.append(_analysed(spark, traces, place, wanted, progress, live))
+    for number, (findings, (_, place)) in enumerate(zip(found, places, strict=True)):
+        beside = sources[1] if places[number + 1 :] else None
+        findings.provenance = provenance_of(command, sources[number], beside, wanted.seed, findings.draws)
+        (place / "summary.json").write_text(json.dumps(summary_of(findings), indent=1) + "\n")
     progress("drawing")
-    (out / "report.html").write_text(page(ours, other))
+    ours, *others = found
+    (out / "report.html").write_text(page(ours, others[0] if others else None))
     return summary_of(ours)
 
 
@@ -85,6 +96,7 @@ def summary_of(findings: Findings) -> dict[str, Any]:
         for each in verdict(findings)
     ]
     return {
+        "provenance": findings.provenance,
         "network": findings.network,
         "attacks": attacks,
         "central": findings.central,
@@ -96,10 +108,23 @@ def summary_of(findings: Findings) -> dict[str, Any]:
 
 
 def _read(spark: SparkSession, source: str, out: Path, progress: Callable[[str], None], live: bool) -> Traces:
-    steps = WorkSteps(progress, 1.0)
-    steps.begin(f"reading {source}")
-    with each_second((lambda: steps.refresh(part_done(spark))) if live else None):
+    with _shown(spark, f"reading {source}", progress, live):
         return open_traces(spark, source, str(out / "tables"))
+
+
+def _source(spark: SparkSession, path: str, progress: Callable[[str], None], live: bool) -> Provenance:
+    steps = WorkSteps(progress, 1.0)
+    steps.begin(f"the digest of {path}")
+    return source_of(spark, path, files_of(spark, path), steps.refresh if live else lambda share: None)
+
+
+@contextmanager
+def _shown(spark: SparkSession, text: str, progress: Callable[[str], None], live: bool) -> Iterator[None]:
+    """Tell what the body does, and with `live` once a second how much is done of what Spark is at."""
+    steps = WorkSteps(progress, 1.0)
+    steps.begin(text)
+    with each_second((lambda: steps.refresh(part_done(spark))) if live else None):
+        yield
 
 
 def _analysed(
@@ -110,8 +135,12 @@ def _analysed(
     progress: Callable[[str], None],
     live: bool,
 ) -> Findings:
-    findings, runs = Findings({}, [], []), runs_of(traces)
-    profiles = profiles_of(traces, runs.overlay, wanted)
+    findings = Findings({}, [], [])
+    with _shown(spark, "what was run", progress, live):
+        runs = runs_of(traces)
+        profiles = profiles_of(traces, runs.overlay, wanted)
+    draws = {"overlay": 1, "central": 1, "brokers": DRAWS}
+    findings.draws = {carrier: count for carrier, count in draws.items() if getattr(runs, carrier)}
     findings.unwatched = tuple(sorted({share for each in profiles for share in each.unwatched}))
     if profiles and not any(each.shares for each in profiles):
         raise TracesError(
@@ -120,8 +149,8 @@ def _analysed(
         )
     watched = [each for each in profiles if each.shares]
     for each in watched:
-        progress(f"{each.name}: what colluding relays saw")
-        each.look()
+        with _shown(spark, f"{each.name}: what colluding relays saw", progress, live):
+            each.look()
     lanes = [lane for each in watched for lane in each.lanes()]
     lanes.append([WorkStep("the network's own figures", _FIGURES_COST, _own_figures(traces, runs, findings))])
     central = (
@@ -140,8 +169,8 @@ def _analysed(
         findings.brokers, findings.observers = brokers.rows, brokers.observers
     out.mkdir(parents=True, exist_ok=True)
     if findings.attacks:
-        _keep(spark, out, profiles, findings)
-    (out / "summary.json").write_text(json.dumps(summary_of(findings), indent=1) + "\n")
+        with _shown(spark, "writing", progress, live):
+            _keep(spark, out, profiles, findings)
     return findings
 
 
@@ -215,9 +244,18 @@ def _histogram(loads: DataFrame) -> list[dict[str, Any]]:
     return [{"sent": (row["bin"] + 0.5) * most / LOAD_BINS, "relays": row["relays"]} for row in counted]
 
 
-def chosen(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the attacks asked for, all if none; raise `KeyError` with the first that is unknown."""
-    asked = tuple(dict.fromkeys(names))
-    for name in asked:
-        ATTACKS[name]
-    return asked or tuple(ATTACKS)
+def chosen(names: Iterable[str]) -> tuple[Attack, ...]:
+    """Return the attacks asked for, all of the catalogue if none; `module:function` is one of the caller's.
+
+    Raises `TracesError` for the first that there is not.
+    """
+    asked = dict.fromkeys(names) or ATTACKS
+    return tuple(load_attack(name) if ":" in name else _listed(name) for name in asked)
+
+
+def _listed(name: str) -> Attack:
+    if name not in ATTACKS:
+        raise TracesError(
+            f"--attack {name}: the attacks are {', '.join(ATTACKS)}, and module:function of your own"
+        )
+    return ATTACKS[name]

@@ -2,4 +2,4 @@
 
 
 class TracesError(Exception):
-    """Traces cannot be read or made as asked; the text says why, and the way out."""
+    """Traces cannot be read, made or attacked as asked; the text says why, and the way out."""

@@ -32,7 +32,7 @@ def shared_by(votes: DataFrame, view: AdversaryView) -> DataFrame:
         view.candidates.select("run", "candidate"), ["run", "candidate"], "left_semi"
     )
     whole = F.sum("votes").over(Window.partitionBy("run", "trial"))
-    return _posterior(valid.withColumn("probability", F.col("votes") / whole))
+    return posterior(valid.withColumn("probability", F.col("votes") / whole))
 
 
 def weighed_by(evidence: DataFrame, view: AdversaryView) -> DataFrame:
@@ -54,10 +54,9 @@ def weighed_by(evidence: DataFrame, view: AdversaryView) -> DataFrame:
     top = F.greatest(F.max("ratio").over(trial), F.lit(0.0))
     lifted = summed.withColumn("top", top).withColumn("weight", F.exp(F.col("ratio") - F.col("top")))
     rest = (F.col("candidates") - F.count("*").over(trial)) * F.exp(-F.col("top"))
-    return _posterior(
-        lifted.withColumn("probability", F.col("weight") / (F.sum("weight").over(trial) + rest))
-    )
+    return posterior(lifted.withColumn("probability", F.col("weight") / (F.sum("weight").over(trial) + rest)))
 
 
-def _posterior(rows: DataFrame) -> DataFrame:
+def posterior(rows: DataFrame) -> DataFrame:
+    """Return the columns of `POSTERIOR` of a table that has these."""
     return rows.select([F.col(field.name).cast(field.dataType) for field in POSTERIOR])

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from hushcast_analytics.adversaries import Adversary
-from hushcast_analytics.attacks.catalogue import ATTACKS, Attack, Subject
+from hushcast_analytics.attacks.catalogue import Attack, Subject
 from hushcast_analytics.checkpoints import kept
 from hushcast_analytics.examination import Case, Examination, case_of
 from hushcast_analytics.measures import KEYS
@@ -28,13 +28,13 @@ _ATTACK_COST, _SUBJECT_COST, _TREE_COST = 1.5, 2.0, 1.0  # seconds, as in `analy
 
 @dataclass(frozen=True)
 class AnalysisPlan:
-    """What to analyse: shares of colluding relays, names of attacks, the seed of who colludes.
+    """What to analyse: shares of colluding relays, attacks, the seed of who colludes.
 
     `topics_known` is the share of the topics that they know, as `Adversary` has it.
     """
 
     colluding: tuple[float, ...]
-    attacks: tuple[str, ...]
+    attacks: tuple[Attack, ...]
     seed: int = 1
     topics_known: float = 1.0
 
@@ -96,14 +96,14 @@ class ProfileRuns:
         self._wanted = wanted
         self._examination: Examination | None = None
         # In the order asked for, before threads fill them.
-        subjects = dict.fromkeys(ATTACKS[name].subject for name in wanted.attacks)
+        subjects = dict.fromkeys(attack.subject for attack in wanted.attacks)
         self._rows: dict[Subject, list[Row]] = {subject: [] for subject in subjects}
         self._over_time: dict[str, list[Row]] = {}
         self._trees: list[SeenTree] = []
 
     def lanes(self) -> list[list[WorkStep]]:
         """Return the steps, after `look`, in lanes that do not depend on each other."""
-        chosen = [ATTACKS[name] for name in self._wanted.attacks]
+        chosen = self._wanted.attacks
         moments = self._moments() if any(attack.name in OVER_TIME for attack in chosen) else []
         lanes = []
         for subject in dict.fromkeys(attack.subject for attack in chosen):
@@ -127,8 +127,8 @@ class ProfileRuns:
         """Add what was found, in the order of the attacks asked for, whichever was done first."""
         for rows in self._rows.values():
             findings.attacks += rows
-        for name in self._wanted.attacks:
-            findings.over_time += self._over_time.get(name, [])
+        for attack in self._wanted.attacks:
+            findings.over_time += self._over_time.get(attack.name, [])
         findings.trees += self._trees
 
     def look(self) -> None:
@@ -157,11 +157,12 @@ class ProfileRuns:
         self._rows[subject] = self._described(summarised(trials))
 
     def _described(self, rows: list[Row]) -> list[Row]:
+        of = {attack.name: attack for attack in self._wanted.attacks}
         return [
             {
                 **row,
-                "target": ATTACKS[row["attack"]].target,
-                "subject": ATTACKS[row["attack"]].subject,
+                "target": of[row["attack"]].target,
+                "subject": of[row["attack"]].subject,
                 "profile": self.name,
                 "relays": self.case.everybody,
             }

@@ -73,6 +73,13 @@ def keep(spark: SparkSession, source: str, directory: str) -> None:
     rejected.write.mode("overwrite").partitionBy("run").parquet(f"{directory}/rejected")
 
 
+def files_of(spark: SparkSession, source: str) -> list[str]:
+    """Return the URIs of the files that `open_traces` reads under `source`."""
+    if has_tables(spark, source):
+        return [file for table in vars(load(spark, source)).values() for file in table.inputFiles()]
+    return _line_files(spark, source)
+
+
 def load(spark: SparkSession, directory: str) -> Traces:
     """Return the tables that `keep`, or the generator, wrote into `directory`."""
     return Traces(
@@ -164,12 +171,16 @@ def _lines(spark: SparkSession, directory: str, pattern: str) -> DataFrame:
     return text.select(F.element_at(named, folder).alias("run"), file.alias("file"), "value")
 
 
+def _line_files(spark: SparkSession, directory: str) -> list[str]:
+    if not (files := _text(spark, directory, "*.{observations,truth}.jsonl").inputFiles()):
+        raise TracesError(f"{directory}: no *.observations.jsonl and no *.truth.jsonl in it or below it")
+    return files
+
+
 def _run_names(spark: SparkSession, directory: str) -> dict[str, str]:
     """Return a name for each folder that holds trace files: its path below what all have in common."""
     # Names of files alone, as many as there are daemons, not what is in them.
-    files = _text(spark, directory, "*.{observations,truth}.jsonl").inputFiles()
-    if not files:
-        raise TracesError(f"{directory}: no *.observations.jsonl and no *.truth.jsonl in it or below it")
+    files = _line_files(spark, directory)
     # Spark writes a local file as `file:///a` here, and as `file:/a` in the column of paths.
     folders = {file.rpartition("/")[0].replace("file:///", "file:/") for file in files}
     common = posixpath.commonpath(folders)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from central_traces import Central
 from pyspark.sql import SparkSession
+from summary_keys import check_documented
 
 from hushcast_analytics.adversaries import Adversary
 from hushcast_analytics.analysis import SUMMARY_KEYS, AnalysisPlan, analyze, chosen
@@ -45,6 +46,7 @@ def test_summary_and_report(spark: SparkSession, simulated: Path, tmp_path: Path
     wanted = AnalysisPlan((0.25,), chosen(["parent-of-interior", "first-spy"]))
     summary = analyze(spark, str(simulated), tmp_path / "out", wanted, progress=heard.append)
     assert summary == json.loads((tmp_path / "out" / "summary.json").read_text())
+    check_documented(summary, "overlay", "central")
     assert summary["network"]["completeness"] == 1
     assert {row["profile"] for row in summary["attacks"]} == {"paper", "hardened"}
     for row in summary["attacks"]:

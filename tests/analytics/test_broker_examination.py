@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from layered_traces import Tree
 from pyspark.sql import SparkSession
+from summary_keys import check_documented
 
-from hushcast_analytics.analysis import SUMMARY_KEYS, AnalysisPlan, analyze
+from hushcast_analytics.analysis import SUMMARY_KEYS, AnalysisPlan, analyze, chosen
 from hushcast_analytics.brokers.colluder_draws import DRAWS
 from hushcast_analytics.brokers.observers import OBSERVERS
 from hushcast_analytics.report.brokers_section import ATTACKS, attacks_on
@@ -56,7 +57,12 @@ def out(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     simulate(
         Scenario(8, 4, 6, 2, carrier="brokers", fan_out=4, privacy=of, traces=directory / "traces" / of.text)
     )
-    analyze(spark, str(directory / "traces"), directory / "out", AnalysisPlan((0.3,), ("first-spy",), seed=3))
+    analyze(
+        spark,
+        str(directory / "traces"),
+        directory / "out",
+        AnalysisPlan((0.3,), chosen(["first-spy"]), seed=3),
+    )
     return directory / "out"
 
 
@@ -139,6 +145,7 @@ def test_counting_messages_names_what_is_popular(of: Callable[[str, str], Row], 
 
 
 def test_the_summary_has_the_attacks_and_the_report_says_what_they_mean(out: Path, summary: Row) -> None:
+    check_documented(summary, "brokers")
     attacks = {row["attack"] for row in summary["attacks"]}
     assert {"consecutive", "broker-and-child"} <= attacks == set(ATTACKS)
     assert all(tuple(row) == SUMMARY_KEYS for row in summary["attacks"])

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from central_traces import Central
 from pyspark.sql import SparkSession
+from summary_keys import check_documented
 
-from hushcast_analytics.analysis import AnalysisPlan, analyze
+from hushcast_analytics.analysis import AnalysisPlan, analyze, chosen
 from hushcast_analytics.central.parties import Party, parties
 from hushcast_analytics.central.party_results import DEFINITIONS, SHARES
 from hushcast_cli.analysis.analyze import told_in_full
@@ -42,7 +43,9 @@ def out(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     conditional.subscribe(conditional.users[1], TOPICS[0])
     conditional.publish(conditional.users[0], TOPICS[0])
     conditional.write()
-    analyze(spark, str(directory / "traces"), directory / "out", AnalysisPlan((0.05, 0.2), ("first-spy",)))
+    analyze(
+        spark, str(directory / "traces"), directory / "out", AnalysisPlan((0.05, 0.2), chosen(["first-spy"]))
+    )
     return directory / "out"
 
 
@@ -50,6 +53,11 @@ def out(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def rows(out: Path) -> list[Row]:
     found = json.loads((out / "summary.json").read_text())["central"]
     return [row for row in found if row["profile"] in PROFILES]
+
+
+@pytest.mark.spark
+def test_the_page_has_its_keys(out: Path) -> None:
+    check_documented(json.loads((out / "summary.json").read_text()), "central")
 
 
 def of(rows: list[Row], profile: str, party: str, *, told: bool = False) -> Row:

@@ -8,6 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from summary_keys import check_documented
 
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
@@ -73,6 +74,7 @@ def test_levels_and_costs_are_those_of_the_brokers_own_code(
     file = written(tmp_path / "f", lines(Random(7), 120))
     wanted = LevelsPlan((4,), (AnonymityCondition.SUCCESSOR, AnonymityCondition.SOURCE), (0.5,), brokers=4)
     summary = learn(spark, file, tmp_path / "out", wanted)
+    check_documented(summary, "levels")
     own, filters, sources = pure(file)
     counts = [summary[name] for name in ("filters", "subscriptions", "sources", "topics")]
     assert counts == [len(filters), 120, len(sources), 4]
@@ -134,7 +136,8 @@ def test_traces_of_brokers_tell_what_a_file_of_the_same_subscriptions_does(
     found = learn_from_traces(
         spark, str(tmp_path / "traces"), tmp_path / "of-traces", LevelsPlan(*asked, brokers=None)
     )
-    own = ("wanted", "colluding", "brokers")
+    check_documented(found, "levels")
+    own = ("provenance", "wanted", "colluding", "brokers")
     assert {**found, **dict.fromkeys(own)} == {**told, **dict.fromkeys(own)}
     names = ("topic", "where", "sources", *(each.value.replace("-", "_") for each in AnonymityCondition))
     both = [

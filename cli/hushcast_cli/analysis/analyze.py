@@ -11,7 +11,6 @@ from hushcast_cli import completion_values
 from hushcast_cli.analysis.learn_k import learn_k, learns_k, whole_numbers
 from hushcast_cli.analysis.spark import master_option
 from hushcast_cli.options import Choices, json_option, pass_choices
-from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 
 _COLLUDING = (0.05, 0.1, 0.2)
@@ -66,7 +65,7 @@ class _NamesAttacks(click.Command):
     multiple=True,
     metavar="NAME",
     shell_complete=completion_values.attacks,
-    help="One of the attacks below, several times; else all.",
+    help="One of the attacks below, or MODULE:FUNCTION of your own, several times; else all below.",
 )
 @click.option(
     "--topics-known",
@@ -161,16 +160,14 @@ def analyze(
     from hushcast_analytics.analysis import analyze as run
     from hushcast_analytics.trace_sources import LITTLE, look
 
-    try:
-        wanted = AnalysisPlan(colluding or _COLLUDING, chosen(attacks), seed, topics_known)
-    except KeyError as error:
-        raise UsageError(f"--attack {error.args[0]}: the attacks are {', '.join(chosen(()))}") from None
     with told():
+        wanted = AnalysisPlan(colluding or _COLLUDING, chosen(attacks), seed, topics_known)
         rows = [look(source) for source in (traces, baseline) if source is not None]
     out.mkdir(parents=True, exist_ok=True)
     little = all(number is not None and number <= LITTLE for number in rows)
     with reporting() as progress, spark_session(master, progress, little=little) as spark:
-        summary = run(spark, traces, out, wanted, baseline, progress, live=person_watches())
+        live = person_watches()
+        summary = run(spark, traces, out, wanted, baseline, progress, command=choices.line, live=live)
     if choices.json:
         write(json_line(summary))
         return

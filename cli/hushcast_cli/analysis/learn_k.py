@@ -82,11 +82,11 @@ def learn_k(
     little = _is_little(source)
     out.mkdir(mode=0o700, parents=True, exist_ok=True)  # it names topics and conditions, private ones, too
     with reporting() as progress, spark_session(master, progress, little=little) as spark:
-        live = person_watches()
+        how: dict[str, Any] = {"command": choices.line, "live": person_watches()}
         if file.is_file():
-            summary = learn(spark, file, out, wanted, progress, live=live)
+            summary = learn(spark, file, out, wanted, progress, **how)
         else:
-            summary = learn_from_traces(spark, source, out, wanted, progress, live=live)
+            summary = learn_from_traces(spark, source, out, wanted, progress, **how)
     if choices.json:
         write(json_line(summary))
         return

@@ -20,14 +20,16 @@ from hushcast_analytics.filters.generalisation_costs import costs
 from hushcast_analytics.filters.levels import COLUMNS, levels
 from hushcast_analytics.filters.subscription_rows import read_file
 from hushcast_analytics.filters.traced_subscriptions import standing
+from hushcast_analytics.provenance import Provenance, provenance_of, source_of
 from hushcast_analytics.report.filters_page import page
 from hushcast_analytics.report.phrases import counted as counted_of
 from hushcast_analytics.spark_session import part_done
-from hushcast_analytics.trace_files import open_traces
+from hushcast_analytics.trace_files import files_of, open_traces
 from hushcast_analytics.work_steps import WorkSteps, each_second
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 
 SEARCHED = 100  # filters that a wider one is searched for, for each condition and k in some 20 ms
+_DRAWS = {"brokers": 1}  # of who colludes
 WATCHED = 500_000  # counts of who is behind a filter, one a broker: 10,000 filters with 50 brokers
 
 
@@ -57,17 +59,20 @@ def learn(
     wanted: LevelsPlan,
     progress: Callable[[str], None] = lambda text: None,
     *,
+    command: str | None = None,
     live: bool = False,
 ) -> dict[str, Any]:
     """Learn k from the subscriptions in a file, write `out`, return the summary.
 
-    `out` gets `summary.json`, `report.html`, and Parquet `levels` (the levels of each filter). Raises
-    `TracesError` with the line that cannot be used.
+    `out` gets `summary.json`, `report.html`, and Parquet `levels` (the levels of each filter). `command` is
+    the command line, as provenance. Raises `TracesError` with the line that cannot be used.
     """
     steps = WorkSteps(progress, 1.0)
     with each_second((lambda: steps.refresh(part_done(spark))) if live else None):
         steps.begin(f"reading {file}")
-        return learn_of(read_file(spark, file), out, wanted, steps.begin)
+        source = source_of(spark, str(file), spark.read.text(str(file)).inputFiles())
+        made_of = provenance_of(command, source, None, wanted.seed, _DRAWS)
+        return learn_of(read_file(spark, file), out, wanted, made_of, steps.begin)
 
 
 def learn_from_traces(
@@ -77,6 +82,7 @@ def learn_from_traces(
     wanted: LevelsPlan,
     progress: Callable[[str], None] = lambda text: None,
     *,
+    command: str | None = None,
     live: bool = False,
 ) -> dict[str, Any]:
     """Learn k from what edge brokers' traces under `source` tell of their clients' subscriptions.
@@ -87,11 +93,17 @@ def learn_from_traces(
     with each_second((lambda: steps.refresh(part_done(spark))) if live else None):
         steps.begin(f"reading {source}")
         traces = open_traces(spark, source, str(out / "tables"))
-        return learn_of(standing(traces.observations), out, wanted, steps.begin)
+        read = source_of(spark, source, files_of(spark, source))
+        made_of = provenance_of(command, read, None, wanted.seed, _DRAWS)
+        return learn_of(standing(traces.observations), out, wanted, made_of, steps.begin)
 
 
 def learn_of(
-    subscriptions: DataFrame, out: Path, wanted: LevelsPlan, begin: Callable[[str], None]
+    subscriptions: DataFrame,
+    out: Path,
+    wanted: LevelsPlan,
+    made_of: Provenance,
+    begin: Callable[[str], None],
 ) -> dict[str, Any]:
     """Learn k from a table of `reading.SUBSCRIPTIONS`; `begin` hears of each step. As `learn` else."""
     begin("finding distinct filters")
@@ -113,6 +125,7 @@ def learn_of(
     # Of few brokers a small share is none.
     shares = (0.0, *(share for share in wanted.colluding if round(share * there.brokers)))
     summary = {
+        "provenance": made_of,
         **_counts(there),
         "wanted": {**asdict(wanted), "conditions": [each.value for each in wanted.conditions]},
         "watched": len(watched),

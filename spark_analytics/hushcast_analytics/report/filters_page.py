@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from hushcast_analytics.report import filter_charts, html
+from hushcast_analytics.report import filter_charts, html, provenance_section
 from hushcast_analytics.report.analysis_findings import Row
 from hushcast_analytics.report.phrases import counted, percent
 
@@ -48,6 +48,7 @@ def page(summary: dict[str, Any]) -> str:
             ]
         ),
         html.folded("Figures for each k", html.table(summary["colluding"], _COLLUDING)),
+        *provenance_section.section(summary.get("provenance", {})),
     ]
     return html.document(parts)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from hushcast_analytics.report import brokers_section, central_section, charts, html
+from hushcast_analytics.report import brokers_section, central_section, charts, html, provenance_section
 from hushcast_analytics.report.analysis_findings import Findings, Row, SeenTree
 from hushcast_analytics.report.phrases import (
     ATTACKS,
@@ -82,6 +82,7 @@ def page(ours: Findings, other: Findings | None) -> str:
         "definitions of anonymity (VB §3) allow. Entropy and what follows from it tell how sure an attack "
         "is, rightly or not.</p>"
     )
+    parts += provenance_section.section(ours.provenance)
     return html.document(parts)
 
 
