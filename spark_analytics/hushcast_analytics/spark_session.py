@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
@@ -50,8 +52,9 @@ def open_session(
     What a Java started here writes goes to the open file `log`. `settings` are Spark's own, with `_` for `.`,
     and win over those set here.
     """
-    # Spark would start its Python workers as `python3` of the PATH, which need not have our packages.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    alone = (master or LOCAL).startswith("local") and not submitted
+    java = _prepare(alone, submitted)
     chosen = {
         "spark.app.name": name,
         "spark.ui.enabled": "false",  # a port nobody asked for
@@ -69,9 +72,6 @@ def open_session(
         "spark.sql.maxConcurrentOutputFileWriters": "32",
         "spark.sql.parquet.compression.codec": "zstd",  # hex strings: a third of snappy's size
     }
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    alone = (master or LOCAL).startswith("local") and not submitted
-    java = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
     if alone and little:
         chosen |= LITTLE
         java = f"{java} {_LITTLE_JAVA}"
@@ -95,6 +95,31 @@ def open_session(
     session = builder.getOrCreate()
     _look_up_once(session)
     return session
+
+
+def _prepare(alone: bool, submitted: bool) -> str:
+    """Set in the environment what Spark needs where the surroundings would stop it; return Java's options."""
+    # Spark would start its Python workers as `python3` of the PATH, which need not have our packages.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if not submitted:
+        os.environ["SPARK_HOME"] = str(
+            Path(pyspark.__file__).parent
+        )  # another Spark does not go with our Python
+    if alone:
+        os.environ["PYSPARK_PYTHON"] = sys.executable  # one of another version is refused
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # the machine's name need not have an address
+    options = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+    folder = _library_folder() if alone else None
+    return options if folder is None else f"{options} -Djava.io.tmpdir={folder}"
+
+
+def _library_folder() -> str | None:
+    """Return where Java may unpack libraries to load them, if that cannot be /tmp, as it would."""
+    folders = ["/tmp", tempfile.gettempdir(), "/var/tmp", str(Path.home()), str(Path.cwd())]  # noqa: S108
+    for number, folder in enumerate(folders):
+        if os.access(folder, os.W_OK) and not os.statvfs(folder).f_flag & os.ST_NOEXEC:
+            return folder if number else None
+    return None
 
 
 def _look_up_once(session: SparkSession) -> None:

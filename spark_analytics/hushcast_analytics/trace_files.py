@@ -22,6 +22,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.rejection_reasons import CORRUPT, reason
 from hushcast_analytics.trace_schemas import OBSERVATIONS, PARTITIONS, REJECTED, RUN, TRUTHS
+from hushcast_analytics.trace_sources import spark_path
 from hushcast_protocol.base.trace import Observation, TraceLine, Truth
 
 SHOWN = 200  # characters kept of a line that is no record: enough to see what it was
@@ -83,16 +84,16 @@ def files_of(spark: SparkSession, source: str) -> list[str]:
 def load(spark: SparkSession, directory: str) -> Traces:
     """Return the tables that `keep`, or the generator, wrote into `directory`."""
     return Traces(
-        _parquet(spark, f"{directory}/observations", OBSERVATIONS),
-        _parquet(spark, f"{directory}/truths", TRUTHS),
-        _parquet(spark, f"{directory}/rejected", REJECTED),
+        _parquet(spark, f"{spark_path(directory)}/observations", OBSERVATIONS),
+        _parquet(spark, f"{spark_path(directory)}/truths", TRUTHS),
+        _parquet(spark, f"{spark_path(directory)}/rejected", REJECTED),
     )
 
 
 def has_tables(spark: SparkSession, directory: str) -> bool:
     """Tell whether `load` finds tables in a directory."""
     try:
-        _parquet(spark, f"{directory}/observations", OBSERVATIONS)
+        _parquet(spark, f"{spark_path(directory)}/observations", OBSERVATIONS)
     except AnalysisException:
         return False
     return True
@@ -149,7 +150,7 @@ def _rejected(judged: DataFrame) -> DataFrame:
 def _text(spark: SparkSession, directory: str, pattern: str) -> DataFrame:
     reader = spark.read.option("recursiveFileLookup", "true").option("pathGlobFilter", pattern)
     try:
-        return reader.text(directory)
+        return reader.text(spark_path(directory))
     except AnalysisException as error:
         raise TracesError(f"{directory}: no directory that can be read") from error
 

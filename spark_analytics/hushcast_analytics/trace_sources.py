@@ -28,6 +28,8 @@ def look(source: str) -> int | None:
     directory = Path(source)
     if not directory.is_dir():
         raise TracesError(f"{source}: no such directory; give the one that traces were written to")
+    if ":" in (path := str(directory.absolute())) and _SIGNS.search(path):
+        raise TracesError(f"{source}: Spark reads no name with a colon where there is any of []{{}}*?\\, too")
     if not os.access(directory, os.R_OK | os.X_OK):
         raise TracesError(f"{source}: this directory cannot be read")
     if (directory / TABLES[0]).is_dir():
@@ -37,6 +39,9 @@ def look(source: str) -> int | None:
         return sum(file.stat().st_size for file in tables if file.is_file()) // _ROW_BYTES
     if not (files := _files(directory, LINES)):
         raise TracesError(f"{source}: no {LINES[0]} and no {LINES[1]} in it or below it")
+    packed = _files(directory, tuple(f"{pattern}{suffix}" for pattern in LINES for suffix in _COMPRESSED))
+    if packed:
+        raise TracesError(f"{packed[0]} is compressed, and would be left out: unpack it, or remove it")
     for file in files:
         _check_is_read(file, directory)
     return sum(file.stat().st_size for file in files) // _LINE_BYTES
@@ -56,8 +61,17 @@ def make_room(run: str, out: str) -> None:
 
 def _elsewhere(source: str) -> bool:
     """Tell whether only Spark can look there: another file system, or a pattern."""
+    if "HADOOP_CONF_DIR" in os.environ:
+        return True
     known = re.match(r"[A-Za-z][\w+.-]*:", source) or any(sign in source for sign in "*?[{")
-    return bool(known) or "HADOOP_CONF_DIR" in os.environ
+    return bool(known) and not Path(source).is_dir()
+
+
+def spark_path(source: str) -> str:
+    """Return the path by which Spark reads `source`: signs in a directory's own name stand for themselves."""
+    if _elsewhere(source) or not Path(source).is_dir():
+        return source
+    return _SIGNS.sub(r"\\\g<0>", str(Path(source).absolute()))
 
 
 def _files(directory: Path, patterns: tuple[str, ...]) -> list[Path]:

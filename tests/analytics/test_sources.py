@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hushcast_analytics.errors import TracesError
-from hushcast_analytics.trace_sources import check_name, look, make_room
+from hushcast_analytics.trace_sources import check_name, look, make_room, spark_path
 
 
 def test_no_directory(tmp_path: Path) -> None:
@@ -81,6 +81,27 @@ def test_what_spark_leaves_out_is_told(tmp_path: Path, place: str, name: str) ->
         return
     with pytest.raises(TracesError, match="Spark does not read"):
         look(str(tmp_path))
+
+
+def test_what_is_compressed_is_told(tmp_path: Path) -> None:
+    traced(tmp_path / "good")
+    traced(tmp_path / "good", "relay-1.truth.jsonl.gz")
+    with pytest.raises(TracesError, match=r"relay-1.truth.jsonl.gz is compressed"):
+        look(str(tmp_path))
+
+
+def test_signs_in_the_name_of_a_directory_stand_for_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, path in {"run[1]": r"run\[1\]", "a{b}*": r"a\{b\}\*", "a:b": "a:b"}.items():
+        traced(tmp_path / name)
+        assert look(name) is not None
+        assert spark_path(name) == f"{tmp_path}/{path}"
+    assert spark_path("run*") == "run*", "a pattern"
+    traced(tmp_path / "a:[b]")
+    with pytest.raises(TracesError, match="no name with a colon"):
+        look("a:[b]")
 
 
 def test_what_is_no_file_is_told(tmp_path: Path) -> None:

@@ -108,9 +108,17 @@ def test_the_innermost_cause_is_the_reason():
         "Caused by: java.io.E: no space",
         "\tat e",
     ]
-    assert spark._reason(RuntimeError("\n".join(lines))) == "java.io.E: no space"
-    assert spark._reason(RuntimeError("plain")) == "plain"
-    assert spark._reason(RuntimeError()) == "RuntimeError"
+    assert spark._reason("\n".join(lines)) == "java.io.E: no space"
+    assert spark._reason("plain") == "plain"
+    assert spark._reason("") == ""
+    assert spark._reason('Exception in thread "main" java.lang.A: b\n\tat c') == "java.lang.A: b"
+    assert "too old" in spark._reason("Error: x\njava.lang.UnsupportedClassVersionError: org/apache/spark")
+
+
+def test_a_java_home_without_java_is_told(tmp_path, traces, monkeypatch, capsys):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    assert run(["analyze", traces, "--out", str(tmp_path / "out")]) == 1
+    assert "nowhere has no bin/java" in told(capsys)
 
 
 @pytest.mark.spark

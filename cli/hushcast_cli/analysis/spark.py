@@ -29,6 +29,13 @@ _MASTERS = re.compile(
     rf"local|local\[{_THREADS}(,\d+)?\]|local-cluster\[\d+,\d+,\d+\]|spark://[^\s/:,]+:\d+(,[^\s/:,]+:\d+)*"
     r"|yarn|k8s://\S+"
 )
+_CAUSES = {
+    "UnsupportedClassVersionError": "this Java is too old: install Java 17 or newer, or set JAVA_HOME to it",
+    "basedir must be absolute: ?": "the user that runs this has no name: add it to /etc/passwd",
+    "invalid null input: name": "the user that runs this has no name: add it to /etc/passwd",
+    "unresolved dependency": "spark.jars.packages names what cannot be fetched: see spark-defaults.conf",
+}
+"""What stands in Spark's output, and what that means."""
 MASTER_PATIENCE = 3.0  # seconds for a cluster's master to take a connection; Spark itself tries for 70
 WORKER_PATIENCE = 60.0  # seconds for a cluster to give us a worker; Spark itself waits for ever, silently
 
@@ -57,7 +64,8 @@ def check_spark() -> None:
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
         raise Failure(f"this needs {missing[0]}: {how_to_get('analytics')}")
-    if not _has_java():
+    _check_java_home()
+    if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
         raise Failure(
             "this needs Java 17 or newer: install it with `apt-get install openjdk-17-jre-headless`"
         )
@@ -118,9 +126,12 @@ def spark_session(
             yield session
     except (PySparkException, Py4JError, ConnectionError) as error:
         failed = True
+        # Where Java did not come up, what it wrote says why.
+        text = log.read_text(errors="replace") if "JAVA_GATEWAY_EXITED" in str(error) else ""
+        reason = _reason(text or str(error)) or type(error).__name__
         with log.open("a") as file:
             file.write("".join(traceback.format_exception(error)))
-        raise Failure(f"Spark failed: {_reason(error)}; what it wrote is in {log}") from error
+        raise Failure(f"Spark failed: {reason}; what it wrote is in {log}") from error
     finally:
         if session is not None:
             with suppress(Py4JError, PySparkException, OSError):  # it may be what failed
@@ -130,15 +141,20 @@ def spark_session(
             log.unlink(missing_ok=True)
 
 
-def _reason(error: BaseException) -> str:
-    """Return the line of an error of Spark's that says what happened: its innermost cause."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+def _reason(text: str) -> str:
+    """Return the line of what Spark says that tells what happened: its innermost cause, if any is known."""
+    for sign, cause in _CAUSES.items():
+        if sign in text:
+            return cause
+    lines = [line.strip().removeprefix('Exception in thread "main" ') for line in text.splitlines()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     thrown = [line for line in lines if re.match(r"[\w.$]+(Exception|Error): ", line)]
-    found = (causes[-1:] or thrown[:1] or lines[:1] or [type(error).__name__])[0]
+    found = (causes[-1:] or thrown[:1] or [line for line in lines if line][:1] or [""])[0]
     return found.removeprefix(": ")[:200]
 
 
-def _has_java() -> bool:
+def _check_java_home() -> None:
+    """Raise `Failure` for a JAVA_HOME without Java: Spark looks nowhere else."""
     home = os.environ.get("JAVA_HOME")
-    return shutil.which("java") is not None or (home is not None and (Path(home) / "bin" / "java").is_file())
+    if home and not os.access(Path(home) / "bin" / "java", os.X_OK):
+        raise Failure(f"JAVA_HOME={home} has no bin/java: correct it, or unset it to use that of the PATH")
