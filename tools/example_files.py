@@ -6,12 +6,7 @@ from pathlib import Path
 
 from hushcast_brokers.network_file import brokers_section
 from hushcast_central.network_file import central_section
-from hushcast_cli.configuration.first_config import (
-    NetworkFoundation,
-    first_config,
-    first_gateway_config,
-    first_provider_config,
-)
+from hushcast_cli.configuration.first_config import NetworkFoundation, first_config
 from hushcast_cli.configuration.places import service_places
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.secrets import Seed
@@ -49,8 +44,10 @@ def examples() -> dict[str, str]:
         ),
         "broker.toml": broker + "\n" + tree,
         "tomography.toml": tomography + "\n" + tree,
-        "located-provider.toml": _with_owner(first_provider_config(service_places("located-provider"), None)),
-        "gateway.toml": first_gateway_config(service_places("gateway"), 0),
+        "located-provider.toml": _with_owner(
+            first_config("located-provider", service_places("located-provider"), None, None)
+        ),
+        "gateway.toml": first_config("gateway", service_places("gateway"), None, None),
         "network.toml": network,
         "relay.toml": first_config("relay", node, None, None) + "\n" + network,
         "client.toml": first_config("client", node, None, None) + "\n" + network,

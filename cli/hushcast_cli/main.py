@@ -35,9 +35,11 @@ from hushcast_cli.operate.status import status
 from hushcast_cli.operate.tomography import tomography
 from hushcast_cli.operate.top import top
 from hushcast_cli.options import Choices, json_option, socket_option
+from hushcast_cli.program_commands import add_commands
 from hushcast_cli.purposes.purpose import purpose
 from hushcast_cli.purposes.purpose_rules import purposes
 from hushcast_cli.testnets.testnet import testnet
+from hushcast_runtime.program import programs
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -96,6 +98,8 @@ for command in (
     completion,
 ):
     cli.add_command(command)
+for program in programs():
+    add_commands(cli, program)
 
 
 def run(arguments: list[str]) -> int:

@@ -6,13 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hushcast_brokers.broker.settings import (
-    MAX_ROOT_CONFIG,
-    BrokerSettings,
-    RootSettings,
-    load_broker,
-    parse_broker,
-)
+from hushcast_brokers.broker.settings import BrokerSettings, RootSettings, load_broker, parse_broker
 from hushcast_brokers.broker.summary import broker_summary
 from hushcast_brokers.broker_sections import BrokerFile, broker_lines, seats_of
 from hushcast_brokers.network_file import brokers_section
@@ -28,7 +22,7 @@ from hushcast_protocol.brokers.broker_tree import (
 )
 from hushcast_protocol.brokers.frames import AnonymityTerms
 from hushcast_protocol.brokers.network import BrokersNetwork
-from hushcast_runtime.processes.config import parse_toml
+from hushcast_runtime.processes.config import MAX_ROOT_CONFIG, parse_toml
 
 ROOT_KEY = b"\xff" * 32
 NETWORK = BrokersNetwork("n", "clear", 3600, ROOT_KEY)

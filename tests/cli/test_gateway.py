@@ -13,7 +13,7 @@ import nacl.pwhash
 import pytest
 from running import COMMAND, Running, environment, hushcast
 
-from hushcast_cli.configuration.first_config import first_gateway_config
+from hushcast_cli.configuration.first_config import first_config
 from hushcast_cli.configuration.places import service_places
 from hushcast_cli.configuration.user_sections import put_password
 from hushcast_gateway.settings import GatewaySettings
@@ -64,7 +64,7 @@ async def test_init_is_all_that_a_gateway_needs(tmp_path: Path, home: dict[str, 
 
 
 def test_the_services_file_fits_its_unit() -> None:
-    text = first_gateway_config(service_places("gateway"), 0)
+    text = first_config("gateway", service_places("gateway"), None, None)
     settings = parse_settings(text.encode(), "gateway.toml", GatewaySettings)
     assert settings.state_path() == Path("/var/lib/hushcast-gateway")
     assert settings.listeners()[1].path == "/run/hushcast-gateway/mqtt.sock"

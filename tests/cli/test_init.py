@@ -13,7 +13,7 @@ from hushcast_brokers.broker.settings import BrokerSettings, RootSettings
 from hushcast_brokers.tomography.settings import TomographySettings
 from hushcast_central.settings import ProxySettings, ServerSettings
 from hushcast_cli.configuration.first_config import NetworkFoundation, first_config
-from hushcast_cli.configuration.places import Kind, places, service_places, user_places
+from hushcast_cli.configuration.places import places, service_places, user_places
 from hushcast_cli.operate.join import with_network
 from hushcast_directory.server.settings import DirectorySettings
 from hushcast_gateway.settings import GatewaySettings
@@ -255,7 +255,7 @@ def test_two_daemons_share_no_place() -> None:
     found += [service_places("node"), service_places("node", "b"), service_places("directory")]
     found += [service_places("central-server"), service_places("deliveries-proxy"), service_places("broker")]
     found += [service_places("tomography"), service_places("located-provider")]
-    kinds: list[Kind] = ["central-server", "publications-proxy", "deliveries-proxy", "broker-root", "broker"]
+    kinds = ["central-server", "publications-proxy", "deliveries-proxy", "broker-root", "broker"]
     found += [user_places(kind, None, {}) for kind in (*kinds, "tomography", "located-provider")]
     assert len({each.state for each in found}) == len({each.config for each in found}) == len(found)
 

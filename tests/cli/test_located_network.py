@@ -20,7 +20,7 @@ from fake_daemon import FakeDaemon
 from running import COMMAND, hushcast
 
 import hushcast as library
-from hushcast_cli.configuration.first_config import first_provider_config
+from hushcast_cli.configuration.first_config import first_config
 from hushcast_cli.configuration.places import service_places
 from hushcast_located.service.settings import ProviderSettings
 from hushcast_protocol.base.errors import UsageError
@@ -141,7 +141,7 @@ async def test_init_says_what_is_missing(tmp_path: Path, home: dict[str, str]) -
 
 
 def test_the_services_file_fits_its_unit() -> None:
-    text = first_provider_config(service_places("located-provider"), None)
+    text = first_config("located-provider", service_places("located-provider"), None, None)
     text = text.replace('# owner = "…"', f'owner = "{"0" * 64}"').replace("# feed", "feed")
     settings = parse_settings(text.encode(), "provider.toml", ProviderSettings)
     assert settings.state_path() == Path("/var/lib/hushcast-located")

@@ -19,11 +19,9 @@ from hushcast_protocol.brokers.community.charter import MAX_COMMUNITIES
 from hushcast_protocol.brokers.exposure import OPEN
 from hushcast_protocol.brokers.frames import MAX_K, AnonymityTerms
 from hushcast_runtime.files import read_most
-from hushcast_runtime.processes.config import KeyText, Section, parse_settings
+from hushcast_runtime.processes.config import MAX_ROOT_CONFIG, KeyText, Section, parse_settings
 from hushcast_runtime.processes.doctors_socket import ExaminedSettings
 from hushcast_runtime.toml import read_toml
-
-MAX_ROOT_CONFIG = 512 * 1024  # bytes; 1,023 brokers have 260 each
 
 _OF_EDGES = "it is an edge broker's, which has the clients"
 _NO_CONDITIONS = 'with privacy = "full" no broker reads conditions'

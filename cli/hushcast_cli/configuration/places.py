@@ -4,32 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import click
 
 from hushcast_protocol.base.errors import UsageError
-
-Kind = Literal[
-    "node",
-    "directory",
-    "gateway",
-    "central-server",
-    "publications-proxy",
-    "deliveries-proxy",
-    "broker-root",
-    "broker",
-    "tomography",
-    "located-provider",
-]
-
-PROXIES: tuple[Kind, Kind] = ("publications-proxy", "deliveries-proxy")
-"""A proxy is of one role; a machine runs one of them as a service."""
-BROKERS: tuple[Kind, Kind] = ("broker-root", "broker")
-"""A broker is the root or another; a machine runs one of them as a service."""
+from hushcast_runtime.program import Program, ProgramRole, programs
 
 _ETC = Path("/etc")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}\Z")  # of an instance: in paths, and in the name of a unit
@@ -47,45 +30,44 @@ class ProgramPlaces:
     """The systemd unit that runs it; `None` where a user does."""
 
 
-def service_places(kind: Kind, name: str | None = None, etc: Path = _ETC) -> ProgramPlaces:
-    """Return the places that the units of the package have; `name` is the instance of `hushcast-node@`."""
-    if kind in ("directory", "central-server", *PROXIES, *BROKERS, "tomography"):
-        what = "central-proxy" if kind in PROXIES else "broker" if kind in BROKERS else kind
-        home = f"hushcast-{what}"
-        return ProgramPlaces(etc / home / f"{what}.toml", Path("/var/lib", home), None, home)
-    if kind == "located-provider":
-        home = "hushcast-located"
-        return ProgramPlaces(etc / home / "provider.toml", Path("/var/lib", home), None, home)
-    if kind == "gateway":
-        home = "hushcast-gateway"
-        return ProgramPlaces(
-            etc / home / "gateway.toml", Path("/var/lib", home), Path("/run", home, "mqtt.sock"), home
-        )
-    own = f"hushcast-node-{name}" if name else "hushcast"
-    unit = f"hushcast-node@{name}" if name else "hushcast-node"
-    config = etc / "hushcast" / f"{name or 'node'}.toml"
-    return ProgramPlaces(config, Path("/var/lib", own), Path("/run", own, "control.sock"), unit)
+def service_places(kind: str, name: str | None = None, etc: Path = _ETC) -> ProgramPlaces:
+    """Return the places that the units of the package have; `name` is the instance of `hushcast-node@`.
+
+    `kind` is what `hushcast init` calls the daemon, or `node`.
+    """
+    program, _ = _of(kind)
+    own = f"{program.service_unit}-{name}" if name else program.service_home
+    return ProgramPlaces(
+        etc / program.service_home / f"{name or program.config or program.name}.toml",
+        Path("/var/lib", own),
+        Path("/run", own, program.socket) if program.socket else None,
+        f"{program.service_unit}@{name}" if name else program.service_unit,
+    )
 
 
-def user_places(kind: Kind, name: str | None, environment: Mapping[str, str]) -> ProgramPlaces:
+def user_places(kind: str, name: str | None, environment: Mapping[str, str]) -> ProgramPlaces:
     """Return the places of a daemon that a user runs, as the XDG base directories have them."""
     home = Path(environment.get("HOME") or "/")
     configs = Path(environment.get("XDG_CONFIG_HOME") or home / ".config", "hushcast")
     states = Path(environment.get("XDG_STATE_HOME") or home / ".local" / "state")
     runtime = environment.get("XDG_RUNTIME_DIR")
-    if kind in ("directory", "central-server", *PROXIES, *BROKERS, "tomography"):
-        return ProgramPlaces(configs / f"{kind}.toml", states / f"hushcast-{kind}", None, None)
-    if kind == "located-provider":
-        return ProgramPlaces(configs / "located-provider.toml", states / "hushcast-located", None, None)
-    if kind == "gateway":
-        socket = Path(runtime, "hushcast-gateway", "mqtt.sock") if runtime else None
-        return ProgramPlaces(configs / "gateway.toml", states / "hushcast-gateway", socket, None)
-    own = f"hushcast-node-{name}" if name else "hushcast"
-    socket = Path(runtime, own, "control.sock") if runtime else None
-    return ProgramPlaces(configs / f"{name or 'node'}.toml", states / own, socket, None)
+    program, role = _of(kind)
+    stem = role.init if program.are_apart else program.name
+    own = f"hushcast-{stem}" if program.are_apart else program.service_home
+    if name:
+        stem, own = name, f"{program.service_unit}-{name}"
+    socket = Path(runtime, own, program.socket) if runtime and program.socket else None
+    return ProgramPlaces(configs / f"{stem}.toml", states / own, socket, None)
 
 
-def places(kind: Kind, name: str | None = None, etc: Path = _ETC) -> ProgramPlaces:
+def _of(kind: str) -> tuple[Program[Any], ProgramRole]:
+    """Return a program and its role; a program's own name stands for its first one."""
+    found = [(program, role) for program in programs() for role in program.roles]
+    by_role = [pair for pair in found if pair[1].init == kind]
+    return next(iter(by_role or [pair for pair in found if pair[0].name == kind]))
+
+
+def places(kind: str, name: str | None = None, etc: Path = _ETC) -> ProgramPlaces:
     """Return where a daemon's files lie here: root uses the services' places where the package made them."""
     service = service_places(kind, name, etc)
     if os.geteuid() == 0 and service.config.parent.is_dir():
@@ -109,22 +91,27 @@ name_option = click.option(
 )
 
 
-def config_of(kind: Kind, given: Path | None) -> Path:
+def config_of(kind: str, given: Path | None) -> Path:
     """Return the configuration to run: the one given, else where `hushcast init` writes it; `UsageError`."""
-    if given is not None:
-        return given
-    usual = places(kind).config
-    if not usual.exists():
-        made = f"hushcast init {'relay' if kind == 'node' else kind}"
-        raise UsageError(f"no configuration at {usual}: `{made}` makes one, or name it with --config")
-    return usual
+    return _config_of([kind], given)
 
 
-def config_of_any(kinds: tuple[Kind, Kind], given: Path | None) -> Path:
-    """Return the configuration to run: as `config_of`, of whichever of these kinds there is one."""
+def config_of_any(program: Program[Any], given: Path | None) -> Path:
+    """Return the configuration to run: as `config_of`, of whichever role of a program there is one."""
+    return _config_of([role.init for role in program.roles], given)
+
+
+def _config_of(kinds: Sequence[str], given: Path | None) -> Path:
     if given is not None:
         return given
-    there = {places(kind).config for kind in kinds if places(kind).config.exists()}
+    usual = {places(kind).config: kind for kind in reversed(kinds)}
+    there = [config for config in usual if config.exists()]
     if len(there) > 1:
         raise UsageError(f"there are {' and '.join(map(str, sorted(there)))}: say which with --config")
-    return next(iter(there), None) or config_of(kinds[0], None)
+    if there:
+        return there[0]
+    made = _of(kinds[0])[1].init
+    raise UsageError(
+        f"no configuration at {places(kinds[0]).config}: `hushcast init {made}` makes one, or name it with"
+        " --config"
+    )

@@ -12,7 +12,7 @@ from hushcast_cli.located.batch_map import draw_map
 from hushcast_cli.located.batch_publication import feed_option, publish_command
 from hushcast_cli.located.feed_subscriptions import subscribe, subscriptions, unsubscribe
 from hushcast_cli.located.figures import figures
-from hushcast_cli.located.provide import COMMANDS
+from hushcast_cli.located.provide import offer
 from hushcast_cli.options import FILE, Choices, daemon_options, json_option, pass_choices, timeout_option
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -205,5 +205,5 @@ def verify_command(choices: Choices, answer: Path, owner: str, subscription: str
     tell(choices, answer, owner, subscription, after)
 
 
-for one in (publish_command, *COMMANDS, figures, draw_map, subscribe, subscriptions, unsubscribe):
+for one in (publish_command, offer, figures, draw_map, subscribe, subscriptions, unsubscribe):
     located.add_command(one)

@@ -15,34 +15,6 @@ if TYPE_CHECKING:
     from hushcast_runtime.storage.backup_format import BackupHeader
 
 _file = click.argument("file", type=click.Path(path_type=Path))
-_PROXY_FOLLOWS = (
-    "It is as it was then: users whose pseudonyms were made since introduce them again by themselves."
-)
-_BROKER_FOLLOWS = (
-    "It is as it was then: brokers and clients below show it what they want again by themselves; messages "
-    "acknowledged since and not passed on are lost."
-)
-_WHAT_FOLLOWS = {
-    "root-broker": "It is as it was then: it takes the newest tree that it signed from brokers below, and "
-    "signs the next one, with the brokers that its configuration lists; publications taken since and not "
-    "passed on are lost.",
-    "inner-broker": _BROKER_FOLLOWS,
-    "edge-broker": _BROKER_FOLLOWS,
-    "tomography-service": "It is as it was then: brokers state all that they hold again by themselves.",
-    "central-server": "It is as it was then: subscriptions made since are missing until users' daemons make "
-    "them again by themselves; deliveries acknowledged since come again and are shown once; what was taken "
-    "since and waited for somebody is lost.",
-    "publications-proxy": _PROXY_FOLLOWS,
-    "deliveries-proxy": _PROXY_FOLLOWS,
-    "client": "It is as it was then: messages received since are not in it, those acknowledged since come "
-    "again, cursors told since are given to other messages, subscriptions made since are gone, those ended "
-    "since are back.",
-    "relay": "It is as it was then: leases given since are missing until subscribers repeat them, within an "
-    "epoch; those withdrawn since are back until their day ends.",
-    "directory": "It is as it was then: relays that registered since do so again. It signs nothing for the "
-    "epoch that runs and, from its middle on, for the next: it may have done so already. Daemons go on with "
-    "the roster that they have.",
-}
 
 
 @click.command(short_help="Copy a daemon's state into one file.")
@@ -67,7 +39,7 @@ def backup(choices: Choices, file: Path, config: Path, force: bool) -> None:
     from hushcast_runtime.environment import system_environment
     from hushcast_runtime.storage.backup import make_backup
 
-    settings, kind = load_daemon(config)
+    _, settings, kind = load_daemon(config)
     header = make_backup(Path(settings.state), kind, system_environment().now(), file.absolute(), force)
     if choices.json:
         told = {"file": str(file), "role": header.role, "version": header.version, "made": header.made}
@@ -100,7 +72,7 @@ def restore(choices: Choices, file: Path, config: Path, force: bool) -> None:
     from hushcast_runtime.environment import system_environment
     from hushcast_runtime.storage.backup import restore_backup
 
-    settings, kind = load_daemon(config)
+    program, settings, kind = load_daemon(config)
     state = Path(settings.state)
     header, aside = restore_backup(file, state, kind, system_environment().now(), force)
     if choices.json:
@@ -110,7 +82,7 @@ def restore(choices: Choices, file: Path, config: Path, force: bool) -> None:
     write(text_line(f"{state}: the state of a {_what(header)}"))
     if aside is not None:
         write(text_line(f"What was there is in {aside}: it holds keys, remove it when you are sure."))
-    write(text_line(_WHAT_FOLLOWS[header.role]))
+    write(text_line(program.role(settings).restored))
     write(text_line("Never start two daemons with this state: each would get a part of the messages."))
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hushcast_cli.configuration.config_summary import tell_summary
-from hushcast_cli.configuration.places import BROKERS, config_of, config_of_any, places
-from hushcast_cli.options import FILE, GIVEN, Choices, config_option, json_option, pass_choices
+from hushcast_brokers.program import BROKER
+from hushcast_cli.configuration.places import config_of, config_of_any, places
+from hushcast_cli.options import GIVEN, Choices, config_option, json_option, pass_choices
 
 if TYPE_CHECKING:
     from hushcast_brokers.broker.settings import RootSettings
@@ -27,75 +27,6 @@ _root_option = config_option(
 @json_option
 def broker() -> None:
     """Run a broker of a network of brokers."""
-
-
-@broker.command("run")
-@_config_option
-def run_broker_command(config: Path | None) -> None:
-    """Run a broker in the foreground until SIGTERM or Ctrl-C.
-
-    The root writes `network.toml`, the section that brokers and daemons of the network need, into its state
-    directory. Any other broker writes `broker.toml`, the lines that the root's operator needs, and waits
-    until the root lists it. SIGHUP makes the root sign the tree that its configuration lists then, and an
-    edge broker serve the clients that its own lists then.
-
-    \b
-    Example:
-      hushcast broker run
-    """
-    from hushcast_brokers.broker.process import run_broker
-    from hushcast_brokers.broker.settings import load_broker
-
-    file = config_of_any(BROKERS, config)
-    run_broker(lambda: load_broker(file))
-
-
-@broker.command("check-config")
-@click.argument("file", type=FILE, metavar="F")
-@json_option
-@pass_choices
-def check_broker_config(choices: Choices, file: Path) -> None:
-    """Show what a broker's configuration says.
-
-    Nothing is started. A configuration that cannot be used ends with exit code 2, the key that is wrong and
-    why; `broker run` refuses to start with the same words.
-
-    \b
-    Example:
-      hushcast broker check-config broker.toml
-    """
-    from hushcast_brokers.broker.settings import load_broker
-    from hushcast_brokers.broker.summary import broker_summary
-
-    settings = load_broker(file)
-    tell_summary(choices, file, f"{settings.role}-broker", broker_summary(settings))
-
-
-@broker.command("doctor")
-@_config_option
-@json_option
-@pass_choices
-def broker_doctor(choices: Choices, config: Path | None) -> None:
-    """Look for what keeps a broker from working.
-
-    Says what to do about it. Looks at the state, and asks a broker that runs for its Tor, clock, disk and
-    limits, whether its onion service is published and reached from here, whether its parent is reached, and
-    which brokers below it are connected. Takes two minutes at most. Run it as the broker's user or as root.
-    Ends with exit code 1 if anything is bad.
-
-    \b
-    Example:
-      sudo hushcast broker doctor
-    """
-    import trio
-
-    from hushcast_brokers.broker.process import kind_of
-    from hushcast_brokers.broker.settings import load_broker
-    from hushcast_cli.operate.doctor import tell_findings
-    from hushcast_runtime.processes.doctor import examine_from_outside
-
-    settings = load_broker(config_of_any(BROKERS, config))
-    tell_findings(choices, trio.run(examine_from_outside, settings, kind_of(settings)))
 
 
 @broker.command("admit")
@@ -211,7 +142,7 @@ def tree(choices: Choices, config: Path | None) -> None:
     from hushcast_runtime.processes.process import holder
     from hushcast_runtime.storage.state_directory import check_access
 
-    settings = load_broker(config_of_any(BROKERS, config))
+    settings = load_broker(config_of_any(BROKER, config))
     check_access(settings.state_path())
     told = trio.run(ask_tree, settings.state_path())
     if told is None and isinstance(settings, RootSettings) and holder(settings.state_path()) is None:

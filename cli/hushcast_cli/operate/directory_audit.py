@@ -119,7 +119,7 @@ def _directory(file: Path) -> tuple[Network, Path, set[str]]:
     from hushcast_directory.server.settings import DirectorySettings
     from hushcast_runtime.processes.config import load_settings
 
-    if program_of(file) == "node":
+    if program_of(file).name == "node":
         node, authorities = _named(file)
         return node.network.network(), node.state_path(), {key.hex() for key in authorities.keys}
     settings = load_settings(file, DirectorySettings)

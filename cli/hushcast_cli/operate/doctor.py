@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from hushcast.control_messages import Finding
     from hushcast_runtime.storage.state_directory import StateKind
 
-_WITH_A_DOCTOR = ("directory", "gateway", "server", "proxy", "broker", "tomography")  # of their own
 _MARKS = {"good": "✔", "warning": "!", "bad": "✘"}
 
 
@@ -37,18 +36,13 @@ def doctor(choices: Choices, timeout: float | None, config: Path | None) -> None
 
     if config is not None:
         from hushcast_cli.configuration.state import load_daemon, program_of
-        from hushcast_node.settings import NodeSettings
         from hushcast_protocol.base.errors import UsageError
 
-        if (program := program_of(config)) in _WITH_A_DOCTOR:
-            command = f"central {program}" if program in ("server", "proxy") else program
-            raise UsageError(f"{config} is a {program}'s, which `hushcast {command} doctor` looks at")
-        if program == "located provider":
-            raise UsageError(f"{config} is a located provider's, which `hushcast located doctor` looks at")
-        settings, kind = load_daemon(config)
+        if (program := program_of(config)).examine is not None:
+            raise UsageError(f"{config} is a {program.noun}'s, which `{program.doctor_command}` looks at")
+        _, settings, kind = load_daemon(config)
         # Before the daemon is asked: one that refuses its state does not run.
         tell_findings(choices, [_look_at_state(Path(settings.state), kind)])
-        assert isinstance(settings, NodeSettings)
         choices.socket = choices.socket or settings.socket_path()
     tell_findings(choices, ask(choices, lambda daemon: daemon.examine(), timeout))
 

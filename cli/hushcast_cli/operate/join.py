@@ -9,23 +9,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hushcast_cli.configuration.operator_files import read_given
-from hushcast_cli.configuration.places import PROXIES, ProgramPlaces, name_option, places
+from hushcast_cli.configuration.places import ProgramPlaces, name_option, places
 from hushcast_cli.options import Choices, config_option, json_option, pass_choices
 from hushcast_runtime.toml import read_toml
 
 if TYPE_CHECKING:
-    from hushcast_brokers.broker.settings import BrokerSettings
     from hushcast_brokers.network_file import BrokersNetworkSection
-    from hushcast_brokers.tomography.settings import TomographySettings
     from hushcast_central.network_file import CentralNetworkSection
-    from hushcast_central.settings import ProxySettings
-    from hushcast_node.settings import JoinedNetworkSection, NodeSettings
+    from hushcast_node.settings import JoinedNetworkSection
+    from hushcast_runtime.program import Program
 
     Joined = JoinedNetworkSection | CentralNetworkSection | BrokersNetworkSection
 
 _HEADER = re.compile(r"\s*\[\s*network\s*\]\s*(#.*)?\Z")
 _ANY_HEADER = re.compile(r"\s*\[")
 _FOUNDERS = {"overlay": "directory", "central": "server", "brokers": "root"}
+_ONLY = "only relays and clients, and proxies and other brokers, join a network"
 _OURS = re.compile(r"\s*\[\[\s*network\s*\.\s*(proxies|authorities)\s*\]\]")
 
 
@@ -49,18 +48,21 @@ def join(choices: Choices, file: Path, config: Path | None, name: str | None, fo
       ssh directory.example cat network.toml | hushcast join -
     """
     from hushcast_cli.configuration.config_files import write_edited
-    from hushcast_cli.configuration.state import one_of
+    from hushcast_cli.configuration.state import one_of, program_of
     from hushcast_cli.output import json_line, note, text_line, write
     from hushcast_protocol.base.errors import UsageError
 
     if config is not None and name is not None:
         raise UsageError("give --config or --name, not both")
-    usual = places("node", name)
-    target = config or usual.config
-    network = _needed(read_network(file), target)
+    target = config or places("node", name).config
+    program = program_of(target)
+    network = program.needs(read_network(file))
     text, before = _read_config(target)
+    if not program.joins:
+        raise UsageError(f"{target} is a {program.noun}'s: {_ONLY}")
     fresh = with_network(text, _section(network), str(target))
-    settings, kind = _settings(fresh, target)
+    settings = program.parse(fresh.encode(), str(target))
+    role = program.role(settings)
     leaves = before is not None and before.network() != network.network()
     refused = _refusal(before, network, leaves)
     if refused and not force:
@@ -70,11 +72,12 @@ def join(choices: Choices, file: Path, config: Path | None, name: str | None, fo
     if leaves:
         note(f"what is in {settings.state} is the other network's: empty it, or name another as state")
     changes = before is not None and before != network
-    after = _next(usual if config is None else None, target, kind, changes)
+    named = config is not None and program.has_instances  # then nobody asks where a node usually is
+    after = _next(program, None if named else places(role.init, name), target, changes)
     if choices.json:
-        write(json_line({"file": str(target), "kind": kind, "network": network.name, "next": [after]}))
+        write(json_line({"file": str(target), "kind": role.name, "network": network.name, "next": [after]}))
     else:
-        write(text_line(f"{target}: {one_of(kind)} of the network {network.name}"))
+        write(text_line(f"{target}: {one_of(role.name)} of the network {network.name}"))
         write(text_line(f"next: {after}"))
 
 
@@ -114,18 +117,6 @@ def _carrier(network: Any) -> str:
     return carrier if isinstance(carrier, str) and carrier in _FOUNDERS else "overlay"
 
 
-def _needed(network: Joined, target: Path) -> Joined:
-    """Return what this daemon needs of a network: a proxy knows no others, so that these may change."""
-    from msgspec import structs
-
-    from hushcast_central.network_file import CentralNetworkSection
-    from hushcast_cli.configuration.state import program_of
-
-    if isinstance(network, CentralNetworkSection) and program_of(target) == "proxy":
-        return structs.replace(network, listed=())
-    return network
-
-
 def _section(network: Joined) -> str:
     from hushcast_brokers.network_file import BrokersNetworkSection, brokers_section
     from hushcast_central.network_file import CentralNetworkSection, central_section
@@ -142,30 +133,6 @@ def _section(network: Joined) -> str:
     assert network.directory is not None
     assert network.directory_key is not None
     return network_section(network, network.directory, network.directory_key)
-
-
-def _settings(
-    text: str, target: Path
-) -> tuple[NodeSettings | ProxySettings | BrokerSettings | TomographySettings, str]:
-    """Return the settings that a configuration has now, and which daemon's; raise `UsageError`."""
-    from hushcast_brokers.broker.settings import BrokerSettings
-    from hushcast_brokers.tomography.settings import TomographySettings
-    from hushcast_central.settings import ProxySettings
-    from hushcast_cli.configuration.state import program_of
-    from hushcast_node.settings import NodeSettings
-    from hushcast_runtime.processes.config import parse_settings
-
-    program = program_of(target)
-    if program == "broker":
-        broker = parse_settings(text.encode(), str(target), BrokerSettings)
-        return broker, f"{broker.role}-broker"
-    if program == "tomography":
-        return parse_settings(text.encode(), str(target), TomographySettings), "tomography-service"
-    if program == "proxy":
-        proxy = parse_settings(text.encode(), str(target), ProxySettings)
-        return proxy, f"{proxy.role}-proxy"
-    node = parse_settings(text.encode(), str(target), NodeSettings)
-    return node, node.role
 
 
 def _refusal(before: Joined | None, network: Joined, leaves: bool) -> str | None:
@@ -213,9 +180,7 @@ def _read_config(target: Path) -> tuple[str, Joined | None]:
         return text, None
     if found.get("role", "root") == "root":
         whose = _FOUNDERS[_carrier(found["network"])]
-        raise UsageError(
-            f"{target} is a {whose}'s: only relays and clients, and proxies and other brokers, join a network"
-        )
+        raise UsageError(f"{target} is a {whose}'s: {_ONLY}")
     return text, _known(found["network"])
 
 
@@ -263,12 +228,8 @@ def _ends(line: str) -> bool:
     return _ANY_HEADER.match(line) is not None and _OURS.match(line) is None
 
 
-def _next(usual: ProgramPlaces | None, config: Path, kind: str, running: bool) -> str:
-    start = "hushcast node run"
-    if kind in PROXIES or kind.endswith(("-broker", "-service")):
-        daemon = kind if kind in PROXIES else "broker" if kind.endswith("-broker") else "tomography"
-        start = f"hushcast {'central proxy' if kind in PROXIES else daemon} run"
-        usual = places(daemon) if places(daemon).config == config else None
-    if usual is not None and usual.unit is not None:
+def _next(program: Program[Any], usual: ProgramPlaces | None, config: Path, running: bool) -> str:
+    if usual is not None and usual.config == config and usual.unit is not None:
         return f"systemctl {'restart' if running else 'enable --now'} {usual.unit}"
+    start = program.run_command
     return start if config == places("node").config else f"{start} --config {config}"

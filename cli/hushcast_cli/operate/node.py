@@ -1,4 +1,4 @@
-"""`hushcast node run`, `hushcast check-config`: what takes a configuration."""
+"""`hushcast node`, `hushcast check-config`: what takes a configuration."""
 
 from __future__ import annotations
 
@@ -7,35 +7,12 @@ from pathlib import Path
 import click
 
 from hushcast_cli.configuration.config_summary import tell_summary
-from hushcast_cli.configuration.places import config_of
-from hushcast_cli.options import FILE, Choices, config_option, json_option, pass_choices
-
-_config_option = config_option("The configuration, TOML; the one that `hushcast init` wrote unless given.")
+from hushcast_cli.options import FILE, Choices, json_option, pass_choices
 
 
 @click.group()
 def node() -> None:
     """Run a node: a relay or a client."""
-
-
-@node.command("run")
-@_config_option
-def run_node_command(config: Path | None) -> None:
-    """Run a relay or a client in the foreground until SIGTERM or Ctrl-C.
-
-    A configuration that could reach anything outside Tor is refused, with exit code 2. Logs go to standard
-    error and never show topics, payloads, keys or onion addresses.
-
-    \b
-    Example:
-      hushcast node run --config relay.toml
-    """
-    from hushcast_node.process import run_node
-    from hushcast_node.settings import NodeSettings
-    from hushcast_runtime.processes.config import load_settings
-
-    file = config_of("node", config)
-    run_node(lambda: load_settings(file, NodeSettings))
 
 
 @click.command("check-config")
@@ -51,21 +28,7 @@ def check_config(choices: Choices, file: Path) -> None:
     Example:
       hushcast check-config relay.toml
     """
-    from hushcast_cli.configuration.state import load_daemon, program_of
+    from hushcast_cli.configuration.state import program_of
 
     program = program_of(file)
-    if program == "gateway":
-        from hushcast_gateway.settings import GatewaySettings
-        from hushcast_runtime.processes.config import load_settings
-
-        load_settings(file, GatewaySettings)
-        kind = "gateway"
-    elif program == "located provider":
-        from hushcast_located.service.settings import ProviderSettings
-        from hushcast_runtime.processes.config import load_settings
-
-        load_settings(file, ProviderSettings)
-        kind = "located-provider"
-    else:
-        kind = load_daemon(file)[1].role
-    tell_summary(choices, file, kind, {})
+    tell_summary(choices, file, program.role(program.load(file)).name, {})

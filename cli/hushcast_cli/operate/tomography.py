@@ -8,7 +8,6 @@ import click
 
 from hushcast_cli.configuration.places import config_of
 from hushcast_cli.options import (
-    FILE,
     GIVEN,
     Choices,
     check_one_topic,
@@ -21,84 +20,11 @@ from hushcast_cli.options import (
 )
 from hushcast_protocol.brokers.anonymity_conditions import LEAST_CROWD
 
-_config_option = config_option(
-    "The service's configuration; the one that `hushcast init tomography` wrote unless given."
-)
-
 
 @click.group()
 @json_option
 def tomography() -> None:
     """Ask whether a filter has a crowd on its way to the root, or run the service that tells."""
-
-
-@tomography.command("run")
-@_config_option
-def run_tomography_command(config: Path | None) -> None:
-    """Run the tomography service in the foreground until SIGTERM or Ctrl-C.
-
-    It writes `tomography.toml`, the section that brokers and whoever asks need, into its state directory.
-
-    \b
-    Example:
-      hushcast tomography run
-    """
-    from hushcast_brokers.tomography.process import run_tomography
-    from hushcast_brokers.tomography.settings import TomographySettings
-    from hushcast_runtime.processes.config import load_settings
-
-    file = config_of("tomography", config)
-    run_tomography(lambda: load_settings(file, TomographySettings))
-
-
-@tomography.command("check-config")
-@click.argument("file", type=FILE, metavar="F")
-@json_option
-@pass_choices
-def check_tomography_config(choices: Choices, file: Path) -> None:
-    """Show what the configuration of a tomography service says.
-
-    Nothing is started. A configuration that cannot be used ends with exit code 2, the key that is wrong and
-    why; `tomography run` refuses to start with the same words.
-
-    \b
-    Example:
-      hushcast tomography check-config service.toml
-    """
-    from hushcast_brokers.broker.summary import tomography_summary
-    from hushcast_brokers.tomography.settings import TomographySettings
-    from hushcast_cli.configuration.config_summary import tell_summary
-    from hushcast_runtime.processes.config import load_settings
-
-    tell_summary(
-        choices, file, "tomography-service", tomography_summary(load_settings(file, TomographySettings))
-    )
-
-
-@tomography.command("doctor")
-@_config_option
-@json_option
-@pass_choices
-def tomography_doctor(choices: Choices, config: Path | None) -> None:
-    """Look for what keeps the tomography service from working.
-
-    Says what to do about it, as `broker doctor` does, and which part of the brokers states. Ends with exit
-    code 1 if anything is bad.
-
-    \b
-    Example:
-      hushcast tomography doctor
-    """
-    import trio
-
-    from hushcast_brokers.tomography.process import TOMOGRAPHY
-    from hushcast_brokers.tomography.settings import TomographySettings
-    from hushcast_cli.operate.doctor import tell_findings
-    from hushcast_runtime.processes.config import load_settings
-    from hushcast_runtime.processes.doctor import examine_from_outside
-
-    settings = load_settings(config_of("tomography", config), TomographySettings)
-    tell_findings(choices, trio.run(examine_from_outside, settings, TOMOGRAPHY))
 
 
 @tomography.command("ask")

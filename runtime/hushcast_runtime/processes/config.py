@@ -22,6 +22,7 @@ from hushcast_runtime.transports.local_sockets import MAX_PATH
 from hushcast_runtime.transports.tcp import TcpTransport
 
 MAX_CONFIG = 64 * 1024  # bytes
+MAX_ROOT_CONFIG = 512 * 1024  # bytes, of a root of brokers: 1,023 of these have 260 each; none is longer
 
 PathText = Annotated[str, msgspec.Meta(pattern=r"^[^\x00]*\Z")]  # TOML can write what no path can hold
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -40,6 +40,19 @@ class StateKind:
         return [name for name in names if (state / name).exists()]
 
 
+@dataclass(frozen=True)
+class KeyChange:
+    """Keys of a daemon were replaced."""
+
+    keys: tuple[str, ...]
+    aside: Path
+    """The folder that has the old ones now."""
+    follows: tuple[str, ...]
+    """What follows, a text for each thing."""
+    more: Mapping[str, object] = field(default_factory=dict)
+    """What programs are told besides."""
+
+
 def check_keys(state: Path, names: Sequence[str]) -> None:
     """Raise `UsageError` where keys are gone and the database that belongs to them is there.
 
@@ -53,6 +66,12 @@ def check_keys(state: Path, names: Sequence[str]) -> None:
             f"{state / missing[0]} is gone, and what is in {DATABASE} is of no use without it: put it back, "
             f"or a backup with `hushcast restore`; or empty {state} to start anew, under other keys"
         )
+
+
+def check_named(kind: StateKind, named: Sequence[str], keys: Sequence[str]) -> None:
+    """Raise `UsageError` where a key is named that a daemon, which has these keys, has not."""
+    if wrong := [key for key in named if key not in keys]:
+        raise UsageError(f"a {kind.role} has no {wrong[0]} key: its keys are {', '.join(keys)}")
 
 
 def check_access(state: Path) -> None:
