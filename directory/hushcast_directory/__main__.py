@@ -2,8 +2,7 @@
 
 import sys
 
-from hushcast_directory.server.process import run_directory
-from hushcast_directory.server.settings import DirectorySettings
+from hushcast_directory.program import DIRECTORY
 from hushcast_runtime.processes.process import main
 
-main(sys.argv, DirectorySettings, run_directory)
+main(sys.argv, DIRECTORY)

@@ -2,8 +2,7 @@
 
 import sys
 
-from hushcast_gateway.process import run_gateway
-from hushcast_gateway.settings import GatewaySettings
+from hushcast_gateway.program import GATEWAY
 from hushcast_runtime.processes.process import main
 
-main(sys.argv, GatewaySettings, run_gateway)
+main(sys.argv, GATEWAY)

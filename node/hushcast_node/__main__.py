@@ -2,8 +2,7 @@
 
 import sys
 
-from hushcast_node.process import run_node
-from hushcast_node.settings import NodeSettings
+from hushcast_node.program import NODE
 from hushcast_runtime.processes.process import main
 
-main(sys.argv, NodeSettings, run_node)
+main(sys.argv, NODE)

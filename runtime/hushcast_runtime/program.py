@@ -146,6 +146,10 @@ class Program(Generic[OwnT]):
         """The systemd unit."""
         return self.unit or self.service_home
 
+    def is_called(self, word: str) -> bool:
+        """Tell whether a word means this program: its name, that of its group, or a role's."""
+        return word in (self.name, self.group.split()[-1], *(role.word for role in self.roles))
+
     def role(self, settings: OwnT) -> ProgramRole:
         """Return the role of these settings."""
         name = self.role_of(settings) if self.role_of else self.roles[0].name
@@ -170,9 +174,12 @@ def programs() -> tuple[Program[Any], ...]:
     return tuple(one for package in MODULES for one in import_module(f"{package}.program").PROGRAMS)
 
 
-def program_named(name: str) -> Program[Any] | None:
-    """Return the program that a configuration names, `None` if there is none."""
-    return next((one for one in programs() if one.name == name), None)
+def program_called(word: str) -> Program[Any]:
+    """Return the program that a word means; `LookupError` where there is none."""
+    for one in programs():
+        if one.is_called(word):
+            return one
+    raise LookupError(word)
 
 
 def role_named(name: str) -> tuple[Program[Any], ProgramRole]:

@@ -13,7 +13,7 @@ from hushcast.keys import new_link
 from hushcast_runtime.files import private_directory, write_private
 from hushcast_runtime.transports.streams import LOOPBACK
 from hushcast_testnet import processes
-from hushcast_testnet.inventory import GatewayMember, Member, Testnet, deadline, running_of
+from hushcast_testnet.inventory import GatewayMember, Member, Testnet, deadline, run_by, running_of
 from hushcast_testnet.processes import ProcessRecord
 from hushcast_testnet.tor.tor_network import held_ports
 
@@ -111,4 +111,4 @@ def _prepare(home: Path, number: int, daemon: Member, link: Path, port: int) -> 
 
 
 def _arguments(gateway: GatewayMember) -> tuple[str, ...]:
-    return ("-m", "hushcast_gateway", gateway.config)
+    return ("-m", *run_by("gateway"), gateway.config)

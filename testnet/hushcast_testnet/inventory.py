@@ -15,6 +15,7 @@ import trio
 import hushcast
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.processes.process import holder
+from hushcast_runtime.program import program_called
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import processes
 from hushcast_testnet.containers.compose import Containers
@@ -24,29 +25,16 @@ from hushcast_testnet.tor.private_tor import TorNetwork
 
 Transport = Literal["tor", "tcp"]
 CarrierName = Literal["overlay", "central", "brokers"]
-Role = Literal["relay", "client", "directory", "server", "proxy", "root", "inner", "edge", "tomography"]
 FILE = "testnet.json"
 CONTROL_SOCKET = "control.sock"
-
-# How each is started by hand, too, and so told apart from whatever else runs.
-_MODULES: dict[Role, tuple[str, ...]] = {
-    "relay": ("hushcast_node",),
-    "client": ("hushcast_node",),
-    "directory": ("hushcast_directory",),
-    "server": ("hushcast_central", "server"),
-    "proxy": ("hushcast_central", "proxy"),
-    "root": ("hushcast_brokers",),
-    "inner": ("hushcast_brokers",),
-    "edge": ("hushcast_brokers",),
-    "tomography": ("hushcast_brokers.tomography",),
-}
 
 
 class Member(msgspec.Struct, frozen=True):
     """One daemon of a testnet; paths are absolute."""
 
     name: str
-    role: Role
+    role: str
+    """What its configuration says as role, or a program's name without one."""
     config: str
     state: str
     socket: str | None
@@ -147,12 +135,12 @@ def running_of(
 
 
 def _arguments(member: Member) -> tuple[str, ...]:
-    return ("-m", *run_by(member), member.config)
+    return ("-m", *run_by(member.role), member.config)
 
 
-def run_by(member: Member) -> tuple[str, ...]:
-    """Return the module that runs a daemon, and the words before its configuration."""
-    return _MODULES[member.role]
+def run_by(role: str) -> tuple[str, ...]:
+    """Return the module that runs a daemon of this role, and the words before its configuration."""
+    return program_called(role).module
 
 
 def away(testnet: Testnet) -> list[str]:

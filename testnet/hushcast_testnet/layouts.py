@@ -20,7 +20,7 @@ from hushcast_protocol.central.network import MAX_PROXIES, PROXY_ROLES, ProxyRol
 from hushcast_runtime.processes.network_file import toml_text
 from hushcast_runtime.wording import counted
 from hushcast_testnet.builder import Builder, Layout
-from hushcast_testnet.inventory import CONTROL_SOCKET, CarrierName, Member, Role
+from hushcast_testnet.inventory import CONTROL_SOCKET, CarrierName, Member
 from hushcast_testnet.keeper import Keeper
 
 Profile = Literal["hardened", "paper"]
@@ -299,13 +299,13 @@ def _brokers_layout(
     return BrokersLayout(nodes, edges, privacy, with_tomography)
 
 
-def _numbered(directory: Path, role: Role, count: int) -> Iterable[Member]:
+def _numbered(directory: Path, role: str, count: int) -> Iterable[Member]:
     for number in range(1, count + 1):
         name = f"{role}-{number}"
         yield _member(name, role, directory / "nodes" / name)
 
 
-def _member(name: str, role: Role, home: Path) -> Member:
+def _member(name: str, role: str, home: Path) -> Member:
     member = Member(name, role, str(home / "config.toml"), str(home / "state"), None)
     if not member.is_node:
         return member

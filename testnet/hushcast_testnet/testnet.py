@@ -22,7 +22,6 @@ from hushcast_testnet.builder import Backend, Builder, Progress
 from hushcast_testnet.inventory import (
     CarrierName,
     Member,
-    Role,
     Testnet,
     Transport,
     away,
@@ -226,7 +225,7 @@ async def _stop(testnet: Testnet, progress: Progress) -> None:
         await processes.stop(testnet.tor.processes)
 
 
-_GIVEN_OUT: Mapping[Role, str] = {
+_GIVEN_OUT: Mapping[str, str] = {
     "proxy": PROXY_FILE,
     "inner": BROKER_FILE,
     "edge": BROKER_FILE,

@@ -47,7 +47,7 @@ def test_nodes_of_the_central_system_are_clients_of_a_server_and_proxies() -> No
     ]
     assert members[1].home == HERE / "proxies" / "publications-1"
     assert [one.is_node for one in members] == [False] * 4 + [True] * 2
-    assert [run_by(one) for one in members[:2]] == [
+    assert [run_by(one.role) for one in members[:2]] == [
         ("hushcast_central", "server"),
         ("hushcast_central", "proxy"),
     ]
@@ -61,7 +61,7 @@ def test_brokers_may_have_a_tomography_service() -> None:
         *("root", "inner-1", "inner-2", "edge-1"),
         *("tomography", "client-1", "client-2"),
     ]
-    assert run_by(members[4]) == ("hushcast_brokers.tomography",)
+    assert run_by(members[4].role) == ("hushcast_brokers.tomography",)
     assert "tomography" not in [one.name for one in layout_of("brokers", 2, None, None, 1).members(HERE)]
     with pytest.raises(UsageError, match="--carrier brokers"):
         layout_of("central", 2, None, None, with_tomography=True)

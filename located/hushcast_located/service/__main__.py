@@ -2,8 +2,7 @@
 
 import sys
 
-from hushcast_located.service.process import run_provider
-from hushcast_located.service.settings import ProviderSettings
+from hushcast_located.program import PROVIDER
 from hushcast_runtime.processes.process import main
 
-main(sys.argv, ProviderSettings, run_provider)
+main(sys.argv, PROVIDER)

@@ -18,10 +18,11 @@ from hushcast_protocol.base.errors import HushcastError, UsageError
 from hushcast_runtime.exception_groups import ungrouped
 from hushcast_runtime.files import private_directory
 from hushcast_runtime.logs import configure_logs, log
-from hushcast_runtime.processes.config import DaemonSettings, SettingsT, load_settings
+from hushcast_runtime.processes.config import DaemonSettings, SettingsT
 from hushcast_runtime.processes.core_dumps import forbid_core_dumps
 from hushcast_runtime.processes.readiness import Health, service_manager
 from hushcast_runtime.processes.steps import steps
+from hushcast_runtime.program import Program
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Transport
 
@@ -166,12 +167,12 @@ async def open_transport(
     return tor
 
 
-def main(arguments: list[str], kind: type[SettingsT], run: Callable[[Load[SettingsT]], None]) -> None:
-    """Run a daemon from the configuration that is the one argument; a failure is one line of text."""
+def main(arguments: list[str], program: Program[Any]) -> None:
+    """Run a program from the configuration that is the one argument; a failure is one line of text."""
     if len(arguments) != 2:
         sys.exit("give the path of a configuration")
     try:
-        run(lambda: load_settings(Path(arguments[1]), kind))
+        program.run(lambda: program.load(Path(arguments[1])))
     except HushcastError as error:
         sys.exit(str(error))
 

@@ -132,7 +132,9 @@ class ContainerBackend:
 
     def _daemon(self, member: Member) -> DaemonContainer:
         home, traces = member.home, self._directory / "traces"
-        return DaemonContainer(member.name, run_by(member), Path(member.config), {home: home, traces: traces})
+        return DaemonContainer(
+            member.name, run_by(member.role), Path(member.config), {home: home, traces: traces}
+        )
 
     def place(self, member: Member) -> Member:
         """Name its container."""
