@@ -10,6 +10,7 @@ from benchmarks.peers.mqtt import Broker, broker
 from benchmarks.processes import free_port
 
 _CONFIG = """\
+program = "gateway"
 state = "{state}"
 
 [[listen]]

@@ -32,6 +32,8 @@ class ServedNetworkSection(CentralTerms, frozen=True, kw_only=True):
 class ServerSettings(ExaminedSettings, frozen=True, kw_only=True):
     """Settings of `hushcast central server run`."""
 
+    program_name: ClassVar[str] = "central-server"
+    """What `program` says in its file."""
     live: ClassVar[frozenset[str]] = frozenset({"log", "listed"})
     """The keys that a running server applies."""
 
@@ -54,6 +56,8 @@ class ServerSettings(ExaminedSettings, frozen=True, kw_only=True):
 class ProxySettings(ExaminedSettings, frozen=True, kw_only=True):
     """Settings of `hushcast central proxy run`."""
 
+    program_name: ClassVar[str] = "central-proxy"
+    """What `program` says in its file."""
     way_out: ClassVar[Mapping[str, str]] = {
         "network": "`hushcast join network.toml --config` and this file adds it, from what the server wrote"
     }

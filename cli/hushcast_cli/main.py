@@ -39,6 +39,7 @@ from hushcast_cli.program_commands import add_commands
 from hushcast_cli.purposes.purpose import purpose
 from hushcast_cli.purposes.purpose_rules import purposes
 from hushcast_cli.testnets.testnet import testnet
+from hushcast_cli.upgrade_config import upgrade_config
 from hushcast_runtime.program import programs
 
 
@@ -89,6 +90,7 @@ for command in (
     purpose,
     purposes,
     check_config,
+    upgrade_config,
     backup,
     restore,
     testnet,

@@ -137,6 +137,8 @@ class DaemonSection(Section, frozen=True, kw_only=True):
 class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
     """Settings of `hushcast gateway run`."""
 
+    program_name: ClassVar[str] = "gateway"
+    """What `program` says in its file."""
     live: ClassVar[frozenset[str]] = frozenset({"log", "users", "anonymous"})
     """The keys that a running gateway applies."""
 

@@ -99,6 +99,8 @@ class BrokersSection(Section, frozen=True, kw_only=True):
 class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
     """Settings of `hushcast node run`."""
 
+    program_name: ClassVar[str] = "node"
+    """What `program` says in its file."""
     way_out: ClassVar[Mapping[str, str]] = {
         "network": "`hushcast join network.toml` adds it, from the file that the network's operator gives out"
     }
@@ -122,6 +124,7 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
     @classmethod
     def completed(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Return what a file holds with the carrier that networks had when there was one alone."""
+        values = super().completed(values)
         network = values.get("network")
         if not isinstance(network, dict):
             return values

@@ -14,6 +14,7 @@ import trio
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.files import private_directory, write_private
 from hushcast_runtime.processes.doctors_socket import DOCTORS_SOCKET
+from hushcast_runtime.program import program_called
 from hushcast_runtime.transports.local_sockets import MAX_PATH
 from hushcast_runtime.wording import counted
 from hushcast_testnet import gateways
@@ -147,9 +148,10 @@ class Builder:
         await self._backend.restart(member)
 
     def _configure(self, member: Member, keys: Sequence[str], sections: Sequence[str]) -> None:
+        named = f'program = "{program_called(member.role).name}"'
         usual = [f"state = {quoted(member.state)}", f'transport = "{self.testnet.transport}"']
         ways = [*self._backend.settings(member), "[log]", 'level = "debug"']
-        write_private(Path(member.config), "\n".join([*keys, *usual, *ways, *sections, ""]).encode())
+        write_private(Path(member.config), "\n".join([named, *keys, *usual, *ways, *sections, ""]).encode())
 
     async def start_node(self, member: Member, network: str) -> None:
         """Start a daemon for applications; `network` is the section that joins it to the network."""

@@ -23,6 +23,7 @@ READY_WITHIN = 60.0  # seconds
 LOOK_EVERY = 0.1  # seconds between looks at a gateway that starts
 
 _CONFIG = """\
+program = "gateway"
 state = "{state}"
 
 [[listen]]

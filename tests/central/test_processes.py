@@ -18,8 +18,9 @@ from hushcast_cli.configuration.reload import tell_daemon
 pytestmark = pytest.mark.processes
 
 WITHIN = 60.0  # seconds; measured below three, and other work may share the machine
-SERVER = 'state = "{state}"\ntransport = "tcp"\n[network]\ncarrier = "central"\nname = "mine"\n'
-PROXY = 'role = "{role}"\nstate = "{state}"\ntransport = "tcp"\n'
+SERVER = 'program = "central-server"\nstate = "{state}"\ntransport = "tcp"\n'
+SERVER += '[network]\ncarrier = "central"\nname = "mine"\n'
+PROXY = 'program = "central-proxy"\nrole = "{role}"\nstate = "{state}"\ntransport = "tcp"\n'
 
 
 class Daemon:

@@ -42,7 +42,7 @@ def root(tmp_path: Path) -> Path:
     """Return the configuration of a root that does not run."""
     file = tmp_path / "root.toml"
     file.write_text(
-        f'# mine\nrole = "root"\nstate = "{tmp_path}/state"\n'
+        f'# mine\nprogram = "broker"\nrole = "root"\nstate = "{tmp_path}/state"\n'
         '[network]\ncarrier = "brokers"\nname = "mine"  # so\n'
     )
     file.chmod(0o640)
@@ -257,7 +257,7 @@ async def test_a_list_that_cannot_be_edited_is_left_to_people(root: Path) -> Non
 
 async def test_other_brokers_list_nobody(tmp_path: Path) -> None:
     file = tmp_path / "edge.toml"
-    file.write_text(f'role = "edge"\nstate = "{tmp_path}/s"\n' + WHOLE)
+    file.write_text(f'program = "broker"\nrole = "edge"\nstate = "{tmp_path}/s"\n' + WHOLE)
     told = await hushcast("broker", "admit", "-", "--config", file, stdin=lines(3).encode())
     assert told.code == 2
     assert "is an edge broker's: the root alone lists brokers" in told.error
@@ -303,7 +303,7 @@ async def test_of_a_broker_that_does_not_run_the_state_is_looked_at(tmp_path: Pa
 async def test_a_root_that_runs_is_asked_and_signs_a_new_tree_at_once(tmp_path: Path) -> None:
     file = tmp_path / "root.toml"
     file.write_text(
-        f'role = "root"\nstate = "{tmp_path}/s"\ntransport = "tcp"\n'
+        f'program = "broker"\nrole = "root"\nstate = "{tmp_path}/s"\ntransport = "tcp"\n'
         '[network]\ncarrier = "brokers"\nname = "mine"\n'
     )
     running = await Running.start("broker", "run", "--config", file)

@@ -42,7 +42,8 @@ def server(tmp_path: Path) -> Path:
     """Return the configuration of a server that does not run."""
     file = tmp_path / "server.toml"
     file.write_text(
-        f'# mine\nstate = "{tmp_path}/state"\n[network]\ncarrier = "central"\nname = "mine"  # so\n'
+        f'# mine\nprogram = "central-server"\nstate = "{tmp_path}/state"\n'
+        f'[network]\ncarrier = "central"\nname = "mine"  # so\n'
     )
     file.chmod(0o640)
     return file
@@ -241,7 +242,9 @@ async def test_a_proxy_that_cannot_write_what_it_gives_out_says_so(tmp_path: Pat
     (state / "proxy.toml").mkdir()
     file = tmp_path / "proxy.toml"
     network = central_section(NETWORK, Address("127.0.0.1:1"), [])
-    file.write_text(f'role = "deliveries"\nstate = "{state}"\ntransport = "tcp"\n{network}')
+    file.write_text(
+        f'program = "central-proxy"\nrole = "deliveries"\nstate = "{state}"\ntransport = "tcp"\n{network}'
+    )
     outcome = await hushcast("central", "proxy", "run", "--config", file)
     assert outcome.code == 2
     assert outcome.stderr.endswith(f"hushcast: {state}/proxy.toml cannot be written: Is a directory\n")
@@ -268,7 +271,8 @@ async def test_of_a_daemon_that_does_not_run_the_state_is_looked_at(tmp_path: Pa
 async def test_a_server_that_runs_is_asked_and_takes_a_proxy_at_once(tmp_path: Path) -> None:
     file = tmp_path / "server.toml"
     file.write_text(
-        f'state = "{tmp_path}/s"\ntransport = "tcp"\n[network]\ncarrier = "central"\nname = "mine"\n'
+        f'program = "central-server"\nstate = "{tmp_path}/s"\ntransport = "tcp"\n'
+        f'[network]\ncarrier = "central"\nname = "mine"\n'
     )
     running = await Running.start("central", "server", "run", "--config", file)
     network = tmp_path / "s" / "network.toml"
@@ -335,13 +339,15 @@ async def test_a_server_that_lost_a_key_does_not_start_as_another(
 @pytest.mark.parametrize("gone", ["proxy.key", "service.key"])
 async def test_a_proxy_that_lost_a_key_does_not_start_as_another(tmp_path: Path, gone: str) -> None:
     file = tmp_path / "proxy.toml"
-    file.write_text(f'role = "deliveries"\nstate = "{tmp_path}/state"\n{WHOLE}')
+    file.write_text(f'program = "central-proxy"\nrole = "deliveries"\nstate = "{tmp_path}/state"\n{WHOLE}')
     await _refuses_to_start(tmp_path / "state", gone, "central", "proxy", "run", "--config", file)
 
 
 async def test_a_directory_that_lost_its_signing_key_does_not_start_as_another(tmp_path: Path) -> None:
     file = tmp_path / "directory.toml"
-    file.write_text(f'state = "{tmp_path}/state"\ntransport = "tcp"\n[network]\nname = "mine"\n')
+    file.write_text(
+        f'program = "directory"\nstate = "{tmp_path}/state"\ntransport = "tcp"\n[network]\nname = "mine"\n'
+    )
     await _refuses_to_start(tmp_path / "state", "directory.key", "directory", "run", "--config", file)
 
 

@@ -79,7 +79,7 @@ async def test_only_networks_of_communities_have_them(tmp_path: Path, network: P
     refused = await typed("new", tmp_path / "club", network)
     assert (refused.code, 'privacy = "clear", and no communities' in refused.error) == (2, True)
     node = tmp_path / "node.toml"
-    node.write_text(f'role = "client"\nstate = "{tmp_path}/state"\n{OTHER}')
+    node.write_text(f'program = "node"\nrole = "client"\nstate = "{tmp_path}/state"\n{OTHER}')
     refused = await typed("join", "ab" * 32, "--config", node)
     assert (refused.code, "its network has no communities" in refused.error) == (2, True)
     node.write_text(f'{node.read_text()}[brokers]\ncommunity = "{"ab" * 32}"\n')
@@ -90,7 +90,7 @@ async def test_only_networks_of_communities_have_them(tmp_path: Path, network: P
 @pytest.mark.parametrize("own", ["", "[brokers]  # ours\n", f'[brokers]\nedge = "{"cd" * 32}"\n'])
 async def test_a_daemon_names_its_community_and_has_a_key(tmp_path: Path, own: str) -> None:
     node, state = tmp_path / "node.toml", tmp_path / "state"
-    node.write_text(f'# mine\nrole = "client"\nstate = "{state}"\n{own}{WHOLE}')
+    node.write_text(f'# mine\nprogram = "node"\nrole = "client"\nstate = "{state}"\n{own}{WHOLE}')
     early = await typed("join", "ab" * 32, "--config", node)
     assert "start the daemon once" in early.error
     state.mkdir(mode=0o700)
@@ -114,6 +114,6 @@ async def test_what_cannot_be_sent_is_refused(tmp_path: Path, network: Path) -> 
     refused = await typed("send", club, "--config", node)
     assert "has no charter yet" in refused.error
     await typed("admit", club, "root")
-    node.write_text(f'role = "client"\nstate = "{tmp_path}/state"\n{OTHER}')
+    node.write_text(f'program = "node"\nrole = "client"\nstate = "{tmp_path}/state"\n{OTHER}')
     refused = await typed("send", club, "--config", node)
     assert (refused.code, "of another network" in refused.error) == (2, True)

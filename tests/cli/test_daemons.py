@@ -14,15 +14,16 @@ from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.secrets import Seed
 
 ONION = onion_address(Seed(bytes(32)).public())
-DIRECTORY = """
+_BOTH = """
 state = "{state}"
 transport = "{transport}"
 [network]
 name = "test"
 """
+DIRECTORY = 'program = "directory"\n' + _BOTH
 NODE = (
-    'role = "relay"\n'
-    + DIRECTORY
+    'program = "node"\nrole = "relay"\n'
+    + _BOTH
     + f'directory = "{{directory}}"\ndirectory_key = "{Seed(bytes(32)).public().hex()}"\n'
 )
 

@@ -11,6 +11,7 @@ from fake_daemon import FakeDaemon
 from running import Running, hushcast, until
 
 CONFIG = """
+program = "directory"
 state = "{folder}/state"
 transport = "tcp"
 expelled = "{list}"

@@ -112,7 +112,10 @@ async def test_members_puts_a_set_together_from_what_each_gave_out(tmp_path: Pat
         files[-1].write_text(single(number))
     made = await hushcast("directory", "members", *files, "--quorum", "3", *RULES)
     assert made.code == 0
-    config = f'state = "{tmp_path}/state"\n\n[network]\nname = "ours"\n\n' + made.stdout.decode()
+    config = (
+        f'program = "directory"\nstate = "{tmp_path}/state"\n\n[network]\nname = "ours"\n\n'
+        + made.stdout.decode()
+    )
     assert tomllib.loads(config)["authorities"]["quorum"] == 3
     (tmp_path / "directory.toml").write_text(config)
     settings = load_settings(tmp_path / "directory.toml", DirectorySettings)
@@ -160,7 +163,7 @@ async def test_evidence_is_shown_and_checked_elsewhere(tmp_path: Path, folder: P
     (tmp_path / "proofs").write_bytes(lines.stdout)
     node = tmp_path / "node.toml"
     joined = (folder / "network.toml").read_text()
-    node.write_text(f'role = "client"\nstate = "{tmp_path}/node"\n\n{joined}')
+    node.write_text(f'program = "node"\nrole = "client"\nstate = "{tmp_path}/node"\n\n{joined}')
     there = await hushcast("directory", "evidence", tmp_path / "proofs", "--config", node)
     assert there.stdout == shown.stdout
     stranger = two_ballots(network, Seed(bytes(32)))
@@ -187,7 +190,8 @@ async def test_an_audit_says_who_is_not_reached(tmp_path: Path) -> None:
     key = Seed(bytes(32)).public().hex()
     config = tmp_path / "node.toml"
     config.write_text(
-        f'role = "client"\nstate = "{tmp_path}/state"\ntransport = "tcp"\n\n[network]\nname = "ours"\n'
+        f'program = "node"\nrole = "client"\nstate = "{tmp_path}/state"\ntransport = "tcp"\n\n'
+        f'[network]\nname = "ours"\n'
         f'directory = "127.0.0.1:9"\ndirectory_key = "{key}"\n'
     )
     env = environment(HOME=str(tmp_path))
@@ -205,7 +209,7 @@ async def test_an_audit_says_who_is_not_reached(tmp_path: Path) -> None:
 
 async def test_of_a_directory_that_does_not_run_the_state_is_looked_at(tmp_path: Path) -> None:
     config = tmp_path / "directory.toml"
-    config.write_text(f'state = "{tmp_path}/s"\n[network]\nname = "mine"\n')
+    config.write_text(f'program = "directory"\nstate = "{tmp_path}/s"\n[network]\nname = "mine"\n')
     told = await hushcast("directory", "doctor", "--config", config, "--json")
     assert told.code == 1
     found = [(one["check"], one["verdict"]) for one in told.objects]
@@ -220,7 +224,8 @@ async def test_a_directory_that_runs_is_asked(tmp_path: Path) -> None:
     names, config = tmp_path / "names", tmp_path / "directory.toml"
     names.write_text(f"{Seed(bytes(32)).public().hex()}  # ours\n")
     config.write_text(
-        f'state = "{tmp_path}/s"\ntransport = "tcp"\nfirst_roster = 2\nrelays = "{names}"\n'
+        f'program = "directory"\nstate = "{tmp_path}/s"\ntransport = "tcp"\n'
+        f'first_roster = 2\nrelays = "{names}"\n'
         '[network]\nname = "mine"\n'
     )
     running = await Running.start("directory", "run", "--config", config)
@@ -254,7 +259,8 @@ async def test_directories_of_a_set_look_at_each_other(folder: Path) -> None:
     folder.mkdir()
     config = folder / "directory.toml"
     config.write_text(
-        f'state = "{folder}/s"\ntransport = "tcp"\n[network]\nname = "mine"\nepoch_seconds = 60\n'
+        f'program = "directory"\nstate = "{folder}/s"\ntransport = "tcp"\n'
+        f'[network]\nname = "mine"\nepoch_seconds = 60\n'
         f"[authorities]\nquorum = 2\n{members}"
     )
     private_directory(folder / "s")

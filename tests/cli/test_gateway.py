@@ -38,7 +38,14 @@ def free_port() -> int:
 def written(tmp_path: Path, port: int, *more: str) -> Path:
     """Write a configuration at a port, with anybody let in."""
     file = tmp_path / "gateway.toml"
-    lines = [f'state = "{tmp_path}/state"', *more, "[[listen]]", 'kind = "tcp"', f"port = {port}"]
+    lines = [
+        'program = "gateway"',
+        f'state = "{tmp_path}/state"',
+        *more,
+        "[[listen]]",
+        'kind = "tcp"',
+        f"port = {port}",
+    ]
     file.write_text("\n".join([*lines, "[anonymous]", 'publish = ["#"]', ""]))
     return file
 

@@ -18,6 +18,7 @@ from hushcast_runtime.storage.state_layout import DATABASE
 from hushcast_runtime.storage.store import Change, SqliteStore
 
 CONFIG = """
+program = "gateway"
 state = "{tmp}/state"
 [purposes]
 vocabulary = "{tmp}/vocabulary"

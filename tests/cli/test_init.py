@@ -169,7 +169,7 @@ async def test_loopback_is_a_directory_only_where_the_configuration_says_tcp(
     tmp_path: Path, home: dict[str, str]
 ) -> None:
     file = tmp_path / "node.toml"
-    file.write_text(f'role = "client"\nstate = "{tmp_path}/state"\ntransport = "tcp"\n')
+    file.write_text(f'program = "node"\nrole = "client"\nstate = "{tmp_path}/state"\ntransport = "tcp"\n')
     text = network_text().replace(onion_address(KEY), "127.0.0.1:7411").encode()
     assert (await hushcast("join", "-", "--config", file, stdin=text, env=home)).code == 0
 
@@ -210,7 +210,7 @@ async def test_a_directory_joins_nothing(tmp_path: Path, home: dict[str, str]) -
 
 async def test_what_is_no_section_makes_no_traceback(tmp_path: Path, home: dict[str, str]) -> None:
     file, network = tmp_path / "node.toml", tmp_path / "network.toml"
-    file.write_text('network = "somewhere"\n')
+    file.write_text('program = "directory"\nnetwork = "somewhere"\n')
     network.write_text(network_text())
     outcome = await hushcast("join", network, "--config", file, env=home)
     assert outcome.code == 2

@@ -69,7 +69,12 @@ def owner(tmp_path: Path, home: dict[str, str]) -> Owner:
 
 def config(folder: Path, owner: str, **more: object) -> Path:
     file = folder / "provider.toml"
-    lines = [f'state = "{folder}/state"', f'owner = "{owner}"', f'feed = "{folder}/feed.link"']
+    lines = [
+        'program = "located-provider"',
+        f'state = "{folder}/state"',
+        f'owner = "{owner}"',
+        f'feed = "{folder}/feed.link"',
+    ]
     lines += ["difficulty = 1", *(f"{key} = {json.dumps(value)}" for key, value in more.items())]
     file.write_text("\n".join([*lines, "[daemon]", f'socket = "{folder}/control.sock"', ""]))
     return file

@@ -63,3 +63,5 @@ def test_a_reload_that_comes_with_the_stop_does_not_kill(tmp_path: Path) -> None
     for _ in range(3):  # which of the two signals is looked at first is not told
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert (done.returncode, done.stdout) == (0, "stopped\n"), done.stderr
+        assert "does not say which program it is of" in done.stderr
+        assert 'program = "directory"' in done.stderr

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hushcast_runtime.program import program_called
+
 ROOT = Path(__file__).parents[2]
 IMAGE = "localhost/hushcast-systemd-test"
 PACKAGES = ("systemd", "systemd-sysv", "dbus", "tor", "python3", "ca-certificates", "procps", "iproute2")
@@ -205,7 +207,8 @@ class Machine:
 
 def configuration(unit: str, role: str, network: str, **top: str) -> str:
     """Return the configuration of a daemon that uses the system's tor."""
-    lines = [f'role = "{role}"'] if role != "directory" else []
+    lines = [f'program = "{program_called(role).name}"']
+    lines += [f'role = "{role}"'] if role != "directory" else []
     lines += [f'state = "/var/lib/{unit}"', *(f'{name} = "{value}"' for name, value in top.items())]
     lines += ["[tor]", 'mode = "system"', 'control = "unix:/run/tor/control"', "[log]", 'level = "debug"']
     return "\n".join([*lines, network, ""])

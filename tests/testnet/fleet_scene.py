@@ -38,6 +38,7 @@ GRANTED = {"dashboard": "operations", "advertiser": "marketing/individualized", 
 POSITION = "hush/cars/7/position"
 
 _CONFIG = """\
+program = "gateway"
 state = "{state}"
 metrics = "unix:{state}.metrics"
 

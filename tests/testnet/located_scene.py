@@ -60,7 +60,8 @@ class Scene:
         owner = await self.command("key", "new", self.folder / "owner.key")
         config = self.folder / "provider.toml"
         config.write_text(
-            f'state = "{self.folder}/state"\nowner = "{owner}"\nfeed = "{self.folder}/feed.link"\n'
+            f'program = "located-provider"\nstate = "{self.folder}/state"\n'
+            f'owner = "{owner}"\nfeed = "{self.folder}/feed.link"\n'
             f'difficulty = 4\npatience = 60\n[daemon]\nsocket = "{self.sockets["provider"]}"\n'
         )
         await self._start("provider", "provider", str(config), str(left_out))

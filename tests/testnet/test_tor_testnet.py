@@ -154,7 +154,7 @@ async def test_a_daemon_with_a_tor_process_of_its_own_takes_part(tor_testnet, tm
         "own", "client", str(tmp_path / "config.toml"), str(tmp_path / "state"), str(tmp_path / "socket")
     )
     Path(member.config).write_text(
-        f'role = "client"\nstate = "{member.state}"\nsocket = "{member.socket}"\n'
+        f'program = "node"\nrole = "client"\nstate = "{member.state}"\nsocket = "{member.socket}"\n'
         f'[tor]\nmode = "own"\ntorrc = "{described.tor.snippet}"\n'
         + (net.directory / "directory" / "state" / NETWORK_FILE).read_text()
     )

@@ -40,6 +40,8 @@ class MadeNetworkSection(BrokersTerms, frozen=True, kw_only=True):
 class RootSettings(ExaminedSettings, frozen=True, kw_only=True):
     """Settings of the root, which lists all other brokers."""
 
+    program_name: ClassVar[str] = "broker"
+    """What `program` says in its file."""
     live: ClassVar[frozenset[str]] = frozenset({"log", "listed", "communities"})
     """The keys that a running root applies."""
     most_bytes: ClassVar[int] = MAX_ROOT_CONFIG
@@ -103,6 +105,8 @@ class EdgeSection(Section, frozen=True, kw_only=True):
 class BrokerSettings(ExaminedSettings, frozen=True, kw_only=True):
     """Settings of an inner or an edge broker."""
 
+    program_name: ClassVar[str] = "broker"
+    """What `program` says in its file."""
     way_out: ClassVar[Mapping[str, str]] = {
         "network": "`hushcast join network.toml --config` and this file adds it, from what the root wrote",
         "role": "write root, inner or edge",

@@ -20,6 +20,8 @@ MAX_SETTLE = 3600  # seconds; nobody waits for longer
 class TomographySettings(ExaminedSettings, frozen=True, kw_only=True):
     """Settings of a service."""
 
+    program_name: ClassVar[str] = "tomography"
+    """What `program` says in its file."""
     way_out: ClassVar[Mapping[str, str]] = {
         "network": "`hushcast join network.toml --config` and this file adds it, from what the root wrote",
         "role": 'write role = "tomography"',

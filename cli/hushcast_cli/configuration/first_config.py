@@ -75,7 +75,7 @@ def first_config(
         f"# Made by `hushcast init {made}`. All settings: docs/configuration.md. After a change:\n"
         f"#   {program.check_command} {places.config}\n\n"
     )
-    text += _filled(role.above, words)
+    text += f'program = "{program.name}"\n{_filled(role.above, words)}'
     if role.word is not None:
         text += f'role = "{role.word}"\n'
     text += f"# {role.kept}\nstate = {toml_text(str(places.state))}\n"

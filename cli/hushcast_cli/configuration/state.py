@@ -38,12 +38,30 @@ def one_of(role: str) -> str:
 
 
 def program_of(file: Path) -> Program[Any]:
-    """Tell which program a file configures; where that cannot be told, loading it will say why."""
-    name = _guessed(_keys(file))
-    return next(program for program in programs() if program.name == name)
+    """Tell which program a file configures; where that cannot be told, loading it will say why.
+
+    Files of before there was the key `program` are told by their other keys, and a person is told so. Raises
+    `UsageError` for a program that there is not.
+    """
+    from hushcast_cli.output import note
+    from hushcast_protocol.base.errors import UsageError
+    from hushcast_protocol.base.suggestions import did_you_mean
+
+    keys = _keys(file)
+    name = keys.get("program")
+    if not isinstance(name, str):
+        name = guessed(keys)
+        if keys and "program" not in keys:
+            line = f'program = "{name}"'
+            note(f"{file} does not say which program it is of: `hushcast upgrade-config` adds {line}")
+    known = {program.name: program for program in programs()}
+    if name not in known:
+        raise UsageError(f'{file}: program: there is no "{name}"{did_you_mean(name, known)}')
+    return known[name]
 
 
-def _guessed(keys: dict[str, Any]) -> str:
+def guessed(keys: dict[str, Any]) -> str:
+    """Return the name of the program whose file has these keys, `program` not among them."""
     network = keys.get("network")
     network = network if isinstance(network, dict) else {}
     if "role" in keys:

@@ -35,14 +35,15 @@ def doctor(choices: Choices, timeout: float | None, config: Path | None) -> None
     from hushcast_cli.daemon_calls import ask
 
     if config is not None:
-        from hushcast_cli.configuration.state import load_daemon, program_of
+        from hushcast_cli.configuration.state import program_of
         from hushcast_protocol.base.errors import UsageError
 
-        if (program := program_of(config)).examine is not None:
+        program = program_of(config)
+        if program.examine is not None or program.state is None:
             raise UsageError(f"{config} is a {program.noun}'s, which `{program.doctor_command}` looks at")
-        _, settings, kind = load_daemon(config)
+        settings = program.load(config)
         # Before the daemon is asked: one that refuses its state does not run.
-        tell_findings(choices, [_look_at_state(Path(settings.state), kind)])
+        tell_findings(choices, [_look_at_state(Path(settings.state), program.state(settings))])
         choices.socket = choices.socket or settings.socket_path()
     tell_findings(choices, ask(choices, lambda daemon: daemon.examine(), timeout))
 

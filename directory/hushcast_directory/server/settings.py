@@ -81,6 +81,8 @@ class AuthoritiesSection(SetSection, frozen=True, kw_only=True):
 class DirectorySettings(ExaminedSettings, frozen=True, kw_only=True):
     """Settings of `hushcast directory run`."""
 
+    program_name: ClassVar[str] = "directory"
+    """What `program` says in its file."""
     live: ClassVar[frozenset[str]] = frozenset({"log", "relays", "expelled", "authorities"})
     """The keys that a running directory applies."""
 

@@ -28,6 +28,8 @@ class ProvidersDaemonSection(Section, frozen=True, kw_only=True):
 class ProviderSettings(ProcessSettings, frozen=True, kw_only=True):
     """Settings of `hushcast located provide`."""
 
+    program_name: ClassVar[str] = "located-provider"
+    """What `program` says in its file."""
     way_out: ClassVar[Mapping[str, str]] = {
         "owner": 'write owner = "…" above the first section: what `hushcast located key new` printed to the '
         "feed's owner",

@@ -131,6 +131,8 @@ SettingsT = TypeVar("SettingsT", bound="ProcessSettings")
 class ProcessSettings(Section, frozen=True, kw_only=True):
     """Settings of every process that keeps a state and runs until a signal ends it."""
 
+    program: str | None = None
+    """Which program this is of; a file of before there was this key says nothing."""
     state: PathText
     """Directory of everything that is kept; made with mode 0700 when missing."""
     socket_group: str | None = None
@@ -141,10 +143,21 @@ class ProcessSettings(Section, frozen=True, kw_only=True):
 
     live: ClassVar[frozenset[str]] = frozenset({"log"})
     """The keys at the top that a running process applies when it reads its configuration again."""
+    program_name: ClassVar[str] = ""
+    """What `program` says of settings of this kind."""
+
+    @classmethod
+    def completed(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Return what a file holds; raise `UsageError` for the file of another program."""
+        named = values.get("program", cls.program_name)
+        if isinstance(named, str) and named != cls.program_name:
+            raise UsageError(f'program: the file is of "{named}", and "{cls.program_name}" is to read it')
+        return values
 
     def beside_live(self: SettingsT, others: SettingsT) -> SettingsT:
         """Return these settings, but all that a running process applies as others of the kind have it."""
-        return msgspec.structs.replace(self, **{key: getattr(others, key) for key in self.live})
+        taken = {"program", *self.live}
+        return msgspec.structs.replace(self, **{key: getattr(others, key) for key in taken})
 
     def state_path(self) -> Path:
         """Return the state directory."""
@@ -220,14 +233,16 @@ def parse_settings(data: bytes, where: str, kind: type[SettingsT]) -> SettingsT:
 
 def parse_toml(data: bytes, where: str, kind: type[SectionT]) -> SectionT:
     """Return TOML as a section of this kind; raise `UsageError` with the key and the reason."""
+    if len(data) > kind.most_bytes:
+        raise UsageError(f"{where}: a configuration has at most {kind.most_bytes} bytes")
     try:
-        if len(data) > kind.most_bytes:
-            raise UsageError(f"{where}: a configuration has at most {kind.most_bytes} bytes")
         values = kind.completed(read_toml(data.decode()))
     except ValueError as error:  # not UTF-8, not TOML, or a number of thousands of digits
         raise UsageError(f"{where} is not TOML: {error}") from None
     except RecursionError:
         raise UsageError(f"{where} is not TOML that anybody would write: it is nested too deeply") from None
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
     try:
         return msgspec.convert(values, kind)
     except msgspec.ValidationError as error:

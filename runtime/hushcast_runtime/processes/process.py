@@ -52,6 +52,9 @@ def run_until_signal(
     that ended the daemon, `UsageError` if another one uses its state.
     """
     configure_logs(settings.log.level, settings.log.json)
+    if settings.program is None:
+        line = f'program = "{settings.program_name}"'
+        log.warning("the configuration does not say which program it is of", line=line)
     if not settings.is_watched:
         forbid_core_dumps()
     state = private_directory(settings.state_path())

@@ -19,7 +19,7 @@ class GatewayProcess:
         self.server = Server(free_port(), free_port())
         self._log, self._config = directory / "log", directory / "gateway.toml"
         self._config.write_text(
-            f'state = "{directory}/state"\n'
+            f'program = "gateway"\nstate = "{directory}/state"\n'
             f'[[listen]]\nkind = "tcp"\nport = {self.server.port}\n'
             f'[[listen]]\nkind = "ws"\nport = {self.server.ws_port}\n'
             '[anonymous]\npublish = ["#"]\nsubscribe = ["#"]\n'

@@ -1,0 +1,62 @@
+"""`hushcast upgrade-config`: a configuration of an earlier version gets what this one writes into its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hushcast_cli.options import FILE, Choices, json_option, pass_choices
+
+
+@click.command("upgrade-config")
+@click.argument("file", type=FILE, metavar="F")
+@json_option
+@pass_choices
+def upgrade_config(choices: Choices, file: Path) -> None:
+    """Bring a configuration that an earlier version made to this one.
+
+    It gets the line that says which program it is of; all else, comments included, stays as it is. A file
+    that has the line is not touched. A daemon that runs need not be told. Run it as the file's owner, or as
+    root.
+
+    \b
+    Example:
+      sudo hushcast upgrade-config /etc/hushcast/node.toml
+    """
+    from hushcast_cli.configuration.config_files import check_edited, write_edited
+    from hushcast_cli.configuration.state import guessed, program_of
+    from hushcast_cli.output import json_line, text_line, write
+    from hushcast_protocol.base.errors import UsageError
+    from hushcast_runtime.processes.config import MAX_ROOT_CONFIG, read_config
+    from hushcast_runtime.toml import read_toml
+
+    try:
+        text = read_config(file, MAX_ROOT_CONFIG).decode()
+        keys = read_toml(text)
+    except ValueError as error:
+        raise UsageError(f"{file} is not TOML: {error}") from None
+    except RecursionError:
+        raise UsageError(f"{file} is not TOML that anybody would write: it is nested too deeply") from None
+    added = [] if "program" in keys else ["program"]
+    if added:
+        name = guessed(keys)
+        fresh = with_program(text, name)
+        check_edited(fresh, {"program": name, **keys}, str(file), "program")
+        write_edited(file, fresh)
+    program = program_of(file)
+    if choices.json:
+        write(json_line({"file": str(file), "program": program.name, "added": added}))
+    elif added:
+        write(text_line(f'{file}: program = "{program.name}" is added'))
+    else:
+        write(text_line(f'{file}: program = "{program.name}" is there already'))
+
+
+def with_program(text: str, name: str) -> str:
+    """Return a configuration with the line that names its program, below the comment that it begins with."""
+    lines = text.splitlines(keepends=True)
+    blank = next((at for at, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    # A comment right above a key is that key's.
+    above = blank + 1 if blank and blank < len(lines) and not lines[blank].strip() else 0
+    return "".join([*lines[:above], f'program = "{name}"\n', *lines[above:]])

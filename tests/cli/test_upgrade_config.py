@@ -1,0 +1,114 @@
+"""Configurations of before there was `program`: told apart by their other keys, and upgraded."""
+
+from __future__ import annotations
+
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from running import hushcast
+from test_backup import give_state
+from test_daemons import DIRECTORY, NODE, written
+
+from hushcast_cli.configuration.state import guessed
+from hushcast_cli.upgrade_config import with_program
+from hushcast_runtime.program import program_called, programs
+from hushcast_runtime.toml import read_toml
+
+sys.path.append(str(Path(__file__).parents[2] / "tools"))
+from example_files import examples  # type: ignore[import-not-found]
+
+FIRST: dict[str, str] = {name: text for name, text in examples().items() if name != "network.toml"}
+KIND = {"broker-root.toml": "root-broker", "broker.toml": "edge-broker"}
+KIND |= {"central-proxy.toml": "publications-proxy", "tomography.toml": "tomography-service"}
+
+
+def before(text: str) -> str:
+    """Return a configuration as the version before wrote it."""
+    (line,) = [line for line in text.splitlines(keepends=True) if line.startswith("program = ")]
+    return text.replace(line, "", 1)
+
+
+@pytest.mark.parametrize("name", FIRST)
+async def test_a_file_of_before_is_told_by_its_keys_and_gets_the_line(name: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    file.write_text(before(FIRST[name]))
+    file.chmod(0o640)
+    program = read_toml(FIRST[name])["program"]
+    checked = await hushcast("check-config", file, "--json")
+    (told,) = checked.objects
+    assert (checked.code, told["kind"]) == (0, KIND.get(name, name.removesuffix(".toml")))
+    assert f'`hushcast upgrade-config` adds program = "{program}"' in checked.stderr
+    done = await hushcast("upgrade-config", file, "--json")
+    assert (done.code, done.stderr) == (0, "")
+    assert done.objects == [{"file": str(file), "program": program, "added": ["program"]}]
+    assert file.read_text() == FIRST[name], "all else is as it was"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    again = await hushcast("upgrade-config", file)
+    assert (again.code, file.read_text()) == (0, FIRST[name])
+    assert again.stdout.decode() == f'{file}: program = "{program}" is there already\n'
+    assert (await hushcast("check-config", file)).stderr == ""
+
+
+def test_every_program_has_an_example_of_before() -> None:
+    assert {guessed(read_toml(before(text))) for text in FIRST.values()} == {one.name for one in programs()}
+
+
+async def test_a_state_of_before_is_backed_up_by_a_file_of_before(tmp_path: Path) -> None:
+    file, backup = written(tmp_path, before(NODE)), tmp_path / "b"
+    give_state(tmp_path / "state")
+    made = await hushcast("backup", backup, "--config", file, "--json")
+    assert (made.code, made.objects[0]["role"]) == (0, "relay")
+    assert made.stderr.count("upgrade-config") == 1
+    assert (await hushcast("upgrade-config", file)).code == 0
+    restored = await hushcast("restore", backup, "--config", file, "--force")
+    assert (restored.code, restored.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "fresh"),
+    [
+        ("", 'program = "node"\n'),
+        ("a = 1\n", 'program = "node"\na = 1\n'),
+        ("# mine\n\na = 1\n", '# mine\n\nprogram = "node"\na = 1\n'),
+        ("# of a\na = 1\n", 'program = "node"\n# of a\na = 1\n'),
+        ("[log]\n", 'program = "node"\n[log]\n'),
+        ("# all", 'program = "node"\n# all'),
+    ],
+)
+def test_the_line_comes_below_the_comment_of_the_file(text: str, fresh: str) -> None:
+    assert with_program(text, "node") == fresh
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (DIRECTORY.replace('"directory"', '"dirctory"'), 'there is no "dirctory": did you mean directory?'),
+        ("role = ", "is not TOML"),
+        ("[" * 5000, "is not TOML"),
+    ],
+)
+async def test_what_cannot_be_upgraded_stays(text: str, told: str, tmp_path: Path) -> None:
+    file = tmp_path / "f.toml"
+    file.write_text(text)
+    outcome = await hushcast("upgrade-config", file)
+    assert (outcome.code, file.read_text()) == (2, text)
+    assert told in outcome.error
+    assert (await hushcast("upgrade-config", tmp_path / "none")).code == 2
+
+
+async def test_a_program_does_not_run_by_the_file_of_another(tmp_path: Path) -> None:
+    file = written(tmp_path, NODE)
+    outcome = await hushcast("directory", "run", "--config", file)
+    assert outcome.code == 2
+    assert outcome.error == f'{file}: program: the file is of "node", and "directory" is to read it'
+    file.write_text(file.read_text().replace('"node"', "7"))
+    outcome = await hushcast("node", "run", "--config", file)
+    assert (outcome.code, "program: Expected" in outcome.error) == (2, True)
+
+
+def test_each_word_means_one_program() -> None:
+    for program in programs():
+        for word in (program.name, *(role.word for role in program.roles)):
+            assert word is None or program_called(word) is program
