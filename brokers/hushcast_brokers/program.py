@@ -65,22 +65,21 @@ async def _examine_tomography(settings: TomographySettings) -> list[Finding]:
 
 
 def _state_of_broker(settings: AnyBrokerSettings) -> StateKind:
-    return _state(f"{settings.role}-broker", settings)
+    return _state(f"{settings.role}-broker", settings, BROKER.version)
 
 
 def _state_of_tomography(settings: TomographySettings) -> StateKind:
-    return _state("tomography-service", settings)
+    return _state("tomography-service", settings, TOMOGRAPHY.version)
 
 
-def _state(role: str, settings: AnyBrokerSettings | TomographySettings) -> StateKind:
+def _state(role: str, settings: AnyBrokerSettings | TomographySettings, version: int) -> StateKind:
     from hushcast_brokers.keys import BROKER_KEYS
-    from hushcast_brokers.upgrade import VERSION
     from hushcast_protocol.base.roster import Network
     from hushcast_runtime.storage.state_directory import StateKind
 
     section = settings.network
     network = Network(section.name, section.settled().text, section.epoch_seconds)
-    return StateKind(role, network, BROKER_KEYS, VERSION)
+    return StateKind(role, network, BROKER_KEYS, version)
 
 
 def _broker_summary(settings: AnyBrokerSettings) -> dict[str, list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hushcast_central import program
 from hushcast_central.counters import PROXY_COUNTERS, SERVER_COUNTERS
 from hushcast_central.doctor import examine_proxies, examine_server_link
 from hushcast_central.gauges import CENTRAL_GAUGES
@@ -13,16 +14,16 @@ from hushcast_central.proxy.daemon import CentralProxy, ProxyParts
 from hushcast_central.proxy.users import MAX_ATTACHED
 from hushcast_central.server.daemon import CentralServer, ServerKeys, ServerParts
 from hushcast_central.settings import ProxySettings, ServerSettings
-from hushcast_central.upgrade import VERSION
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import Finding
 from hushcast_protocol.central.introduction import SealingKey
 from hushcast_protocol.central.network import CentralNetwork, Proxy
 from hushcast_runtime.files import load_or_create, load_seed, write_private
+from hushcast_runtime.process_frame import run_process
 from hushcast_runtime.processes.doctor import DaemonKind
 from hushcast_runtime.processes.examined_process import Process, ProcessContext
-from hushcast_runtime.processes.process import Load, run_until_signal
+from hushcast_runtime.processes.process import Load
 from hushcast_runtime.transports.connection_guard import MAX_STRANGERS
 
 NETWORK_FILE = "network.toml"
@@ -30,16 +31,14 @@ NETWORK_FILE = "network.toml"
 PROXY_FILE = "proxy.toml"
 """In a proxy's state directory: the lines that the server's operator needs."""
 SERVER = DaemonKind(
-    "hushcast central server run",
-    VERSION,
+    program.SERVER,
     512,  # links and dials of proxies, the database
     SERVER_COUNTERS,
     CENTRAL_GAUGES,
     SERVER_KEYS,
 )
 PROXY = DaemonKind(
-    "hushcast central proxy run",
-    VERSION,
+    program.PROXY,
     MAX_ATTACHED + MAX_STRANGERS + 512,  # a connection for each pseudonym, too
     PROXY_COUNTERS,
     CENTRAL_GAUGES,
@@ -58,16 +57,12 @@ def run_server(load: Load[ServerSettings]) -> None:
 
     SIGHUP makes it serve the proxies that the configuration lists then, and write `network.toml` anew.
     """
-    settings = load()
-    server = _Server(settings)
-    run_until_signal(settings, load, server.live, server.health, server.apply)
+    run_process(load, _Server)
 
 
 def run_proxy(load: Load[ProxySettings]) -> None:
     """Run a proxy until SIGTERM or SIGINT; raises the `HushcastError` that ended it."""
-    settings = load()
-    proxy = _Proxy(settings)
-    run_until_signal(settings, load, proxy.live, proxy.health)
+    run_process(load, _Proxy)
 
 
 class _Server(Process):

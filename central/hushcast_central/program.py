@@ -77,22 +77,23 @@ async def _examine_proxy(settings: ProxySettings) -> list[Finding]:
 def _state_of_server(settings: ServerSettings) -> StateKind:
     from hushcast_central.keys import SERVER_KEYS
 
-    return _state("central-server", settings, SERVER_KEYS)
+    return _state("central-server", settings, SERVER_KEYS, SERVER.version)
 
 
 def _state_of_proxy(settings: ProxySettings) -> StateKind:
     from hushcast_central.keys import PROXY_KEYS
 
-    return _state(f"{settings.role}-proxy", settings, PROXY_KEYS)
+    return _state(f"{settings.role}-proxy", settings, PROXY_KEYS, PROXY.version)
 
 
-def _state(role: str, settings: ServerSettings | ProxySettings, keys: tuple[str, ...]) -> StateKind:
-    from hushcast_central.upgrade import VERSION
+def _state(
+    role: str, settings: ServerSettings | ProxySettings, keys: tuple[str, ...], version: int
+) -> StateKind:
     from hushcast_protocol.base.roster import Network
     from hushcast_runtime.storage.state_directory import StateKind
 
     section = settings.network
-    return StateKind(role, Network(section.name, section.profile, section.epoch_seconds), keys, VERSION)
+    return StateKind(role, Network(section.name, section.profile, section.epoch_seconds), keys, version)
 
 
 def _server_summary(settings: ServerSettings) -> dict[str, list[str]]:

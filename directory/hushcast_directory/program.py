@@ -36,10 +36,9 @@ async def _examine(settings: DirectorySettings) -> list[Finding]:
 def _state(settings: DirectorySettings) -> StateKind:
     from hushcast_directory.server.process import KEY_FILES
     from hushcast_directory.server.restoration import note_restored
-    from hushcast_directory.server.upgrade import VERSION
     from hushcast_runtime.storage.state_directory import StateKind
 
-    return StateKind("directory", settings.network.network(), KEY_FILES, VERSION, note_restored)
+    return StateKind("directory", settings.network.network(), KEY_FILES, DIRECTORY.version, note_restored)
 
 
 def _rotate(settings: DirectorySettings, kind: StateKind, keys: tuple[str, ...], signs: bool) -> KeyChange:

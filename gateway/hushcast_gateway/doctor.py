@@ -16,12 +16,12 @@ import trio
 from hushcast.control_messages import Finding
 from hushcast_gateway.broker_state import look_into
 from hushcast_gateway.listener_settings import ListenSection
+from hushcast_gateway.program import GATEWAY
 from hushcast_gateway.purposes.alias_keys import read_files
 from hushcast_gateway.purposes.settings import strangers, vocabulary_of
 from hushcast_gateway.purposes.standing_reservations import orphans
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_gateway.tls import days_left
-from hushcast_gateway.upgrade import VERSION
 from hushcast_protocol.base.errors import HushcastError, UsageError
 from hushcast_protocol.base.findings import bad, good, warning
 from hushcast_protocol.mqtt.limits import MAX_CONNECTIONS
@@ -29,12 +29,8 @@ from hushcast_protocol.mqtt.topic_filters import intersects
 from hushcast_protocol.mqtt.ways import OWN, Ways
 from hushcast_protocol.purposes.purpose_names import Purpose, ancestors, is_purpose
 from hushcast_runtime.extras import how_to_get
-from hushcast_runtime.files import acting_as_owner
-from hushcast_runtime.processes.process import holder
-from hushcast_runtime.storage.recovery import examine_records
-from hushcast_runtime.storage.state_directory import check_access
-from hushcast_runtime.storage.state_layout import DATABASE, WAY_OUT_OF_NEWER, kept_version
-from hushcast_runtime.storage.store import StoreError
+from hushcast_runtime.processes.doctor import examine_state
+from hushcast_runtime.storage.state_layout import DATABASE
 from hushcast_runtime.wording import counted
 
 SOON = 14  # days before its end in which a certificate should be replaced
@@ -54,20 +50,21 @@ class GatewayDoctor:
     async def examine(self) -> list[Finding]:
         """Return a finding for each thing looked at; takes a few seconds at most."""
         state = self._settings.state_path()
-        try:
-            check_access(state)
-        except UsageError as error:
-            return [bad("state", "belongs to another user", str(error))]
-        found = []
-        with acting_as_owner(state):  # what root may read, the gateway's user may not
-            found.append(self._state(state))
-            found += examine_records(state / DATABASE)
-            for number, place in enumerate(self._settings.listeners(), 1):
-                found += [await check(number, place) for check in self._checks(place)]
-            found += [self._users(), self._files()]
-            found += self._links()
-            found += [*self._purposes(), *self._orphans(), *self._keys(), *self._kept_back(state / DATABASE)]
-            found.append(await self._daemon())
+        looked, *others = await examine_state(state, GATEWAY.version, self._examine)
+        if looked.verdict == "good" and state.exists():
+            runs = f"the gateway runs (pid {self._pid})" if self._pid is not None else "no gateway runs"
+            looked = good("state", f"{state}, {runs}")
+        return [looked, *others]
+
+    async def _examine(self, looked: Finding, pid: int | None) -> list[Finding]:
+        self._pid = pid
+        found: list[Finding] = []
+        for number, place in enumerate(self._settings.listeners(), 1):
+            found += [await check(number, place) for check in self._checks(place)]
+        found += [self._users(), self._files()]
+        found += self._links()
+        found += [*self._purposes(), *self._orphans(), *self._keys(), *self._kept_back()]
+        found.append(await self._daemon())
         return found
 
     def _checks(self, place: ListenSection) -> Iterator[Callable[[int, ListenSection], Awaitable[Finding]]]:
@@ -76,21 +73,6 @@ class GatewayDoctor:
             yield self._certificate
         if place.speaks_http:
             yield self._extra
-
-    def _state(self, state: Path) -> Finding:
-        if not state.exists():
-            return good("state", f"{state} is made at the first start")
-        if state.stat().st_mode & 0o077:
-            return bad("state", f"{state} is open to other users", f"chmod 700 {state}")
-        self._pid = holder(state)
-        try:
-            version = kept_version(state)
-        except StoreError as error:
-            return bad("state", "the database cannot be read", f"look at the disk: {error}")
-        if version > VERSION:
-            return bad("state", f"version {version}, this program knows up to {VERSION}", WAY_OUT_OF_NEWER)
-        runs = f"the gateway runs (pid {self._pid})" if self._pid is not None else "no gateway runs"
-        return good("state", f"{state}, {runs}")
 
     async def _free(self, number: int, place: ListenSection) -> Finding:
         check = f"listen #{number}"
@@ -274,7 +256,7 @@ class GatewayDoctor:
                 "`hushcast gateway purposes list` shows them, and `drop` takes them away",
             )
 
-    def _kept_back(self, database: Path) -> Iterator[Finding]:
+    def _kept_back(self) -> Iterator[Finding]:
         """Find messages whose topics do not travel any more, and which are handed out to nobody."""
         topics, travels = self._settings.gateway, self._settings.daemon.socket is not None
         ways = Ways((one.name for one in topics.alias), {one.from_: one.to for one in topics.map})
@@ -284,7 +266,7 @@ class GatewayDoctor:
 
         count = 0
         with suppress(HushcastError):  # of the state it is said elsewhere what is wrong
-            count = look_into(database, has_way=has_way).kept_back
+            count = look_into(self._settings.state_path() / DATABASE, has_way=has_way).kept_back
         if count:
             yield warning(
                 "kept back",

@@ -15,6 +15,7 @@ from hushcast_gateway.network_ways import NetworkWays, read_links
 from hushcast_gateway.no_daemon import DaemonlessNetwork
 from hushcast_gateway.passwords import Passwords
 from hushcast_gateway.peer import ClientPeer
+from hushcast_gateway.program import GATEWAY
 from hushcast_gateway.purposes.alias_keys import read_keys
 from hushcast_gateway.purposes.purpose_state import configured
 from hushcast_gateway.purposes.reservation_removal import ReservationRemover
@@ -22,7 +23,6 @@ from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.purposes.settings import PurposesSection, check_vocabulary, vocabulary_of
 from hushcast_gateway.server import Server
 from hushcast_gateway.settings import GatewaySettings
-from hushcast_gateway.upgrade import MIGRATIONS, VERSION
 from hushcast_gateway.users import GatewayUsers
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt.interfaces import Permissions
@@ -34,10 +34,10 @@ from hushcast_protocol.purposes.purpose_keyring import PurposeKeyring
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_runtime.environment import Environment, system_environment
 from hushcast_runtime.logs import log
-from hushcast_runtime.processes.metrics import MetricsServer
-from hushcast_runtime.processes.process import Load, run_until_signal
+from hushcast_runtime.process_frame import ProcessFrame, run_process
+from hushcast_runtime.processes.process import Load
 from hushcast_runtime.processes.readiness import Health
-from hushcast_runtime.storage.state_layout import DATABASE, check_version, kept_version, migrate
+from hushcast_runtime.storage.state_layout import migrate
 from hushcast_runtime.storage.store import SqliteStore
 from hushcast_runtime.wording import counted
 
@@ -50,9 +50,7 @@ def run_gateway(load: Load[GatewaySettings]) -> None:
     SIGHUP goes by the users and purposes of the configuration as it is then, and reads certificates, signed
     vocabularies and grants again.
     """
-    settings = load()
-    gateway = _Gateway(settings)
-    run_until_signal(settings, load, gateway.live, gateway.health, gateway.apply)
+    run_process(load, _Gateway)
 
 
 def _ways(settings: GatewaySettings, env: Environment) -> NetworkWays:
@@ -96,43 +94,35 @@ def _purposes(settings: GatewaySettings, env: Environment, ways: NetworkWays) ->
     return Purposes(section, settings.speakers(), _vocabulary(settings, section), env.now, ways)
 
 
-class _Gateway:
+class _Gateway(ProcessFrame[GatewaySettings]):
     """One gateway process."""
 
     def __init__(self, settings: GatewaySettings) -> None:
-        self._settings = settings
-        self._env = system_environment()
-        self._counters = GatewayCounters(self._counted_beside)
+        counters = GatewayCounters(self._counted_beside)
+        super().__init__(settings, GATEWAY, system_environment(), counters)
         self._users = GatewayUsers(settings, Passwords(self._env.compute, self._env.randomness))
-        self._listeners = Listeners(settings.listeners(), settings.socket_group, self._serve, self._counters)
+        self._listeners = Listeners(settings.listeners(), settings.socket_group, self._serve, counters)
         self._ways = _ways(settings, self._env)
         self._purposes = _purposes(settings, self._env, self._ways)
         self._network: GatewayNetwork | None = None
         if settings.daemon.socket is not None:
-            self._network = GatewayNetwork(settings, self._ways, self._env, self._counters, self._purposes)
+            self._network = GatewayNetwork(settings, self._ways, self._env, counters, self._purposes)
         self._state: BrokerState | None = None
         self._server: Server | None = None
         self._served = 0
         self._ready = self._stops = False
 
-    async def live(self, nursery: trio.Nursery) -> None:
-        """Start everything; clients are served until the nursery is cancelled, and then say goodbye."""
-        settings = self._settings
-        state = settings.state_path()
-        check_version(kept_version(state), VERSION)  # before anything is written
-        store = SqliteStore(state / DATABASE)
-        try:
-            # Not cancelled with all else: what is still to be said goes first.
-            with trio.CancelScope(shield=True) as serving:
-                nursery.start_soon(self._end, serving)
-                async with trio.open_nursery() as living:
-                    living.start_soon(store.run)
-                    await migrate(store, MIGRATIONS)
-                    await self._open(store, living)
-                    self._ready = True
-                    log.info("running")
-        finally:
-            store.close()
+    async def _work(self, store: SqliteStore, nursery: trio.Nursery) -> None:
+        """Serve clients until the nursery is cancelled; they hear a goodbye then."""
+        # Not cancelled with all else: what is still to be said goes first.
+        with trio.CancelScope(shield=True) as serving:
+            nursery.start_soon(self._end, serving)
+            async with trio.open_nursery() as living:
+                living.start_soon(store.run)
+                await migrate(store, GATEWAY.migrations())
+                await self._open(store, living)
+                self._ready = True
+                log.info("running")
 
     async def _open(self, store: SqliteStore, nursery: trio.Nursery) -> None:
         settings = self._settings
@@ -148,9 +138,7 @@ class _Gateway:
             nursery.start_soon(ReservationRemover(settings.state_path(), self._purposes, self._state).run)
         if self._network is not None:
             nursery.start_soon(self._network.run, self._state, store)
-        if (endpoint := settings.metrics_endpoint()) is not None:
-            metrics = MetricsServer(self._counters, self._readings, GATEWAY_GAUGES)
-            await nursery.start(metrics.run, endpoint, settings.socket_group)
+        await self._serve_metrics(nursery, GATEWAY_GAUGES)
         await nursery.start(self._listeners.run)
 
     async def _end(self, serving: trio.CancelScope) -> None:

@@ -10,12 +10,7 @@ from hushcast_node.daemon import NodeDaemon
 from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.findings import good, warning
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.processes.examinations import (
-    examine_clock,
-    examine_core_dumps,
-    examine_disk,
-    examine_tor,
-)
+from hushcast_runtime.processes.examinations import examine_core_dumps, examine_disk, examine_ways
 from hushcast_runtime.storage.recovery import examine_records
 from hushcast_runtime.storage.state_layout import DATABASE
 from hushcast_runtime.tor.transport import TorTransport
@@ -32,10 +27,8 @@ class NodeDoctor:
 
     async def examine(self) -> list[Finding]:
         """Return a finding for each thing looked at; takes a minute at most, a few seconds mostly."""
-        settings, found = self._settings, []
-        if settings.transport == "tor":
-            found += [await examine_tor(self.tor), await examine_clock(self.tor, self._env)]
-        found += await self._network()
+        settings = self._settings
+        found = [*await examine_ways(settings, self.tor, self._env), *await self._network()]
         found.append(examine_disk(Path(settings.state)))
         found += examine_records(Path(settings.state) / DATABASE)
         if settings.testnet is None:

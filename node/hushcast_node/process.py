@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,17 +17,17 @@ from hushcast_node.carrier_parts import BrokersParts, CarrierParts, CentralParts
 from hushcast_node.counters import COUNTED
 from hushcast_node.daemon import NodeDaemon, NodeParts
 from hushcast_node.doctor import NodeDoctor
+from hushcast_node.program import NODE
 from hushcast_node.settings import NodeSettings
-from hushcast_node.upgrade import VERSION
 from hushcast_overlay.relay.identity import Identity, load_identity
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.files import load_seed
 from hushcast_runtime.logs import log
-from hushcast_runtime.processes.metrics import MetricsServer, readings
-from hushcast_runtime.processes.process import Load, open_transport, run_until_signal
+from hushcast_runtime.process_frame import ProcessFrame, run_process
+from hushcast_runtime.processes.metrics import GAUGES, readings
+from hushcast_runtime.processes.process import Load, open_transport
 from hushcast_runtime.processes.readiness import Health
-from hushcast_runtime.storage.state_layout import DATABASE, check_version, kept_version
 from hushcast_runtime.storage.store import SqliteStore
 from hushcast_runtime.tor.consensus import compare_clock
 from hushcast_runtime.tor.transport import TorTransport
@@ -34,61 +35,50 @@ from hushcast_runtime.tor.transport import TorTransport
 
 def run_node(load: Load[NodeSettings]) -> None:
     """Run a node until SIGTERM or SIGINT; raises the `HushcastError` that ended it."""
-    settings = load()
-    node = _Node(settings)
-    run_until_signal(settings, load, node.live, node.health)
+    run_process(load, _Node)
 
 
-class _Node:
+class _Node(ProcessFrame[NodeSettings]):
     """One node process."""
 
     def __init__(self, settings: NodeSettings) -> None:
-        self._settings = settings
-        self._env = settings.environment()
-        self._counters = Counters(COUNTED[settings.carrier])
+        super().__init__(settings, NODE, settings.environment(), Counters(COUNTED[settings.carrier]))
         self._doctor = NodeDoctor(settings, self._env)
         self._tor: TorTransport | None = None
         self._daemon: NodeDaemon | None = None
-
-    async def live(self, nursery: trio.Nursery) -> None:
-        """Start everything: the control socket first, so that `status` can show the rest."""
-        settings, env = self._settings, self._env
-        state = Path(settings.state)
-        check_version(kept_version(state), VERSION)  # before anything is written
-        control = ControlServer(
+        self._control = ControlServer(
             settings.socket_path(), self._status, self._doctor.examine, self._counters, settings.socket_group
         )
-        await nursery.start(control.run)
-        if (endpoint := settings.metrics_endpoint()) is not None:
-            metrics = MetricsServer(self._counters, lambda: readings(self._status()))
-            await nursery.start(metrics.run, endpoint, settings.socket_group)
-        identity = load_identity(state, env.randomness) if settings.role == "relay" else None
+
+    async def _open_sockets(self, nursery: trio.Nursery) -> None:
+        """Open the control socket first, so that `status` can show the rest."""
+        await nursery.start(self._control.run)
+        await self._serve_metrics(nursery, GAUGES)
+
+    async def _work(self, store: SqliteStore, nursery: trio.Nursery) -> None:
+        settings, env = self._settings, self._env
+        identity = load_identity(settings.state_path(), env.randomness) if settings.role == "relay" else None
         name = identity.seed.public().hex() if identity else None
-        tracer = settings.tracer(name, settings.network.epoch_seconds, env)
-        store = SqliteStore(state / DATABASE)
-        try:
-            transport = await open_transport(settings, nursery, self._announce)
-            self._daemon = self._doctor.daemon = NodeDaemon(
-                NodeParts(
-                    _carrier(settings, identity, env),
-                    env,
-                    transport,
-                    store,
-                    tracer,
-                    inbox=settings.inbox,
-                    probes_an_epoch=settings.coverage.probes_an_epoch,
-                ),
-                self._counters,
-            )
-            async with trio.open_nursery() as living:
-                if self._tor is not None:
-                    living.start_soon(compare_clock, self._daemon.clock, self._tor)
-                await living.start(self._daemon.run)
-                control.open(self._daemon.service)
-                log.info("running", role=settings.role)
-        finally:
-            store.close()
-            tracer.close()
+        self._tracer = settings.tracer(name, settings.network.epoch_seconds, env)
+        transport = await open_transport(settings, nursery, self._announce)
+        self._daemon = self._doctor.daemon = NodeDaemon(
+            NodeParts(
+                _carrier(settings, identity, env),
+                env,
+                transport,
+                store,
+                self._tracer,
+                inbox=settings.inbox,
+                probes_an_epoch=settings.coverage.probes_an_epoch,
+            ),
+            self._counters,
+        )
+        async with trio.open_nursery() as living:
+            if self._tor is not None:
+                living.start_soon(compare_clock, self._daemon.clock, self._tor)
+            await living.start(self._daemon.run)
+            self._control.open(self._daemon.service)
+            log.info("running", role=settings.role)
 
     def health(self) -> Health:
         """Tell how far the node is: Tor, then its network."""
@@ -107,6 +97,9 @@ class _Node:
 
     def _announce(self, tor: TorTransport) -> None:
         self._tor = self._doctor.tor = tor
+
+    def _readings(self) -> Mapping[str, float]:
+        return readings(self._status())
 
     def _status(self) -> dict[str, Any]:
         status: dict[str, Any] = {"ready": False, "role": self._settings.role}

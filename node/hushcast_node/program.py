@@ -10,6 +10,7 @@ from hushcast_runtime.program import Program, ProgramRole
 if TYPE_CHECKING:
     from hushcast_node.settings import NodeSettings
     from hushcast_runtime.storage.state_directory import KeyChange, StateKind
+    from hushcast_runtime.storage.state_layout import Migration
 
 
 def _parse(data: bytes, where: str) -> NodeSettings:
@@ -35,10 +36,15 @@ def _run(load: Callable[[], NodeSettings]) -> None:
     run_node(load)
 
 
+def _migrations() -> tuple[Migration, ...]:
+    from hushcast_node.upgrade import MIGRATIONS
+
+    return MIGRATIONS
+
+
 def _state(settings: NodeSettings) -> StateKind:
     from hushcast_brokers.keys import COMMUNITY_KEY
     from hushcast_brokers.network_file import BrokersNetworkSection
-    from hushcast_node.upgrade import VERSION
     from hushcast_overlay.relay.identity import KEY_FILES
     from hushcast_protocol.base.roster import Network
     from hushcast_runtime.storage.state_directory import StateKind
@@ -46,7 +52,7 @@ def _state(settings: NodeSettings) -> StateKind:
     keys = KEY_FILES if settings.role == "relay" else (COMMUNITY_KEY,) if settings.has_communities else ()
     section = settings.network
     profile = section.settled().text if isinstance(section, BrokersNetworkSection) else section.profile
-    return StateKind(settings.role, Network(section.name, profile, section.epoch_seconds), keys, VERSION)
+    return StateKind(settings.role, Network(section.name, profile, section.epoch_seconds), keys, NODE.version)
 
 
 def _rotate(settings: NodeSettings, kind: StateKind, keys: tuple[str, ...], signs: bool) -> KeyChange:
@@ -80,6 +86,7 @@ NODE = Program(
     complete=_complete,
     run=_run,
     state=_state,
+    migrations=_migrations,
     role_of=lambda settings: settings.role,
     rotate=_rotate,
     keys=("identity", "service", "parcel", "filter"),

@@ -52,5 +52,3 @@ async def _split_subscriptions(store: Store) -> list[Change]:
 
 MIGRATIONS: tuple[Migration, ...] = (_split_subscriptions,)
 """In order: the first brings version 0 to 1. None is ever taken out or changed."""
-VERSION = len(MIGRATIONS)
-"""The version of the state that this program writes."""

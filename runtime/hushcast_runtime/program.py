@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from hushcast_protocol.base.findings import Finding
     from hushcast_runtime.processes.config import ProcessSettings
     from hushcast_runtime.storage.state_directory import KeyChange, StateKind
+    from hushcast_runtime.storage.state_layout import Migration
+
+
+def _first() -> tuple[Migration, ...]:
+    from hushcast_runtime.storage.state_layout import FIRST
+
+    return FIRST
+
 
 OwnT = TypeVar("OwnT", bound="ProcessSettings")
 
@@ -74,6 +82,8 @@ class Program(Generic[OwnT]):
     """Looks at it from outside; `None`: `hushcast doctor` asks it at its control socket."""
     state: Callable[[OwnT], StateKind] | None = None
     """Tells what its state directory holds; `None` for a program that is no daemon of a network."""
+    migrations: Callable[[], tuple[Migration, ...]] = _first
+    """In order, from version 0 of its state on; to the first ones a program adds its own."""
     summary: Callable[[OwnT], Mapping[str, Sequence[str]]] | None = None
     """Tells what `check-config` of its group shows; `None` where the group has none."""
     role_of: Callable[[OwnT], str] | None = None
@@ -135,6 +145,11 @@ class Program(Generic[OwnT]):
     def doctor_command(self) -> str:
         """What people type to have it looked at."""
         return f"hushcast {self.group} doctor" if self.examine else "hushcast doctor"
+
+    @property
+    def version(self) -> int:
+        """The version of the state that it writes."""
+        return len(self.migrations())
 
     @cached_property
     def service_home(self) -> str:

@@ -30,6 +30,7 @@ from hushcast_protocol.brokers.frames import (
     decode_from_above,
 )
 from hushcast_protocol.brokers.network import BrokersNetwork
+from hushcast_runtime import process_frame
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.files import load_seed
 from hushcast_runtime.processes import examined_process
@@ -74,7 +75,7 @@ class World:
             return self.slow
 
         monkeypatch.setattr(examined_process, "open_transport", open_transport)
-        monkeypatch.setattr(examined_process, "SqliteStore", lambda path: self.store)
+        monkeypatch.setattr(process_frame, "SqliteStore", lambda path: self.store)
         monkeypatch.setattr(ExaminedSettings, "environment", lambda settings: self.env)
 
     @asynccontextmanager

@@ -12,12 +12,12 @@ from directory_bench import CALENDAR, EPOCH, NETWORK
 
 from hushcast_directory.client.pinned_directories import PinnedDirectories, open_source
 from hushcast_directory.client.roster_source import RosterSource
+from hushcast_directory.program import DIRECTORY
 from hushcast_directory.server.configured_set import SetOfOne
 from hushcast_directory.server.doctor import examine_alone, examine_one_of_several
 from hushcast_directory.server.key_rotation import _next_epoch
 from hushcast_directory.server.process import KEY_FILES
 from hushcast_directory.server.restoration import last_restored, note_restored, silence
-from hushcast_directory.server.upgrade import VERSION
 from hushcast_node.counters import COUNTERS
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.base.addresses import memory_address
@@ -29,7 +29,7 @@ from hushcast_runtime.storage.state_directory import StateKind
 from hushcast_runtime.storage.state_layout import DATABASE
 from hushcast_runtime.storage.store import Change, MemoryStore, change_records
 
-KIND = StateKind("directory", NETWORK, KEY_FILES, VERSION, note_restored)
+KIND = StateKind("directory", NETWORK, KEY_FILES, DIRECTORY.version, note_restored)
 
 
 def back_up(directory: Directory, folder: Path) -> Path:

@@ -151,7 +151,7 @@ async def test_open_files_of_a_gateway_that_runs(
     """They are what counts: a shell of root's may open fewer than the unit, or more."""
     (tmp_path / "state").mkdir(mode=0o700)
     monkeypatch.setattr("resource.getrlimit", lambda which: (FILES_NEEDED, FILES_NEEDED))
-    monkeypatch.setattr("hushcast_gateway.doctor.holder", lambda state: with_few_files)
+    monkeypatch.setattr("hushcast_runtime.processes.doctor.holder", lambda state: with_few_files)
     assert (await findings(tmp_path, ANONYMOUS))["open files"].found.startswith("64 allowed")
 
 

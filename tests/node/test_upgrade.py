@@ -16,8 +16,8 @@ from small_network import EPOCH_SECONDS, ONE, Node, SmallNetwork, until
 from hushcast_directory.server.configured_set import SetOfOne
 from hushcast_directory.server.resumption import resume
 from hushcast_directory.server.roll import Roll
-from hushcast_directory.server.upgrade import MIGRATIONS as DIRECTORY_MIGRATIONS
-from hushcast_node.upgrade import MIGRATIONS, VERSION
+from hushcast_node.program import NODE
+from hushcast_node.upgrade import MIGRATIONS
 from hushcast_overlay.relay.identity import load_identity
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
@@ -27,7 +27,7 @@ from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import make_topic
 from hushcast_runtime.environment import Environment, simulated_environment
-from hushcast_runtime.storage.state_layout import DATABASE, kept_version, migrate
+from hushcast_runtime.storage.state_layout import DATABASE, FIRST, kept_version, migrate
 from hushcast_runtime.storage.store import MemoryStore, SqliteStore
 
 KEPT = sorted((Path(__file__).parents[1] / "data").glob("state-*"))
@@ -115,7 +115,7 @@ async def test_subscriptions_are_still_there_and_what_was_not_read(kept: Path) -
 
 async def test_the_state_has_a_version_from_then_on(kept: Path) -> None:
     async with upgraded(kept) as net:
-        assert {node.store.version for node in net.nodes} == {VERSION}
+        assert {node.store.version for node in net.nodes} == {NODE.version}
 
 
 async def test_a_migration_of_a_database_ends_with_its_version(kept: Path, tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ async def test_a_migration_of_a_database_ends_with_its_version(kept: Path, tmp_p
         await migrate(store, MIGRATIONS)
         nursery.cancel_scope.cancel()
     store.close()
-    assert kept_version(tmp_path) == VERSION
+    assert kept_version(tmp_path) == NODE.version
     upgraded_in_memory = store_of(kept / "client-0")
     await migrate(upgraded_in_memory, MIGRATIONS)
     assert store_of(tmp_path)._records == {kind: of for kind, of in upgraded_in_memory._records.items() if of}
@@ -135,8 +135,8 @@ async def test_a_migration_of_a_database_ends_with_its_version(kept: Path, tmp_p
 
 async def test_a_directory_takes_up_its_chain(kept: Path) -> None:
     store = store_of(kept / "directory")
-    await migrate(store, DIRECTORY_MIGRATIONS)
-    assert store.version == len(DIRECTORY_MIGRATIONS)
+    await migrate(store, FIRST)
+    assert store.version == len(FIRST)
     seed = Seed((kept / "directory" / "directory.key").read_bytes())
     signed = msgspec.msgpack.decode((await store.scan("roster"))[-1][1], type=Signed)
     newest = msgspec.msgpack.decode(signed.body, type=RosterBody)

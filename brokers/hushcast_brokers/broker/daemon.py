@@ -28,6 +28,7 @@ from hushcast_brokers.broker.tables import Tables
 from hushcast_brokers.broker.tree_keeper import TreeKeeper
 from hushcast_brokers.community.held_charters import HeldCharters
 from hushcast_brokers.held_tree import HeldTree
+from hushcast_brokers.program import BROKER
 from hushcast_brokers.tomography.broker_statements import (
     BrokerHoldings,
     StatingBroker,
@@ -36,7 +37,6 @@ from hushcast_brokers.tomography.broker_statements import (
 )
 from hushcast_brokers.tomography.network_levels import NetworkLevels
 from hushcast_brokers.tree_request import BrokerContact
-from hushcast_brokers.upgrade import MIGRATIONS
 from hushcast_brokers.upstream import Parent, ParentState, Upstream
 from hushcast_protocol.base import ground_truth
 from hushcast_protocol.base.addresses import Address
@@ -178,7 +178,7 @@ class Broker(ListeningDaemon):
         async with trio.open_nursery() as nursery:
             context = Context(self._env, parts.store, parts.counters, parts.tracer, nursery.start_soon)
             nursery.start_soon(parts.store.run)
-            await migrate(parts.store, MIGRATIONS)
+            await migrate(parts.store, BROKER.migrations())
             incoming = self._make(context)
             await self._load()
             listener = self.listener = await open_address(parts.service, parts.transport, parts.store)

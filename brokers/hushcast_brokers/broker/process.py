@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 import trio
 
+from hushcast_brokers import program
 from hushcast_brokers.broker.clients import MAX_CLIENTS
 from hushcast_brokers.broker.daemon import Broker, BrokerParts
 from hushcast_brokers.broker.doctor import (
@@ -24,7 +25,6 @@ from hushcast_brokers.broker_sections import BROKER_FILE, NETWORK_FILE, broker_l
 from hushcast_brokers.counters import BROKER_COUNTERS
 from hushcast_brokers.keys import BROKER_KEYS
 from hushcast_brokers.network_file import brokers_section
-from hushcast_brokers.upgrade import VERSION
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import Finding
 from hushcast_protocol.base.secrets import Seed
@@ -32,15 +32,15 @@ from hushcast_protocol.brokers.broker_tree import MAX_CHILDREN, BrokerPosition
 from hushcast_protocol.brokers.exposure import OPEN
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_runtime.files import load_seed, write_private
+from hushcast_runtime.process_frame import run_process
 from hushcast_runtime.processes.doctor import DaemonKind
 from hushcast_runtime.processes.examined_process import Process, ProcessContext
-from hushcast_runtime.processes.process import Load, run_until_signal
+from hushcast_runtime.processes.process import Load
 from hushcast_runtime.transports.connection_guard import MAX_STRANGERS
 from hushcast_runtime.wording import counted
 
 BROKER = DaemonKind(
-    "hushcast broker run",
-    VERSION,
+    program.BROKER,
     2 * MAX_CHILDREN + MAX_STRANGERS + 128,  # each below has a link; the database
     BROKER_COUNTERS,
     BROKER_GAUGES,
@@ -66,9 +66,7 @@ def run_broker(load: Load[AnyBrokerSettings]) -> None:
     SIGHUP makes a root sign the tree that its configuration lists then, and an edge broker serve the clients
     that its own lists.
     """
-    settings = load()
-    process: _Root | _Below = _Root(settings) if isinstance(settings, RootSettings) else _Below(settings)
-    run_until_signal(settings, load, process.live, process.health, process.apply)
+    run_process(load, lambda own: _Root(own) if isinstance(own, RootSettings) else _Below(own))
 
 
 class _Broker(Process):

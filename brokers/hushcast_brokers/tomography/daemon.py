@@ -8,10 +8,10 @@ from typing import Any
 import trio
 
 from hushcast_brokers.held_tree import HeldTree
+from hushcast_brokers.program import TOMOGRAPHY
 from hushcast_brokers.tomography.service_links import ServiceLinks
 from hushcast_brokers.tree_comparison import compare_trees
 from hushcast_brokers.tree_request import BrokerContact, ask_for_tree
-from hushcast_brokers.upgrade import MIGRATIONS
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.links import Link
@@ -86,7 +86,7 @@ class TomographyDaemon(ListeningDaemon):
         async with trio.open_nursery() as nursery:
             context = Context(self._env, parts.store, parts.counters, NoTracer(), nursery.start_soon)
             nursery.start_soon(parts.store.run)
-            await migrate(parts.store, MIGRATIONS)
+            await migrate(parts.store, TOMOGRAPHY.migrations())
             askers = self._askers = ServiceLinks(self._held, self._admission, context)
             await self._held.load()
             listener = self.listener = await open_address(parts.service, parts.transport, parts.store)

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from hushcast_brokers import program
 from hushcast_brokers.keys import BROKER_KEYS
 from hushcast_brokers.tomography.counters import TOMOGRAPHY_COUNTERS, TOMOGRAPHY_GAUGES
 from hushcast_brokers.tomography.daemon import TomographyDaemon, TomographyParts
 from hushcast_brokers.tomography.section import SERVICE_FILE, service_lines
 from hushcast_brokers.tomography.settings import TomographySettings
-from hushcast_brokers.upgrade import VERSION
 from hushcast_protocol.base.findings import Finding, bad, good, warning
 from hushcast_protocol.brokers.broker_tree import MAX_BROKERS
 from hushcast_runtime.files import load_seed, write_private
+from hushcast_runtime.process_frame import run_process
 from hushcast_runtime.processes.doctor import DaemonKind
 from hushcast_runtime.processes.examined_process import Process, ProcessContext
-from hushcast_runtime.processes.process import Load, run_until_signal
+from hushcast_runtime.processes.process import Load
 from hushcast_runtime.transports.connection_guard import MAX_STRANGERS
 
 TOMOGRAPHY = DaemonKind(
-    "hushcast tomography run",
-    VERSION,
+    program.TOMOGRAPHY,
     MAX_BROKERS + MAX_STRANGERS + 128,  # each broker has a link; the database
     TOMOGRAPHY_COUNTERS,
     TOMOGRAPHY_GAUGES,
@@ -28,9 +28,7 @@ TOMOGRAPHY = DaemonKind(
 
 def run_tomography(load: Load[TomographySettings]) -> None:
     """Run the service until SIGTERM or SIGINT; raises the `HushcastError` that ended it."""
-    settings = load()
-    process = _Tomography(settings)
-    run_until_signal(settings, load, process.live, process.health)
+    run_process(load, _Tomography)
 
 
 class _Tomography(Process):

@@ -7,11 +7,11 @@ from typing import Any
 
 import trio
 
+from hushcast_central.program import PROXY
 from hushcast_central.proxy.server_link import LinkState, ServerLink
 from hushcast_central.proxy.transformation import ProxyTransformation
 from hushcast_central.proxy.transformation_keys import TransformationKeys
 from hushcast_central.proxy.users import UserChannel, Users
-from hushcast_central.upgrade import MIGRATIONS
 from hushcast_protocol.base import ground_truth
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.links import Link
@@ -76,7 +76,7 @@ class CentralProxy(ListeningDaemon):
         async with trio.open_nursery() as nursery:
             context = Context(self._env, parts.store, parts.counters, parts.tracer, nursery.start_soon)
             nursery.start_soon(parts.store.run)
-            await migrate(parts.store, MIGRATIONS)
+            await migrate(parts.store, PROXY.migrations())
             await self._keys.load()
             server = ServerLink(parts.network, parts.seed, parts.server_address, parts.transport, context)
             self._passing = ProxyTransformation(parts.role, self._keys, self._admission, server, context)

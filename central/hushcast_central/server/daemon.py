@@ -8,12 +8,12 @@ from typing import Any
 
 import trio
 
+from hushcast_central.program import SERVER
 from hushcast_central.server.deliveries import Deliveries, ProxyLink
 from hushcast_central.server.outer_layer import OuterLayer
 from hushcast_central.server.publications import ServerPublications
 from hushcast_central.server.server_requests import MAX_UNDER_WAY, ServerRequests
 from hushcast_central.server.subscriptions import ServerSubscriptions
-from hushcast_central.upgrade import MIGRATIONS
 from hushcast_protocol.base import ground_truth
 from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.hop_link import IDLE
@@ -126,7 +126,7 @@ class CentralServer(ListeningDaemon):
         async with trio.open_nursery() as nursery:
             context = Context(self._env, parts.store, parts.counters, parts.tracer, nursery.start_soon)
             nursery.start_soon(parts.store.run)
-            await migrate(parts.store, MIGRATIONS)
+            await migrate(parts.store, SERVER.migrations())
             self._make(context)
             await self._subscriptions.load()
             await self._publications.load()

@@ -11,7 +11,6 @@ from hushcast_cli.options import Choices, config_option, daemon_options, pass_ch
 
 if TYPE_CHECKING:
     from hushcast.control_messages import Finding
-    from hushcast_runtime.storage.state_directory import StateKind
 
 _MARKS = {"good": "✔", "warning": "!", "bad": "✘"}
 
@@ -37,33 +36,19 @@ def doctor(choices: Choices, timeout: float | None, config: Path | None) -> None
     if config is not None:
         from hushcast_cli.configuration.state import program_of
         from hushcast_protocol.base.errors import UsageError
+        from hushcast_runtime.files import acting_as_owner
+        from hushcast_runtime.processes.doctor import look_at_state
 
         program = program_of(config)
         if program.examine is not None or program.state is None:
             raise UsageError(f"{config} is a {program.noun}'s, which `{program.doctor_command}` looks at")
         settings = program.load(config)
         # Before the daemon is asked: one that refuses its state does not run.
-        tell_findings(choices, [_look_at_state(Path(settings.state), program.state(settings))])
+        with acting_as_owner(settings.state_path()):
+            looked, _ = look_at_state(settings.state_path(), program.version)
+        tell_findings(choices, [looked])
         choices.socket = choices.socket or settings.socket_path()
     tell_findings(choices, ask(choices, lambda daemon: daemon.examine(), timeout))
-
-
-def _look_at_state(state: Path, kind: StateKind) -> Finding:
-    from hushcast.control_messages import Finding
-    from hushcast_runtime.files import acting_as_owner
-    from hushcast_runtime.storage.state_layout import WAY_OUT_OF_NEWER, kept_version
-
-    with acting_as_owner(state):
-        version = kept_version(state)
-    if version > kind.known:
-        return Finding(
-            "state",
-            "bad",
-            f"version {version}, this program knows versions up to {kind.known}",
-            WAY_OUT_OF_NEWER,
-        )
-    older = f", brought to version {kind.known} when the daemon starts" if version < kind.known else ""
-    return Finding("state", "good", f"version {version}{older}")
 
 
 def tell_findings(choices: Choices, findings: list[Finding]) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import trio
 
+from hushcast_directory.program import DIRECTORY
 from hushcast_directory.server.authority_driver import AuthorityDriver
 from hushcast_directory.server.configured_set import ConfiguredSet, SetOfOne
 from hushcast_directory.server.directory_server import DirectoryServer
 from hushcast_directory.server.roll import Roll
-from hushcast_directory.server.upgrade import MIGRATIONS
 from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
@@ -63,7 +63,7 @@ class Directory:
         parts, roll = self._parts, self.roll
         async with trio.open_nursery() as nursery:
             nursery.start_soon(parts.store.run)
-            await migrate(parts.store, MIGRATIONS)
+            await migrate(parts.store, DIRECTORY.migrations())
             await roll.load()
             wanted = parts.sitting.address_of(roll.seed.public())
             listener = await open_address(parts.service, parts.transport, parts.store, wanted)

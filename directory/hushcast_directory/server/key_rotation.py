@@ -13,7 +13,6 @@ from hushcast_directory.server.process import KEY_FILES
 from hushcast_directory.server.restoration import last_restored
 from hushcast_directory.server.settings import DirectorySettings
 from hushcast_directory.server.succession import hand_over, load_succession
-from hushcast_directory.server.upgrade import MIGRATIONS
 from hushcast_protocol.authorities.chain import Chain
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.roster import Network
@@ -101,7 +100,7 @@ async def _note(state: Path, network: Network, old: Seed, new: Seed, signs: bool
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(store.run)
-            await migrate(store, MIGRATIONS)
+            await migrate(store, DIRECTORY.migrations())
             await hand_over(store, network, old, new, await _next_epoch(store, network, old), signs)
             nursery.cancel_scope.cancel()
     finally:

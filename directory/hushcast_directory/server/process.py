@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from hushcast_directory import program
 from hushcast_directory.server.closed_network import read_names
 from hushcast_directory.server.configured_set import ConfiguredSet, SetOfOne
 from hushcast_directory.server.counters import DIRECTORY_COUNTERS
@@ -20,7 +21,6 @@ from hushcast_directory.server.expulsion_list import ExpulsionList, follow
 from hushcast_directory.server.reachability_checks import MAX_CHECKS, MAX_RENEWALS
 from hushcast_directory.server.roll import Roll
 from hushcast_directory.server.settings import DirectorySettings
-from hushcast_directory.server.upgrade import VERSION
 from hushcast_protocol.authorities.authority_set import MAX_AUTHORITIES
 from hushcast_protocol.authorities.expulsion import ExpelledRelay
 from hushcast_protocol.base.addresses import Address
@@ -28,18 +28,18 @@ from hushcast_protocol.base.findings import Finding
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey, RelayId
 from hushcast_runtime.files import load_seed, write_private
+from hushcast_runtime.process_frame import run_process
 from hushcast_runtime.processes.doctor import DaemonKind
 from hushcast_runtime.processes.examined_process import ExaminedDaemon, Process, ProcessContext
 from hushcast_runtime.processes.network_file import network_of_several, network_section
-from hushcast_runtime.processes.process import Load, run_until_signal
+from hushcast_runtime.processes.process import Load
 
 NETWORK_FILE = "network.toml"
 """In the state directory: the `[network]` section that daemons of the network need."""
 KEY_FILES = ("directory.key", "service.key")
 """In the state directory: the key that signs rosters, and that of the onion service."""
 DIRECTORY = DaemonKind(
-    "hushcast directory run",
-    VERSION,
+    program.DIRECTORY,
     # Who asks, relays that are reached because of these and of others, links of authorities, the database.
     MAX_CONNECTIONS + MAX_FETCHES + 2 * (MAX_RENEWALS + MAX_CHECKS) + 6 * MAX_AUTHORITIES + 64,
     DIRECTORY_COUNTERS,
@@ -54,9 +54,7 @@ def run_directory(load: Load[DirectorySettings]) -> None:
     SIGHUP makes it list the relays that a closed network names then, and vote for whom its configuration has;
     the list of expelled relays it follows by itself.
     """
-    settings = load()
-    directory = _Directory(settings)
-    run_until_signal(settings, load, directory.live, directory.health, directory.apply)
+    run_process(load, _Directory)
 
 
 class _Directory(Process):

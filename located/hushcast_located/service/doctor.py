@@ -8,14 +8,13 @@ from pathlib import Path
 import trio
 
 from hushcast.keys import read_link
+from hushcast_located import program
 from hushcast_located.service.counters import PROVIDER_COUNTERS, PROVIDER_GAUGES
 from hushcast_located.service.identity import KEY_FILE
 from hushcast_located.service.provider_store import ProviderStore
 from hushcast_located.service.settings import ProviderSettings
-from hushcast_located.service.upgrade import VERSION
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import Finding, bad, good, warning
-from hushcast_runtime.files import acting_as_owner
 from hushcast_runtime.processes.doctor import DaemonKind, examine_from_outside
 from hushcast_runtime.processes.examinations import examine_core_dumps, examine_disk
 from hushcast_runtime.wording import counted
@@ -24,8 +23,7 @@ REACHED_WITHIN = 5.0  # seconds; the daemon is on this machine
 NEARLY_FULL = 0.9  # share of the subscriptions that may be: then somebody should hear of it
 
 PROVIDER = DaemonKind(
-    "hushcast located provide",
-    VERSION,
+    program.PROVIDER,
     64,  # open files: the database, the daemon, those who look
     PROVIDER_COUNTERS,
     PROVIDER_GAUGES,
@@ -36,17 +34,16 @@ _START = "start it, set its `socket_group`, and put the provider's user into tha
 
 async def examine(settings: ProviderSettings) -> list[Finding]:
     """Return a finding for each thing looked at, from outside; takes some seconds."""
-    found = await examine_from_outside(settings, PROVIDER)
-    if found[-1].verdict == "bad":  # it does not run, or says nothing
-        with acting_as_owner(settings.state_path()):  # what root may read, the provider's user may not
-            found += _links(settings)
-            found.append(await _network(settings))
-    return found
+
+    async def beside() -> list[Finding]:
+        return [*_links(settings), await _network(settings)]
+
+    return await examine_from_outside(settings, PROVIDER, beside)
 
 
 def own_findings(settings: ProviderSettings, shelf: ProviderStore | None, is_there: bool) -> list[Finding]:
     """Return what a provider that runs finds of itself; `is_there`: its daemon answers."""
-    found = [examine_disk(settings.state_path()), examine_core_dumps(PROVIDER.command)]
+    found = [examine_disk(settings.state_path()), examine_core_dumps(PROVIDER.program.run_command)]
     if is_there:
         found.append(good("network", f"the daemon at {settings.daemon.socket} answers"))
     else:

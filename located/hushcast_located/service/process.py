@@ -4,64 +4,52 @@ from __future__ import annotations
 
 import trio
 
-from hushcast_located.service.counters import PROVIDER_COUNTERS, PROVIDER_GAUGES
 from hushcast_located.service.doctor import PROVIDER, own_findings
 from hushcast_located.service.identity import ProviderIdentity, open_identity
 from hushcast_located.service.provider import Provider
 from hushcast_located.service.settings import ProviderSettings
-from hushcast_located.service.upgrade import MIGRATIONS, VERSION
 from hushcast_protocol.base.findings import Finding
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.logs import log
+from hushcast_runtime.process_frame import ProcessFrame, run_process
 from hushcast_runtime.processes.doctors_socket import tell_findings
-from hushcast_runtime.processes.metrics import MetricsServer
-from hushcast_runtime.processes.process import Load, run_until_signal
+from hushcast_runtime.processes.process import Load
 from hushcast_runtime.processes.readiness import Health
-from hushcast_runtime.storage.state_directory import check_keys
-from hushcast_runtime.storage.state_layout import DATABASE, check_version, kept_version, migrate
+from hushcast_runtime.storage.state_layout import migrate
 from hushcast_runtime.storage.store import SqliteStore, Store
 from hushcast_runtime.wording import counted
 
 
 def run_provider(load: Load[ProviderSettings]) -> None:
     """Run a provider until SIGTERM or SIGINT; raises the `HushcastError` that ended it."""
-    settings = load()
-    process = ProviderProcess(settings)
-    run_until_signal(settings, load, process.live, process.health)
+    run_process(load, ProviderProcess)
 
 
-class ProviderProcess:
+class ProviderProcess(ProcessFrame[ProviderSettings]):
     """One provider process."""
 
     def __init__(self, settings: ProviderSettings) -> None:
-        self._settings = settings
-        self._env = system_environment()
-        self._counters = Counters(PROVIDER_COUNTERS)
+        counters = Counters(PROVIDER.counters)
+        super().__init__(settings, PROVIDER.program, system_environment(), counters, PROVIDER.keys)
         self._provider: Provider | None = None
         self._ready = False
+        self._identity: ProviderIdentity
 
-    async def live(self, nursery: trio.Nursery) -> None:
-        """Start everything, and work until the nursery is cancelled."""
-        settings, state = self._settings, self._settings.state_path()
-        check_version(kept_version(state), VERSION)  # before anything is written
-        check_keys(state, PROVIDER.keys)
-        identity = open_identity(settings, self._env.randomness)
+    async def _open_sockets(self, nursery: trio.Nursery) -> None:
+        settings = self._settings
+        self._identity = open_identity(settings, self._env.randomness)
         await nursery.start(tell_findings, settings.doctors_socket(), self._examine)
-        if (endpoint := settings.metrics_endpoint()) is not None:
-            metrics = MetricsServer(self._counters, self._readings, PROVIDER_GAUGES)
-            await nursery.start(metrics.run, endpoint, settings.socket_group)
-        store = SqliteStore(state / DATABASE)
-        try:
-            async with trio.open_nursery() as living:
-                living.start_soon(store.run)
-                await migrate(store, MIGRATIONS)
-                provider = self._make(identity, store)
-                await living.start(provider.run)
-                self._provider, self._ready = provider, True
-                log.info("running")
-        finally:
-            store.close()
+        await self._serve_metrics(nursery, PROVIDER.gauges)
+
+    async def _work(self, store: SqliteStore, nursery: trio.Nursery) -> None:
+        async with trio.open_nursery() as living:
+            living.start_soon(store.run)
+            await migrate(store, PROVIDER.program.migrations())
+            provider = self._make(self._identity, store)
+            await living.start(provider.run)
+            self._provider, self._ready = provider, True
+            log.info("running")
 
     def _make(self, identity: ProviderIdentity, store: Store) -> Provider:
         return Provider(self._settings, identity, store, self._env, self._counters)

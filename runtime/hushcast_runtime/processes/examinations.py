@@ -11,6 +11,7 @@ import trio
 
 from hushcast_protocol.base.findings import Finding, bad, good, warning
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.processes.config import DaemonSettings
 from hushcast_runtime.processes.core_dumps import core_dumps_are_forbidden
 from hushcast_runtime.tor.consensus import consensus_span
 from hushcast_runtime.tor.transport import TorTransport
@@ -24,6 +25,13 @@ LITTLE_ROOM, NO_ROOM = 2 << 30, 256 << 20  # bytes; a spool and an inbox may tak
 _UNREACHED = (
     "Tor did not carry a connection back to this daemon: look at tor's log, try again in a few minutes"
 )
+
+
+async def examine_ways(settings: DaemonSettings, tor: TorTransport | None, env: Environment) -> list[Finding]:
+    """Look at what carries everything; over loopback there is nothing to look at."""
+    if settings.transport != "tor":
+        return []
+    return [await examine_tor(tor), await examine_clock(tor, env)]
 
 
 async def examine_tor(tor: TorTransport | None) -> Finding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
@@ -15,18 +15,16 @@ from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
+from hushcast_runtime.process_frame import ProcessFrame
 from hushcast_runtime.processes.doctor import DaemonKind, Doctor
 from hushcast_runtime.processes.doctors_socket import ExaminedSettings, tell, tell_findings
-from hushcast_runtime.processes.metrics import GAUGES, MetricsServer, readings
+from hushcast_runtime.processes.metrics import GAUGES, readings
 from hushcast_runtime.processes.own_address import until_published
 from hushcast_runtime.processes.process import open_transport
 from hushcast_runtime.processes.readiness import Health
-from hushcast_runtime.storage.state_directory import check_keys
-from hushcast_runtime.storage.state_layout import DATABASE, check_version, kept_version
 from hushcast_runtime.storage.store import SqliteStore, Store
 from hushcast_runtime.tor.consensus import compare_clock
 from hushcast_runtime.tor.transport import TorTransport
-from hushcast_runtime.tracing import NoTracer, Tracer
 from hushcast_runtime.transports.base import Listener, Transport
 
 
@@ -58,26 +56,17 @@ class ProcessContext:
     transport: Transport
 
 
-class Process(ABC):
+class Process(ProcessFrame[ExaminedSettings]):
     """One process."""
 
     def __init__(self, settings: ExaminedSettings, kind: DaemonKind) -> None:
-        self._settings = settings
+        super().__init__(settings, kind.program, settings.environment(), Counters(kind.counters), kind.keys)
         self._kind = kind
-        self._env = settings.environment()
-        self._counters = Counters(kind.counters)
         self._doctor = Doctor(settings, self._env, kind)
         self._tor: TorTransport | None = None
         self._daemon: ExaminedDaemon | None = None
         self._living: trio.Nursery
         self._is_published = False
-        self._tracer: Tracer = NoTracer()
-
-    def _prepare(self) -> None:
-        """Look at the state before anything else; raise `UsageError` or `StoreError` if it cannot be used."""
-        state = self._settings.state_path()
-        check_version(kept_version(state), self._kind.version)  # before anything is written
-        check_keys(state, self._kind.keys)
 
     @abstractmethod
     def _make(self, around: ProcessContext) -> ExaminedDaemon:
@@ -103,38 +92,33 @@ class Process(ABC):
         """Return what this kind of daemon tells beside its findings: sockets in its state, and answers."""
         return ()
 
-    async def live(self, nursery: trio.Nursery) -> None:
-        """Start everything; others can reach the daemon when `running` is logged."""
-        settings, state = self._settings, self._settings.state_path()
-        self._prepare()
+    async def _open_sockets(self, nursery: trio.Nursery) -> None:
+        settings = self._settings
         await nursery.start(tell_findings, settings.doctors_socket(), self._examine)
         for name, answer in self._sockets():
             await nursery.start(tell, settings.state_path() / name, answer, f"the socket {name}")
-        if (endpoint := settings.metrics_endpoint()) is not None:
-            metrics = MetricsServer(self._counters, self._readings, {**GAUGES, **self._kind.gauges})
-            await nursery.start(metrics.run, endpoint, settings.socket_group)
-        store = SqliteStore(state / DATABASE)
-        try:
-            transport = await open_transport(settings, nursery, self._announce)
-            daemon = self._daemon = self._make(ProcessContext(self._env, self._counters, store, transport))
-            async with trio.open_nursery() as living:
-                self._living = living
-                if self._tor is not None:
-                    await living.start(compare_clock, daemon.clock, self._tor)
-                await living.start(daemon.run)
-                assert daemon.listener is not None
-                self._doctor.transport, self._doctor.listener = transport, daemon.listener
-                await until_published(daemon.listener)
-                self._is_published = True
-                try:
-                    self._give_out()
-                except OSError as error:
-                    where = error.filename2 or error.filename or state
-                    raise UsageError(f"{where} cannot be written: {error.strerror}") from None
-                log.info("running")
-        finally:
-            store.close()
-            self._tracer.close()
+        await self._serve_metrics(nursery, {**GAUGES, **self._kind.gauges})
+
+    async def _work(self, store: SqliteStore, nursery: trio.Nursery) -> None:
+        """Others can reach the daemon when `running` is logged."""
+        settings = self._settings
+        transport = await open_transport(settings, nursery, self._announce)
+        daemon = self._daemon = self._make(ProcessContext(self._env, self._counters, store, transport))
+        async with trio.open_nursery() as living:
+            self._living = living
+            if self._tor is not None:
+                await living.start(compare_clock, daemon.clock, self._tor)
+            await living.start(daemon.run)
+            assert daemon.listener is not None
+            self._doctor.transport, self._doctor.listener = transport, daemon.listener
+            await until_published(daemon.listener)
+            self._is_published = True
+            try:
+                self._give_out()
+            except OSError as error:
+                where = error.filename2 or error.filename or settings.state_path()
+                raise UsageError(f"{where} cannot be written: {error.strerror}") from None
+            log.info("running")
 
     def health(self) -> Health:
         """Tell how far the daemon is: Tor, then the onion service."""

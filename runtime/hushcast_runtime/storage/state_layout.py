@@ -25,6 +25,15 @@ Migration = Callable[[Store], Awaitable[Sequence[Change]]]
 """Returns the changes that bring a store of one version to the next; it reads, and writes nothing itself."""
 
 
+async def _begin(store: Store) -> Sequence[Change]:
+    """From 0, which is no state at all, or one of before there were versions, with the same records."""
+    return ()
+
+
+FIRST: tuple[Migration, ...] = (_begin,)
+"""The migrations of a program whose records have kept their layout. None is ever taken out or changed."""
+
+
 def kept_version(state: Path) -> int:
     """Return the version of the state in a directory, 0 where there is none; changes nothing.
 
