@@ -8,6 +8,7 @@ import msgspec
 
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.roster import Network
 from hushcast_protocol.brokers.full.layers import MAX_LAYERS, MIN_LAYERS
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.privacy import DEFAULT_LAYERS, Privacy, read_privacy
@@ -35,6 +36,10 @@ class BrokersTerms(AnyNetworkTerms, frozen=True, kw_only=True):
         if self.privacy != "full":
             return Privacy(self.privacy)
         return Privacy("full", self.layers, self.profile, self.aggregation)
+
+    def identity(self) -> Network:
+        """Return what tells networks apart, whatever their carrier."""
+        return Network(self.name, self.settled().text, self.epoch_seconds)
 
     def check_privacy(self, is_testnet: bool) -> None:
         """Raise `UsageError` for what means nothing, or protects nobody outside of a testnet."""

@@ -1,99 +1,9 @@
 """The broker and the tomography service as programs."""
 
-from __future__ import annotations
+from hushcast_runtime.program import SOMEBODY, SOMEWHERE, Late, Program, ProgramRole
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-from hushcast_runtime.program import Program, ProgramRole
-
-if TYPE_CHECKING:
-    from hushcast_brokers.broker.settings import AnyBrokerSettings
-    from hushcast_brokers.tomography.settings import TomographySettings
-    from hushcast_protocol.base.findings import Finding
-    from hushcast_runtime.storage.state_directory import StateKind
-
-
-def _parse_broker(data: bytes, where: str) -> AnyBrokerSettings:
-    from hushcast_brokers.broker.settings import parse_broker
-
-    return parse_broker(data, where)
-
-
-def _parse_tomography(data: bytes, where: str) -> TomographySettings:
-    from hushcast_brokers.tomography.settings import TomographySettings
-    from hushcast_runtime.processes.config import parse_settings
-
-    return parse_settings(data, where, TomographySettings)
-
-
-def _complete(text: str) -> str:
-    from hushcast_brokers.network_file import brokers_section
-    from hushcast_protocol.base.addresses import onion_address
-    from hushcast_protocol.base.secrets import Seed
-    from hushcast_protocol.brokers.network import BrokersNetwork
-
-    somebody = Seed(bytes(32)).public()
-    any_tree = BrokersNetwork("any", "clear", 3600, somebody)
-    return text + brokers_section(any_tree, onion_address(somebody))
-
-
-def _run_broker(load: Callable[[], AnyBrokerSettings]) -> None:
-    from hushcast_brokers.broker.process import run_broker
-
-    run_broker(load)
-
-
-def _run_tomography(load: Callable[[], TomographySettings]) -> None:
-    from hushcast_brokers.tomography.process import run_tomography
-
-    run_tomography(load)
-
-
-async def _examine_broker(settings: AnyBrokerSettings) -> list[Finding]:
-    from hushcast_brokers.broker.process import kind_of
-    from hushcast_runtime.processes.doctor import examine_from_outside
-
-    return await examine_from_outside(settings, kind_of(settings))
-
-
-async def _examine_tomography(settings: TomographySettings) -> list[Finding]:
-    from hushcast_brokers.tomography.process import TOMOGRAPHY
-    from hushcast_runtime.processes.doctor import examine_from_outside
-
-    return await examine_from_outside(settings, TOMOGRAPHY)
-
-
-def _state_of_broker(settings: AnyBrokerSettings) -> StateKind:
-    return _state(f"{settings.role}-broker", settings, BROKER.version)
-
-
-def _state_of_tomography(settings: TomographySettings) -> StateKind:
-    return _state("tomography-service", settings, TOMOGRAPHY.version)
-
-
-def _state(role: str, settings: AnyBrokerSettings | TomographySettings, version: int) -> StateKind:
-    from hushcast_brokers.keys import BROKER_KEYS
-    from hushcast_protocol.base.roster import Network
-    from hushcast_runtime.storage.state_directory import StateKind
-
-    section = settings.network
-    network = Network(section.name, section.settled().text, section.epoch_seconds)
-    return StateKind(role, network, BROKER_KEYS, version)
-
-
-def _broker_summary(settings: AnyBrokerSettings) -> dict[str, list[str]]:
-    from hushcast_brokers.broker.summary import broker_summary
-
-    return broker_summary(settings)
-
-
-def _tomography_summary(settings: TomographySettings) -> dict[str, list[str]]:
-    from hushcast_brokers.broker.summary import tomography_summary
-
-    return tomography_summary(settings)
-
-
+_EXAMPLE = f'[network]\ncarrier = "brokers"\nname = "any"\nroot = "{SOMEWHERE}"\n'
+_EXAMPLE += f'root_key = "{SOMEBODY}"\n'
 _RESTORED = (
     "It is as it was then: brokers and clients below show it what they want again by themselves; messages "
     "acknowledged since and not passed on are lost."
@@ -141,15 +51,14 @@ BROKER = Program(
             restored=_RESTORED,
         ),
     ),
-    parse=_parse_broker,
-    complete=_complete,
-    run=_run_broker,
-    examine=_examine_broker,
-    state=_state_of_broker,
-    summary=_broker_summary,
-    role_of=lambda settings: f"{settings.role}-broker",
-    rotate="a root's keys are its network; any other broker with other keys is another one: empty its state, "
-    "and have it take the old one's place by `hushcast broker replace`",
+    settings=Late("hushcast_brokers.broker.settings.parse_broker"),
+    example=_EXAMPLE,
+    runs=Late("hushcast_brokers.broker.process.run_broker"),
+    keys=Late("hushcast_brokers.keys.BROKER_KEYS"),
+    summary=Late("hushcast_brokers.broker.summary.broker_summary"),
+    role_name="{role}-broker",
+    rotates="a root's keys are its network; any other broker with other keys is another one: empty its "
+    "state, and have it take the old one's place by `hushcast broker replace`",
     are_apart=True,
     run_help="""Run a broker in the foreground until SIGTERM or Ctrl-C.
 
@@ -178,13 +87,12 @@ TOMOGRAPHY = Program(
             below="# For how many clients on one topic an edge broker may vouch.\ncap = 8\n",
         ),
     ),
-    parse=_parse_tomography,
-    complete=_complete,
-    run=_run_tomography,
-    examine=_examine_tomography,
-    state=_state_of_tomography,
-    summary=_tomography_summary,
-    rotate="a tomography service with other keys is another one: empty its state, and give out its new "
+    settings=Late("hushcast_brokers.tomography.settings.TomographySettings"),
+    example=_EXAMPLE,
+    runs=Late("hushcast_brokers.tomography.process.run_tomography"),
+    keys=Late("hushcast_brokers.keys.BROKER_KEYS"),
+    summary=Late("hushcast_brokers.broker.summary.tomography_summary"),
+    rotates="a tomography service with other keys is another one: empty its state, and give out its new "
     "tomography.toml",
     run_help="""Run the tomography service in the foreground until SIGTERM or Ctrl-C.
 

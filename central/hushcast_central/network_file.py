@@ -110,6 +110,13 @@ def proxy_section(proxy: Proxy, table: str = "proxies") -> str:
     )
 
 
+def without_proxies(section: Section) -> Section:
+    """Return what a proxy keeps of a network: it knows no others, so that these may change."""
+    return (
+        msgspec.structs.replace(section, listed=()) if isinstance(section, CentralNetworkSection) else section
+    )
+
+
 def central_section(network: CentralNetwork, server: Address, proxies: Iterable[Proxy]) -> str:
     """Return the lines of `[network]` and its proxies; `server` is where proxies reach the server."""
     section = (

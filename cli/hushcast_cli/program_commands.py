@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -16,7 +15,7 @@ from hushcast_runtime.program import Program
 _config_option = config_option("The configuration, TOML; the one that `hushcast init` wrote unless given.")
 
 
-def add_commands(root: click.Group, program: Program[Any]) -> None:
+def add_commands(root: click.Group, program: Program) -> None:
     """Add a program's commands to its group, which is made where the command line has none."""
     group = root
     for word in program.group.split():
@@ -28,7 +27,7 @@ def add_commands(root: click.Group, program: Program[Any]) -> None:
     group.add_command(_run(program))
     if program.summary is not None:
         group.add_command(_check(program))
-    if program.examine is not None:
+    if program.examines is not None:
         group.add_command(_doctor(program))
 
 
@@ -36,17 +35,17 @@ def _helped(text: str, example: str) -> str:
     return f"{cleandoc(text)}\n\n\b\nExample:\n  {example}"
 
 
-def _run(program: Program[Any]) -> click.Command:
+def _run(program: Program) -> click.Command:
     @click.command(program.verb, help=_helped(program.run_help, program.run_command))
     @_config_option
     def run(config: Path | None) -> None:
         file = config_of_any(program, config)
-        program.run(lambda: program.load(file))
+        program.runs.found()(lambda: program.load(file))
 
     return run
 
 
-def _check(program: Program[Any]) -> click.Command:
+def _check(program: Program) -> click.Command:
     text = (
         f"Show what the configuration of a {program.noun} says.\n\n"
         "Nothing is started. A configuration that cannot be used ends with exit code 2, the key that is "
@@ -61,12 +60,12 @@ def _check(program: Program[Any]) -> click.Command:
     def check(choices: Choices, file: Path) -> None:
         assert program.summary is not None
         settings = program.load(file)
-        tell_summary(choices, file, program.role(settings).name, program.summary(settings))
+        tell_summary(choices, file, program.role(settings).name, program.summary.found()(settings))
 
     return check
 
 
-def _doctor(program: Program[Any]) -> click.Command:
+def _doctor(program: Program) -> click.Command:
     @click.command("doctor", help=_helped(program.doctor_help, f"sudo {program.doctor_command}"))
     @_config_option
     @json_option
@@ -76,7 +75,8 @@ def _doctor(program: Program[Any]) -> click.Command:
 
         from hushcast_cli.operate.doctor import tell_findings
 
-        assert program.examine is not None
-        tell_findings(choices, trio.run(program.examine, program.load(config_of_any(program, config))))
+        assert program.examines is not None
+        settings = program.load(config_of_any(program, config))
+        tell_findings(choices, trio.run(program.examines.found(), settings, program))
 
     return doctor

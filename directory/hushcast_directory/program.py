@@ -1,51 +1,6 @@
 """The directory as a program: it signs the list of a network's relays."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-from hushcast_runtime.program import Program, ProgramRole
-
-if TYPE_CHECKING:
-    from hushcast_directory.server.settings import DirectorySettings
-    from hushcast_protocol.base.findings import Finding
-    from hushcast_runtime.storage.state_directory import KeyChange, StateKind
-
-
-def _parse(data: bytes, where: str) -> DirectorySettings:
-    from hushcast_directory.server.settings import DirectorySettings
-    from hushcast_runtime.processes.config import parse_settings
-
-    return parse_settings(data, where, DirectorySettings)
-
-
-def _run(load: Callable[[], DirectorySettings]) -> None:
-    from hushcast_directory.server.process import run_directory
-
-    run_directory(load)
-
-
-async def _examine(settings: DirectorySettings) -> list[Finding]:
-    from hushcast_directory.server.process import DIRECTORY
-    from hushcast_runtime.processes.doctor import examine_from_outside
-
-    return await examine_from_outside(settings, DIRECTORY)
-
-
-def _state(settings: DirectorySettings) -> StateKind:
-    from hushcast_directory.server.process import KEY_FILES
-    from hushcast_directory.server.restoration import note_restored
-    from hushcast_runtime.storage.state_directory import StateKind
-
-    return StateKind("directory", settings.network.network(), KEY_FILES, DIRECTORY.version, note_restored)
-
-
-def _rotate(settings: DirectorySettings, kind: StateKind, keys: tuple[str, ...], signs: bool) -> KeyChange:
-    from hushcast_directory.server.key_rotation import rotate_directory
-
-    return rotate_directory(settings, kind, keys, signs)
-
+from hushcast_runtime.program import Late, Program, ProgramRole
 
 DIRECTORY = Program(
     name="directory",
@@ -63,12 +18,12 @@ DIRECTORY = Program(
             "with.\nfirst_roster = 1\n",
         ),
     ),
-    parse=_parse,
-    run=_run,
-    examine=_examine,
-    state=_state,
-    rotate=_rotate,
-    keys=("signing", "service"),
+    settings=Late("hushcast_directory.server.settings.DirectorySettings"),
+    runs=Late("hushcast_directory.server.process.run_directory"),
+    keys=Late("hushcast_directory.server.process.KEY_FILES"),
+    note_restored=Late("hushcast_directory.server.restoration.note_restored"),
+    rotates=Late("hushcast_directory.server.key_rotation.rotate_directory"),
+    rotated=("signing", "service"),
     run_help="""Run a network's directory in the foreground until SIGTERM or Ctrl-C.
 
     It writes `network.toml`, the section that the network's daemons need, into its state directory. SIGHUP

@@ -28,8 +28,10 @@ from hushcast_protocol.mqtt.limits import MAX_CONNECTIONS
 from hushcast_protocol.mqtt.topic_filters import intersects
 from hushcast_protocol.mqtt.ways import OWN, Ways
 from hushcast_protocol.purposes.purpose_names import Purpose, ancestors, is_purpose
+from hushcast_runtime.environment import system_environment
 from hushcast_runtime.extras import how_to_get
 from hushcast_runtime.processes.doctor import examine_state
+from hushcast_runtime.program import Program
 from hushcast_runtime.storage.state_layout import DATABASE
 from hushcast_runtime.wording import counted
 
@@ -288,6 +290,11 @@ class GatewayDoctor:
                 reason = error.strerror or reason
         advice = "start the daemon, set its `socket_group`, and put the gateway's user into that group"
         return bad("daemon", f"{path}: {reason}", advice)
+
+
+async def examine(settings: GatewaySettings, program: Program) -> list[Finding]:
+    """Return a finding for each thing looked at, now."""
+    return await GatewayDoctor(settings, system_environment().now()).examine()
 
 
 def _opens(purpose: str, granted: Collection[str]) -> bool:

@@ -1,42 +1,6 @@
 """The MQTT gateway as a program."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-from hushcast_runtime.program import Program, ProgramRole
-
-if TYPE_CHECKING:
-    from hushcast_gateway.settings import GatewaySettings
-    from hushcast_protocol.base.findings import Finding
-
-
-def _parse(data: bytes, where: str) -> GatewaySettings:
-    from hushcast_gateway.settings import GatewaySettings
-    from hushcast_runtime.processes.config import parse_settings
-
-    return parse_settings(data, where, GatewaySettings)
-
-
-def _run(load: Callable[[], GatewaySettings]) -> None:
-    from hushcast_gateway.process import run_gateway
-
-    run_gateway(load)
-
-
-async def _examine(settings: GatewaySettings) -> list[Finding]:
-    from hushcast_gateway.doctor import GatewayDoctor
-    from hushcast_runtime.environment import system_environment
-
-    return await GatewayDoctor(settings, system_environment().now()).examine()
-
-
-def _summary(settings: GatewaySettings) -> dict[str, list[str]]:
-    from hushcast_gateway.summary import summary
-
-    return summary(settings)
-
+from hushcast_runtime.program import Late, Program, ProgramRole
 
 GATEWAY = Program(
     name="gateway",
@@ -68,10 +32,10 @@ subscribe = ["#", "$SYS/#"]
 """,
         ),
     ),
-    parse=_parse,
-    run=_run,
-    examine=_examine,
-    summary=_summary,
+    settings=Late("hushcast_gateway.settings.GatewaySettings"),
+    runs=Late("hushcast_gateway.process.run_gateway"),
+    examines=Late("hushcast_gateway.doctor.examine"),
+    summary=Late("hushcast_gateway.summary.summary"),
     socket="mqtt.sock",
     group_help="Members of this group may use the Unix socket.",
     run_help="""Run the MQTT gateway in the foreground until SIGTERM or Ctrl-C.

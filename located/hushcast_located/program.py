@@ -1,45 +1,6 @@
 """The provider of a located feed as a program."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-from hushcast_runtime.program import Program, ProgramRole
-
-if TYPE_CHECKING:
-    from hushcast_located.service.settings import ProviderSettings
-    from hushcast_protocol.base.findings import Finding
-
-
-def _parse(data: bytes, where: str) -> ProviderSettings:
-    from hushcast_located.service.settings import ProviderSettings
-    from hushcast_runtime.processes.config import parse_settings
-
-    return parse_settings(data, where, ProviderSettings)
-
-
-def _complete(text: str) -> str:
-    return f'owner = "{"0" * 64}"\nfeed = "/feed.link"\n{text}'
-
-
-def _run(load: Callable[[], ProviderSettings]) -> None:
-    from hushcast_located.service.process import run_provider
-
-    run_provider(load)
-
-
-async def _examine(settings: ProviderSettings) -> list[Finding]:
-    from hushcast_located.service.doctor import examine
-
-    return await examine(settings)
-
-
-def _summary(settings: ProviderSettings) -> dict[str, list[str]]:
-    from hushcast_located.service.summary import summary
-
-    return summary(settings)
-
+from hushcast_runtime.program import SOMEBODY, Late, Program, ProgramRole
 
 PROVIDER = Program(
     name="located-provider",
@@ -63,11 +24,11 @@ PROVIDER = Program(
             "socket = {daemon}\n",
         ),
     ),
-    parse=_parse,
-    complete=_complete,
-    run=_run,
-    examine=_examine,
-    summary=_summary,
+    settings=Late("hushcast_located.service.settings.ProviderSettings"),
+    example=f'owner = "{SOMEBODY}"\nfeed = "/feed.link"\n',
+    runs=Late("hushcast_located.service.process.run_provider"),
+    examines=Late("hushcast_located.service.doctor.examine"),
+    summary=Late("hushcast_located.service.summary.summary"),
     home="hushcast-located",
     config="provider",
     run_help="""Run a provider of a located feed in the foreground until SIGTERM or Ctrl-C.

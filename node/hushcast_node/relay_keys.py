@@ -1,9 +1,10 @@
-"""Replaces keys of a relay that does not run, and says what follows for it and for others."""
+"""The keys of a node that does not run: which it has, and what follows when a relay's are replaced."""
 
 from __future__ import annotations
 
+from hushcast_brokers.keys import COMMUNITY_KEY
 from hushcast_node.settings import NodeSettings
-from hushcast_overlay.relay.identity import RECORDS_OF_ADDRESS, RECORDS_OF_IDENTITY
+from hushcast_overlay.relay.identity import KEY_FILES, RECORDS_OF_ADDRESS, RECORDS_OF_IDENTITY
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.storage.state_directory import KeyChange, StateKind, check_named, replace_keys, stopped
@@ -18,8 +19,18 @@ RELAY_KEYS = {
 """Each key that can be replaced, and what follows."""
 
 
-def rotate_relay(settings: NodeSettings, kind: StateKind, keys: tuple[str, ...]) -> KeyChange:
-    """Replace these keys of a relay, all where none are named; raises `UsageError` for a client."""
+def key_files(settings: NodeSettings) -> tuple[str, ...]:
+    """Return the names of a node's key files."""
+    if settings.role == "relay":
+        return KEY_FILES
+    return (COMMUNITY_KEY,) if settings.has_communities else ()
+
+
+def rotate_relay(settings: NodeSettings, kind: StateKind, keys: tuple[str, ...], signs: bool) -> KeyChange:
+    """Replace these keys of a relay, all where none are named; raises `UsageError` for a client.
+
+    None of them hands over, whatever `signs` says.
+    """
     if settings.role == "client":
         raise UsageError("a client has no keys but its subscriptions': unsubscribe, and subscribe again")
     check_named(kind, keys, tuple(RELAY_KEYS))

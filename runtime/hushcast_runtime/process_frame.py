@@ -27,7 +27,7 @@ class ProcessFrame(ABC, Generic[SettingsT]):
     def __init__(
         self,
         settings: SettingsT,
-        program: Program[Any],
+        program: Program,
         env: Environment,
         counters: Counters,
         keys: Sequence[str] = (),

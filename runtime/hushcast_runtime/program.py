@@ -1,31 +1,29 @@
-"""What a program is, in one value: its names, places and roles, and how what is heavy of it is loaded.
+"""What a program is, in one value: its names, places and roles, and where the rest of it is.
 
-Importing the values of all programs loads no daemon: each function of a value imports what it needs.
+Importing the values of all programs loads no daemon: what is heavy stands as a dotted path.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hushcast_protocol.base.findings import Finding
-    from hushcast_runtime.processes.config import ProcessSettings
-    from hushcast_runtime.storage.state_directory import KeyChange, StateKind
-    from hushcast_runtime.storage.state_layout import Migration
+    from hushcast_runtime.storage.state_directory import StateKind
 
 
-def _first() -> tuple[Migration, ...]:
-    from hushcast_runtime.storage.state_layout import FIRST
+@dataclass(frozen=True)
+class Late:
+    """What stands at a dotted path, which is imported when somebody asks for it."""
 
-    return FIRST
+    path: str
 
-
-OwnT = TypeVar("OwnT", bound="ProcessSettings")
+    def found(self) -> Any:
+        """Import it."""
+        module, _, name = self.path.rpartition(".")
+        return getattr(import_module(module), name)
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ class ProgramRole:
 
 
 @dataclass(frozen=True)
-class Program(Generic[OwnT]):
+class Program:
     """A program that keeps a state and runs until a signal ends it."""
 
     name: str
@@ -74,29 +72,32 @@ class Program(Generic[OwnT]):
     roles: tuple[ProgramRole, ...]
     module: tuple[str, ...]
     """`python -m` runs it by this module, and these words before its configuration."""
-    parse: Callable[[bytes, str], OwnT]
-    """Returns the settings in a file's bytes; raises `UsageError` that begins with where it came from."""
-    run: Callable[[Callable[[], OwnT]], None]
-    """Runs it until a signal ends it; it reads its settings at its start, and again on SIGHUP."""
-    examine: Callable[[OwnT], Awaitable[list[Finding]]] | None = None
-    """Looks at it from outside; `None`: `hushcast doctor` asks it at its control socket."""
-    state: Callable[[OwnT], StateKind] | None = None
-    """Tells what its state directory holds; `None` for a program that is no daemon of a network."""
-    migrations: Callable[[], tuple[Migration, ...]] = _first
+    settings: Late
+    """The class of its settings, or a function of a file's bytes and where they came from that tells them."""
+    runs: Late
+    """A function that runs it until a signal ends it, of what reads its settings."""
+    examines: Late | None = Late("hushcast_runtime.processes.doctor.examine_from_outside")
+    """A coroutine of settings and program: looks at it from outside. `None`: `hushcast doctor` asks it."""
+    keys: Late | None = None
+    """The names of its key files, or a function of the settings that tells them; `None` for a program that
+    is no daemon of a network."""
+    note_restored: Late | None = None
+    """A function that notes in a database that it was restored, as `StateKind` has it."""
+    migrations: Late = Late("hushcast_runtime.storage.state_layout.FIRST")
     """In order, from version 0 of its state on; to the first ones a program adds its own."""
-    summary: Callable[[OwnT], Mapping[str, Sequence[str]]] | None = None
-    """Tells what `check-config` of its group shows; `None` where the group has none."""
-    role_of: Callable[[OwnT], str] | None = None
-    """Returns the name of the role of these settings, where there are several."""
-    rotate: Callable[[OwnT, StateKind, tuple[str, ...], bool], KeyChange] | str = ""
-    """Replaces keys of a daemon that does not run, all of `keys` where none are named; the flag: the old
-    signing key hands over. Raises `UsageError`. A text says why there is nothing to replace."""
-    keys: tuple[str, ...] = ()
-    """The keys that `rotate` replaces."""
-    needs: Callable[[Any], Any] = lambda network: network
-    """Returns what it keeps of the section of a network that it joins."""
-    complete: Callable[[str], str] = lambda text: text
-    """Completes a first configuration with what others give out, so that it can be checked."""
+    summary: Late | None = None
+    """A function of the settings: what `check-config` of its group shows; `None` where there is none."""
+    role_name: str = ""
+    """The name of its role, with {role} for the word in its configuration; its only role's unless given."""
+    rotates: Late | str = ""
+    """A function of settings, `StateKind`, names of keys and whether the old signing key hands over, which
+    replaces keys of a daemon that does not run, and returns a `KeyChange`; or why it has none to replace."""
+    rotated: tuple[str, ...] = ()
+    """The keys that it replaces."""
+    needs: Late | None = None
+    """A function of the section of a network that it joins: what it keeps of that; all unless given."""
+    example: str = ""
+    """What others give out for it, a section or keys at the top: with that its first file is whole."""
 
     home: str = ""
     """Folder of its service in /etc and /var/lib, where that is not named after it."""
@@ -129,7 +130,7 @@ class Program(Generic[OwnT]):
     @property
     def joins(self) -> bool:
         """Whether it joins networks that others make."""
-        return self.state is not None and any(role.founds is None for role in self.roles)
+        return self.keys is not None and any(role.founds is None for role in self.roles)
 
     @property
     def run_command(self) -> str:
@@ -139,19 +140,19 @@ class Program(Generic[OwnT]):
     @property
     def check_command(self) -> str:
         """What people type to have its configuration checked."""
-        return "hushcast check-config" if self.state else f"hushcast {self.group} check-config"
+        return "hushcast check-config" if self.keys else f"hushcast {self.group} check-config"
 
     @property
     def doctor_command(self) -> str:
         """What people type to have it looked at."""
-        return f"hushcast {self.group} doctor" if self.examine else "hushcast doctor"
+        return f"hushcast {self.group} doctor" if self.examines else "hushcast doctor"
 
     @property
     def version(self) -> int:
         """The version of the state that it writes."""
-        return len(self.migrations())
+        return len(self.migrations.found())
 
-    @cached_property
+    @property
     def service_home(self) -> str:
         """The folder of its service in /etc and /var/lib."""
         return self.home or f"hushcast-{self.name}"
@@ -165,18 +166,49 @@ class Program(Generic[OwnT]):
         """Tell whether a word means this program: its name, that of its group, or a role's."""
         return word in (self.name, self.group.split()[-1], *(role.word for role in self.roles))
 
-    def role(self, settings: OwnT) -> ProgramRole:
+    def role(self, settings: Any) -> ProgramRole:
         """Return the role of these settings."""
-        name = self.role_of(settings) if self.role_of else self.roles[0].name
+        if not self.role_name:
+            return self.roles[0]
+        name = self.role_name.format(role=settings.role)
         return next(role for role in self.roles if role.name == name)
 
-    def load(self, file: Path) -> OwnT:
+    def load(self, file: Path) -> Any:
         """Read a configuration; raise `UsageError` that names the key and the reason."""
         from hushcast_runtime.processes.config import MAX_ROOT_CONFIG, read_config
 
         return self.parse(read_config(file, MAX_ROOT_CONFIG), str(file))
 
+    def parse(self, data: bytes, where: str) -> Any:
+        """Return the settings in a file's bytes; raise `UsageError` that begins with `where` it came from."""
+        from hushcast_runtime.processes.config import parse_settings
 
+        found = self.settings.found()
+        return parse_settings(data, where, found) if isinstance(found, type) else found(data, where)
+
+    def completed(self, first: str) -> str:
+        """Return a first configuration with what others give out, as `check-config` can look at it."""
+        return first + self.example if self.example.startswith("[") else self.example + first
+
+    def state(self, settings: Any) -> StateKind:
+        """Return what the state directory of a network's daemon holds."""
+        from hushcast_runtime.storage.state_directory import StateKind
+
+        assert self.keys is not None
+        keys = self.keys.found()
+        return StateKind(
+            self.role(settings).name,
+            settings.network.identity(),
+            keys(settings) if callable(keys) else keys,
+            self.version,
+            self.note_restored.found() if self.note_restored else None,
+        )
+
+
+SOMEBODY = "3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29"
+"""A public key, for examples."""
+SOMEWHERE = "hnvcppgow2sc2yvdvdicu3ynonsteflxdxrehjr2ybekdc2z3iu63yid.onion:7411"
+"""The onion address of that key."""
 MODULES = [
     *("hushcast_node", "hushcast_directory", "hushcast_central", "hushcast_brokers"),
     *("hushcast_gateway", "hushcast_located"),
@@ -184,12 +216,12 @@ MODULES = [
 """The packages of all programs, by name alone: nothing of theirs is imported before somebody asks for it."""
 
 
-def programs() -> tuple[Program[Any], ...]:
+def programs() -> tuple[Program, ...]:
     """Return all programs."""
     return tuple(one for package in MODULES for one in import_module(f"{package}.program").PROGRAMS)
 
 
-def program_called(word: str) -> Program[Any]:
+def program_called(word: str) -> Program:
     """Return the program that a word means; `LookupError` where there is none."""
     for one in programs():
         if one.is_called(word):
@@ -197,7 +229,7 @@ def program_called(word: str) -> Program[Any]:
     raise LookupError(word)
 
 
-def role_named(name: str) -> tuple[Program[Any], ProgramRole]:
+def role_named(name: str) -> tuple[Program, ProgramRole]:
     """Return the program and role by the role's name, or by what `hushcast init` calls it."""
     found = ((one, role) for one in programs() for role in one.roles if name in (role.init, role.name))
     return next(found)

@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +32,16 @@ import trio
 
 from hushcast_runtime.config import NetworkSection
 from hushcast_runtime.counters import Counters
-from hushcast_runtime.doctor import Kind, examine_from_outside
 from hushcast_runtime.doctors_socket import ExaminedSettings, tell_findings
 from hushcast_runtime.files import load_seed
 from hushcast_runtime.layout import migrate
 from hushcast_runtime.logs import log
 from hushcast_runtime.process_frame import ProcessFrame, run_process
-from hushcast_runtime.program import Program, ProgramRole
+from hushcast_runtime.program import Late, Program, ProgramRole
 from hushcast_runtime.readiness import Health
-from hushcast_runtime.state_directory import StateKind
+
+
+KEYS = ("tenth.key",)
 
 
 class TenthSettings(ExaminedSettings, frozen=True, kw_only=True):
@@ -62,7 +65,7 @@ class Tenth(ProcessFrame[TenthSettings]):
     async def _work(self, store, nursery):
         async with trio.open_nursery() as living:
             living.start_soon(store.run)
-            await migrate(store, TENTH.migrations())
+            await migrate(store, TENTH.migrations.found())
             load_seed(self._settings.state_path() / "tenth.key", self._env.randomness)
             log.info("running")
 
@@ -73,10 +76,8 @@ class Tenth(ProcessFrame[TenthSettings]):
         return {}
 
 
-def _parse(data, where):
-    from hushcast_runtime.config import parse_settings
-
-    return parse_settings(data, where, TenthSettings)
+def run_tenth(load):
+    run_process(load, Tenth)
 
 
 TENTH = Program(
@@ -84,11 +85,10 @@ TENTH = Program(
     group="tenth",
     module=("hushcast_tenth",),
     roles=(ProgramRole("tenth", "A tenth.", founds="overlay", restored="It is as it was then."),),
-    parse=_parse,
-    run=lambda load: run_process(load, Tenth),
-    examine=lambda settings: examine_from_outside(settings, Kind(TENTH, 64, {}, {})),
-    state=lambda settings: StateKind("tenth", settings.network.network(), ("tenth.key",), TENTH.version),
-    rotate="a tenth has one key for ever",
+    settings=Late("hushcast_tenth.program.TenthSettings"),
+    runs=Late("hushcast_tenth.program.run_tenth"),
+    keys=Late("hushcast_tenth.program.KEYS"),
+    rotates="a tenth has one key for ever",
     help="Do nothing.",
     run_help="Run a tenth.",
     doctor_help="Look at a tenth.",
@@ -140,8 +140,15 @@ class Machine:
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path)
+def folder() -> Iterator[Path]:
+    """A folder with a short name: a tor of its own would have sockets in the state."""
+    with tempfile.TemporaryDirectory(prefix="hushcast-") as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def machine(folder: Path) -> Machine:
+    return Machine(folder)
 
 
 def until(is_there: Path) -> None:
@@ -151,17 +158,17 @@ def until(is_there: Path) -> None:
         time.sleep(0.05)
 
 
-def test_all_commands_know_it(machine: Machine, tmp_path: Path) -> None:
+def test_all_commands_know_it(machine: Machine, folder: Path) -> None:
     assert "tenth" in machine.hushcast("--help").stdout
     assert "Run a tenth." in machine.hushcast("tenth", "run", "--help").stdout
-    config, backup = tmp_path / "tenth.toml", tmp_path / "backup"
+    config, backup = folder / "tenth.toml", folder / "backup"
     (made,) = machine.objects("init", "tenth", "--network", "n", "--output", config)
     assert (made["kind"], made["next"]) == ("tenth", [f"hushcast tenth run --config {config}"])
     config.write_text(
         config.read_text().replace('program = "tenth"\n', 'program = "tenth"\ntransport = "tcp"\n')
     )
     assert machine.objects("check-config", config) == [{"file": str(config), "kind": "tenth"}]
-    state = tmp_path / "s" / "hushcast-tenth"
+    state = folder / "s" / "hushcast-tenth"
     running = machine.start(config)
     try:
         until(state / "tenth.key")
@@ -191,14 +198,12 @@ def test_all_commands_know_it(machine: Machine, tmp_path: Path) -> None:
     )
 
 
-def test_places_and_testnets_know_it(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(str(tmp_path / "lib"))
+def test_places_and_testnets_know_it(machine: Machine, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(folder / "lib"))
     monkeypatch.setattr(program, "MODULES", [*program.MODULES, "hushcast_tenth"])
     found = service_places("tenth")
     assert f"{found.unit}.service" == machine.unit.name
     assert f"--config {found.config}\n" in machine.unit.read_text()
     assert f"StateDirectory={found.state.name}\n" in machine.unit.read_text()
-    member = Member("tenth-1", "tenth", str(tmp_path / "c"), str(tmp_path / "s"), None)
+    member = Member("tenth-1", "tenth", str(folder / "c"), str(folder / "s"), None)
     assert run_by(member.role) == ("hushcast_tenth",)

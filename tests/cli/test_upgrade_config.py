@@ -13,7 +13,7 @@ from test_daemons import DIRECTORY, NODE, written
 
 from hushcast_cli.configuration.state import guessed
 from hushcast_cli.upgrade_config import with_program
-from hushcast_runtime.program import program_called, programs
+from hushcast_runtime.program import programs
 from hushcast_runtime.toml import read_toml
 
 sys.path.append(str(Path(__file__).parents[2] / "tools"))
@@ -106,9 +106,3 @@ async def test_a_program_does_not_run_by_the_file_of_another(tmp_path: Path) -> 
     file.write_text(file.read_text().replace('"node"', "7"))
     outcome = await hushcast("node", "run", "--config", file)
     assert (outcome.code, "program: Expected" in outcome.error) == (2, True)
-
-
-def test_each_word_means_one_program() -> None:
-    for program in programs():
-        for word in (program.name, *(role.word for role in program.roles)):
-            assert word is None or program_called(word) is program

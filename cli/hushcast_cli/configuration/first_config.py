@@ -84,13 +84,13 @@ def first_config(
     if places.unit is not None and program.group_help:
         text += f'# {program.group_help}\nsocket_group = "{program.service_home}"\n'
     text += _filled(role.below, words)
-    if program.state is not None:
+    if program.keys is not None:
         text += _tor(places, tor)
     text += _filled(role.sections, words)
-    applied = "`systemctl reload`" if program.state is not None else "a reload"
+    applied = "`systemctl reload`" if program.keys is not None else "a reload"
     text += f'\n[log]\n# debug, info, warning or error; {applied} applies it.\nlevel = "info"\n'
     text += _filled(role.ending, words)
-    if program.state is None:
+    if program.keys is None:
         return text
     if network is None:
         return text + _JOIN

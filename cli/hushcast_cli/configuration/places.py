@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -60,7 +59,7 @@ def user_places(kind: str, name: str | None, environment: Mapping[str, str]) -> 
     return ProgramPlaces(configs / f"{stem}.toml", states / own, socket, None)
 
 
-def _of(kind: str) -> tuple[Program[Any], ProgramRole]:
+def _of(kind: str) -> tuple[Program, ProgramRole]:
     """Return a program and its role; a program's own name stands for its first one."""
     found = [(program, role) for program in programs() for role in program.roles]
     by_role = [pair for pair in found if pair[1].init == kind]
@@ -96,7 +95,7 @@ def config_of(kind: str, given: Path | None) -> Path:
     return _config_of([kind], given)
 
 
-def config_of_any(program: Program[Any], given: Path | None) -> Path:
+def config_of_any(program: Program, given: Path | None) -> Path:
     """Return the configuration to run: as `config_of`, of whichever role of a program there is one."""
     return _config_of([role.init for role in program.roles], given)
 

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 daemon_config_option = config_option("The daemon's configuration, TOML.", required=True)
 
 
-def load_daemon(file: Path) -> tuple[Program[Any], Any, StateKind]:
+def load_daemon(file: Path) -> tuple[Program, Any, StateKind]:
     """Return the program, settings and state of a network's daemon; `UsageError` if they cannot be used."""
     from hushcast_protocol.base.errors import UsageError
 
     program = program_of(file)
-    if program.state is None:
+    if program.keys is None:
         daemons = "nodes, directories, central servers, proxies, brokers and tomography services"
         raise UsageError(f"{file} is a {program.noun}'s: this command is for {daemons}")
     settings = program.load(file)
@@ -37,7 +37,7 @@ def one_of(role: str) -> str:
     return f"{'an' if role[0] in 'ei' else 'a'} {noun_of(role)}"
 
 
-def program_of(file: Path) -> Program[Any]:
+def program_of(file: Path) -> Program:
     """Tell which program a file configures; where that cannot be told, loading it will say why.
 
     Files of before there was the key `program` are told by their other keys, and a person is told so. Raises

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -108,14 +108,14 @@ def init(
     _check_whose(own, network, epoch, privacy, layers, seat)
     if not program.has_instances and name is not None:
         raise UsageError(f"--name is a node's: a machine has one {role}")
-    if program.state is None and tor_sockets is not None and not _is_from_environment("tor_sockets"):
+    if program.keys is None and tor_sockets is not None and not _is_from_environment("tor_sockets"):
         raise UsageError(f"--tor-sockets is for daemons: a {role} goes through one, and never to tor")
     found = places(role, name)
     made = _founded(own, network, epoch, _privacy_lines(privacy, layers))
     machine = MachineFacts(os.getuid(), places("node").socket or MachineFacts.daemon)
     text = first_config(own.name, found, tor_sockets and tor_sockets.absolute(), made, machine)
     program.parse(
-        program.complete(text).encode() if own.founds is None else text.encode(), str(output or found.config)
+        program.completed(text).encode() if own.founds is None else text.encode(), str(output or found.config)
     )
     if output == Path("-"):
         write(text.encode())
@@ -131,7 +131,7 @@ def init(
         write(text_line(f"next: {command}"))
 
 
-def _chosen(made: str, seat: str | None) -> tuple[Program[Any], ProgramRole]:
+def _chosen(made: str, seat: str | None) -> tuple[Program, ProgramRole]:
     """Return the program and role of what is to be made; a broker's seat tells its roles apart."""
     found = [(program, role) for program in programs() for role in program.roles if role.init == made]
     return next((pair for pair in found if pair[1].word == seat), found[0])
@@ -196,10 +196,10 @@ def _write_new(file: Path, text: str, mode: int, force: bool) -> None:
 
 
 def _next(
-    program: Program[Any], role: ProgramRole, found: ProgramPlaces, output: Path | None, name: str | None
+    program: Program, role: ProgramRole, found: ProgramPlaces, output: Path | None, name: str | None
 ) -> list[str]:
     config = f" --config {output}" if output else ""
-    if role.founds or program.state is None:
+    if role.founds or program.keys is None:
         start = f"systemctl enable --now {found.unit}" if found.unit and not output else ""
         check = [f"{program.check_command} {output or found.config}"] if role.above else []
         return [*check, start or f"{program.run_command}{config}"]

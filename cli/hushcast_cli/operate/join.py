@@ -56,7 +56,9 @@ def join(choices: Choices, file: Path, config: Path | None, name: str | None, fo
         raise UsageError("give --config or --name, not both")
     target = config or places("node", name).config
     program = program_of(target)
-    network = program.needs(read_network(file))
+    network = read_network(file)
+    if program.needs is not None:
+        network = program.needs.found()(network)
     text, before = _read_config(target)
     if not program.joins:
         raise UsageError(f"{target} is a {program.noun}'s: {_ONLY}")
@@ -228,7 +230,7 @@ def _ends(line: str) -> bool:
     return _ANY_HEADER.match(line) is not None and _OURS.match(line) is None
 
 
-def _next(program: Program[Any], usual: ProgramPlaces | None, config: Path, running: bool) -> str:
+def _next(program: Program, usual: ProgramPlaces | None, config: Path, running: bool) -> str:
     if usual is not None and usual.config == config and usual.unit is not None:
         return f"systemctl {'restart' if running else 'enable --now'} {usual.unit}"
     start = program.run_command

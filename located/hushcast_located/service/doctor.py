@@ -8,7 +8,7 @@ from pathlib import Path
 import trio
 
 from hushcast.keys import read_link
-from hushcast_located import program
+from hushcast_located.program import PROVIDER as PROVIDER_PROGRAM
 from hushcast_located.service.counters import PROVIDER_COUNTERS, PROVIDER_GAUGES
 from hushcast_located.service.identity import KEY_FILE
 from hushcast_located.service.provider_store import ProviderStore
@@ -17,13 +17,14 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import Finding, bad, good, warning
 from hushcast_runtime.processes.doctor import DaemonKind, examine_from_outside
 from hushcast_runtime.processes.examinations import examine_core_dumps, examine_disk
+from hushcast_runtime.program import Program
 from hushcast_runtime.wording import counted
 
 REACHED_WITHIN = 5.0  # seconds; the daemon is on this machine
 NEARLY_FULL = 0.9  # share of the subscriptions that may be: then somebody should hear of it
 
 PROVIDER = DaemonKind(
-    program.PROVIDER,
+    PROVIDER_PROGRAM,
     64,  # open files: the database, the daemon, those who look
     PROVIDER_COUNTERS,
     PROVIDER_GAUGES,
@@ -32,13 +33,13 @@ PROVIDER = DaemonKind(
 _START = "start it, set its `socket_group`, and put the provider's user into that group"
 
 
-async def examine(settings: ProviderSettings) -> list[Finding]:
+async def examine(settings: ProviderSettings, program: Program) -> list[Finding]:
     """Return a finding for each thing looked at, from outside; takes some seconds."""
 
     async def beside() -> list[Finding]:
         return [*_links(settings), await _network(settings)]
 
-    return await examine_from_outside(settings, PROVIDER, beside)
+    return await examine_from_outside(settings, program, beside)
 
 
 def own_findings(settings: ProviderSettings, shelf: ProviderStore | None, is_there: bool) -> list[Finding]:

@@ -66,13 +66,17 @@ class NetworkTerms(AnyNetworkTerms, frozen=True, kw_only=True):
     profile: Literal["hardened", "paper"] = "hardened"
     """`hardened`, or `paper` for experiments with the scheme as published."""
 
+    def identity(self) -> Network:
+        """Return what tells networks apart, whatever their carrier."""
+        return Network(self.name, self.profile, self.epoch_seconds)
+
 
 class NetworkSection(NetworkTerms, frozen=True, kw_only=True):
     """Which network: the directory's operator gives these out."""
 
     def network(self) -> Network:
         """Return what the protocol calls the network."""
-        return Network(self.name, self.profile, self.epoch_seconds)
+        return self.identity()
 
 
 class AuthoritySection(Section, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import Finding, bad, good
@@ -34,7 +34,7 @@ from hushcast_runtime.transports.base import Listener, Transport
 class DaemonKind:
     """What all daemons of one kind have in common."""
 
-    program: Program[Any]
+    program: Program
     files: int
     """Open files that it may need."""
     counters: Mapping[str, str]
@@ -79,7 +79,7 @@ class Doctor:
 
 
 async def examine_from_outside(
-    settings: DoctorSettings, kind: DaemonKind, away: Callable[[], Awaitable[list[Finding]]] | None = None
+    settings: DoctorSettings, program: Program, away: Callable[[], Awaitable[list[Finding]]] | None = None
 ) -> list[Finding]:
     """Look at a daemon's state, and ask it what its own doctor finds, if it runs; two minutes at most.
 
@@ -90,7 +90,7 @@ async def examine_from_outside(
     async def ask(looked: Finding, pid: int | None) -> list[Finding]:
         if looked.verdict == "bad" or pid is None:
             found = [examine_disk(state)] if state.is_dir() else []
-            advice = f"start it: its unit, or `{kind.program.run_command}`"
+            advice = f"start it: its unit, or `{program.run_command}`"
             found.append(bad("daemon", "does not run", advice))
         elif (inside := await ask_findings(settings.doctors_socket())) is not None:
             return [good("daemon", f"runs (pid {pid})"), *inside]
@@ -99,7 +99,7 @@ async def examine_from_outside(
             found = [bad("daemon", told, "look at its log, or restart it")]
         return found if away is None else [*found, *await away()]
 
-    return await examine_state(state, kind.program.version, ask)
+    return await examine_state(state, program.version, ask)
 
 
 async def examine_state(

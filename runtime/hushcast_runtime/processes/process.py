@@ -170,12 +170,12 @@ async def open_transport(
     return tor
 
 
-def main(arguments: list[str], program: Program[Any]) -> None:
+def main(arguments: list[str], program: Program) -> None:
     """Run a program from the configuration that is the one argument; a failure is one line of text."""
     if len(arguments) != 2:
         sys.exit("give the path of a configuration")
     try:
-        program.run(lambda: program.load(Path(arguments[1])))
+        program.runs.found()(lambda: program.load(Path(arguments[1])))
     except HushcastError as error:
         sys.exit(str(error))
 
