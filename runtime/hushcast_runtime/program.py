@@ -229,7 +229,9 @@ def program_called(word: str) -> Program:
     raise LookupError(word)
 
 
-def role_named(name: str) -> tuple[Program, ProgramRole]:
-    """Return the program and role by the role's name, or by what `hushcast init` calls it."""
-    found = ((one, role) for one in programs() for role in one.roles if name in (role.init, role.name))
-    return next(found)
+def role_called(word: str) -> tuple[Program, ProgramRole]:
+    """Return a program and its role by what `hushcast init` calls that, by its name, or the program's."""
+    found = [(one, role) for one in programs() for role in one.roles]
+    of_programs = {one.name: (one, role) for one, role in reversed(found)}
+    made = {role.init: (one, role) for one, role in reversed(found)}
+    return {**of_programs, **{role.name: (one, role) for one, role in found}, **made}[word]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hushcast_cli.configuration.places import ProgramPlaces
 from hushcast_runtime.processes.network_file import toml_text
-from hushcast_runtime.program import role_named
+from hushcast_runtime.program import role_called
 
 _SYSTEM_TOR = """
 [tor]
@@ -61,7 +61,7 @@ def first_config(
 
     `tor` is the directory of sockets of a tor beside, `network` that of who makes one.
     """
-    program, role = role_named(name)
+    program, role = role_called(name)
     words = {
         "socket": toml_text(str(places.socket or places.state / str(program.socket))),
         "uid": str(machine.uid),

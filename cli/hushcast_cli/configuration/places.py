@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from hushcast_protocol.base.errors import UsageError
-from hushcast_runtime.program import Program, ProgramRole, programs
+from hushcast_runtime.program import Program, role_called
 
 _ETC = Path("/etc")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}\Z")  # of an instance: in paths, and in the name of a unit
@@ -34,7 +34,7 @@ def service_places(kind: str, name: str | None = None, etc: Path = _ETC) -> Prog
 
     `kind` is what `hushcast init` calls the daemon, or `node`.
     """
-    program, _ = _of(kind)
+    program, _ = role_called(kind)
     own = f"{program.service_unit}-{name}" if name else program.service_home
     return ProgramPlaces(
         etc / program.service_home / f"{name or program.config or program.name}.toml",
@@ -50,20 +50,13 @@ def user_places(kind: str, name: str | None, environment: Mapping[str, str]) -> 
     configs = Path(environment.get("XDG_CONFIG_HOME") or home / ".config", "hushcast")
     states = Path(environment.get("XDG_STATE_HOME") or home / ".local" / "state")
     runtime = environment.get("XDG_RUNTIME_DIR")
-    program, role = _of(kind)
+    program, role = role_called(kind)
     stem = role.init if program.are_apart else program.name
     own = f"hushcast-{stem}" if program.are_apart else program.service_home
     if name:
         stem, own = name, f"{program.service_unit}-{name}"
     socket = Path(runtime, own, program.socket) if runtime and program.socket else None
     return ProgramPlaces(configs / f"{stem}.toml", states / own, socket, None)
-
-
-def _of(kind: str) -> tuple[Program, ProgramRole]:
-    """Return a program and its role; a program's own name stands for its first one."""
-    found = [(program, role) for program in programs() for role in program.roles]
-    by_role = [pair for pair in found if pair[1].init == kind]
-    return next(iter(by_role or [pair for pair in found if pair[0].name == kind]))
 
 
 def places(kind: str, name: str | None = None, etc: Path = _ETC) -> ProgramPlaces:
@@ -109,7 +102,7 @@ def _config_of(kinds: Sequence[str], given: Path | None) -> Path:
         raise UsageError(f"there are {' and '.join(map(str, sorted(there)))}: say which with --config")
     if there:
         return there[0]
-    made = _of(kinds[0])[1].init
+    made = role_called(kinds[0])[1].init
     raise UsageError(
         f"no configuration at {places(kinds[0]).config}: `hushcast init {made}` makes one, or name it with"
         " --config"

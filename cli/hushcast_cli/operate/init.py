@@ -12,7 +12,7 @@ import click
 from hushcast_cli.configuration.places import ProgramPlaces, name_option, places
 from hushcast_cli.options import Choices, json_option, pass_choices
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
-from hushcast_runtime.program import Program, ProgramRole, programs
+from hushcast_runtime.program import Program, ProgramRole, programs, role_called
 
 if TYPE_CHECKING:
     from hushcast_cli.configuration.first_config import NetworkFoundation
@@ -104,7 +104,8 @@ def init(
     from hushcast_cli.output import json_line, text_line, write
     from hushcast_protocol.base.errors import UsageError
 
-    program, own = _chosen(role, seat)
+    program, own = role_called(role)
+    own = next((one for one in program.roles if (one.init, one.word) == (role, seat)), own)
     _check_whose(own, network, epoch, privacy, layers, seat)
     if not program.has_instances and name is not None:
         raise UsageError(f"--name is a node's: a machine has one {role}")
@@ -129,12 +130,6 @@ def init(
     write(text_line(f"{file}: the configuration of {one_of(own.name)}"))
     for command in after:
         write(text_line(f"next: {command}"))
-
-
-def _chosen(made: str, seat: str | None) -> tuple[Program, ProgramRole]:
-    """Return the program and role of what is to be made; a broker's seat tells its roles apart."""
-    found = [(program, role) for program in programs() for role in program.roles if role.init == made]
-    return next((pair for pair in found if pair[1].word == seat), found[0])
 
 
 def _check_whose(
