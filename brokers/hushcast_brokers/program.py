@@ -1,6 +1,6 @@
 """The broker and the tomography service as programs."""
 
-from hushcast_runtime.program import SOMEBODY, SOMEWHERE, Late, Program, ProgramRole
+from hushcast_runtime.program import SOMEBODY, SOMEWHERE, DottedPath, Program, ProgramRole
 
 _EXAMPLE = f'[network]\ncarrier = "brokers"\nname = "any"\nroot = "{SOMEWHERE}"\n'
 _EXAMPLE += f'root_key = "{SOMEBODY}"\n'
@@ -17,21 +17,21 @@ BROKER = Program(
         ProgramRole(
             "root-broker",
             "The root of a network of brokers: it signs their tree, and takes what is published.",
-            made="broker-root",
+            init_name="broker-root",
             word="root",
-            founds="brokers",
-            restored="It is as it was then: it takes the newest tree that it signed from brokers below, and "
-            "signs the next one, with the brokers that its configuration lists; publications taken since and "
-            "not passed on are lost.",
-            admits="\n# What follows are all other brokers of the tree, which `hushcast broker admit "
+            founded="brokers",
+            restore_note="It is as it was then: it takes the newest tree that it signed from brokers below, "
+            "and signs the next one, with the brokers that its configuration lists; publications taken since "
+            "and not passed on are lost.",
+            admission="\n# What follows are all other brokers of the tree, which `hushcast broker admit "
             "broker.toml` writes here.\n",
         ),
         ProgramRole(
             "edge-broker",
             "An edge broker: clients attach to it, and it shows others no more than it must.",
-            made="broker",
+            init_name="broker",
             word="edge",
-            restored=_RESTORED,
+            restore_note=_RESTORED,
             ending="""
 # Subscribers that are to stand behind each filter before others are shown it.
 # [anonymity]
@@ -46,18 +46,18 @@ BROKER = Program(
         ProgramRole(
             "inner-broker",
             "An inner broker: it stands between brokers above and below it.",
-            made="broker",
+            init_name="broker",
             word="inner",
-            restored=_RESTORED,
+            restore_note=_RESTORED,
         ),
     ),
-    settings=Late("hushcast_brokers.broker.settings.parse_broker"),
+    settings=DottedPath("hushcast_brokers.broker.settings.parse_broker"),
     example=_EXAMPLE,
-    runs=Late("hushcast_brokers.broker.process.run_broker"),
-    keys=Late("hushcast_brokers.keys.BROKER_KEYS"),
-    summary=Late("hushcast_brokers.broker.summary.broker_summary"),
+    run=DottedPath("hushcast_brokers.broker.process.run_broker"),
+    key_files=DottedPath("hushcast_brokers.keys.BROKER_KEYS"),
+    summary=DottedPath("hushcast_brokers.broker.summary.broker_summary"),
     role_name="{role}-broker",
-    rotates="a root's keys are its network; any other broker with other keys is another one: empty its "
+    rotate="a root's keys are its network; any other broker with other keys is another one: empty its "
     "state, and have it take the old one's place by `hushcast broker replace`",
     are_apart=True,
     run_help="""Run a broker in the foreground until SIGTERM or Ctrl-C.
@@ -81,18 +81,18 @@ TOMOGRAPHY = Program(
         ProgramRole(
             "tomography-service",
             "A tomography service: it tells how many a filter hides among.",
-            made="tomography",
+            init_name="tomography",
             word="tomography",
-            restored="It is as it was then: brokers state all that they hold again by themselves.",
-            below="# For how many clients on one topic an edge broker may vouch.\ncap = 8\n",
+            restore_note="It is as it was then: brokers state all that they hold again by themselves.",
+            more_keys="# For how many clients on one topic an edge broker may vouch.\ncap = 8\n",
         ),
     ),
-    settings=Late("hushcast_brokers.tomography.settings.TomographySettings"),
+    settings=DottedPath("hushcast_brokers.tomography.settings.TomographySettings"),
     example=_EXAMPLE,
-    runs=Late("hushcast_brokers.tomography.process.run_tomography"),
-    keys=Late("hushcast_brokers.keys.BROKER_KEYS"),
-    summary=Late("hushcast_brokers.broker.summary.tomography_summary"),
-    rotates="a tomography service with other keys is another one: empty its state, and give out its new "
+    run=DottedPath("hushcast_brokers.tomography.process.run_tomography"),
+    key_files=DottedPath("hushcast_brokers.keys.BROKER_KEYS"),
+    summary=DottedPath("hushcast_brokers.broker.summary.tomography_summary"),
+    rotate="a tomography service with other keys is another one: empty its state, and give out its new "
     "tomography.toml",
     run_help="""Run the tomography service in the foreground until SIGTERM or Ctrl-C.
 

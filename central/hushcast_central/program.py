@@ -1,6 +1,6 @@
 """The server and the proxies of a central network as programs."""
 
-from hushcast_runtime.program import SOMEBODY, SOMEWHERE, Late, Program, ProgramRole
+from hushcast_runtime.program import SOMEBODY, SOMEWHERE, DottedPath, Program, ProgramRole
 
 _PROXY_RESTORED = (
     "It is as it was then: users whose pseudonyms were made since introduce them again by themselves."
@@ -14,19 +14,19 @@ SERVER = Program(
         ProgramRole(
             "central-server",
             "The server of a central network: it keeps subscriptions, and matches messages.",
-            founds="central",
-            restored="It is as it was then: subscriptions made since are missing until users' daemons make "
-            "them again by themselves; deliveries acknowledged since come again and are shown once; what was "
-            "taken since and waited for somebody is lost.",
-            admits="\n# What follows are the proxies that it serves, which `hushcast central server admit "
+            founded="central",
+            restore_note="It is as it was then: subscriptions made since are missing until users' daemons "
+            "make them again by themselves; deliveries acknowledged since come again and are shown once; "
+            "what was taken since and waited for somebody is lost.",
+            admission="\n# What follows are the proxies that it serves, which `hushcast central server admit "
             "proxy.toml` writes here.\n",
         ),
     ),
-    settings=Late("hushcast_central.settings.ServerSettings"),
-    runs=Late("hushcast_central.process.run_server"),
-    keys=Late("hushcast_central.keys.SERVER_KEYS"),
-    summary=Late("hushcast_central.summary.server_summary"),
-    rotates="a central server's keys are its network: start another one, and have it joined",
+    settings=DottedPath("hushcast_central.settings.ServerSettings"),
+    run=DottedPath("hushcast_central.process.run_server"),
+    key_files=DottedPath("hushcast_central.keys.SERVER_KEYS"),
+    summary=DottedPath("hushcast_central.summary.server_summary"),
+    rotate="a central server's keys are its network: start another one, and have it joined",
     run_help="""Run the server in the foreground until SIGTERM or Ctrl-C.
 
     It writes `network.toml`, the section that the network's proxies and daemons need, into its state
@@ -48,24 +48,24 @@ PROXY = Program(
             "publications-proxy",
             "A proxy: it takes what is published to the server of a central network.",
             word="publications",
-            restored=_PROXY_RESTORED,
+            restore_note=_PROXY_RESTORED,
         ),
         ProgramRole(
             "deliveries-proxy",
             "A proxy: it brings subscribers what the server of a central network sends them.",
             word="deliveries",
-            restored=_PROXY_RESTORED,
+            restore_note=_PROXY_RESTORED,
         ),
     ),
-    settings=Late("hushcast_central.settings.ProxySettings"),
+    settings=DottedPath("hushcast_central.settings.ProxySettings"),
     example=f'[network]\ncarrier = "central"\nname = "any"\nserver = "{SOMEWHERE}"\n'
     f'server_key = "{SOMEBODY}"\nsealing_key = "{SOMEBODY}"\n',
-    needs=Late("hushcast_central.network_file.without_proxies"),
-    runs=Late("hushcast_central.process.run_proxy"),
-    keys=Late("hushcast_central.keys.PROXY_KEYS"),
-    summary=Late("hushcast_central.summary.proxy_summary"),
+    needed=DottedPath("hushcast_central.network_file.without_proxies"),
+    run=DottedPath("hushcast_central.process.run_proxy"),
+    key_files=DottedPath("hushcast_central.keys.PROXY_KEYS"),
+    summary=DottedPath("hushcast_central.summary.proxy_summary"),
     role_name="{role}-proxy",
-    rotates="a proxy with other keys is another one: empty its state, and have it admitted",
+    rotate="a proxy with other keys is another one: empty its state, and have it admitted",
     are_apart=True,
     run_help="""Run a proxy in the foreground until SIGTERM or Ctrl-C.
 

@@ -27,7 +27,7 @@ def add_commands(root: click.Group, program: Program) -> None:
     group.add_command(_run(program))
     if program.summary is not None:
         group.add_command(_check(program))
-    if program.examines is not None:
+    if program.examine is not None:
         group.add_command(_doctor(program))
 
 
@@ -40,7 +40,7 @@ def _run(program: Program) -> click.Command:
     @_config_option
     def run(config: Path | None) -> None:
         file = config_of_any(program, config)
-        program.runs.found()(lambda: program.load(file))
+        program.run.load()(lambda: program.load(file))
 
     return run
 
@@ -60,7 +60,7 @@ def _check(program: Program) -> click.Command:
     def check(choices: Choices, file: Path) -> None:
         assert program.summary is not None
         settings = program.load(file)
-        tell_summary(choices, file, program.role(settings).name, program.summary.found()(settings))
+        tell_summary(choices, file, program.role(settings).name, program.summary.load()(settings))
 
     return check
 
@@ -75,8 +75,8 @@ def _doctor(program: Program) -> click.Command:
 
         from hushcast_cli.operate.doctor import tell_findings
 
-        assert program.examines is not None
+        assert program.examine is not None
         settings = program.load(config_of_any(program, config))
-        tell_findings(choices, trio.run(program.examines.found(), settings, program))
+        tell_findings(choices, trio.run(program.examine.load(), settings, program))
 
     return doctor

@@ -1,6 +1,6 @@
 """The directory as a program: it signs the list of a network's relays."""
 
-from hushcast_runtime.program import Late, Program, ProgramRole
+from hushcast_runtime.program import DottedPath, Program, ProgramRole
 
 DIRECTORY = Program(
     name="directory",
@@ -10,20 +10,20 @@ DIRECTORY = Program(
         ProgramRole(
             "directory",
             "A directory: it signs the list of the network's relays, once an epoch.",
-            founds="overlay",
-            restored="It is as it was then: relays that registered since do so again. It signs nothing for "
-            "the epoch that runs and, from its middle on, for the next: it may have done so already. Daemons "
-            "go on with the roster that they have.",
-            below="# Relays that must have registered before the first list: the number that you start "
+            founded="overlay",
+            restore_note="It is as it was then: relays that registered since do so again. It signs nothing "
+            "for the epoch that runs and, from its middle on, for the next: it may have done so already. "
+            "Daemons go on with the roster that they have.",
+            more_keys="# Relays that must have registered before the first list: the number that you start "
             "with.\nfirst_roster = 1\n",
         ),
     ),
-    settings=Late("hushcast_directory.server.settings.DirectorySettings"),
-    runs=Late("hushcast_directory.server.process.run_directory"),
-    keys=Late("hushcast_directory.server.process.KEY_FILES"),
-    note_restored=Late("hushcast_directory.server.restoration.note_restored"),
-    rotates=Late("hushcast_directory.server.key_rotation.rotate_directory"),
-    rotated=("signing", "service"),
+    settings=DottedPath("hushcast_directory.server.settings.DirectorySettings"),
+    run=DottedPath("hushcast_directory.server.process.run_directory"),
+    key_files=DottedPath("hushcast_directory.server.process.KEY_FILES"),
+    note_restored=DottedPath("hushcast_directory.server.restoration.note_restored"),
+    rotate=DottedPath("hushcast_directory.server.key_rotation.rotate_directory"),
+    key_names=("signing", "service"),
     run_help="""Run a network's directory in the foreground until SIGTERM or Ctrl-C.
 
     It writes `network.toml`, the section that the network's daemons need, into its state directory. SIGHUP

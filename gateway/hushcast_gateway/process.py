@@ -119,7 +119,7 @@ class _Gateway(ProcessFrame[GatewaySettings]):
             nursery.start_soon(self._end, serving)
             async with trio.open_nursery() as living:
                 living.start_soon(store.run)
-                await migrate(store, GATEWAY.migrations.found())
+                await migrate(store, GATEWAY.migrations.load())
                 await self._open(store, living)
                 self._ready = True
                 log.info("running")

@@ -1,6 +1,6 @@
 """The MQTT gateway as a program."""
 
-from hushcast_runtime.program import Late, Program, ProgramRole
+from hushcast_runtime.program import DottedPath, Program, ProgramRole
 
 GATEWAY = Program(
     name="gateway",
@@ -10,8 +10,8 @@ GATEWAY = Program(
         ProgramRole(
             "gateway",
             "A gateway: any MQTT client can use it.",
-            kept="Sessions, retained messages and what waits for clients. Private; one gateway alone uses "
-            "it.",
+            state_help="Sessions, retained messages and what waits for clients. Private; one gateway alone "
+            "uses it.",
             sections="""
 # Where clients connect: this machine alone. Other machines need TLS: docs/mqtt.md.
 [[listen]]
@@ -32,10 +32,10 @@ subscribe = ["#", "$SYS/#"]
 """,
         ),
     ),
-    settings=Late("hushcast_gateway.settings.GatewaySettings"),
-    runs=Late("hushcast_gateway.process.run_gateway"),
-    examines=Late("hushcast_gateway.doctor.examine"),
-    summary=Late("hushcast_gateway.summary.summary"),
+    settings=DottedPath("hushcast_gateway.settings.GatewaySettings"),
+    run=DottedPath("hushcast_gateway.process.run_gateway"),
+    examine=DottedPath("hushcast_gateway.doctor.examine"),
+    summary=DottedPath("hushcast_gateway.summary.summary"),
     socket="mqtt.sock",
     group_help="Members of this group may use the Unix socket.",
     run_help="""Run the MQTT gateway in the foreground until SIGTERM or Ctrl-C.

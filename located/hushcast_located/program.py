@@ -1,6 +1,6 @@
 """The provider of a located feed as a program."""
 
-from hushcast_runtime.program import SOMEBODY, Late, Program, ProgramRole
+from hushcast_runtime.program import SOMEBODY, DottedPath, Program, ProgramRole
 
 PROVIDER = Program(
     name="located-provider",
@@ -11,24 +11,24 @@ PROVIDER = Program(
         ProgramRole(
             "located-provider",
             "A provider: it answers those who subscribe to a located feed.",
-            above="# Two things come from the feed's owner. Take the `#` away from both.\n"
+            head="# Two things come from the feed's owner. Take the `#` away from both.\n"
             "# The public key that `hushcast located key new` printed:\n"
             '# owner = "…"\n'
             "# A file that only the provider's user can read, with the link of the feed's topic:\n"
             "# feed = {feed}\n\n",
-            kept="The key, subscriptions, and what waits. Private; one provider alone uses it.",
-            below="# Subscriptions that it answers at most, and bits of work that each costs.\n"
+            state_help="The key, subscriptions, and what waits. Private; one provider alone uses it.",
+            more_keys="# Subscriptions that it answers at most, and bits of work that each costs.\n"
             "most = 1000\ndifficulty = 16\n",
             sections="\n[daemon]\n"
             "# The daemon by which everything travels; the provider's user must be in its `socket_group`.\n"
             "socket = {daemon}\n",
         ),
     ),
-    settings=Late("hushcast_located.service.settings.ProviderSettings"),
+    settings=DottedPath("hushcast_located.service.settings.ProviderSettings"),
     example=f'owner = "{SOMEBODY}"\nfeed = "/feed.link"\n',
-    runs=Late("hushcast_located.service.process.run_provider"),
-    examines=Late("hushcast_located.service.doctor.examine"),
-    summary=Late("hushcast_located.service.summary.summary"),
+    run=DottedPath("hushcast_located.service.process.run_provider"),
+    examine=DottedPath("hushcast_located.service.doctor.examine"),
+    summary=DottedPath("hushcast_located.service.summary.summary"),
     home="hushcast-located",
     config="provider",
     run_help="""Run a provider of a located feed in the foreground until SIGTERM or Ctrl-C.

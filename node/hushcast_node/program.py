@@ -1,6 +1,6 @@
 """The node as a program: a relay or a client."""
 
-from hushcast_runtime.program import SOMEBODY, SOMEWHERE, Late, Program, ProgramRole
+from hushcast_runtime.program import SOMEBODY, SOMEWHERE, DottedPath, Program, ProgramRole
 
 NODE = Program(
     name="node",
@@ -11,27 +11,27 @@ NODE = Program(
             "relay",
             "A relay: it passes on what others publish, and the network lists it.",
             word="relay",
-            restored="It is as it was then: leases given since are missing until subscribers repeat them, "
-            "within an epoch; those withdrawn since are back until their day ends.",
+            restore_note="It is as it was then: leases given since are missing until subscribers repeat "
+            "them, within an epoch; those withdrawn since are back until their day ends.",
         ),
         ProgramRole(
             "client",
             "A client: it publishes and subscribes for the programs of this machine, and is in no list.",
             word="client",
-            restored="It is as it was then: messages received since are not in it, those acknowledged since "
-            "come again, cursors told since are given to other messages, subscriptions made since are gone, "
-            "those ended since are back.",
+            restore_note="It is as it was then: messages received since are not in it, those acknowledged "
+            "since come again, cursors told since are given to other messages, subscriptions made since are "
+            "gone, those ended since are back.",
         ),
     ),
-    settings=Late("hushcast_node.settings.NodeSettings"),
+    settings=DottedPath("hushcast_node.settings.NodeSettings"),
     example=f'[network]\nname = "any"\ndirectory = "{SOMEWHERE}"\ndirectory_key = "{SOMEBODY}"\n',
-    runs=Late("hushcast_node.process.run_node"),
-    examines=None,
-    keys=Late("hushcast_node.relay_keys.key_files"),
-    migrations=Late("hushcast_node.upgrade.MIGRATIONS"),
+    run=DottedPath("hushcast_node.process.run_node"),
+    examine=None,
+    key_files=DottedPath("hushcast_node.relay_keys.key_files"),
+    migrations=DottedPath("hushcast_node.upgrade.MIGRATIONS"),
     role_name="{role}",
-    rotates=Late("hushcast_node.relay_keys.rotate_relay"),
-    rotated=("identity", "service", "parcel", "filter"),
+    rotate=DottedPath("hushcast_node.relay_keys.rotate_relay"),
+    key_names=("identity", "service", "parcel", "filter"),
     home="hushcast",
     unit="hushcast-node",
     socket="control.sock",

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Late:
+class DottedPath:
     """What stands at a dotted path, which is imported when somebody asks for it."""
 
     path: str
 
-    def found(self) -> Any:
+    def load(self) -> Any:
         """Import it."""
         module, _, name = self.path.rpartition(".")
         return getattr(import_module(module), name)
@@ -34,31 +34,31 @@ class ProgramRole:
     """What its state, backups and the command line call it."""
     title: str
     """The first line of its first configuration."""
-    made: str = ""
+    init_name: str = ""
     """What `hushcast init` calls it, where that is not its name."""
     word: str | None = None
     """The value of `role` in its configuration; `None` where there is no such key."""
-    founds: str | None = None
+    founded: str | None = None
     """The carrier whose networks it makes; `None` for a program that joins one, or knows none."""
-    restored: str = ""
+    restore_note: str = ""
     """What follows when a backup of its state is put back."""
-    above: str = ""
+    head: str = ""
     """Lines of its first configuration before `state`; in all of them {words} are filled in."""
-    kept: str = "Keys and everything else that is kept. Private; one daemon alone uses it."
+    state_help: str = "Keys and everything else that is kept. Private; one daemon alone uses it."
     """What lies in its state directory."""
-    below: str = ""
+    more_keys: str = ""
     """Lines after the sockets."""
     sections: str = ""
     """Sections before `[log]`."""
     ending: str = ""
     """Sections after `[log]`."""
-    admits: str = ""
+    admission: str = ""
     """Lines after the network that it makes."""
 
     @property
     def init(self) -> str:
         """What `hushcast init` calls it."""
-        return self.made or self.name
+        return self.init_name or self.name
 
 
 @dataclass(frozen=True)
@@ -72,29 +72,29 @@ class Program:
     roles: tuple[ProgramRole, ...]
     module: tuple[str, ...]
     """`python -m` runs it by this module, and these words before its configuration."""
-    settings: Late
+    settings: DottedPath
     """The class of its settings, or a function of a file's bytes and where they came from that tells them."""
-    runs: Late
+    run: DottedPath
     """A function that runs it until a signal ends it, of what reads its settings."""
-    examines: Late | None = Late("hushcast_runtime.processes.doctor.examine_from_outside")
+    examine: DottedPath | None = DottedPath("hushcast_runtime.processes.doctor.examine_from_outside")
     """A coroutine of settings and program: looks at it from outside. `None`: `hushcast doctor` asks it."""
-    keys: Late | None = None
+    key_files: DottedPath | None = None
     """The names of its key files, or a function of the settings that tells them; `None` for a program that
     is no daemon of a network."""
-    note_restored: Late | None = None
+    note_restored: DottedPath | None = None
     """A function that notes in a database that it was restored, as `StateKind` has it."""
-    migrations: Late = Late("hushcast_runtime.storage.state_layout.FIRST")
+    migrations: DottedPath = DottedPath("hushcast_runtime.storage.state_layout.FIRST")
     """In order, from version 0 of its state on; to the first ones a program adds its own."""
-    summary: Late | None = None
+    summary: DottedPath | None = None
     """A function of the settings: what `check-config` of its group shows; `None` where there is none."""
     role_name: str = ""
     """The name of its role, with {role} for the word in its configuration; its only role's unless given."""
-    rotates: Late | str = ""
+    rotate: DottedPath | str = ""
     """A function of settings, `StateKind`, names of keys and whether the old signing key hands over, which
     replaces keys of a daemon that does not run, and returns a `KeyChange`; or why it has none to replace."""
-    rotated: tuple[str, ...] = ()
+    key_names: tuple[str, ...] = ()
     """The keys that it replaces."""
-    needs: Late | None = None
+    needed: DottedPath | None = None
     """A function of the section of a network that it joins: what it keeps of that; all unless given."""
     example: str = ""
     """What others give out for it, a section or keys at the top: with that its first file is whole."""
@@ -130,7 +130,7 @@ class Program:
     @property
     def joins(self) -> bool:
         """Whether it joins networks that others make."""
-        return self.keys is not None and any(role.founds is None for role in self.roles)
+        return self.key_files is not None and any(role.founded is None for role in self.roles)
 
     @property
     def run_command(self) -> str:
@@ -140,17 +140,17 @@ class Program:
     @property
     def check_command(self) -> str:
         """What people type to have its configuration checked."""
-        return "hushcast check-config" if self.keys else f"hushcast {self.group} check-config"
+        return "hushcast check-config" if self.key_files else f"hushcast {self.group} check-config"
 
     @property
     def doctor_command(self) -> str:
         """What people type to have it looked at."""
-        return f"hushcast {self.group} doctor" if self.examines else "hushcast doctor"
+        return f"hushcast {self.group} doctor" if self.examine else "hushcast doctor"
 
     @property
     def version(self) -> int:
         """The version of the state that it writes."""
-        return len(self.migrations.found())
+        return len(self.migrations.load())
 
     @property
     def service_home(self) -> str:
@@ -183,7 +183,7 @@ class Program:
         """Return the settings in a file's bytes; raise `UsageError` that begins with `where` it came from."""
         from hushcast_runtime.processes.config import parse_settings
 
-        found = self.settings.found()
+        found = self.settings.load()
         return parse_settings(data, where, found) if isinstance(found, type) else found(data, where)
 
     def completed(self, first: str) -> str:
@@ -194,14 +194,14 @@ class Program:
         """Return what the state directory of a network's daemon holds."""
         from hushcast_runtime.storage.state_directory import StateKind
 
-        assert self.keys is not None
-        keys = self.keys.found()
+        assert self.key_files is not None
+        keys = self.key_files.load()
         return StateKind(
             self.role(settings).name,
             settings.network.identity(),
             keys(settings) if callable(keys) else keys,
             self.version,
-            self.note_restored.found() if self.note_restored else None,
+            self.note_restored.load() if self.note_restored else None,
         )
 
 

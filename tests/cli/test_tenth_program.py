@@ -37,7 +37,7 @@ from hushcast_runtime.files import load_seed
 from hushcast_runtime.layout import migrate
 from hushcast_runtime.logs import log
 from hushcast_runtime.process_frame import ProcessFrame, run_process
-from hushcast_runtime.program import Late, Program, ProgramRole
+from hushcast_runtime.program import DottedPath, Program, ProgramRole
 from hushcast_runtime.readiness import Health
 
 
@@ -65,7 +65,7 @@ class Tenth(ProcessFrame[TenthSettings]):
     async def _work(self, store, nursery):
         async with trio.open_nursery() as living:
             living.start_soon(store.run)
-            await migrate(store, TENTH.migrations.found())
+            await migrate(store, TENTH.migrations.load())
             load_seed(self._settings.state_path() / "tenth.key", self._env.randomness)
             log.info("running")
 
@@ -84,11 +84,11 @@ TENTH = Program(
     name="tenth",
     group="tenth",
     module=("hushcast_tenth",),
-    roles=(ProgramRole("tenth", "A tenth.", founds="overlay", restored="It is as it was then."),),
-    settings=Late("hushcast_tenth.program.TenthSettings"),
-    runs=Late("hushcast_tenth.program.run_tenth"),
-    keys=Late("hushcast_tenth.program.KEYS"),
-    rotates="a tenth has one key for ever",
+    roles=(ProgramRole("tenth", "A tenth.", founded="overlay", restore_note="It is as it was then."),),
+    settings=DottedPath("hushcast_tenth.program.TenthSettings"),
+    run=DottedPath("hushcast_tenth.program.run_tenth"),
+    key_files=DottedPath("hushcast_tenth.program.KEYS"),
+    rotate="a tenth has one key for ever",
     help="Do nothing.",
     run_help="Run a tenth.",
     doctor_help="Look at a tenth.",

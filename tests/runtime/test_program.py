@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hushcast_cli.configuration.places import service_places
-from hushcast_runtime.program import Late, Program, program_called, programs
+from hushcast_runtime.program import DottedPath, Program, program_called, programs
 
 UNITS = Path(__file__).parents[2] / "systemd"
 PROGRAMS = programs()
@@ -18,10 +18,10 @@ PROGRAMS = programs()
 def test_what_a_program_names_is_there(program: Program) -> None:
     for field in dataclasses.fields(program):
         value = getattr(program, field.name)
-        if isinstance(value, Late):
-            assert value.found() is not None, field.name
+        if isinstance(value, DottedPath):
+            assert value.load() is not None, field.name
     assert program.version >= 1
-    settings = program.settings.found()
+    settings = program.settings.load()
     assert getattr(settings, "program_name", program.name) == program.name
     assert (UNITS / f"{service_places(program.name).unit}.service").exists()
 

@@ -178,7 +178,7 @@ class Broker(ListeningDaemon):
         async with trio.open_nursery() as nursery:
             context = Context(self._env, parts.store, parts.counters, parts.tracer, nursery.start_soon)
             nursery.start_soon(parts.store.run)
-            await migrate(parts.store, BROKER.migrations.found())
+            await migrate(parts.store, BROKER.migrations.load())
             incoming = self._make(context)
             await self._load()
             listener = self.listener = await open_address(parts.service, parts.transport, parts.store)

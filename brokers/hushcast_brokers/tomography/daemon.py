@@ -86,7 +86,7 @@ class TomographyDaemon(ListeningDaemon):
         async with trio.open_nursery() as nursery:
             context = Context(self._env, parts.store, parts.counters, NoTracer(), nursery.start_soon)
             nursery.start_soon(parts.store.run)
-            await migrate(parts.store, TOMOGRAPHY.migrations.found())
+            await migrate(parts.store, TOMOGRAPHY.migrations.load())
             askers = self._askers = ServiceLinks(self._held, self._admission, context)
             await self._held.load()
             listener = self.listener = await open_address(parts.service, parts.transport, parts.store)

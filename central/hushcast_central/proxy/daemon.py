@@ -76,7 +76,7 @@ class CentralProxy(ListeningDaemon):
         async with trio.open_nursery() as nursery:
             context = Context(self._env, parts.store, parts.counters, parts.tracer, nursery.start_soon)
             nursery.start_soon(parts.store.run)
-            await migrate(parts.store, PROXY.migrations.found())
+            await migrate(parts.store, PROXY.migrations.load())
             await self._keys.load()
             server = ServerLink(parts.network, parts.seed, parts.server_address, parts.transport, context)
             self._passing = ProxyTransformation(parts.role, self._keys, self._admission, server, context)

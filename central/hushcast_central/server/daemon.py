@@ -126,7 +126,7 @@ class CentralServer(ListeningDaemon):
         async with trio.open_nursery() as nursery:
             context = Context(self._env, parts.store, parts.counters, parts.tracer, nursery.start_soon)
             nursery.start_soon(parts.store.run)
-            await migrate(parts.store, SERVER.migrations.found())
+            await migrate(parts.store, SERVER.migrations.load())
             self._make(context)
             await self._subscriptions.load()
             await self._publications.load()

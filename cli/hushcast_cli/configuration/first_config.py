@@ -75,35 +75,35 @@ def first_config(
         f"# Made by `hushcast init {made}`. All settings: docs/configuration.md. After a change:\n"
         f"#   {program.check_command} {places.config}\n\n"
     )
-    text += f'program = "{program.name}"\n{_filled(role.above, words)}'
+    text += f'program = "{program.name}"\n{_filled(role.head, words)}'
     if role.word is not None:
         text += f'role = "{role.word}"\n'
-    text += f"# {role.kept}\nstate = {toml_text(str(places.state))}\n"
+    text += f"# {role.state_help}\nstate = {toml_text(str(places.state))}\n"
     if places.socket is not None and program.socket_help:
         text += f"# {program.socket_help}\nsocket = {toml_text(str(places.socket))}\n"
     if places.unit is not None and program.group_help:
         text += f'# {program.group_help}\nsocket_group = "{program.service_home}"\n'
-    text += _filled(role.below, words)
-    if program.keys is not None:
+    text += _filled(role.more_keys, words)
+    if program.key_files is not None:
         text += _tor(places, tor)
     text += _filled(role.sections, words)
-    applied = "`systemctl reload`" if program.keys is not None else "a reload"
+    applied = "`systemctl reload`" if program.key_files is not None else "a reload"
     text += f'\n[log]\n# debug, info, warning or error; {applied} applies it.\nlevel = "info"\n'
     text += _filled(role.ending, words)
-    if program.keys is None:
+    if program.key_files is None:
         return text
     if network is None:
         return text + _JOIN
     text += "\n[network]\n"
-    if role.founds != "overlay":
-        text += f'carrier = "{role.founds}"\n'
+    if role.founded != "overlay":
+        text += f'carrier = "{role.founded}"\n'
     text += (
         "# Name and epoch keep networks apart: neither can be changed later.\n"
         f"name = {toml_text(network.name)}\n"
         f"epoch_seconds = {network.epoch_seconds}\n"
         f"{network.more}"
     )
-    return text + role.admits
+    return text + role.admission
 
 
 def _filled(text: str, words: Mapping[str, str]) -> str:

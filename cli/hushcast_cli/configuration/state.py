@@ -20,7 +20,7 @@ def load_daemon(file: Path) -> tuple[Program, Any, StateKind]:
     from hushcast_protocol.base.errors import UsageError
 
     program = program_of(file)
-    if program.keys is None:
+    if program.key_files is None:
         daemons = "nodes, directories, central servers, proxies, brokers and tomography services"
         raise UsageError(f"{file} is a {program.noun}'s: this command is for {daemons}")
     settings = program.load(file)

@@ -82,7 +82,7 @@ def restore(choices: Choices, file: Path, config: Path, force: bool) -> None:
     write(text_line(f"{state}: the state of a {_what(header)}"))
     if aside is not None:
         write(text_line(f"What was there is in {aside}: it holds keys, remove it when you are sure."))
-    write(text_line(program.role(settings).restored))
+    write(text_line(program.role(settings).restore_note))
     write(text_line("Never start two daemons with this state: each would get a part of the messages."))
 
 

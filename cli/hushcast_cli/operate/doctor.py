@@ -40,7 +40,7 @@ def doctor(choices: Choices, timeout: float | None, config: Path | None) -> None
         from hushcast_runtime.processes.doctor import look_at_state
 
         program = program_of(config)
-        if program.examines is not None:
+        if program.examine is not None:
             raise UsageError(f"{config} is a {program.noun}'s, which `{program.doctor_command}` looks at")
         settings = program.load(config)
         # Before the daemon is asked: one that refuses its state does not run.

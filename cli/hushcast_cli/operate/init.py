@@ -109,15 +109,14 @@ def init(
     _check_whose(own, network, epoch, privacy, layers, seat)
     if not program.has_instances and name is not None:
         raise UsageError(f"--name is a node's: a machine has one {role}")
-    if program.keys is None and tor_sockets is not None and not _is_from_environment("tor_sockets"):
+    if program.key_files is None and tor_sockets is not None and not _is_from_environment("tor_sockets"):
         raise UsageError(f"--tor-sockets is for daemons: a {role} goes through one, and never to tor")
     found = places(role, name)
     made = _founded(own, network, epoch, _privacy_lines(privacy, layers))
     machine = MachineFacts(os.getuid(), places("node").socket or MachineFacts.daemon)
     text = first_config(own.name, found, tor_sockets and tor_sockets.absolute(), made, machine)
-    program.parse(
-        program.completed(text).encode() if own.founds is None else text.encode(), str(output or found.config)
-    )
+    whole = text if own.founded else program.completed(text)
+    program.parse(whole.encode(), str(output or found.config))
     if output == Path("-"):
         write(text.encode())
         return
@@ -143,12 +142,12 @@ def _check_whose(
     """Raise `UsageError` for options that are another role's."""
     from hushcast_protocol.base.errors import UsageError
 
-    if role.founds is None and (network, epoch) != (None, None):
+    if role.founded is None and (network, epoch) != (None, None):
         raise UsageError(
             "--network and --epoch are a directory's, a central server's or a root's:"
             " others get them by `join`"
         )
-    if role.founds != "brokers" and (privacy, layers) != (None, None):
+    if role.founded != "brokers" and (privacy, layers) != (None, None):
         raise UsageError("--privacy and --layers are a root's: others get them by `join`")
     if layers is not None and privacy != "full":
         raise UsageError("--layers is for --privacy full")
@@ -168,7 +167,7 @@ def _founded(
     """Return the network that such a daemon makes."""
     from hushcast_cli.configuration.first_config import NetworkFoundation
 
-    if role.founds is None:
+    if role.founded is None:
         return None
     return NetworkFoundation(network or f"network-{secrets.token_hex(3)}", epoch or DEFAULT_EPOCH, more)
 
@@ -194,9 +193,9 @@ def _next(
     program: Program, role: ProgramRole, found: ProgramPlaces, output: Path | None, name: str | None
 ) -> list[str]:
     config = f" --config {output}" if output else ""
-    if role.founds or program.keys is None:
+    if role.founded or program.key_files is None:
         start = f"systemctl enable --now {found.unit}" if found.unit and not output else ""
-        check = [f"{program.check_command} {output or found.config}"] if role.above else []
+        check = [f"{program.check_command} {output or found.config}"] if role.head else []
         return [*check, start or f"{program.run_command}{config}"]
     if not program.has_instances:  # `join` looks for a node's unless told
         return [f"hushcast join network.toml --config {output or found.config}"]

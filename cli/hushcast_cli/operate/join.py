@@ -57,8 +57,8 @@ def join(choices: Choices, file: Path, config: Path | None, name: str | None, fo
     target = config or places("node", name).config
     program = program_of(target)
     network = read_network(file)
-    if program.needs is not None:
-        network = program.needs.found()(network)
+    if program.needed is not None:
+        network = program.needed.load()(network)
     text, before = _read_config(target)
     if not program.joins:
         raise UsageError(f"{target} is a {program.noun}'s: {_ONLY}")

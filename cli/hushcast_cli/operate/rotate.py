@@ -10,7 +10,7 @@ from hushcast_cli.configuration.state import daemon_config_option
 from hushcast_cli.options import Choices, json_option, pass_choices
 from hushcast_runtime.program import programs
 
-_KEYS = list(dict.fromkeys(key for program in programs() for key in program.rotated))
+_KEYS = list(dict.fromkeys(key for program in programs() for key in program.key_names))
 
 
 @click.command(short_help="Replace a daemon's keys.")
@@ -37,11 +37,11 @@ def rotate(choices: Choices, config: Path, keys: tuple[str, ...], no_hand_over: 
     from hushcast_protocol.base.errors import UsageError
 
     program, settings, kind = load_daemon(config)
-    if isinstance(program.rotates, str):
-        raise UsageError(program.rotates)
-    if no_hand_over and "signing" not in (keys or program.rotated):
+    if isinstance(program.rotate, str):
+        raise UsageError(program.rotate)
+    if no_hand_over and "signing" not in (keys or program.key_names):
         raise UsageError("--no-hand-over is about a directory's signing key")
-    change = program.rotates.found()(settings, kind, keys, not no_hand_over)
+    change = program.rotate.load()(settings, kind, keys, not no_hand_over)
     if choices.json:
         told = {"state": str(settings.state_path()), "keys": list(change.keys), "aside": str(change.aside)}
         write(json_line(told | dict(change.more)))

@@ -63,7 +63,7 @@ class Directory:
         parts, roll = self._parts, self.roll
         async with trio.open_nursery() as nursery:
             nursery.start_soon(parts.store.run)
-            await migrate(parts.store, DIRECTORY.migrations.found())
+            await migrate(parts.store, DIRECTORY.migrations.load())
             await roll.load()
             wanted = parts.sitting.address_of(roll.seed.public())
             listener = await open_address(parts.service, parts.transport, parts.store, wanted)

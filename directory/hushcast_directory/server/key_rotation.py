@@ -39,7 +39,7 @@ def rotate_directory(
 
     Raises `UsageError` where nobody could follow.
     """
-    check_named(kind, keys, DIRECTORY.rotated)
+    check_named(kind, keys, DIRECTORY.key_names)
     state = settings.state_path()
     if keys and set(keys) != {"signing"}:
         if len(set(keys)) > 1:
@@ -100,7 +100,7 @@ async def _note(state: Path, network: Network, old: Seed, new: Seed, signs: bool
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(store.run)
-            await migrate(store, DIRECTORY.migrations.found())
+            await migrate(store, DIRECTORY.migrations.load())
             await hand_over(store, network, old, new, await _next_epoch(store, network, old), signs)
             nursery.cancel_scope.cancel()
     finally:

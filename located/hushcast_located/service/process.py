@@ -45,7 +45,7 @@ class ProviderProcess(ProcessFrame[ProviderSettings]):
     async def _work(self, store: SqliteStore, nursery: trio.Nursery) -> None:
         async with trio.open_nursery() as living:
             living.start_soon(store.run)
-            await migrate(store, PROVIDER.program.migrations.found())
+            await migrate(store, PROVIDER.program.migrations.load())
             provider = self._make(self._identity, store)
             await living.start(provider.run)
             self._provider, self._ready = provider, True

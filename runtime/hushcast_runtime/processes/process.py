@@ -175,7 +175,7 @@ def main(arguments: list[str], program: Program) -> None:
     if len(arguments) != 2:
         sys.exit("give the path of a configuration")
     try:
-        program.runs.found()(lambda: program.load(Path(arguments[1])))
+        program.run.load()(lambda: program.load(Path(arguments[1])))
     except HushcastError as error:
         sys.exit(str(error))
 
