@@ -57,6 +57,18 @@ async def test_a_running_directory_is_backed_up_and_restored(tmp_path: Path) -> 
     assert (await running.outcome()).code == 0
 
 
+async def test_a_state_of_before_is_backed_up_by_a_file_of_before(tmp_path: Path) -> None:
+    """That has no line which names its program."""
+    file, backup = written(tmp_path, NODE.replace('program = "node"\n', "")), tmp_path / "b"
+    give_state(tmp_path / "state")
+    made = await hushcast("backup", backup, "--config", file, "--json")
+    assert (made.code, made.objects[0]["role"]) == (0, "relay")
+    assert made.stderr.count("upgrade-config") == 1
+    assert (await hushcast("upgrade-config", file)).code == 0
+    restored = await hushcast("restore", backup, "--config", file, "--force")
+    assert (restored.code, restored.stderr) == (0, "")
+
+
 async def test_where_nothing_can_be_backed_up_or_restored(tmp_path: Path) -> None:
     file, backup = written(tmp_path, NODE), tmp_path / "b"
     missing = await hushcast("backup", backup, "--config", file)

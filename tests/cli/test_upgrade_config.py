@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from running import hushcast
-from test_backup import give_state
 from test_daemons import DIRECTORY, NODE, written
 
 from hushcast_cli.configuration.state import guessed
@@ -53,17 +52,6 @@ async def test_a_file_of_before_is_told_by_its_keys_and_gets_the_line(name: str,
 
 def test_every_program_has_an_example_of_before() -> None:
     assert {guessed(read_toml(before(text))) for text in FIRST.values()} == {one.name for one in programs()}
-
-
-async def test_a_state_of_before_is_backed_up_by_a_file_of_before(tmp_path: Path) -> None:
-    file, backup = written(tmp_path, before(NODE)), tmp_path / "b"
-    give_state(tmp_path / "state")
-    made = await hushcast("backup", backup, "--config", file, "--json")
-    assert (made.code, made.objects[0]["role"]) == (0, "relay")
-    assert made.stderr.count("upgrade-config") == 1
-    assert (await hushcast("upgrade-config", file)).code == 0
-    restored = await hushcast("restore", backup, "--config", file, "--force")
-    assert (restored.code, restored.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(
