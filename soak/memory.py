@@ -12,7 +12,7 @@ from typing import Any
 
 import trio
 
-from hushcast_runtime.processes.process import holder
+from hushcast_runtime.storage.state_lock import holder
 from hushcast_testnet.chaos.journal import Journal
 from hushcast_testnet.chaos.traffic import ChaosTraffic
 from hushcast_testnet.inventory import Member, Testnet, load

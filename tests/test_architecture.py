@@ -76,7 +76,6 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
 WIRES = {
     # What makes a program of its parts may import all of them.
     "hushcast_overlay.carrier",
-    "hushcast_central.process",
     "hushcast_brokers.__main__",
     "hushcast_directory.__main__",
     "hushcast_cli.main",

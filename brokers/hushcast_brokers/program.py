@@ -1,6 +1,6 @@
 """The broker and the tomography service as programs."""
 
-from hushcast_runtime.program import SOMEBODY, SOMEWHERE, DottedPath, Program, ProgramRole
+from hushcast_runtime.processes.program import SOMEBODY, SOMEWHERE, DottedPath, Program, ProgramRole
 
 _EXAMPLE = f'[network]\ncarrier = "brokers"\nname = "any"\nroot = "{SOMEWHERE}"\n'
 _EXAMPLE += f'root_key = "{SOMEBODY}"\n'

@@ -1,6 +1,6 @@
 """The server and the proxies of a central network as programs."""
 
-from hushcast_runtime.program import SOMEBODY, SOMEWHERE, DottedPath, Program, ProgramRole
+from hushcast_runtime.processes.program import SOMEBODY, SOMEWHERE, DottedPath, Program, ProgramRole
 
 _PROXY_RESTORED = (
     "It is as it was then: users whose pseudonyms were made since introduce them again by themselves."
@@ -23,7 +23,7 @@ SERVER = Program(
         ),
     ),
     settings=DottedPath("hushcast_central.settings.ServerSettings"),
-    run=DottedPath("hushcast_central.process.run_server"),
+    run=DottedPath("hushcast_central.server.process.run_server"),
     key_files=DottedPath("hushcast_central.keys.SERVER_KEYS"),
     summary=DottedPath("hushcast_central.summary.server_summary"),
     rotate="a central server's keys are its network: start another one, and have it joined",
@@ -61,7 +61,7 @@ PROXY = Program(
     example=f'[network]\ncarrier = "central"\nname = "any"\nserver = "{SOMEWHERE}"\n'
     f'server_key = "{SOMEBODY}"\nsealing_key = "{SOMEBODY}"\n',
     needed=DottedPath("hushcast_central.network_file.without_proxies"),
-    run=DottedPath("hushcast_central.process.run_proxy"),
+    run=DottedPath("hushcast_central.proxy.process.run_proxy"),
     key_files=DottedPath("hushcast_central.keys.PROXY_KEYS"),
     summary=DottedPath("hushcast_central.summary.proxy_summary"),
     role_name="{role}-proxy",

@@ -31,16 +31,16 @@ from hushcast_cli.operate.init import init
 from hushcast_cli.operate.join import join
 from hushcast_cli.operate.key import key
 from hushcast_cli.operate.node import check_config, node
+from hushcast_cli.operate.program_commands import add_commands
 from hushcast_cli.operate.status import status
 from hushcast_cli.operate.tomography import tomography
 from hushcast_cli.operate.top import top
+from hushcast_cli.operate.upgrade_config import upgrade_config
 from hushcast_cli.options import Choices, json_option, socket_option
-from hushcast_cli.program_commands import add_commands
 from hushcast_cli.purposes.purpose import purpose
 from hushcast_cli.purposes.purpose_rules import purposes
 from hushcast_cli.testnets.testnet import testnet
-from hushcast_cli.upgrade_config import upgrade_config
-from hushcast_runtime.program import programs
+from hushcast_runtime.processes.program import programs
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -1,6 +1,6 @@
 """The directory as a program: it signs the list of a network's relays."""
 
-from hushcast_runtime.program import DottedPath, Program, ProgramRole
+from hushcast_runtime.processes.program import DottedPath, Program, ProgramRole
 
 DIRECTORY = Program(
     name="directory",

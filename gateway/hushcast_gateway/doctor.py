@@ -31,7 +31,7 @@ from hushcast_protocol.purposes.purpose_names import Purpose, ancestors, is_purp
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.extras import how_to_get
 from hushcast_runtime.processes.doctor import examine_state
-from hushcast_runtime.program import Program
+from hushcast_runtime.processes.program import Program
 from hushcast_runtime.storage.state_layout import DATABASE
 from hushcast_runtime.wording import counted
 

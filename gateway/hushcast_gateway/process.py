@@ -34,8 +34,8 @@ from hushcast_protocol.purposes.purpose_keyring import PurposeKeyring
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_runtime.environment import Environment, system_environment
 from hushcast_runtime.logs import log
-from hushcast_runtime.process_frame import ProcessFrame, run_process
 from hushcast_runtime.processes.process import Load
+from hushcast_runtime.processes.process_frame import ProcessFrame, run_process
 from hushcast_runtime.processes.readiness import Health
 from hushcast_runtime.storage.state_layout import migrate
 from hushcast_runtime.storage.store import SqliteStore

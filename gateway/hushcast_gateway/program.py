@@ -1,6 +1,6 @@
 """The MQTT gateway as a program."""
 
-from hushcast_runtime.program import DottedPath, Program, ProgramRole
+from hushcast_runtime.processes.program import DottedPath, Program, ProgramRole
 
 GATEWAY = Program(
     name="gateway",

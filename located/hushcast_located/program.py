@@ -1,6 +1,6 @@
 """The provider of a located feed as a program."""
 
-from hushcast_runtime.program import SOMEBODY, DottedPath, Program, ProgramRole
+from hushcast_runtime.processes.program import SOMEBODY, DottedPath, Program, ProgramRole
 
 PROVIDER = Program(
     name="located-provider",

@@ -24,9 +24,9 @@ from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.files import load_seed
 from hushcast_runtime.logs import log
-from hushcast_runtime.process_frame import ProcessFrame, run_process
 from hushcast_runtime.processes.metrics import GAUGES, readings
 from hushcast_runtime.processes.process import Load, open_transport
+from hushcast_runtime.processes.process_frame import ProcessFrame, run_process
 from hushcast_runtime.processes.readiness import Health
 from hushcast_runtime.storage.store import SqliteStore
 from hushcast_runtime.tor.consensus import compare_clock

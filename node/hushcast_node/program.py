@@ -1,6 +1,6 @@
 """The node as a program: a relay or a client."""
 
-from hushcast_runtime.program import SOMEBODY, SOMEWHERE, DottedPath, Program, ProgramRole
+from hushcast_runtime.processes.program import SOMEBODY, SOMEWHERE, DottedPath, Program, ProgramRole
 
 NODE = Program(
     name="node",

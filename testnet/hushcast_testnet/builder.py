@@ -14,7 +14,7 @@ import trio
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.files import private_directory, write_private
 from hushcast_runtime.processes.doctors_socket import DOCTORS_SOCKET
-from hushcast_runtime.program import program_called
+from hushcast_runtime.processes.program import program_called
 from hushcast_runtime.transports.local_sockets import MAX_PATH
 from hushcast_runtime.wording import counted
 from hushcast_testnet import gateways

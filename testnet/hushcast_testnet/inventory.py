@@ -14,8 +14,8 @@ import trio
 
 import hushcast
 from hushcast_protocol.base.errors import UsageError
-from hushcast_runtime.processes.process import holder
-from hushcast_runtime.program import program_called
+from hushcast_runtime.processes.program import program_called
+from hushcast_runtime.storage.state_lock import holder
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import processes
 from hushcast_testnet.containers.compose import Containers

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from hushcast_brokers.broker_sections import BROKER_FILE
 from hushcast_brokers.network_file import privacy_lines
 from hushcast_brokers.tomography.section import SERVICE_FILE
-from hushcast_central.process import PROXY_FILE
+from hushcast_central.proxy.process import PROXY_FILE
 from hushcast_directory.server.process import NETWORK_FILE
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.brokers.broker_tree import MAX_CHILDREN, BrokerRole

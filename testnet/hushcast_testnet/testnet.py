@@ -11,11 +11,11 @@ import trio
 
 from hushcast_brokers.broker_sections import BROKER_FILE
 from hushcast_brokers.tomography.section import SERVICE_FILE
-from hushcast_central.process import PROXY_FILE
+from hushcast_central.proxy.process import PROXY_FILE
 from hushcast_directory.server.process import NETWORK_FILE
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.files import private_directory
-from hushcast_runtime.processes.process import holder
+from hushcast_runtime.storage.state_lock import holder
 from hushcast_runtime.wording import counted
 from hushcast_testnet import gateways, processes
 from hushcast_testnet.builder import Backend, Builder, Progress

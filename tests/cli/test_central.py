@@ -11,8 +11,9 @@ import pytest
 import trio
 from running import COMMAND, Running, environment, hushcast, until
 
-from hushcast_central.doctor import examine_proxies, examine_server_link
 from hushcast_central.network_file import central_section, proxy_section
+from hushcast_central.proxy.doctor import examine_server_link
+from hushcast_central.server.doctor import examine_proxies
 from hushcast_central.settings import ProxySettings, ServerSettings
 from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.addresses import Address, onion_address

@@ -12,8 +12,8 @@ from running import Running, hushcast
 from test_daemons import DIRECTORY, NODE, logged, written
 
 from hushcast_overlay.relay.identity import KEY_FILES, RECORDS_OF_ADDRESS, RECORDS_OF_IDENTITY
-from hushcast_runtime.processes.process import locked
 from hushcast_runtime.storage.state_layout import DATABASE
+from hushcast_runtime.storage.state_lock import locked
 
 SEVERAL = (
     DIRECTORY

@@ -36,8 +36,8 @@ from hushcast_runtime.doctors_socket import ExaminedSettings, tell_findings
 from hushcast_runtime.files import load_seed
 from hushcast_runtime.layout import migrate
 from hushcast_runtime.logs import log
-from hushcast_runtime.process_frame import ProcessFrame, run_process
-from hushcast_runtime.program import DottedPath, Program, ProgramRole
+from hushcast_runtime.processes.process_frame import ProcessFrame, run_process
+from hushcast_runtime.processes.program import DottedPath, Program, ProgramRole
 from hushcast_runtime.readiness import Health
 
 
@@ -101,7 +101,7 @@ ExecStart=/usr/bin/hushcast tenth run --config /etc/hushcast-tenth/tenth.toml
 StateDirectory=hushcast-tenth
 """
 LAUNCHER = """
-from hushcast_runtime.program import MODULES
+from hushcast_runtime.processes.program import MODULES
 MODULES.append("hushcast_tenth")
 from hushcast_cli.main import main
 main()

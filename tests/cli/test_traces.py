@@ -65,8 +65,8 @@ def test_neither_the_command_line_nor_the_daemon_loads_spark():
 @pytest.mark.slow
 def test_a_daemon_without_tor_and_metrics_starts_without_their_libraries():
     program = (
-        "import sys, hushcast_node.process, hushcast_directory.server.process, hushcast_central.process,"
-        " hushcast_brokers.broker.process;"
+        "import sys, hushcast_node.process, hushcast_directory.server.process,"
+        " hushcast_central.server.process, hushcast_central.proxy.process, hushcast_brokers.broker.process;"
         " print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

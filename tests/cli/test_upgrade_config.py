@@ -11,8 +11,8 @@ from running import hushcast
 from test_daemons import DIRECTORY, NODE, written
 
 from hushcast_cli.configuration.state import guessed
-from hushcast_cli.upgrade_config import with_program
-from hushcast_runtime.program import programs
+from hushcast_cli.operate.upgrade_config import with_program
+from hushcast_runtime.processes.program import programs
 from hushcast_runtime.toml import read_toml
 
 sys.path.append(str(Path(__file__).parents[2] / "tools"))

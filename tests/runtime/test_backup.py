@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from hushcast_protocol.base.errors import HushcastError, UsageError
 from hushcast_protocol.base.roster import Network
-from hushcast_runtime.processes.process import locked
 from hushcast_runtime.storage.backup import make_backup, restore_backup
 from hushcast_runtime.storage.backup_format import (
     MAX_HEADER,
@@ -28,6 +27,7 @@ from hushcast_runtime.storage.backup_format import (
 )
 from hushcast_runtime.storage.state_directory import StateKind, check_keys
 from hushcast_runtime.storage.state_layout import DATABASE, kept_version
+from hushcast_runtime.storage.state_lock import locked
 from hushcast_runtime.storage.store import Change, SqliteStore, StoreError
 
 NETWORK = Network("test", "hardened", 3600)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hushcast_cli.configuration.places import service_places
-from hushcast_runtime.program import DottedPath, Program, program_called, programs
+from hushcast_runtime.processes.program import DottedPath, Program, program_called, programs
 
 UNITS = Path(__file__).parents[2] / "systemd"
 PROGRAMS = programs()

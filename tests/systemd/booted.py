@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hushcast_runtime.program import program_called
+from hushcast_runtime.processes.program import program_called
 
 ROOT = Path(__file__).parents[2]
 IMAGE = "localhost/hushcast-systemd-test"

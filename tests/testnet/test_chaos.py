@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from hushcast_runtime.processes.process import holder
+from hushcast_runtime.storage.state_lock import holder
 from hushcast_testnet import processes, testnet
 from hushcast_testnet.chaos.breaker import ProcessBreaker
 from hushcast_testnet.chaos.chaos_run import Chaos, run_chaos

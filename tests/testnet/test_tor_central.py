@@ -15,7 +15,7 @@ import trio
 from joining import joined
 from sockets_seen import look_at_sockets
 
-from hushcast_runtime.processes.process import holder
+from hushcast_runtime.storage.state_lock import holder
 from hushcast_testnet import testnet
 from hushcast_testnet.demonstrations.carrier_demo import central_course
 from hushcast_testnet.demonstrations.course import CourseOutcome, converse

@@ -12,7 +12,7 @@ from gateway_process import wait_for
 from mqtt_client import Server
 
 import hushcast
-from hushcast_runtime.processes.process import holder
+from hushcast_runtime.storage.state_lock import holder
 from hushcast_testnet import gateways, processes, testnet
 from hushcast_testnet.inventory import GatewayMember
 

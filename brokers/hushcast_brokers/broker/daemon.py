@@ -44,14 +44,8 @@ from hushcast_protocol.base.key_agreement import agreement_key
 from hushcast_protocol.base.proof_of_work import difficulty_of
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers import frames
 from hushcast_protocol.brokers.broker_tree import MAX_CHILDREN, BrokerPosition, BrokerTree
-from hushcast_protocol.brokers.frames import (
-    AnonymityTerms,
-    Communities,
-    ExposureReport,
-    NewCharter,
-    ParentHello,
-)
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.privacy import Privacy, read_privacy
 from hushcast_protocol.content.messages import Message
@@ -83,7 +77,7 @@ class BrokerParts:
     """The root's address, by the network's file; `None` at the root."""
     seats: tuple[BrokerPosition, ...] | None
     """At the root: all other brokers' places."""
-    anonymity: AnonymityTerms
+    anonymity: frames.AnonymityTerms
     """What an edge broker asks of each filter that it shows; k = 1 asks for nothing."""
     clients: frozenset[PublicKey] | None
     """The clients that an edge broker serves; `None`: all who come."""
@@ -388,7 +382,7 @@ class _AsChild:
     def others(self) -> Sequence[BrokerContact]:
         return self._keeper.others()
 
-    async def opened(self, standing: ParentHello) -> None:
+    async def opened(self, standing: frames.ParentHello) -> None:
         await self._advertising.say(self.upstream, standing.digest)
 
     async def linked(self) -> None:
@@ -398,9 +392,9 @@ class _AsChild:
         parent = self._keeper.parent()  # none if the tree has just lost this broker
         await self._forwarding.take(messages, parent.peer.key if parent is not None else None)
 
-    def exposed(self, exposed: ExposureReport) -> None:
+    def exposed(self, exposed: frames.ExposureReport) -> None:
         pass  # brokers have no terms with their parents
 
-    def charters(self, frame: Communities | NewCharter) -> None:
+    def charters(self, frame: frames.Communities | frames.NewCharter) -> None:
         if self._charters is not None:
             self._charters.hear(frame)

@@ -32,10 +32,10 @@ from hushcast_protocol.brokers.broker_tree import MAX_CHILDREN, BrokerPosition
 from hushcast_protocol.brokers.exposure import OPEN
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_runtime.files import load_seed, write_private
-from hushcast_runtime.process_frame import run_process
 from hushcast_runtime.processes.doctor import DaemonKind
 from hushcast_runtime.processes.examined_process import Process, ProcessContext
 from hushcast_runtime.processes.process import Load
+from hushcast_runtime.processes.process_frame import run_process
 from hushcast_runtime.transports.connection_guard import MAX_STRANGERS
 from hushcast_runtime.wording import counted
 

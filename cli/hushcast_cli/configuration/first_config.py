@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hushcast_cli.configuration.places import ProgramPlaces
 from hushcast_runtime.processes.network_file import toml_text
-from hushcast_runtime.program import role_called
+from hushcast_runtime.processes.program import role_called
 
 _SYSTEM_TOR = """
 [tor]

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from hushcast_protocol.base.errors import UsageError
-from hushcast_runtime.program import Program, role_called
+from hushcast_runtime.processes.program import Program, role_called
 
 _ETC = Path("/etc")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}\Z")  # of an instance: in paths, and in the name of a unit

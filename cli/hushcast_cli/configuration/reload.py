@@ -11,7 +11,7 @@ from hushcast_cli.configuration.places import ProgramPlaces
 
 def tell_daemon(state: Path) -> bool | None:
     """Have the daemon with this state read its configuration; `None` if none runs, false if we may not."""
-    from hushcast_runtime.processes.process import holder
+    from hushcast_runtime.storage.state_lock import holder
 
     try:
         pid = holder(state)

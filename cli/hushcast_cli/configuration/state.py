@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hushcast_cli.options import config_option
-from hushcast_runtime.program import Program, programs
+from hushcast_runtime.processes.program import Program, programs
 from hushcast_runtime.toml import read_toml
 
 if TYPE_CHECKING:

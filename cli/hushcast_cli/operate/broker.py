@@ -139,8 +139,8 @@ def tree(choices: Choices, config: Path | None) -> None:
     from hushcast_cli.exits import Failure
     from hushcast_cli.operate.tree_picture import draw
     from hushcast_cli.output import json_line, text_line, write
-    from hushcast_runtime.processes.process import holder
     from hushcast_runtime.storage.state_directory import check_access
+    from hushcast_runtime.storage.state_lock import holder
 
     settings = load_broker(config_of_any(BROKER, config))
     check_access(settings.state_path())

@@ -78,6 +78,6 @@ def admit(choices: Choices, file: Path, config: Path | None) -> None:
 
 
 def _give_out(settings: ServerSettings) -> str:
-    from hushcast_central.process import NETWORK_FILE
+    from hushcast_central.server.process import NETWORK_FILE
 
     return f"whoever is to join needs {settings.state_path() / NETWORK_FILE}, as the server writes it now"

@@ -12,7 +12,7 @@ import click
 from hushcast_cli.configuration.places import ProgramPlaces, name_option, places
 from hushcast_cli.options import Choices, json_option, pass_choices
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
-from hushcast_runtime.program import Program, ProgramRole, programs, role_called
+from hushcast_runtime.processes.program import Program, ProgramRole, programs, role_called
 
 if TYPE_CHECKING:
     from hushcast_cli.configuration.first_config import NetworkFoundation

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hushcast_brokers.network_file import BrokersNetworkSection
     from hushcast_central.network_file import CentralNetworkSection
     from hushcast_node.settings import JoinedNetworkSection
-    from hushcast_runtime.program import Program
+    from hushcast_runtime.processes.program import Program
 
     Joined = JoinedNetworkSection | CentralNetworkSection | BrokersNetworkSection
 

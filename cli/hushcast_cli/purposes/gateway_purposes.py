@@ -79,7 +79,7 @@ def drop(choices: Choices, user: str, filter_: str | None, config: Path | None) 
     from hushcast_gateway.settings import GatewaySettings
     from hushcast_runtime.files import acting_as_owner
     from hushcast_runtime.processes.config import load_settings
-    from hushcast_runtime.processes.process import holder
+    from hushcast_runtime.storage.state_lock import holder
 
     settings = load_settings(config_of("gateway", config), GatewaySettings)
     with acting_as_owner(settings.state_path()):

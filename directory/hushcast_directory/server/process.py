@@ -28,11 +28,11 @@ from hushcast_protocol.base.findings import Finding
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey, RelayId
 from hushcast_runtime.files import load_seed, write_private
-from hushcast_runtime.process_frame import run_process
 from hushcast_runtime.processes.doctor import DaemonKind
 from hushcast_runtime.processes.examined_process import ExaminedDaemon, Process, ProcessContext
 from hushcast_runtime.processes.network_file import network_of_several, network_section
 from hushcast_runtime.processes.process import Load
+from hushcast_runtime.processes.process_frame import run_process
 
 NETWORK_FILE = "network.toml"
 """In the state directory: the `[network]` section that daemons of the network need."""

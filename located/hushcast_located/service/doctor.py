@@ -17,7 +17,7 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import Finding, bad, good, warning
 from hushcast_runtime.processes.doctor import DaemonKind, examine_from_outside
 from hushcast_runtime.processes.examinations import examine_core_dumps, examine_disk
-from hushcast_runtime.program import Program
+from hushcast_runtime.processes.program import Program
 from hushcast_runtime.wording import counted
 
 REACHED_WITHIN = 5.0  # seconds; the daemon is on this machine

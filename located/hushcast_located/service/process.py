@@ -12,9 +12,9 @@ from hushcast_protocol.base.findings import Finding
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.logs import log
-from hushcast_runtime.process_frame import ProcessFrame, run_process
 from hushcast_runtime.processes.doctors_socket import tell_findings
 from hushcast_runtime.processes.process import Load
+from hushcast_runtime.processes.process_frame import ProcessFrame, run_process
 from hushcast_runtime.processes.readiness import Health
 from hushcast_runtime.storage.state_layout import migrate
 from hushcast_runtime.storage.store import SqliteStore, Store

@@ -20,11 +20,11 @@ from hushcast_runtime.processes.examinations import (
     examine_reach,
     examine_ways,
 )
-from hushcast_runtime.processes.process import holder
-from hushcast_runtime.program import Program
+from hushcast_runtime.processes.program import Program
 from hushcast_runtime.storage.recovery import examine_records
 from hushcast_runtime.storage.state_directory import check_access
 from hushcast_runtime.storage.state_layout import DATABASE, WAY_OUT_OF_NEWER, kept_version
+from hushcast_runtime.storage.state_lock import holder
 from hushcast_runtime.storage.store import StoreError
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Listener, Transport

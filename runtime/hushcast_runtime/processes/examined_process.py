@@ -15,12 +15,12 @@ from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
-from hushcast_runtime.process_frame import ProcessFrame
 from hushcast_runtime.processes.doctor import DaemonKind, Doctor
 from hushcast_runtime.processes.doctors_socket import ExaminedSettings, tell, tell_findings
 from hushcast_runtime.processes.metrics import GAUGES, readings
 from hushcast_runtime.processes.own_address import until_published
 from hushcast_runtime.processes.process import open_transport
+from hushcast_runtime.processes.process_frame import ProcessFrame
 from hushcast_runtime.processes.readiness import Health
 from hushcast_runtime.storage.store import SqliteStore, Store
 from hushcast_runtime.tor.consensus import compare_clock

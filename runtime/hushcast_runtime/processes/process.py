@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import gc
-import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic
 
@@ -20,14 +18,13 @@ from hushcast_runtime.files import private_directory
 from hushcast_runtime.logs import configure_logs, log
 from hushcast_runtime.processes.config import DaemonSettings, SettingsT
 from hushcast_runtime.processes.core_dumps import forbid_core_dumps
+from hushcast_runtime.processes.program import Program
 from hushcast_runtime.processes.readiness import Health, service_manager
 from hushcast_runtime.processes.steps import steps
-from hushcast_runtime.program import Program
+from hushcast_runtime.storage.state_lock import locked
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Transport
 
-# The kernel tells of locks a page at a time, and passes over some if others go meanwhile.
-_LOOKS = 3
 _LOOK_EVERY = 1.0  # seconds
 
 
@@ -97,25 +94,6 @@ class _Configuration(Generic[SettingsT]):
         self.reload()
 
 
-@contextmanager
-def locked(state: Path) -> Iterator[None]:
-    """Lock the state directory for this process; the kernel releases the lock however the process ends.
-
-    Raises `UsageError` if a daemon holds it.
-    """
-    with (state / "lock").open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UsageError(
-                f"another daemon is running with the state directory {state}: stop it first"
-            ) from None
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
-        yield
-
-
 async def _live(work: Work, health: Callable[[], Health], configuration: _Configuration[Any]) -> None:
     manager = service_manager()
     # What the receiver has not handed out when it closes is raised again: a reload that comes with the stop.
@@ -178,31 +156,3 @@ def main(arguments: list[str], program: Program) -> None:
         program.run.load()(lambda: program.load(Path(arguments[1])))
     except HushcastError as error:
         sys.exit(str(error))
-
-
-def holder(state: Path) -> int | None:
-    """Return the pid of the daemon that runs with a state directory, `None` when there is none.
-
-    Reads the kernel's list of locks: trying to take the lock could keep a daemon from starting at that
-    moment.
-    """
-    try:
-        inode = (state / "lock").stat().st_ino
-        pid = (state / "lock").read_text().strip()
-    except FileNotFoundError:
-        return None
-    for _ in range(_LOOKS):
-        for line in Path("/proc/locks").read_text().splitlines():
-            fields = line.split()
-            if fields[1] == "FLOCK" and fields[5].endswith(f":{inode}") and _calls_itself(fields[4], pid):
-                return int(fields[4])
-    return None
-
-
-def _calls_itself(process: str, pid: str) -> bool:
-    """Tell whether a process has this pid in its own namespace, which may be that of a container."""
-    try:
-        status = Path(f"/proc/{process}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return any(line.startswith("NSpid:") and line.split()[-1] == pid for line in status.splitlines())

@@ -17,7 +17,6 @@ from typing import BinaryIO
 
 from hushcast_protocol.base.errors import UsageError, unreadable
 from hushcast_runtime.files import acting_as_owner, private_directory, sync_directory
-from hushcast_runtime.processes.process import locked
 from hushcast_runtime.storage.backup_format import (
     BackupError,
     BackupHeader,
@@ -27,6 +26,7 @@ from hushcast_runtime.storage.backup_format import (
 )
 from hushcast_runtime.storage.state_directory import KEY_SIZE, StateKind, check_access, move_aside
 from hushcast_runtime.storage.state_layout import DATABASE, check_version
+from hushcast_runtime.storage.state_lock import locked
 from hushcast_runtime.storage.store import FAILURES
 
 _PART = "restore.part"  # in the state directory, while a backup is unpacked

@@ -12,9 +12,9 @@ from pathlib import Path
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.roster import Network
 from hushcast_runtime.files import acting_as_owner, private_directory, sync_directory
-from hushcast_runtime.processes.process import locked
 from hushcast_runtime.storage.recovery import DAMAGED
 from hushcast_runtime.storage.state_layout import DATABASE, check_version, kept_version
+from hushcast_runtime.storage.state_lock import locked
 from hushcast_runtime.storage.store import forget_kinds
 
 KEY_SIZE = 32  # bytes of every key file

@@ -24,7 +24,8 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.files import load_seed
 from hushcast_runtime.processes.config import load_settings
-from hushcast_runtime.processes.process import locked, open_transport
+from hushcast_runtime.processes.process import open_transport
+from hushcast_runtime.storage.state_lock import locked
 from hushcast_testnet.authorities.adversary import PHANTOM, AuthorityFault
 from hushcast_testnet.authorities.live_world import LiveWorld
 

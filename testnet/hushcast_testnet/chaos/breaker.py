@@ -9,7 +9,7 @@ from typing import Protocol
 
 import trio
 
-from hushcast_runtime.processes.process import holder
+from hushcast_runtime.storage.state_lock import holder
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import processes
 from hushcast_testnet.chaos.fault_plan import KINDS, Fault, Kind

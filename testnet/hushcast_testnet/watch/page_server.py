@@ -15,7 +15,7 @@ import trio
 
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.extras import how_to_get
-from hushcast_runtime.processes.process import holder
+from hushcast_runtime.storage.state_lock import holder
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.connection_slots import ConnectionSlots
 from hushcast_runtime.transports.streams import LOOPBACK, listen_on_loopback, port_of

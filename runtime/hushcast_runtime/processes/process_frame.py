@@ -13,8 +13,8 @@ from hushcast_runtime.environment import Environment
 from hushcast_runtime.processes.config import SettingsT
 from hushcast_runtime.processes.metrics import MetricsServer
 from hushcast_runtime.processes.process import Load, run_until_signal
+from hushcast_runtime.processes.program import Program
 from hushcast_runtime.processes.readiness import Health
-from hushcast_runtime.program import Program
 from hushcast_runtime.storage.state_directory import check_keys
 from hushcast_runtime.storage.state_layout import DATABASE, check_version, kept_version
 from hushcast_runtime.storage.store import SqliteStore

@@ -28,11 +28,12 @@ def upgrade_config(choices: Choices, file: Path) -> None:
     from hushcast_cli.configuration.state import guessed, program_of
     from hushcast_cli.output import json_line, text_line, write
     from hushcast_protocol.base.errors import UsageError
-    from hushcast_runtime.processes.config import MAX_ROOT_CONFIG, read_config
+    from hushcast_runtime.files import read_most
+    from hushcast_runtime.processes.config import MAX_ROOT_CONFIG
     from hushcast_runtime.toml import read_toml
 
     try:
-        text = read_config(file, MAX_ROOT_CONFIG).decode()
+        text = read_most(file, MAX_ROOT_CONFIG).decode()
         keys = read_toml(text)
     except ValueError as error:
         raise UsageError(f"{file} is not TOML: {error}") from None

@@ -1,22 +1,11 @@
-"""What the doctors of server and proxies look at beside what every daemon's does: each other."""
+"""What the doctor of a server looks at beside what every daemon's does: its proxies."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from hushcast_protocol.base.findings import Finding, bad, good, warning
 from hushcast_protocol.central.network import PROXY_ROLES, Proxy
-
-_LINKS: Mapping[str, tuple[str, str]] = {
-    "not listed": (
-        "the server does not list this proxy yet",
-        "give its operator this proxy's proxy.toml, for `hushcast central server admit proxy.toml`",
-    ),
-    "not reached": (
-        "not reached",
-        "ask its operator whether it runs; compare the configuration with the newest network.toml",
-    ),
-}
 
 
 def examine_proxies(listed: Sequence[Proxy], connected: frozenset[bytes]) -> list[Finding]:
@@ -38,12 +27,3 @@ def examine_proxies(listed: Sequence[Proxy], connected: frozenset[bytes]) -> lis
         else:
             found.append(good(check, told))
     return found
-
-
-def examine_server_link(state: str | None) -> Finding:
-    """Look, as a proxy, whether the server is reached and lists this proxy; `None` before it was tried."""
-    if state == "open":
-        return good("server", "connected, and lists this proxy")
-    if state is None:
-        return bad("server", "not tried yet", "see above")
-    return bad("server", *_LINKS[state])

@@ -10,7 +10,7 @@ import click
 from hushcast_cli.configuration.config_summary import tell_summary
 from hushcast_cli.configuration.places import config_of_any
 from hushcast_cli.options import FILE, Choices, config_option, json_option, pass_choices
-from hushcast_runtime.program import Program
+from hushcast_runtime.processes.program import Program
 
 _config_option = config_option("The configuration, TOML; the one that `hushcast init` wrote unless given.")
 

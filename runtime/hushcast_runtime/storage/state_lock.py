@@ -1,0 +1,61 @@
+"""The lock on a state directory, which one process has at a time, and who has it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hushcast_protocol.base.errors import UsageError
+
+# The kernel tells of locks a page at a time, and passes over some if others go meanwhile.
+_LOOKS = 3
+
+
+@contextmanager
+def locked(state: Path) -> Iterator[None]:
+    """Lock the state directory for this process; the kernel releases the lock however the process ends.
+
+    Raises `UsageError` if a daemon holds it.
+    """
+    with (state / "lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(
+                f"another daemon is running with the state directory {state}: stop it first"
+            ) from None
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+
+
+def holder(state: Path) -> int | None:
+    """Return the pid of the daemon that runs with a state directory, `None` when there is none.
+
+    Reads the kernel's list of locks: trying to take the lock could keep a daemon from starting at that
+    moment.
+    """
+    try:
+        inode = (state / "lock").stat().st_ino
+        pid = (state / "lock").read_text().strip()
+    except FileNotFoundError:
+        return None
+    for _ in range(_LOOKS):
+        for line in Path("/proc/locks").read_text().splitlines():
+            fields = line.split()
+            if fields[1] == "FLOCK" and fields[5].endswith(f":{inode}") and _calls_itself(fields[4], pid):
+                return int(fields[4])
+    return None
+
+
+def _calls_itself(process: str, pid: str) -> bool:
+    """Tell whether a process has this pid in its own namespace, which may be that of a container."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return any(line.startswith("NSpid:") and line.split()[-1] == pid for line in status.splitlines())
