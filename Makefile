@@ -7,42 +7,50 @@ PIP := .venv/bin/pip install --quiet --disable-pip-version-check --use-pep517
 # Tests start Python hundreds of times: what each loads is compiled once, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Tests that wait for real things wait in lanes: what is dear to start, a testnet or a JVM, is started once by the lane
-# that uses it. Two workers of a lane wait beside each other. What only computes goes by all cores, behind whoever waits.
+# Tests come in two sizes: `make test` has all that is quick and one of each real thing, `make test-all` the rest, too.
 REAL := tor or processes or containers or spark
-LANES := tor booted spark computed
-WAITING := $(BIN)/pytest --numprocesses 2 --dist loadfile
+QUICK := not ($(REAL) or slow or first or soak)
+# What waits for real things runs beside what only computes, which goes by all cores, behind whoever waits. What is dear
+# to start, a testnet or a JVM, is started once: all tests that share it go to one worker.
+WAITING := $(BIN)/pytest --dist loadfile
 PARALLEL := $(BIN)/pytest --numprocesses auto --dist worksteal
 # A quarter of the time of quick tests is waiting, for timeouts and for programs: room for one more worker.
 ONE_MORE := --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 1))
+BESIDE := $(MAKE) --no-print-directory --jobs --output-sync=target --keep-going
 
-.PHONY: help demo test quick check bench soak fuzz dist deb image format clean setup
+.PHONY: help demo test test-all quick check bench soak fuzz dist deb image format clean setup
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: .venv/base tor  ## watch it work: a private Tor network, ten relays, messages that arrive
 	$(BIN)/hushcast testnet demo
 
-test: setup tor java podman machine chromium mqtt-clients  ## all tests, those with a real Tor, Spark, processes, containers and whole networks
-	@echo "Tests run in $(words $(LANES)) lanes; each is shown when it has ended."
-	@$(MAKE) --no-print-directory --jobs --output-sync=target --keep-going $(addprefix test-,$(LANES))
+test: setup  ## all that is quick, and one of each real thing: five minutes on two cores
+	@for each in tor java mqtt-clients; do \
+		tools/require-$$each || echo "Without $$each: its tests are skipped." >&2; \
+	done
+	@$(BESIDE) test-first test-quick
 
-.PHONY: $(addprefix test-,$(LANES))
-test-tor:
-	$(WAITING) -m "tor and not containers"
+test-all: test tor java podman machine chromium mqtt-clients  ## all tests, those of `make test` before the others
+	@$(BESIDE) test-real test-slow
 
-test-booted:
-	$(WAITING) -m "containers or processes and not (tor or spark)"
+# Each test runs in one lane.
+.PHONY: test-first test-quick test-real test-slow
+test-first:
+	$(WAITING) --numprocesses 2 -m "first"
 
-test-spark:
-	nice -n 5 $(BIN)/pytest -m "spark and not (tor or containers)"
+test-quick:
+	nice -n 5 $(PARALLEL) -m "$(QUICK)"
 
-test-computed:
-	nice -n 5 $(PARALLEL) -m "not ($(REAL))"
+test-real:
+	$(WAITING) --numprocesses 4 -m "($(REAL)) and not (first or soak)"
+
+test-slow:
+	nice -n 5 $(PARALLEL) -m "slow and not ($(REAL) or first or soak)"
 
 quick: setup  ## the tests that take no Tor, Java, processes, containers or patience
-	$(PARALLEL) $(ONE_MORE) --durations 5 --durations-min 1 -m "not ($(REAL) or slow)"
+	$(PARALLEL) $(ONE_MORE) --durations 5 --durations-min 1 -m "$(QUICK)"
 
 check: setup  ## style, types and formatting
 	$(BIN)/ruff check .
@@ -52,7 +60,8 @@ check: setup  ## style, types and formatting
 bench: setup tor java  ## speed beside what people would use instead; CHECK=1 fails where a target is missed
 	$(BIN)/python -m benchmarks.bench $(if $(CHECK),--check)
 
-soak: setup tor  ## three hours of faults, kills, lies, waiting and steady traffic on real daemons; SEED=n for another
+soak: setup tor java  ## three hours of faults, kills, lies, waiting and steady traffic on real daemons; SEED=n for another
+	$(BIN)/pytest -m "soak"
 	$(BIN)/python -m soak.soak $(if $(SEED),--seed $(SEED))
 
 fuzz: .venv/fuzz  ## a million hostile inputs for every decoder and machine; INPUTS=n, SEED=n, ONLY="frame roster"

@@ -1,6 +1,6 @@
 """Fixtures of all tests: one private Tor network for a run, made when the first test asks for it.
 
-A lane of `make test` loads only the files that have a test for it: to load all takes longer than many a test.
+A lane of tests loads only the files that have a test for it: to load all takes longer than many a test.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import gc
 import itertools
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -39,9 +40,9 @@ T = TypeVar("T")
 ROOT = Path(__file__).parents[1]
 TOR_READY_WITHIN = 240.0  # seconds; measured 14, and 90 where three others computed, too
 TESTNETS = {"tor_testnet", "tcp_testnet"}  # fixtures that run for a whole session, once asked for
-MARKS = ("tor", "processes", "containers", "slow", "spark")
+MARKS = ("tor", "processes", "containers", "slow", "spark", "first", "soak")
 
-# Four lanes share the machine: how long one example takes says nothing.
+# Lanes share the machine: how long one example takes says nothing.
 settings.register_profile("hushcast", deadline=None)
 settings.load_profile("hushcast")
 # A shell has it ignored by what runs in the background, and so would the programs that tests interrupt.
@@ -78,7 +79,7 @@ def pytest_collection_finish() -> None:
 
 
 class ByGroup(LoadFileScheduling):
-    """Gives a file to one worker; so, too, all that shares a testnet, and all that boots containers."""
+    """Gives a file to one worker; so, too, all that shares a testnet, a JVM, or the booting of containers."""
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
@@ -95,7 +96,9 @@ def group_of(path: Path) -> str | None:
     _, named = marks_in(path)
     if "containers" in named:
         return "containers"
-    return "testnet" if re.search(rf"\b({'|'.join(TESTNETS)})\b", path.read_text()) else None
+    if re.search(rf"\b({'|'.join(TESTNETS)})\b", path.read_text()):
+        return "testnet"
+    return "spark" if "spark" in named else None
 
 
 def asked_for(item: pytest.Item) -> list[str]:
@@ -150,6 +153,20 @@ def may_be_chosen(expression: str, of_all: frozenset[str], named: frozenset[str]
     # Such expressions are Python's, too.
     sets = (dict(zip(MARKS, has, strict=True)) for has in itertools.product(*choices))
     return any(eval(expression, {}, has) for has in sets)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs a program that this machine does not have."""
+    if item.get_closest_marker("tor") and shutil.which("tor", path=f"{os.environ['PATH']}:/usr/sbin") is None:
+        pytest.skip("NOT TESTED: tor is not installed")
+    if item.get_closest_marker("spark") and not java_is_there():
+        pytest.skip("NOT TESTED: Java, which Spark runs on, is not installed")
+
+
+def java_is_there() -> bool:
+    """Tell whether there is a Java where Spark looks for it."""
+    home = os.environ.get("JAVA_HOME")
+    return Path(home, "bin", "java").exists() if home else shutil.which("java") is not None
 
 
 @pytest.fixture(autouse=True)

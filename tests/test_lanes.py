@@ -1,4 +1,4 @@
-"""Each test runs in one lane of `make test`, and what it imports by name is what it means."""
+"""Each test runs in one lane, and what it imports by name is what it means."""
 
 import itertools
 import re
@@ -10,22 +10,33 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
+FIRST = {"test_whole_network.py", "test_process.py", "test_watch.py"}
+"""Tor, Spark, gateways, feeds and purposes; a kill; a browser."""
 
 
 def test_each_test_runs_in_one_lane() -> None:
     makefile = (ROOT / "Makefile").read_text()
-    (real,) = re.findall(r"^REAL := (.*)$", makefile, re.MULTILINE)
-    (lanes,) = re.findall(r"^LANES := (.*)$", makefile, re.MULTILINE)
-    expressions = []
-    for lane in lanes.split():
-        (chosen,) = re.findall(rf'^test-{lane}:\n.* -m "(.*)"$', makefile, re.MULTILINE)
-        expressions.append(chosen.replace("$(REAL)", real))
+    named = dict(re.findall(r"^(REAL|QUICK) := (.*)$", makefile, re.MULTILINE))
+    lanes = re.findall(r'^(?:test-\w+:|soak: .*)\n.* -m "(.*)"$', makefile, re.MULTILINE)
+    assert len(lanes) == 5
+    expressions = [
+        each.replace("$(QUICK)", named["QUICK"]).replace("$(REAL)", named["REAL"]) for each in lanes
+    ]
     options = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
     marks = [line.partition(":")[0] for line in options["markers"]]
     for has in itertools.product((False, True), repeat=len(marks)):
         marked = dict(zip(marks, has, strict=True))
+        if marked["first"] and marked["soak"]:
+            continue  # one of each real thing, or too large for every day
         # These are Python's expressions, too, as far as they go.
         assert sum(bool(eval(each, {}, marked)) for each in expressions) == 1, marked
+
+
+def test_the_first_of_real_things_are_few(request: pytest.FixtureRequest) -> None:
+    """`make test` is to end within five minutes: who adds to it takes something out."""
+    marks_in = plugin(request.config).marks_in
+    files = {file.name for file in (ROOT / "tests").rglob("test_*.py") if "first" in marks_in(file)[1]}
+    assert files == FIRST
 
 
 def test_what_tests_import_by_name_has_that_name_alone() -> None:
@@ -86,6 +97,7 @@ def test_what_is_shared_stays_with_one_worker(request: pytest.FixtureRequest) ->
     over_tcp, over_tor = tests / "testnet/test_kills.py", tests / "testnet/test_tor_testnet.py"
     assert group_of(over_tcp) == group_of(over_tor) == "testnet"
     assert group_of(tests / "testnet/test_chaos.py") is None
+    assert group_of(tests / "analytics/test_attacks.py") == group_of(tests / "cli/test_traces.py") == "spark"
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 8])

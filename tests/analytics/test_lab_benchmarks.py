@@ -29,10 +29,10 @@ def examined(spark: SparkSession) -> Callable[[Lab, Adversary], Examination]:
     ("attack", "depth", "origins", "shards"),
     [
         ("traffic-share", 2, 2, 1),
-        ("traffic-share", 3, 1, 2),
-        ("first-spy", 2, 2, 1),
-        ("parent-of-interior", 3, 1, 2),
-        ("predecessor", 3, 1, 2),
+        pytest.param("traffic-share", 3, 1, 2, marks=pytest.mark.soak),
+        pytest.param("first-spy", 2, 2, 1, marks=pytest.mark.soak),
+        pytest.param("parent-of-interior", 3, 1, 2, marks=pytest.mark.soak),
+        pytest.param("predecessor", 3, 1, 2, marks=pytest.mark.soak),
     ],
 )
 def test_without_spark_attacks_believe_the_same(
@@ -64,6 +64,7 @@ def test_without_spark_attacks_believe_the_same(
     assert len({round(belief, 9) for belief, _ in found.values()}) > 1
 
 
+@pytest.mark.soak
 def test_batches_are_one_sample(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     from benchmarks import attack_lab
     from benchmarks.attack_lab import Experiment, Findings, results

@@ -100,6 +100,25 @@ def test_a_network_that_cannot_be_and_a_run_that_is_there(tmp_path, capsys):
     assert "/proc/nowhere" in told(capsys)
 
 
+def test_an_unknown_attack_is_wrong_usage_and_the_known_ones_are_named(tmp_path, capsys):
+    assert run(["analyze", "traces", "--out", str(tmp_path / "out"), "--attack", "magic"]) == 2
+    assert "parent-of-interior" in capsys.readouterr().err
+
+
+def test_k_of_no_traces_is_told_before_spark_starts(tmp_path, capsys):
+    assert run(["analyze", str(tmp_path), "--out", str(tmp_path / "out"), "--k", "3"]) == 2
+    assert "no *.observations.jsonl" in capsys.readouterr().err
+
+
+def test_a_file_that_says_nothing_is_told_before_spark_starts(tmp_path, capsys):
+    file = tmp_path / "subscriptions.jsonl"
+    file.write_text("")
+    assert run(["analyze", str(file), "--out", str(tmp_path / "out")]) == 2
+    assert "no subscriptions in it" in capsys.readouterr().err
+    assert run(["analyze", str(file), "--out", str(tmp_path / "out"), "--spread", "9", "--brokers", "4"]) == 2
+    assert "--spread 9 is more than the 4 edge brokers" in capsys.readouterr().err
+
+
 def test_the_innermost_cause_is_the_reason():
     lines = [
         "An error occurred",

@@ -332,8 +332,10 @@ def test_a_person_who_waits_silently_does_not_keep_it_from_stopping(gateway: Gat
     assert not gateway.socket.exists()
 
 
+@pytest.mark.first
 def test_what_was_promised_is_there_after_a_kill(gateway: Gateway) -> None:
     """A session of a client that is away, and a retained message, by one that was acknowledged."""
+    gateway.stop()  # the test before this one may have done so
     gateway.start()
     reader = Client("tcp")
     reader.paho.username_pw_set("alice", PASSWORD)

@@ -37,6 +37,7 @@ def test_a_minute_of_all_faults_loses_nothing(tmp_path: Path) -> None:
         testnet.down(directory)
 
 
+@pytest.mark.soak
 def test_twenty_kills_lose_nothing_and_repeat_nothing_acknowledged(tmp_path: Path) -> None:
     directory = tmp_path / "net"
     testnet.up(directory, 16, 4, "tcp", EPOCH)
@@ -48,6 +49,7 @@ def test_twenty_kills_lose_nothing_and_repeat_nothing_acknowledged(tmp_path: Pat
         testnet.down(directory)
 
 
+@pytest.mark.soak
 def test_twenty_kills_of_server_proxies_and_nodes_lose_nothing_and_show_nothing_twice(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
@@ -65,6 +67,7 @@ def test_twenty_kills_of_server_proxies_and_nodes_lose_nothing_and_show_nothing_
         testnet.down(directory)
 
 
+@pytest.mark.soak
 def test_kills_of_brokers_and_nodes_lose_nothing_and_show_nothing_twice(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 import trio
-from sockets_seen import look_at_sockets
 
 import hushcast
 from hushcast_directory.server.process import NETWORK_FILE
@@ -28,57 +27,6 @@ _fresh = itertools.count()
 def fresh_topic(name: str) -> str:
     """Tests share one testnet: each has topics of its own."""
     return f"{name} {next(_fresh)}"
-
-
-async def test_sixty_publications_by_three_reach_three_subscribers_of_two_topics(tor_testnet) -> None:
-    first, second = fresh_topic("weather"), fresh_topic("chess")
-    net = tor_testnet
-    async with (
-        net.listening("client-1", first) as one,
-        net.listening("client-2", second) as two,
-        net.listening("relay-3", first) as three,
-    ):
-        assert one.nodes == two.nodes == three.nodes == 10
-        ids: dict[str, set[str]] = {first: set(), second: set()}
-
-        async def publish(name: str, topic: str, number: int) -> None:
-            ids[topic].add(await net.publish(name, topic, f"{topic} {number}"))
-
-        async with trio.open_nursery() as publishing:
-            for number in range(60):
-                name = ("relay-1", "relay-7", "client-2")[number % 3]
-                publishing.start_soon(publish, name, (first, second)[number % 2], number)
-                await trio.sleep(0.1)
-        assert len(ids[first] | ids[second]) == 60
-        for listening, topic in ((one, first), (two, second), (three, first)):
-            await listening.until(ids[topic])
-        await trio.sleep(3)  # what is to come twice would come now
-        for listening, topic in ((one, first), (two, second), (three, first)):
-            assert listening.shown == dict.fromkeys(ids[topic], 1)
-
-
-async def test_no_daemon_has_a_connection_but_to_its_tor(tor_testnet) -> None:
-    topic = fresh_topic("sockets")
-    net = tor_testnet
-    described = testnet.load(net.directory)
-    tor_pids = {process.pid for process in described.tor.processes}
-    pids = {name: net.pid(name) for name in [*net.daemons, "directory"]}
-    doors = {
-        int(described.tor.clients[0].control.split(":")[1]),
-        int(described.tor.clients[0].socks.split(":")[1]),
-    }
-    connected, strange = 0, []
-    async with net.listening("client-1", topic) as listening:
-        ids = set()
-        for number in range(10):
-            ids.add(await net.publish("client-2", topic, str(number)))
-            looks = [look_at_sockets(pids, tor_pids, doors) for _ in range(2)]
-            connected += looks[0][0].total()
-            # What was opened or closed while the kernel's table was read has no owner yet or any more.
-            strange += looks[0][1] & looks[1][1]
-        await listening.until(ids)
-    assert not strange
-    assert connected > 100  # they do have connections: the look sees them
 
 
 async def test_nothing_comes_after_unsubscribing_and_no_relay_forwards_within_an_epoch(tor_testnet) -> None:

@@ -285,6 +285,7 @@ async def converse(directory: Path) -> None:
                 await anext(messages)
 
 
+@pytest.mark.first
 @pytest.mark.processes
 @pytest.mark.skipif(shutil.which("chromedriver") is None, reason="NO CHROMIUM: the page was not looked at")
 def test_a_browser_shows_every_daemon_and_the_figures_of_status(running: Path, tmp_path: Path) -> None:
