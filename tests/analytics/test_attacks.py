@@ -1,6 +1,12 @@
-"""Attacks on small cases worked out by hand: who is named, and with what probability."""
+"""Attacks on small cases worked out by hand: who is named, and with what probability.
 
+Rules go by runs, so each case is a run of one view: Spark plans an attack once for all of them.
+"""
+
+import functools
 import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -45,34 +51,87 @@ def local(spark: SparkSession, rows: list[tuple[Any, ...]], schema: str | Struct
     return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=types), made)
 
 
-def view(
-    spark: SparkSession, rows: list[dict[str, Any]], candidates: str, depth: int = 3, **tables: Any
-) -> AdversaryView:
-    """The view of an adversary who runs `c1`, `c2` and `c3` and is asked about topics `T` and `U`."""
-    blank = dict.fromkeys(OBSERVATIONS.names) | {"run": "r", "time": 0.0, "epoch": 0}
-    members = ["c1", "c2", "c3"]
-    rosters = tables.get("rosters", [("r", 0, name) for name in [*members, *candidates.split()]])
-    own = tables.get("own", [])
+MEMBERS = ("c1", "c2", "c3")
+Rows = list[dict[str, Any]]
+
+
+@dataclass
+class HandCase:
+    """What an adversary who runs `MEMBERS` saw in one run, and whom it may name."""
+
+    run: str
+    rows: Rows
+    candidates: str
+    questions: dict[str, str] = field(default_factory=lambda: {"T": T, "U": U})
+    """What it is asked about, by trial."""
+    rosters: list[tuple[int, str]] | None = None
+    """By epoch; members and candidates at first, unless given."""
+    own: list[tuple[str, str, str]] = field(default_factory=list)
+    """Topic, message and origin of what it published itself."""
+
+
+CASES: dict[str, HandCase] = {}
+"""All that one view is made of."""
+
+
+def case(run: str, rows: Rows, candidates: str, **more: Any) -> None:
+    assert run not in CASES
+    CASES[run] = HandCase(run, rows, candidates, **more)
+
+
+def view(spark: SparkSession, cases: list[HandCase], relays: int = 10, depth: int = 3) -> AdversaryView:
+    blank = dict.fromkeys(OBSERVATIONS.names) | {"time": 0.0, "epoch": 0}
+    rosters = {
+        one.run: one.rosters or [(0, name) for name in (*MEMBERS, *one.candidates.split())] for one in cases
+    }
     return AdversaryView(
-        local(spark, [tuple((blank | row).values()) for row in rows], OBSERVATIONS),
-        local(spark, [("r", name) for name in members], "run string, node string"),
-        local(spark, rosters, "run string, epoch long, relay string"),
         local(
             spark,
-            tables.get("questions", [("r", "T", T), ("r", "U", U)]),
+            [tuple((blank | {"run": one.run} | row).values()) for one in cases for row in one.rows],
+            OBSERVATIONS,
+        ),
+        local(spark, [(one.run, name) for one in cases for name in MEMBERS], "run string, node string"),
+        local(
+            spark,
+            [(run, *row) for run, listed in rosters.items() for row in listed],
+            "run string, epoch long, relay string",
+        ),
+        local(
+            spark,
+            [(one.run, *asked) for one in cases for asked in one.questions.items()],
             "run string, trial string, token string",
         ),
-        local(spark, [("r", name) for name in candidates.split()], "run string, candidate string"),
-        local(spark, own, "run string, topic string, message string, origin string"),
-        relays=tables.get("relays", len(members) + len(candidates.split())),
+        local(
+            spark,
+            [(one.run, name) for one in cases for name in one.candidates.split()],
+            "run string, candidate string",
+        ),
+        local(
+            spark,
+            [(one.run, *row) for one in cases for row in one.own],
+            "run string, topic string, message string, origin string",
+        ),
+        relays=relays,
         depth=depth,
     )
 
 
-def believed(name: str, seen: AdversaryView) -> Posterior:
-    rule = ATTACKS[name].rule
-    assert rule is not None
-    return collected(rule(seen).collect())
+Believed = Callable[..., Posterior]
+
+
+@pytest.fixture(scope="module")
+def believed(spark: SparkSession) -> Believed:
+    """Give what an attack believes of a case, in a tree of so many relays and levels."""
+    seen = view(spark, list(CASES.values()))
+
+    @functools.cache
+    def of_all(attack: str, relays: int, depth: int) -> dict[str, Posterior]:
+        rule = ATTACKS[attack].rule
+        assert rule is not None
+        rows = rule(replace(seen, relays=relays, depth=depth)).collect()
+        return {run: collected([row for row in rows if row["run"] == run]) for run in CASES}
+
+    return lambda attack, run, relays=10, depth=3: of_all(attack, relays, depth)[run]
 
 
 def collected(rows: list[Any]) -> Posterior:
@@ -90,31 +149,38 @@ SHAPE = [
 ]
 
 
-def test_interior_colluders_vote_for_their_next_hops(spark: SparkSession) -> None:
-    assert believed("parent-of-interior", view(spark, SHAPE, "x y z w"))["T"] == pytest.approx(
-        {"x": 2 / 3, "y": 1 / 3}
-    )
+case("shape", SHAPE, "x y z w")
 
 
-def test_who_hands_on_to_a_colluder_is_no_root(spark: SparkSession) -> None:
-    below = {"kind": "passed", "node": "c3", "next": "x", "lease": "l"}
-    sent = {"kind": "received", "node": "c3", "previous": "x", "tokens": [T], "message": "m"}
-    for evidence in (below, sent):
-        assert believed("parent-of-interior", view(spark, [*SHAPE, evidence], "x y z w"))["T"] == {"y": 1.0}
-    other = {"kind": "passed", "node": "c3", "next": "x", "lease": "of another topic"}
-    assert believed("parent-of-interior", view(spark, [*SHAPE, other], "x y z w"))["T"]["x"] == pytest.approx(
-        2 / 3
-    )
+def test_interior_colluders_vote_for_their_next_hops(believed: Believed) -> None:
+    assert believed("parent-of-interior", "shape")["T"] == pytest.approx({"x": 2 / 3, "y": 1 / 3})
 
 
-def test_leaves_and_mailboxes_and_colluders_get_no_vote(spark: SparkSession) -> None:
-    rows = [seat("c1", "x", 0), seat("c2", "a mailbox", 3), seat("c3", "c1", 3)]
-    assert believed("parent-of-interior", view(spark, rows, "x y")) == {}
+HANDED_ON = {
+    "below": {"kind": "passed", "node": "c3", "next": "x", "lease": "l"},
+    "sent": {"kind": "received", "node": "c3", "previous": "x", "tokens": [T], "message": "m"},
+    "of another topic": {"kind": "passed", "node": "c3", "next": "x", "lease": "of another topic"},
+}
+for name, evidence in HANDED_ON.items():
+    case(name, [*SHAPE, evidence], "x y z w")
 
 
-def test_a_lease_is_known_by_its_mark_and_nothing_has_to_pass(spark: SparkSession) -> None:
-    rows = [
-        seat("c1", "x", 2, trunk=U),
+def test_who_hands_on_to_a_colluder_is_no_root(believed: Believed) -> None:
+    for run in ("below", "sent"):
+        assert believed("parent-of-interior", run)["T"] == {"y": 1.0}
+    assert believed("parent-of-interior", "of another topic")["T"]["x"] == pytest.approx(2 / 3)
+
+
+case("leaves", [seat("c1", "x", 0), seat("c2", "a mailbox", 3), seat("c3", "c1", 3)], "x y")
+
+
+def test_leaves_and_mailboxes_and_colluders_get_no_vote(believed: Believed) -> None:
+    assert believed("parent-of-interior", "leaves") == {}
+
+
+def marked(previous: str | None) -> Rows:
+    return [
+        seat("c1", "x", 2, trunk=U, previous=previous),
         seat("c2", "y", 2, trunk=V),
         # Hashed for another relay, and no mark at all: of no topic that is known.
         {**seat("c3", "z", 2), "mark": seat("c1", "z")["mark"]},
@@ -122,154 +188,178 @@ def test_a_lease_is_known_by_its_mark_and_nothing_has_to_pass(spark: SparkSessio
         # What passes makes no lease another topic's.
         {"kind": "sent", "node": "c2", "next": "y", "tokens": [T], "message": "m"},
     ]
-    for name in ("parent-of-interior", "install-depth"):
-        rows[0]["previous"] = None if name == "install-depth" else "x"
-        assert believed(name, view(spark, rows, "x y z w")) == {"U": {"x": 1.0}}
 
 
-def test_an_instruction_from_outside_tells_the_top(spark: SparkSession) -> None:
-    assert believed("install-depth", view(spark, SHAPE, "x y z w"))["T"] == {"x": 1.0}
-    inner = [seat("c1", "x", 3), seat("c3", "y", 1)]
-    assert believed("install-depth", view(spark, inner, "x y z w"))["T"] == {"x": 0.5, "y": 0.5}
+case("marked within", marked("x"), "x y z w")
+case("marked from outside", marked(None), "x y z w")
 
 
-def test_each_epoch_weighs(spark: SparkSession) -> None:
-    rows = [seat("c1", "x", 3, lease=f"{e}", epoch=e) for e in range(2)] + [
-        seat("c2", "y", 1, lease="y", epoch=1)
-    ]
-    found = believed("predecessor", view(spark, rows, "x y z", relays=1000, depth=3))["T"]
+def test_a_lease_is_known_by_its_mark_and_nothing_has_to_pass(believed: Believed) -> None:
+    assert believed("parent-of-interior", "marked within") == {"U": {"x": 1.0}}
+    assert believed("install-depth", "marked from outside") == {"U": {"x": 1.0}}
+
+
+case("inner", [seat("c1", "x", 3), seat("c3", "y", 1)], "x y z w")
+
+
+def test_an_instruction_from_outside_tells_the_top(believed: Believed) -> None:
+    assert believed("install-depth", "shape")["T"] == {"x": 1.0}
+    assert believed("install-depth", "inner")["T"] == {"x": 0.5, "y": 0.5}
+
+
+case(
+    "two epochs",
+    [seat("c1", "x", 3, lease=f"{e}", epoch=e) for e in range(2)] + [seat("c2", "y", 1, lease="y", epoch=1)],
+    "x y z",
+)
+
+
+def test_each_epoch_weighs(believed: Believed) -> None:
+    found = believed("predecessor", "two epochs", relays=1000)["T"]
     ratio = 1000 / 10  # 10 + 100 + 1000 places suffice, 9 a level do not
     whole = ratio**2 + ratio + 1
     assert found == pytest.approx({"x": ratio**2 / whole, "y": ratio / whole})
 
 
-def test_the_share_of_messages_is_a_depth(spark: SparkSession) -> None:
+def passing(count: int, message: str, previous: str) -> Rows:
+    """So many messages of `T` through c1 to x; `{}` in a previous hop is the number of its message."""
+    return [
+        {"kind": kind, "node": "c1", "tokens": [T], "message": f"{message}{i}", "popcount": 14}
+        | ({"next": "x"} if kind == "sent" else {"previous": previous.format(i)})
+        for i in range(count)
+        for kind in ("received", "sent")
+    ]
+
+
+case("share", [seat("c1", "x", 9), seat("c2", "y", 9), *passing(9, "", "o")], "x y z w o")
+
+
+def test_the_share_of_messages_is_a_depth(believed: Believed) -> None:
     (top, share), (leaves, least) = levels(500, 2)
     assert (top, leaves) == (22, 478)
     assert share == pytest.approx(1 / 22)
     assert least == pytest.approx(1 / 500)
-    messages = [
-        {
-            "kind": kind,
-            "node": "c1",
-            "next": "x" if kind == "sent" else None,
-            "previous": "o",
-            "message": f"{i}",
-        }
-        for i in range(9)
-        for kind in ("received", "sent")
-    ]
-    rows = [seat("c1", "x", 9), seat("c2", "y", 9)] + [{**m, "tokens": [T], "popcount": 14} for m in messages]
-    seen = view(spark, rows, "x y z w o", relays=25, depth=2)
-    found = believed("traffic-share", seen)["T"]
+    found = believed("traffic-share", "share", relays=25, depth=2)["T"]
     assert found["x"] > 0.9
     assert found["y"] < found["x"] / 100
-    assert believed("trail-popcount", seen)["T"] == {"x": 1.0}
+    assert believed("trail-popcount", "share", relays=25, depth=2)["T"] == {"x": 1.0}
 
 
-def test_a_scan_weighs_what_passes(spark: SparkSession) -> None:
-    own = [("r", "T", f"s{i}", f"n{i}") for i in range(20)]
-    passing = [
-        {"kind": kind, "node": "c1", "tokens": [T], "message": f"s{i}", "popcount": 14}
-        | ({"next": "x"} if kind == "sent" else {"previous": f"n{i}"})
-        for i in range(5)
-        for kind in ("received", "sent")
-    ]
-    names = "x y " + " ".join(f"n{i}" for i in range(20))
-    found = believed(
-        "active-scan", view(spark, [seat("c1", "x", 4), *passing], names, relays=25, depth=2, own=own)
-    )
+SCANNED = [seat("c1", "x", 4), *passing(5, "s", "n{}")]
+NAMES = "x y " + " ".join(f"n{i}" for i in range(20))
+case("scan", SCANNED, NAMES, own=[("T", f"s{i}", f"n{i}") for i in range(20)])
+case("no scan", SCANNED, NAMES)
+
+
+def test_a_scan_weighs_what_passes(believed: Believed) -> None:
+    found = believed("active-scan", "scan", relays=25, depth=2)
     assert found["T"]["x"] > 0.5
     assert max(p for name, p in found["T"].items() if name != "x") == pytest.approx(found["T"]["n0"])
-    assert (
-        believed("active-scan", view(spark, [seat("c1", "x", 4), *passing], names, relays=25, depth=2)) == {}
-    )
+    assert believed("active-scan", "no scan", relays=25, depth=2) == {}
 
 
-def test_the_first_spy_names_the_previous_hop(spark: SparkSession) -> None:
-    rows = [
+case(
+    "spies",
+    [
         {"kind": "received", "node": "c1", "previous": "y", "message": "m", "time": 2.0},
         {"kind": "received", "node": "c2", "previous": "x", "message": "m", "time": 1.0},
         {"kind": "drop", "node": "c3", "message": "n", "time": 1.0},
         {"kind": "received", "node": "c3", "message": "n", "time": 1.0},
         {"kind": "received", "node": "c1", "previous": "x", "message": "n", "time": 3.0},
-    ]
-    questions = [("r", "m", "m"), ("r", "n", "n")]
-    assert believed("first-spy", view(spark, rows, "x y", questions=questions)) == {"m": {"x": 1.0}}
+    ],
+    "x y",
+    questions={"m": "m", "n": "n"},
+)
 
 
-def test_an_author_who_spares_its_own_relay(spark: SparkSession) -> None:
-    """c1 hears of all that enters at x and y; of the author's messages some entered at x, none at y."""
-    rows = [
+def test_the_first_spy_names_the_previous_hop(believed: Believed) -> None:
+    assert believed("first-spy", "spies") == {"m": {"x": 1.0}}
+
+
+case(
+    "author",
+    [
         seat("c1", "z", 2),
         {"kind": "installed", "node": "c3", "next": "z", "lease": "of another topic", "mark": "00"},
         {"kind": "passed", "node": "c3", "next": "z", "lease": "of another topic"},
-    ]
-    rows += [{"kind": "passed", "node": "c1", "next": name, "lease": "l"} for name in "xy"]
-    rows += [
-        {
-            "kind": "received",
-            "node": "c1",
-            "previous": "x",
-            "message": f"{i}",
-            "tokens": [T],
-            "popcount": 14,
-        }
-        for i in range(4)
-    ]
-    rows += [{"kind": "drop", "node": "c2", "message": f"d{i}", "tokens": [T]} for i in range(9)]
-    found = believed("origin-choice", view(spark, rows, "x y z"))["T"]
+        *({"kind": "passed", "node": "c1", "next": name, "lease": "l"} for name in "xy"),
+        *(row for row in passing(4, "", "x") if row["kind"] == "received"),
+        *({"kind": "drop", "node": "c2", "message": f"d{i}", "tokens": [T]} for i in range(9)),
+    ],
+    "x y z",
+)
+
+
+def test_an_author_who_spares_its_own_relay(believed: Believed) -> None:
+    """c1 hears of all that enters at x and y; of the author's messages some entered at x, none at y."""
+    found = believed("origin-choice", "author")["T"]
     assert found["y"] == pytest.approx(math.e**3 / (math.e**3 + 1), abs=1e-6)
     assert found["x"] < 1e-9
 
 
-def test_presence_leaves_who_was_away(spark: SparkSession) -> None:
-    rosters = [("r", e, name) for e in range(6) for name in ("c1", "c2", "c3", "x", "y")]
-    rosters = [
-        row for row in rosters if row not in {("r", 2, "x"), ("r", 3, "x"), ("r", 1, "y"), ("r", 4, "y")}
-    ]
-    rows = [
+AWAY = {(2, "x"), (3, "x"), (1, "y"), (4, "y")}
+LISTED = [(e, name) for e in range(6) for name in (*MEMBERS, "x", "y") if (e, name) not in AWAY]
+BOX = [
+    *(
         {"kind": "sent", "node": "c1", "next": "box", "tokens": [T], "message": f"{e}", "epoch": e}
         for e in (0, 1, 4, 5)
-    ]
-    rows += [seat("c1", "box", previous=None), seat("c2", "box", trunk=U)]
-    rows += [{"kind": "unreached", "node": "c1", "next": "box", "epoch": e} for e in (2, 3)]
-    found = believed("presence", view(spark, rows, "x y client", rosters=rosters))["T"]
+    ),
+    seat("c1", "box", previous=None),
+    seat("c2", "box", trunk=U),
+    *({"kind": "unreached", "node": "c1", "next": "box", "epoch": e} for e in (2, 3)),
+]
+case("box", BOX, "x y client", rosters=LISTED)
+case(
+    "box of others",
+    [{**row, "tokens": [V]} if row["kind"] == "sent" else row for row in BOX],
+    "x y client",
+    rosters=LISTED,
+)
+case("listed box", [{**row, "next": "x"} for row in BOX], "x y", rosters=LISTED)
+
+
+def test_presence_leaves_who_was_away(believed: Believed) -> None:
+    found = believed("presence", "box")["T"]
     assert found["x"] > 0.9
     assert found["y"] < 0.01
     # It need not be a message of the topic that finds the mailbox there, or away.
-    others = [{**row, "tokens": [V]} if row["kind"] == "sent" else row for row in rows]
-    assert believed("presence", view(spark, others, "x y client", rosters=rosters))["T"] == pytest.approx(
-        found
-    )
-    listed = [{**row, "next": "x"} for row in rows]
-    assert believed("presence", view(spark, listed, "x y", rosters=rosters)) == {}
+    assert believed("presence", "box of others")["T"] == pytest.approx(found)
+    assert believed("presence", "listed box") == {}
 
 
-def test_topics_are_linked_by_moments_and_by_mailboxes(spark: SparkSession) -> None:
-    questions = [("r", name, name) for name in (T, U, V)]
-    rows = [
+case(
+    "moments",
+    [
         seat("c1", "box", lease="1", time=1000.0),
         seat("c1", "box", trunk=U, lease="2", time=1060.0),
         seat("c1", "other", trunk=V, lease="3", time=9000.0),
-    ]
-    seen = view(spark, rows, f"{T} {U} {V}", questions=questions, rosters=[("r", 0, "x")])
-    moments = believed("renewal-times", seen)
+    ],
+    f"{T} {U} {V}",
+    questions={name: name for name in (T, U, V)},
+    rosters=[(0, "x")],
+)
+
+
+def test_topics_are_linked_by_moments_and_by_mailboxes(believed: Believed) -> None:
+    moments = believed("renewal-times", "moments")
     assert moments[T][U] > 0.99
     assert moments[U][T] > 0.99
-    assert believed("shared-mailbox", seen) == {T: {U: 1.0}, U: {T: 1.0}}
+    assert believed("shared-mailbox", "moments") == {T: {U: 1.0}, U: {T: 1.0}}
 
 
-def test_subscriptions_of_a_known_participant(spark: SparkSession) -> None:
-    rows = [seat("c1", "x", 3), seat("c2", "y", 2, trunk=U, lease="k")]
-    seen = view(spark, rows, "T U private")
-    assert believed("dictionary", seen) == {"x": {"T": 1.0}, "y": {"U": 1.0}}
-    flows = [
-        {"kind": "sent", "node": "c1", "next": name, "tokens": [token], "message": f"{token}{name}{i}"}
-        for token, name, count in ((T, "x", 6), (T, "y", 2), (U, "y", 8))
-        for i in range(count)
-    ]
-    found = believed("statistical-disclosure", view(spark, rows + flows, "T U private", relays=20))
+SUBSCRIBED = [seat("c1", "x", 3), seat("c2", "y", 2, trunk=U, lease="k")]
+FLOWS = [
+    {"kind": "sent", "node": "c1", "next": name, "tokens": [token], "message": f"{token}{name}{i}"}
+    for token, name, count in ((T, "x", 6), (T, "y", 2), (U, "y", 8))
+    for i in range(count)
+]
+case("subscribed", SUBSCRIBED, "T U private")
+case("flows", [*SUBSCRIBED, *FLOWS], "T U private")
+
+
+def test_subscriptions_of_a_known_participant(believed: Believed) -> None:
+    assert believed("dictionary", "subscribed") == {"x": {"T": 1.0}, "y": {"U": 1.0}}
+    found = believed("statistical-disclosure", "flows", relays=20)
     assert found["x"] == {"T": 1.0}
     assert found["y"] == pytest.approx({"T": 0.2 / 1.15, "U": 0.95 / 1.15})
 
@@ -277,14 +367,13 @@ def test_subscriptions_of_a_known_participant(spark: SparkSession) -> None:
 def test_training_finds_the_sign_of_a_root(spark: SparkSession) -> None:
     """In training the root is above a colluder with four children, others above one with a single one."""
     trials = [f"a{i}" for i in range(8)]
-    questions = [("r", name, name) for name in trials]
     rows = [
         seat(node, upper, children, trunk=name, lease=f"{name}{node}")
         for index, name in enumerate(trials)
         for node, upper, children in (("c1", f"n{index}", 4), ("c2", f"n{(index + 1) % 8}", 1))
     ]
     names = " ".join(f"n{i}" for i in range(8))
-    seen = view(spark, rows, names, questions=questions)
+    seen = view(spark, [HandCase("r", rows, names, {name: name for name in trials})])
     targets = spark.createDataFrame(
         [("r", name, f"n{index}") for index, name in enumerate(trials)],
         "run string, trial string, target string",
@@ -296,7 +385,7 @@ def test_training_finds_the_sign_of_a_root(spark: SparkSession) -> None:
     # Eight subscribers and 56 others: 8.5/8.5 against 0.5/56.5, and 0.5/8.5 against 8.5/56.5.
     assert good == pytest.approx(math.log(56.5 / 0.5))
     assert bad == pytest.approx(math.log(0.5 / 8.5 / (8.5 / 56.5)))
-    attacked = view(spark, [seat("c1", "n5", 4), seat("c2", "n6", 1)], names)
+    attacked = view(spark, [HandCase("r", [seat("c1", "n5", 4), seat("c2", "n6", 1)], names)])
     found = collected(trained(attacked, model, TrainingFeatures()).collect())["T"]
     whole = math.exp(good) + math.exp(bad) + 6
     assert found == pytest.approx({"n5": math.exp(good) / whole, "n6": math.exp(bad) / whole})
@@ -310,7 +399,7 @@ def test_a_relay_below_that_has_colluders_below_it_is_a_sign(spark: SparkSession
         seat("c3", "n3", 2),
         {"kind": "passed", "node": "c3", "next": "n4", "lease": "l"},
     ]
-    seen = view(spark, rows, "n1 n2 n3 n4")
+    seen = view(spark, [HandCase("r", rows, "n1 n2 n3 n4")])
     for learning in (TrainingFeatures(), TrainingFeatures(chains=False)):
         signs = {(row["candidate"], row["sign"]) for row in sightings(seen, learning).collect()}
         (above,) = (sign for candidate, sign in signs if candidate == "n1")
