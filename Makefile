@@ -16,7 +16,7 @@ WAITING := $(BIN)/pytest --dist loadfile
 PARALLEL := $(BIN)/pytest --numprocesses auto --dist worksteal
 # A quarter of the time of quick tests is waiting, for timeouts and for programs: room for one more worker.
 ONE_MORE := --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 1))
-BESIDE := $(MAKE) --no-print-directory --jobs --output-sync=target --keep-going
+BESIDE := --no-print-directory --jobs --output-sync=target --keep-going
 
 .PHONY: help demo test test-all quick check bench soak fuzz dist deb image format clean setup
 
@@ -30,10 +30,12 @@ test: setup  ## all that is quick, and one of each real thing: five minutes on t
 	@for each in tor java mqtt-clients; do \
 		tools/require-$$each || echo "Without $$each: its tests are skipped." >&2; \
 	done
-	@$(BESIDE) test-first test-quick
+	@echo "Tests run in two lanes; each is shown when it has ended."
+	@$(MAKE) $(BESIDE) test-first test-quick
 
 test-all: test tor java podman machine chromium mqtt-clients  ## all tests, those of `make test` before the others
-	@$(BESIDE) test-real test-slow
+	@echo "Tests run in two lanes; each is shown when it has ended."
+	@$(MAKE) $(BESIDE) test-real test-slow
 
 # Each test runs in one lane.
 .PHONY: test-first test-quick test-real test-slow
