@@ -33,7 +33,7 @@ test: setup  ## all that is quick, and one of each real thing: five minutes on t
 	@echo "Tests run in two lanes; each is shown when it has ended."
 	@$(MAKE) $(BESIDE) test-first test-quick
 
-test-all: test tor java podman machine chromium mqtt-clients  ## all tests, those of `make test` before the others
+test-all: test .venv/judges tor java podman machine chromium mqtt-clients  ## all tests, those of `make test` before the others
 	@echo "Tests run in two lanes; each is shown when it has ended."
 	@$(MAKE) $(BESIDE) test-real test-slow
 
@@ -103,6 +103,10 @@ setup: .venv/installed
 .venv/installed: .venv/base
 	@echo "Installing what tests, checks and the analysis need besides: PySpark alone is 400 MB to fetch" >&2
 	@$(PIP) --editable '.[dev]'
+	@touch $@
+
+.venv/judges: .venv/installed
+	@$(PIP) --editable '.[judges]'
 	@touch $@
 
 .venv/fuzz: .venv/installed

@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
-from scipy.stats import entropy
-from sklearn.metrics import label_ranking_average_precision_score, ndcg_score
 
 from hushcast_analytics.measures import measured
 from hushcast_analytics.posteriors import POSTERIOR
@@ -77,6 +75,10 @@ def test_by_hand(spark: SparkSession) -> None:
 
 
 def test_against_scikit_learn_and_scipy(spark: SparkSession) -> None:
+    # Only `make test-all` installs them.
+    from scipy.stats import entropy
+    from sklearn.metrics import label_ranking_average_precision_score, ndcg_score
+
     rng = random.Random(5)
     cases: dict[str, tuple[Named, list[str], int]] = {}
     expected = {}
