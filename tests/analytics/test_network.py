@@ -55,80 +55,77 @@ def test_figures_of_a_simulation_agree_with_a_recount_and_with_the_simulation(sp
     assert row.excess == 0.0
 
 
-def test_subscriptions_with_conditions_are_counted_and_make_no_pairs(spark, tmp_path):
-    written = [
-        Truth("a", 3.0, 0, "published", topic="t", message=name, origins=("r",), took=1.0) for name in "mn"
-    ]
+def published(topic: str, message: str, took: float = 1.0) -> Truth:
+    return Truth("a", 3.0, 0, "published", topic=topic, message=message, origins=("r",), took=took)
+
+
+def conditions() -> list[Truth]:
+    told = [published("t", name) for name in "mn"]
     for number, (node, entry) in enumerate((("b", "trunk"), ("c", "warm"), ("d", "trunk"))):
-        mailbox = f"box {number}"
-        written.append(Truth(node, 1.0, 0, "subscribed", topic="t", mailbox=mailbox))
-        tree = {"r": None}
-        tokens = ("trunk", entry)
-        written.append(
+        mailbox, tree, tokens = f"box {number}", {"r": None}, ("trunk", entry)
+        told.append(Truth(node, 1.0, 0, "subscribed", topic="t", mailbox=mailbox))
+        told.append(
             Truth(node, 1.5, 0, "installed", topic="t", mailbox=mailbox, day=0, tree=tree, tokens=tokens)
         )
-    written += [Truth(node, 3.5, 0, "delivered", topic="t", message="m") for node in "bc"]
-    (tmp_path / "all.truth.jsonl").write_text("".join(to_line(one) + "\n" for one in written))
-    traces = read_lines(spark, str(tmp_path))
-    found = {(row.message, row.node): row.seconds for row in delivery_figures.pairs(traces).collect()}
-    assert found == {("m", "b"): 1.5, ("n", "b"): None, ("m", "d"): None, ("n", "d"): None}
-    (row,) = delivery_figures.summary(traces).collect()
-    assert (row.subscriptions, row.conditional, row.pairs, row.completeness) == (3, 1, 4, 0.25)
+    return told + [Truth(node, 3.5, 0, "delivered", topic="t", message="m") for node in "bc"]
 
 
-def write(directory: Path, told: list[Truth], seen: list[Observation]) -> None:
-    (directory / "all.truth.jsonl").write_text("".join(to_line(one) + "\n" for one in told))
-    (directory / "all.observations.jsonl").write_text("".join(to_line(one) + "\n" for one in seen))
-
-
-def test_a_subscription_goes_on_where_another_one_under_its_name_ends(spark, tmp_path):
-    """As published, a user of the central system has one pseudonym for all that it subscribes to."""
-    told = [Truth("b", 1.0, 0, "subscribed", topic=topic, mailbox="pseudonym") for topic in "st"]
-    told.append(Truth("b", 2.0, 0, "unsubscribed", topic="s", mailbox="pseudonym"))
-    told += [
-        Truth("a", 3.0, 0, "published", topic=topic, message=f"on {topic}", origins=("r",), took=0.5)
-        for topic in "st"
-    ]
-    write(tmp_path, told, [])
-    found = [
-        (row.message, row.node) for row in delivery_figures.pairs(read_lines(spark, str(tmp_path))).collect()
-    ]
-    assert found == [("on t", "b")]
-
-
-def test_probes_are_no_messages_in_excess(spark, tmp_path):
-    told = [Truth("b", 1.0, 0, "subscribed", topic="t", mailbox="box")]
-    told += [
-        Truth("a", 3.0, 0, "published", topic="t", message=name, origins=("r",), took=1.0) for name in "mn"
-    ]
-    told += [Truth("b", 3.5, 0, "delivered", topic="t", message=name) for name in ("m", "unheard of")]
-    arrived = ("m", "n", "unheard of", "probe", "another probe")
-    seen = [Observation("b", 3.5, 0, "delivered", message=name, tokens=("t",), size=1) for name in arrived]
-    write(tmp_path, told, seen)
-    (row,) = delivery_figures.summary(read_lines(spark, str(tmp_path))).collect()
-    assert (row.arrivals, row.excess) == (3, pytest.approx(1 / 3))
-
-
-def test_a_lease_that_was_withdrawn_twice_was_held_once(spark, tmp_path):
-    told = [Truth("r", 0.0, 0, "started", role="relay")]
-    seen = [
-        Observation(
-            *("r", 1.0, 0, "installed"), lease="one", elements=3, day=0, next="box", mark="00", children=0
-        )
-    ]
-    seen += [Observation("r", at, 2, "withdrawn", lease="one") for at in (7200.0, 7300.0)]
-    write(tmp_path, told, seen)
-    (row,) = delivery_figures.loads(read_lines(spark, str(tmp_path))).collect()
-    assert (row.leases, row.elements) == (1, 3)
-
-
-def test_declared_columns(spark, tmp_path):
-    write(
-        tmp_path,
+BY_HAND: dict[str, tuple[list[Truth], list[Observation]]] = {
+    "conditions": (conditions(), []),
+    # As published, a user of the central system has one pseudonym for all that it subscribes to.
+    "one-name": (
+        [
+            *(Truth("b", 1.0, 0, "subscribed", topic=topic, mailbox="pseudonym") for topic in "st"),
+            Truth("b", 2.0, 0, "unsubscribed", topic="s", mailbox="pseudonym"),
+            *(published(topic, f"on {topic}", 0.5) for topic in "st"),
+        ],
+        [],
+    ),
+    "probes": (
+        [
+            Truth("b", 1.0, 0, "subscribed", topic="t", mailbox="box"),
+            *(published("t", name) for name in "mn"),
+            *(Truth("b", 3.5, 0, "delivered", topic="t", message=name) for name in ("m", "unheard of")),
+        ],
+        [
+            Observation("b", 3.5, 0, "delivered", message=name, tokens=("t",), size=1)
+            for name in ("m", "n", "unheard of", "probe", "another probe")
+        ],
+    ),
+    "leases": (
         [Truth("r", 0.0, 0, "started", role="relay")],
-        [Observation("r", 1.0, 0, "drop", message="m")],
-    )
-    traces = read_lines(spark, str(tmp_path))
+        [
+            Observation(
+                *("r", 1.0, 0, "installed"), lease="one", elements=3, day=0, next="box", mark="00", children=0
+            ),
+            *(Observation("r", at, 2, "withdrawn", lease="one") for at in (7200.0, 7300.0)),
+        ],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def by_hand(spark, tmp_path_factory) -> Traces:
+    """All of it in one table: a directory is a run, and figures go by runs."""
+    directory = tmp_path_factory.mktemp("by-hand")
+    for run, (told, seen) in BY_HAND.items():
+        (directory / run).mkdir()
+        for kind, lines in (("truth", told), ("observations", seen)):
+            (directory / run / f"all.{kind}.jsonl").write_text("".join(to_line(one) + "\n" for one in lines))
+    return read_lines(spark, str(directory))
+
+
+@pytest.fixture(scope="module")
+def summaries(by_hand):
+    return {row.run: row for row in delivery_figures.summary(by_hand).collect()}
+
+
+@pytest.fixture(scope="module")
+def pairs(by_hand):
+    return delivery_figures.pairs(by_hand).collect()
+
+
+def test_declared_columns(by_hand):
     for job, schema in (
         (delivery_figures.pairs, delivery_figures.PAIRS),
         (delivery_figures.path_lengths, delivery_figures.LENGTHS),
@@ -136,7 +133,28 @@ def test_declared_columns(spark, tmp_path):
         (delivery_figures.loads, delivery_figures.LOADS),
         (delivery_figures.summary, delivery_figures.SUMMARY),
     ):
-        made = job(traces).schema
+        made = job(by_hand).schema
         assert [(field.name, field.dataType) for field in made.fields] == [
             (field.name, field.dataType) for field in schema.fields
         ]
+
+
+def test_subscriptions_with_conditions_are_counted_and_make_no_pairs(pairs, summaries):
+    found = {(row.message, row.node): row.seconds for row in pairs if row.run == "conditions"}
+    assert found == {("m", "b"): 1.5, ("n", "b"): None, ("m", "d"): None, ("n", "d"): None}
+    row = summaries["conditions"]
+    assert (row.subscriptions, row.conditional, row.pairs, row.completeness) == (3, 1, 4, 0.25)
+
+
+def test_a_subscription_goes_on_where_another_one_under_its_name_ends(pairs):
+    assert [(row.message, row.node) for row in pairs if row.run == "one-name"] == [("on t", "b")]
+
+
+def test_probes_are_no_messages_in_excess(summaries):
+    row = summaries["probes"]
+    assert (row.arrivals, row.excess) == (3, pytest.approx(1 / 3))
+
+
+def test_a_lease_that_was_withdrawn_twice_was_held_once(by_hand):
+    (row,) = delivery_figures.loads(by_hand).where("run = 'leases'").collect()
+    assert (row.leases, row.elements) == (1, 3)
