@@ -26,7 +26,7 @@ help:  ## list the targets
 demo: .venv/base tor  ## watch it work: a private Tor network, ten relays, messages that arrive
 	$(BIN)/hushcast testnet demo
 
-test: setup  ## all that is quick, and one of each real thing: five minutes on two cores
+test: setup  ## all that is quick, and one of each real thing: within five minutes on two cores
 	@for each in tor java mqtt-clients; do \
 		tools/require-$$each || echo "Without $$each: its tests are skipped." >&2; \
 	done
