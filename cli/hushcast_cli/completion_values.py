@@ -12,13 +12,13 @@ _PATIENCE = 1.0  # seconds that a person waits for suggestions
 
 
 def topics(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Suggest topics of the daemon's subscriptions, but none that only a link names."""
+    """Suggest topics of the daemon's subscriptions, and the handles of those that only a link names."""
     from hushcast_cli.daemon_calls import ask
     from hushcast_protocol.base.errors import HushcastError
 
     with suppress(HushcastError, OSError):
         listed = ask(context.ensure_object(Choices), lambda daemon: daemon.subscriptions(), _PATIENCE)
-        named = [held.topic for held in listed if not held.is_private and not held.attributes]
+        named = [held.handle if held.is_private or held.attributes else held.topic for held in listed]
         return [topic for topic in dict.fromkeys(named) if topic.startswith(incomplete)]
     return []
 

@@ -125,6 +125,14 @@ def check_one_topic(text: str | None, link_file: Path | None, name: str = "TOPIC
         raise click.UsageError(f"give {name} or --link-file, {but}", click.get_current_context())
 
 
+open_option = click.option(
+    "--open",
+    "is_open",
+    is_flag=True,
+    help="TOPIC means the open topic of this name, though the daemon is subscribed to a private one.",
+)
+
+
 where_option = click.option(
     "--where",
     metavar="COND",

@@ -41,6 +41,7 @@ class BlockingDaemon:
         attributes: Attributes | None = None,
         author: Author | None = None,
         purposes: Allowed | None = None,
+        open: bool = False,
         timeout: float | None = None,
     ) -> Publication:
         """Publish; return once a relay has given its receipt."""
@@ -51,6 +52,7 @@ class BlockingDaemon:
             attributes=attributes,
             author=author,
             purposes=purposes,
+            open=open,
             timeout=timeout,
         )
 
@@ -65,6 +67,7 @@ class BlockingDaemon:
         tags: Iterable[str] = (),
         purposes: Allowed | None = None,
         token: bytes | None = None,
+        open: bool = False,
         timeout: float | None = None,
     ) -> Publication:
         """Publish; return once the message is on the daemon's disk."""
@@ -78,6 +81,7 @@ class BlockingDaemon:
             tags=tags,
             purposes=purposes,
             token=token,
+            open=open,
             timeout=timeout,
         )
 
@@ -95,6 +99,7 @@ class BlockingDaemon:
         coverage: bool = False,
         terms: Terms | None = None,
         purpose: ReadFor | None = None,
+        open: bool = False,
     ) -> BlockingMessages:
         """Return the messages of a subscription, for `with`."""
         messages = self._daemon.subscribe(
@@ -105,6 +110,7 @@ class BlockingDaemon:
             coverage=coverage,
             terms=terms,
             purpose=purpose,
+            open=open,
         )
         return BlockingMessages(self._portal, messages)
 

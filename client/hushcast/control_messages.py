@@ -10,6 +10,7 @@ the number of its request. A request ends with one last line: an answer, or `Fai
 from __future__ import annotations
 
 import base64
+import re
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -35,6 +36,19 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_WINDOW)]
 Token = Annotated[bytes, msgspec.Meta(min_length=1, max_length=MAX_TOKEN)]
 
 
+_HANDLE = re.compile(r"%[0-9a-f]{8}\Z")  # no letter of it means anything to a shell
+
+
+def handle_of(name: bytes) -> str:
+    """Return the handle of the subscription with this name, 4 bytes or more that are random."""
+    return f"%{name[:4].hex()}"
+
+
+def is_handle(text: str) -> bool:
+    """Tell whether a text in a topic's place is a handle."""
+    return _HANDLE.match(text) is not None
+
+
 class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pass
 
@@ -49,12 +63,13 @@ class Hello(_Line, frozen=True, tag_field="op", tag="hello"):
     version: int = VERSION
 
 
-class PublishRequest(_Numbered, frozen=True, tag_field="op", tag="publish"):
-    """Publish `payload` (base64) on a topic, a text or a link.
+class PublishRequest(_Numbered, frozen=True, tag_field="op", tag="publish", omit_defaults=True):
+    """Publish `payload` (base64) on a topic, a text, a link, or a subscription's handle.
 
     `set` holds attributes as `NAME=VALUE`; `author` the seed (base64, 32 bytes) of a key that signs it.
     `tell` says when to answer: when a relay has `accepted` it, or when it is `queued` in the outbox; with
-    `at_once` this is refused while there is no relay.
+    `at_once` this is refused while there is no relay. A text that names a subscription's topic which
+    only a link can name is refused, for it would go out on an open topic: with `open` that one is meant.
     """
 
     topic: str
@@ -67,6 +82,7 @@ class PublishRequest(_Numbered, frozen=True, tag_field="op", tag="publish"):
     """By which the daemon knows a publication that it is asked for again after a connection broke."""
     tags: list[str] | msgspec.UnsetType = msgspec.UNSET
     """By which relays find subscriptions to `tags [...]`; left out where there are none."""
+    open: bool = False
 
 
 class AwaitRequest(_Numbered, frozen=True, tag_field="op", tag="await"):
@@ -102,8 +118,11 @@ class Terms(_Line, frozen=True, omit_defaults=True):
     """What is done while the level is below `k`."""
 
 
-class TopicSubscribeRequest(_Numbered, frozen=True, tag_field="op", tag="subscribe"):
+class TopicSubscribeRequest(_Numbered, frozen=True, tag_field="op", tag="subscribe", omit_defaults=True):
     """Subscribe to a topic, a text or a link; its messages come until `EndNotice` or the connection's end.
+
+    A handle stands for the topic and the condition of a subscription that is held. `open` is as in
+    `PublishRequest`.
 
     `where` is a condition on attributes, as in `lat in [60, 61], kind = fire`. With `since` it begins behind
     that cursor, with all that is kept; without, behind what was shown. With `window` the daemon sends so many
@@ -117,10 +136,14 @@ class TopicSubscribeRequest(_Numbered, frozen=True, tag_field="op", tag="subscri
     window: Count | None = None
     coverage: bool = False
     terms: Terms | None = None
+    open: bool = False
 
 
 class AcknowledgeRequest(_Numbered, frozen=True, tag_field="op", tag="acknowledge"):
-    """Acknowledge all messages up to `cursor`, of one subscription to a topic or, without `where`, of all."""
+    """Acknowledge all messages up to `cursor`, of one subscription to a topic or, without `where`, of all.
+
+    Here, in `TopicUnsubscribeRequest` and in `CoverageRequest` a handle stands for the topic and the condition of its one.
+    """
 
     topic: str
     cursor: Cursor
@@ -274,7 +297,7 @@ class EndAnswer(_Numbered, frozen=True, tag_field="event", tag="ended"):
 
 
 class SubscriptionsAnswer(_Numbered, frozen=True, tag_field="event", tag="subscriptions"):
-    """The subscriptions, `{"topic", "nodes", "ready", "since", "cursor", "acknowledged", …}` each."""
+    """The subscriptions, `{"handle", "topic", "nodes", "ready", "since", "cursor", …}` each."""
 
     subscriptions: list[dict[str, Any]]
 

@@ -23,6 +23,7 @@ from hushcast.errors import (
     Refusal,
     Starting,
     TimedOut,
+    UsageError,
 )
 from hushcast.keys import Author, new_token
 from hushcast.messages import AGAIN, WINDOW, Acknowledging, Messages
@@ -43,11 +44,15 @@ AnswerT = TypeVar("AnswerT")
 class Daemon:
     """A connection to a daemon, which comes again when the daemon does.
 
-    A topic is a plain text, or a link. Calls wait for a daemon that is away. They raise `UsageError` for
-    values that cannot be used, `Refusal` where the daemon or the network declines, `NoDaemon` where none can
-    be reached any more, and `TimedOut` after `timeout` seconds: those of the call (`math.inf`: no limit), or
-    those of `connect`. Where subscriptions are spoken of, `where` is the condition of one of them, empty for
-    the one without, and `None` means all to the topic.
+    A topic is a plain text, which names an open topic, or a link. A text is refused where the daemon is
+    subscribed to a topic of this name that only a link names, a private one say, unless `open` says that the
+    open one is meant. In a topic's place the `handle` of a subscription stands for its topic and condition.
+
+    Calls wait for a daemon that is away. They raise `UsageError` for values that cannot be used, `Refusal`
+    where the daemon or the network declines, `NoDaemon` where none can be reached any more, and `TimedOut`
+    after `timeout` seconds: those of the call (`math.inf`: no limit), or those of `connect`. Where
+    subscriptions are spoken of, `where` is the condition of one of them, empty for the one without, and
+    `None` means all to the topic.
     """
 
     def __init__(
@@ -70,6 +75,7 @@ class Daemon:
         attributes: Attributes | None = None,
         author: Author | None = None,
         purposes: Allowed | None = None,
+        open: bool = False,
         timeout: float | None = None,
     ) -> Publication:
         """Publish; return once a relay has given its receipt.
@@ -81,7 +87,7 @@ class Daemon:
         """
         with self._limit(timeout):
             data, tags = _sealed(topic, payload, purposes, ())
-            publication = await self._enqueue(topic, data, attributes, author, True, tags)
+            publication = await self._enqueue(topic, data, attributes, author, True, tags, open)
             await self.accepted(publication)
             return publication
 
@@ -96,6 +102,7 @@ class Daemon:
         tags: Iterable[str] = (),
         purposes: Allowed | None = None,
         token: bytes | None = None,
+        open: bool = False,
         timeout: float | None = None,
     ) -> Publication:
         """Publish; return once the message is on the daemon's disk, which goes on until a relay takes it.
@@ -108,7 +115,7 @@ class Daemon:
         """
         with self._limit(timeout):
             data, tags = _sealed(topic, payload, purposes, tags)
-            return await self._enqueue(topic, data, attributes, author, at_once, tags, token)
+            return await self._enqueue(topic, data, attributes, author, at_once, tags, open, token)
 
     async def accepted(self, publication: Publication, *, timeout: float | None = None) -> None:
         """Return once a relay has given its receipt for what was enqueued.
@@ -130,6 +137,7 @@ class Daemon:
         coverage: bool = False,
         terms: control_messages.Terms | None = None,
         purpose: ReadFor | None = None,
+        open: bool = False,
     ) -> Messages:
         """Return the messages of a subscription, for `async with`; what came meanwhile is first.
 
@@ -149,7 +157,7 @@ class Daemon:
             since = "shown" if acknowledge == "never" else 0
         behind = None if since == "shown" else since
         asked = where if purpose is None else purpose.where(where)
-        request = control_messages.TopicSubscribeRequest(topic, asked, behind, WINDOW, coverage, terms)
+        request = control_messages.TopicSubscribeRequest(topic, asked, behind, WINDOW, coverage, terms, open)
         return Messages(self, request, acknowledge, purpose)
 
     async def acknowledge(
@@ -279,6 +287,7 @@ class Daemon:
         author: Author | None,
         at_once: bool,
         tags: Iterable[str],
+        is_open: bool,
         token: bytes | None = None,
     ) -> Publication:
         token = token or new_token()
@@ -291,6 +300,7 @@ class Daemon:
             at_once,
             token,
             list(tags) or msgspec.UNSET,
+            is_open,
         )
         async with self._handing_in:
             told = await self.ask(request, control_messages.PublishAnswer, math.inf)
@@ -308,6 +318,8 @@ def _sealed(
     data = payload.encode() if isinstance(payload, str) else payload
     if purposes is None:
         return data, tags
+    if control_messages.is_handle(topic):
+        raise UsageError("what is sealed for purposes is published by the topic's link, not by a handle")
     sealed, own = purposes.seal(data, topic)
     return sealed, {*own, *tags}
 

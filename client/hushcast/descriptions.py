@@ -26,6 +26,8 @@ class Publication:
 class Subscription:
     """A subscription that the daemon holds."""
 
+    handle: str
+    """What stands in a topic's place for this one, also where its link is lost."""
     topic: str = field(repr=False)
     """The topic's name."""
     where: str = field(repr=False)
@@ -77,6 +79,7 @@ class Unsent:
 def subscription(told: dict[str, Any]) -> Subscription:
     """Return a subscription that the daemon described."""
     return Subscription(
+        told["handle"],
         told["topic"],
         told["where"],
         told["private"],

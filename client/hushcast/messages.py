@@ -290,6 +290,8 @@ class Messages:
             else:
                 self._connection, self._call, self._room, self._told = connection, call, 0, told
                 self._is_untold = self._shown > 0  # the daemon may not have heard
+                # What it held was meant, whatever is subscribed to by the time that it comes again.
+                self._request = msgspec.structs.replace(self._request, open=True)
                 return
 
     def _tell(self) -> None:

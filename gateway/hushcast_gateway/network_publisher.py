@@ -157,6 +157,7 @@ class NetworkPublisher:
                         attributes=made.attributes,
                         tags=made.tags,
                         token=publication.token,
+                        open=True,  # the configuration says by which link topics travel, others are open
                     )
                     self._ours.add(taken.id)
                     self._settle(publication)

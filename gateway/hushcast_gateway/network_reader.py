@@ -239,7 +239,7 @@ class NetworkReader:
             daemon = await self._link.get()
             try:
                 async with daemon.subscribe(
-                    source.topic, where=source.where, acknowledge="manual"
+                    source.topic, where=source.where, acknowledge="manual", open=True
                 ) as messages:
                     async for message in messages:
                         self._counters.add("network_arrived")

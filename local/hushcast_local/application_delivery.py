@@ -22,10 +22,10 @@ from hushcast.control_messages import (
 )
 from hushcast_local.inbox import InboxMessage, ReportedGap
 from hushcast_local.service import InboxFeed, Service
+from hushcast_local.subscription_names import wanted_interest
 from hushcast_protocol.content.attributes import as_json
 from hushcast_protocol.content.bodies import fingerprint
-from hushcast_protocol.content.predicates import parse_where
-from hushcast_protocol.content.topics import Interest, Topic, parse_topic
+from hushcast_protocol.content.topics import Interest, Topic
 
 MAX_AT_ONCE = 64  # messages in one piece to an application that sets no window
 MAX_PIECE = 512 * 1024  # bytes of payloads in one piece: escaped in JSON they take six times that, and 10 ms
@@ -43,31 +43,29 @@ class ApplicationDelivery:
     """One `subscribe` of one application."""
 
     def __init__(self, request: TopicSubscribeRequest, tell: AnswerSender) -> None:
-        """Raises `UsageError` where topic or condition cannot be read."""
         self._request = request
         self._tell = tell
-        self._topic = parse_topic(request.topic)
-        self._interest = Interest(self._topic, parse_where(request.where, self._topic.attributes))
         self._feed: InboxFeed | None = None
         self._left = request.window
         self._allowed = trio.Event()
 
     async def run(self, service: Service) -> None:
         """Subscribe, and tell messages until the subscription ends; raise `Refusal` or `UsageError`."""
-        terms = self._request.terms
+        request, terms = self._request, self._request.terms
+        held = service.subscriber.subscriptions
+        interest = wanted_interest(held, request.topic, request.where, request.open)
         feed = self._feed = await service.subscribe(
-            self._interest, self._request.since, None if terms is None else asdict(terms)
+            interest, request.since, None if terms is None else asdict(terms)
         )
+        topic = interest.topic
         try:
-            await self._tell(
-                SubscribeAnswer(self._topic.name, feed.nodes, feed.by, request=self._request.request)
-            )
+            await self._tell(SubscribeAnswer(topic.name, feed.nodes, feed.by, request=request.request))
             async with trio.open_nursery() as nursery:
-                if self._request.coverage:
-                    nursery.start_soon(self._tell_coverage, service)
-                await self._pour(feed)
+                if request.coverage:
+                    nursery.start_soon(self._tell_coverage, service, interest)
+                await self._pour(feed, topic)
                 nursery.cancel_scope.cancel()
-            await self._tell(UnsubscribeAnswer(self._topic.name, True, request=self._request.request))
+            await self._tell(UnsubscribeAnswer(topic.name, True, request=request.request))
         finally:
             feed.close()
 
@@ -83,19 +81,19 @@ class ApplicationDelivery:
             self._left += shown.more
             self._allowed.set()
 
-    async def _pour(self, feed: InboxFeed) -> None:
-        await self._tell_losses(feed)
+    async def _pour(self, feed: InboxFeed, topic: Topic) -> None:
+        await self._tell_losses(feed, topic)
         while arrivals := await feed.take(await self._room()):
             first = arrivals[0]
             if isinstance(first, ReportedGap):
-                await self._tell(GapNotice(self._topic.name, first.id.hex(), request=self._request.request))
+                await self._tell(GapNotice(topic.name, first.id.hex(), request=self._request.request))
                 continue
-            await self._tell_losses(feed, first[0] - 1)
+            await self._tell_losses(feed, topic, first[0] - 1)
             if self._left is not None:
                 self._left -= len(arrivals)
             messages = [arrival for arrival in arrivals if not isinstance(arrival, ReportedGap)]
             for piece in _pieces(messages):
-                await self._tell(*(_delivered(self._request.request, self._topic, *one) for one in piece))
+                await self._tell(*(_delivered(self._request.request, topic, *one) for one in piece))
 
     async def _room(self) -> int:
         """Return how many messages may be sent, once any may."""
@@ -104,15 +102,15 @@ class ApplicationDelivery:
             await self._allowed.wait()
         return MAX_AT_ONCE if self._left is None else self._left
 
-    async def _tell_losses(self, feed: InboxFeed, last: int | None = None) -> None:
+    async def _tell_losses(self, feed: InboxFeed, topic: Topic, last: int | None = None) -> None:
         """Tell of messages that were removed, up to `last` where messages behind it were taken."""
         if lost := feed.lost(ahead=last is None):
             cursor = feed.position if last is None else last
-            await self._tell(LossNotice(self._topic.name, lost, cursor, request=self._request.request))
+            await self._tell(LossNotice(topic.name, lost, cursor, request=self._request.request))
 
-    async def _tell_coverage(self, service: Service) -> None:
+    async def _tell_coverage(self, service: Service, interest: Interest) -> None:
         told = None
-        while covered := await service.coverage(self._topic, self._interest.predicate):
+        while covered := await service.coverage(interest.topic, interest.predicate):
             if covered != told:
                 told = covered
                 await self._tell(CoverageAnswer(covered, request=self._request.request))

@@ -29,11 +29,12 @@ from hushcast.control_messages import (
     UnsubscribeAnswer,
 )
 from hushcast_local.service import Service
+from hushcast_local.subscription_names import check_unlisted, held_interest, open_or_held
 from hushcast_protocol.base.errors import Refusal, UsageError
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content
-from hushcast_protocol.content.predicates import check_tags, parse_where
-from hushcast_protocol.content.topics import parse_topic, parse_values
+from hushcast_protocol.content.predicates import check_tags
+from hushcast_protocol.content.topics import parse_values
 
 Question = (
     PublishRequest
@@ -98,7 +99,7 @@ class ApplicationRequests:
         return await _about_topic(service, request)
 
     async def _published(self, request: PublishRequest) -> PublishAnswer:
-        topic = parse_topic(request.topic)
+        topic = open_or_held(self.service.subscriber.subscriptions, request.topic, request.open)
         content = Content(request.payload, parse_values(topic, request.set))
         waits, tags = request.tell == "accepted", check_tags(request.tags or ())
         publication = await self.service.enqueue(
@@ -112,8 +113,10 @@ class ApplicationRequests:
 async def _about_topic(
     service: Service, request: AcknowledgeRequest | CoverageRequest | TopicUnsubscribeRequest
 ) -> Answer:
-    topic = parse_topic(request.topic)
-    predicate = None if request.where is None else parse_where(request.where, topic.attributes)
+    held = service.subscriber.subscriptions
+    topic, predicate = held_interest(held, request.topic, request.where)
+    if not service.subscriber.find(topic, predicate):
+        check_unlisted(held, topic)
     if isinstance(request, CoverageRequest):
         described = await service.coverage(topic, predicate, request.losses)
         if not described:

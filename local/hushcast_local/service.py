@@ -124,6 +124,7 @@ class Service:
         """Describe the subscriptions held."""
         return [
             {
+                "handle": subscription.handle,
                 "topic": subscription.interest.topic.name,
                 "where": write_where(subscription.interest.predicate),
                 "private": subscription.interest.topic.secret is not None,

@@ -7,6 +7,7 @@ from typing import Any
 
 import trio
 
+from hushcast.control_messages import handle_of
 from hushcast_local.inbox import Inbox
 from hushcast_local.inbox_records import NAME_SIZE, erase_others
 from hushcast_local.prober import Prober
@@ -81,7 +82,7 @@ class Subscriber:
         self._keys.scheme.check(interest.predicate)
         if len(self._by_interest) >= MAX_SUBSCRIPTIONS:
             raise Refusal(f"this daemon has {MAX_SUBSCRIPTIONS} subscriptions: unsubscribe from one first")
-        subscription = self._made(self._env.randomness(NAME_SIZE), interest, self._env.now(), terms)
+        subscription = self._made(self._new_name(), interest, self._env.now(), terms)
         subscription.inbox.check_cursor(since)
         subscription.route = self._carrier.keep(subscription)
         self._start(subscription)
@@ -130,6 +131,13 @@ class Subscriber:
         await subscription.route.end()
         await subscription.inbox.erase()
         ended.set()
+
+    def _new_name(self) -> bytes:
+        """Draw a name whose handle no other subscription has."""
+        taken = {held.handle for held in self.subscriptions}
+        while handle_of(name := self._env.randomness(NAME_SIZE)) in taken:
+            pass
+        return name
 
     def _made(
         self, name: bytes, interest: Interest, created: float, terms: Mapping[str, Any] | None

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import trio
 
+from hushcast.control_messages import handle_of
 from hushcast_local.inbox import Inbox
 from hushcast_local.inbox_records import NAME_SIZE
 from hushcast_local.recent_messages import RecentMessages
@@ -74,6 +75,11 @@ class LocalSubscription:
     @route.setter
     def route(self, route: Route) -> None:
         self._route = route
+
+    @property
+    def handle(self) -> str:
+        """What names it to people who have no link of its topic; none of the daemon's others has it."""
+        return handle_of(self.name)
 
     async def tokens(self, day: int) -> Tokens:
         """Return the tokens by which the carrier routes it on a day."""

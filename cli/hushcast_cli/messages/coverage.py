@@ -30,7 +30,7 @@ from hushcast_runtime.wording import counted
 def coverage(
     choices: Choices, topic: str | None, link_file: Path | None, where: str | None, timeout: float | None
 ) -> None:
-    """Show how much of the network reaches this daemon on TOPIC, a text or a link.
+    """Show how much of the network reaches this daemon on TOPIC, a text, a link or a handle.
 
     The daemon drops probes on its own topics at random relays, as publishers do. It tells the share of these
     relays whose copy arrived, with a 95 % interval; the share of probes of which any copy did, which is what
@@ -49,7 +49,7 @@ def coverage(
 
     async def work() -> list[Coverage]:
         chosen = await choose_topic(topic, link_file)
-        only = None if where is None else checked_where(chosen.topic, where)
+        only = None if where is None else checked_where(chosen, where)
         async with daemon(choices) as one:
             return await one.coverage(chosen.text, where=only)
 

@@ -36,6 +36,7 @@ class ListenOptions:
     since: int | None
     terms: Terms | None = None
     purpose: ReadFor | None = None
+    is_open: bool = False
 
 
 async def listen(
@@ -89,6 +90,7 @@ class _Listening:
             acknowledge="automatic" if self._ack else "never",
             terms=wanted.terms,
             purpose=wanted.purpose,
+            open=wanted.is_open,
         )
         waiting = "waiting until relays or a server route to this daemon"
         if wanted.terms is not None:

@@ -14,6 +14,7 @@ from hushcast_cli.options import (
     check_one_topic,
     daemon_options,
     link_file_option,
+    open_option,
     pass_choices,
     timeout_option,
 )
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 )
 @click.option("--lines", is_flag=True, help="Publish each line of it, or of standard input, as a message.")
 @link_file_option
+@open_option
 @click.option(
     "--set",
     "settings",
@@ -74,13 +76,14 @@ def publish(
     file: Path | None,
     lines: bool,
     link_file: Path | None,
+    is_open: bool,
     settings: tuple[str, ...],
     key_file: Path | None,
     no_wait: bool,
     allowed: Allowed | None,
     timeout: float | None,
 ) -> None:
-    """Publish PAYLOAD on TOPIC, a text or a link.
+    """Publish PAYLOAD on TOPIC, a text, a link, or the handle of a subscription to it.
 
     Returns once a relay has given its receipt. If none does in time, the message stays in the daemon's outbox
     and is tried again until its day is over: do not publish it again. Without PAYLOAD, or with `-`, the bytes
@@ -107,7 +110,7 @@ def publish(
     async def work() -> None:
         from hushcast_cli.payload import read_lines, read_payload
 
-        hand_in = await _chosen(topic, link_file, settings, key_file, no_wait, allowed)
+        hand_in = await _chosen(topic, link_file, is_open, settings, key_file, no_wait, allowed)
         if lines:
             async with daemon(choices) as one:
                 await _publish_lines(one, read_lines(file), hand_in, told)
@@ -177,6 +180,7 @@ class _Told:
 async def _chosen(
     topic: str | None,
     link_file: Path | None,
+    is_open: bool,
     settings: tuple[str, ...],
     key_file: Path | None,
     no_wait: bool,
@@ -184,15 +188,20 @@ async def _chosen(
 ) -> Publish:
     """Return what hands a payload to a daemon; raise `UsageError` where the rest of it is wrong."""
     from hushcast.keys import read_author
-    from hushcast_cli.messages.topic_arguments import choose_topic
-    from hushcast_protocol.content.topics import parse_values
+    from hushcast_cli.messages.topic_arguments import checked_settings, choose_topic
 
     chosen = await choose_topic(topic, link_file)
-    parse_values(chosen.topic, settings)
+    checked_settings(chosen, settings)
     attributes = dict(setting.split("=", 1) for setting in settings)
     author = read_author(key_file) if key_file is not None else None
     return lambda daemon, payload: daemon.enqueue(
-        chosen.text, payload, attributes=attributes, author=author, at_once=not no_wait, purposes=allowed
+        chosen.text,
+        payload,
+        attributes=attributes,
+        author=author,
+        at_once=not no_wait,
+        purposes=allowed,
+        open=is_open,
     )
 
 

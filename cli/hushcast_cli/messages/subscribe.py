@@ -14,6 +14,7 @@ from hushcast_cli.options import (
     check_one_topic,
     daemon_options,
     link_file_option,
+    open_option,
     pass_choices,
     terms_options,
     timeout_option,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("topics", nargs=-1, metavar="[TOPIC]...", shell_complete=completion_values.topics)
 @link_file_option
+@open_option
 @where_option
 @click.option(
     "--count",
@@ -61,6 +63,7 @@ def subscribe(
     choices: Choices,
     topics: tuple[str, ...],
     link_file: Path | None,
+    is_open: bool,
     where: str | None,
     count: int | None,
     since: int | None,
@@ -70,7 +73,7 @@ def subscribe(
     terms: Terms | None,
     timeout: float | None,
 ) -> None:
-    """Subscribe to each TOPIC, a text or a link, and print the messages.
+    """Subscribe to each TOPIC, a text, a link or a handle, and print the messages.
 
     Messages that came while nobody listened are printed first. The subscription stays in the daemon when this
     command ends: `hushcast unsubscribe` ends it. A message counts as shown once it is printed; every command
@@ -79,7 +82,6 @@ def subscribe(
 
     In a network of brokers, --k asks that topic and condition are shown outside of the edge broker only while
     so many subscribers stand behind them.
-
     With --purpose come messages that may be used for that, opened; what comes and does not open is counted.
 
     \b
@@ -111,8 +113,8 @@ def subscribe(
         for topic in dict.fromkeys(topics) or [None]:
             chosen = await choose_topic(topic, link_file)
             warn_of_wildcards(chosen.topic)
-            checked = checked_where(chosen.topic, where or "")
-            wanted.append(ListenOptions(chosen.text, checked, since, terms, purpose))
+            checked = checked_where(chosen, where or "")
+            wanted.append(ListenOptions(chosen.text, checked, since, terms, purpose, is_open))
         async with daemon(choices, waits=True) as one:
             await listen(one, wanted, count, printer, ack)
 

@@ -27,7 +27,7 @@ from hushcast_runtime.wording import counted
 @daemon_options
 @pass_choices
 def subscriptions(choices: Choices, timeout: float | None) -> None:
-    """List the daemon's subscriptions.
+    """List the daemon's subscriptions, each behind the handle that other commands take in place of TOPIC.
 
     \b
     Example:
@@ -46,7 +46,8 @@ def subscriptions(choices: Choices, timeout: float | None) -> None:
             kind = "private, " if held.get("private") else ""
             where = f"  where {held['where']}" if held.get("where") else ""
             dropped = f", {held['dropped']} dropped unacknowledged" if held.get("dropped") else ""
-            write(text_line(f"{held['topic']}{where}  ({kind}{state}{_anonymity(held)}{dropped})"))
+            named = f"{held['handle']}  {held['topic']}{where}"
+            write(text_line(f"{named}  ({kind}{state}{_anonymity(held)}{dropped})"))
 
 
 def _anonymity(held: Mapping[str, Any]) -> str:
@@ -76,10 +77,11 @@ def ack(
     where: str | None,
     timeout: float | None,
 ) -> None:
-    """Acknowledge all messages of TOPIC, a text or a link, up to CURSOR: the daemon forgets them.
+    """Acknowledge all messages of TOPIC, a text, a link or a handle, up to CURSOR: the daemon forgets them.
 
     On return this is on disk; they are never shown again. With --where only the subscription with just this
-    condition is meant, without it all to the topic. With --link-file there is no TOPIC.
+    condition is meant, without it all to the topic; a handle means the one that has it. With --link-file
+    there is no TOPIC.
 
     \b
     Examples:
@@ -93,16 +95,21 @@ def ack(
     check_one_topic(topic, link_file)
     if cursor is None:
         raise click.UsageError("give CURSOR, as a message has it", usage)
+    from hushcast import control_messages
     from hushcast_cli.daemon_calls import daemon, run
     from hushcast_cli.messages.topic_arguments import checked_where, choose_topic
     from hushcast_cli.output import json_line, write
 
     async def work() -> str:
         chosen = await choose_topic(topic, link_file)
-        only = None if where is None else checked_where(chosen.topic, where)
+        only = None if where is None else checked_where(chosen, where)
         async with daemon(choices) as one:
-            await one.acknowledge(chosen.text, cursor, where=only)
-        return chosen.topic.name
+            return (
+                await one.ask(
+                    control_messages.AcknowledgeRequest(chosen.text, cursor, only),
+                    control_messages.AcknowledgeAnswer,
+                )
+            ).topic
 
     name = run(work, timeout)
     if choices.json:
@@ -119,30 +126,36 @@ def ack(
 def unsubscribe(
     choices: Choices, topic: str | None, link_file: Path | None, where: str | None, timeout: float | None
 ) -> None:
-    """End the daemon's subscriptions to TOPIC, a text or a link.
+    """End the daemon's subscriptions to TOPIC, a text or a link, or the one with a handle.
 
-    With --where the one with just this condition ends, without it all to the topic. It is no error if there
-    is none. Commands that listen to what ends end, too.
+    With --where the one with just this condition ends, without it all to the topic. It is no error if none
+    has this name; it is one where `hushcast subscriptions` shows the name, and what is given is another's.
+    Commands that listen to what ends end, too.
 
     \b
     Examples:
       hushcast unsubscribe news
+      hushcast unsubscribe %3f9a01c2
       hushcast unsubscribe --link-file fires.link --where 'kind = fire'
     """
     check_one_topic(topic, link_file)
+    from hushcast import control_messages
     from hushcast_cli.daemon_calls import daemon, run
     from hushcast_cli.messages.topic_arguments import checked_where, choose_topic
     from hushcast_cli.output import json_line, note, write
     from hushcast_cli.progress import shown_when_slow
 
-    async def work() -> tuple[str, bool]:
+    async def work() -> control_messages.UnsubscribeAnswer:
         chosen = await choose_topic(topic, link_file)
-        only = None if where is None else checked_where(chosen.topic, where)
+        only = None if where is None else checked_where(chosen, where)
         async with daemon(choices) as one, shown_when_slow("ending the subscription"):
-            return chosen.topic.name, await one.unsubscribe(chosen.text, where=only)
+            return await one.ask(
+                control_messages.TopicUnsubscribeRequest(chosen.text, only),
+                control_messages.UnsubscribeAnswer,
+            )
 
-    name, existed = run(work, timeout)
+    over = run(work, timeout)
     if choices.json:
-        write(json_line({"topic": name, "existed": existed}))
-    elif not existed:
+        write(json_line({"topic": over.topic, "existed": over.existed}))
+    elif not over.existed:
         note("there was no subscription to this topic")

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import trio
 
+from hushcast.control_messages import is_handle
 from hushcast.keys import checked_link, read_link
 from hushcast.secret_files import read_all
 from hushcast_cli.output import note
 from hushcast_cli.payload import DASH
 from hushcast_protocol.base.errors import UsageError, unreadable
 from hushcast_protocol.content.predicates import parse_where
-from hushcast_protocol.content.topics import LINK_SCHEME, MAX_LINK, Topic, parse_topic
+from hushcast_protocol.content.topics import LINK_SCHEME, MAX_LINK, Topic, parse_topic, parse_values
 
 _STDIN = 0
 
@@ -46,13 +48,21 @@ def is_link(text: str) -> bool:
     return text.lstrip().startswith(LINK_SCHEME)
 
 
-def checked_where(topic: Topic, where: str) -> str:
+def checked_where(chosen: ChosenTopic, where: str) -> str:
     """Return a condition that the topic's attributes allow; raise `UsageError`.
 
-    Which ranges can be subscribed to depends on the carrier, and so the daemon says it.
+    Which ranges can be subscribed to depends on the carrier, and so the daemon says it; and all of it where
+    only the daemon knows the topic, which has a handle there.
     """
-    parse_where(where, topic.attributes)
+    if not is_handle(chosen.text):
+        parse_where(where, chosen.topic.attributes)
     return where
+
+
+def checked_settings(chosen: ChosenTopic, settings: Sequence[str]) -> None:
+    """Raise `UsageError` where the topic has no such attributes; of a handle's only the daemon knows it."""
+    if not is_handle(chosen.text):
+        parse_values(chosen.topic, settings)
 
 
 def _typed(text: str) -> ChosenTopic:

@@ -1,0 +1,45 @@
+"""Handles, and names that do not say which topic is meant, on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fake_daemon import FakeDaemon
+from running import hushcast
+
+from hushcast_protocol.base.secrets import TopicSecret
+from hushcast_protocol.content.topics import make_topic, write_link
+
+FAMILY = write_link(make_topic("family", ("kind",), TopicSecret(bytes(range(32)))))
+
+
+async def test_a_private_topic_named_by_its_name_does_not_go_out(daemon: FakeDaemon, tmp_path: Path) -> None:
+    handle = (await daemon.hold(FAMILY)).handle
+    for arguments in (("publish", "family", "secret"), ("subscribe", "family", "--count", "0")):
+        refused = await hushcast("--socket", daemon.socket, *arguments)
+        assert refused.code == 4
+        assert "private" in refused.error
+        assert handle in refused.error
+        assert "--open" in refused.error
+    assert daemon.published == []
+    assert (await hushcast("--socket", daemon.socket, "publish", handle, "--set", "kind=x", "us")).code == 0
+    assert (await hushcast("--socket", daemon.socket, "publish", "--open", "family", "all")).code == 0
+    assert daemon.published == [("family", b"us"), ("family", b"all")]
+    assert len(daemon.service.subscriptions()) == 1
+
+
+async def test_a_subscription_is_ended_by_what_is_listed(daemon: FakeDaemon) -> None:
+    handle = (await daemon.hold(FAMILY)).handle
+    listed = await hushcast("--socket", daemon.socket, "subscriptions")
+    assert listed.stdout.decode().startswith(f"{handle}  family  (private, ")
+    for command in (("unsubscribe", "family"), ("coverage", "family"), ("ack", "family", "0")):
+        refused = await hushcast("--socket", daemon.socket, *command)
+        assert refused.code == 4
+        assert handle in refused.error
+    assert (await hushcast("--socket", daemon.socket, "ack", handle, "0", "--json")).objects == [
+        {"topic": "family", "cursor": 0}
+    ]
+    assert (await hushcast("--socket", daemon.socket, "coverage", handle)).code == 0
+    ended = await hushcast("--socket", daemon.socket, "unsubscribe", handle, "--json")
+    assert ended.objects == [{"topic": "family", "existed": True}]
+    assert daemon.service.subscriptions() == []
