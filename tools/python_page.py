@@ -26,7 +26,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *("Coverage", "Disconnected", "Reconnected"),
     ),
     "What a daemon tells": ("Publication", "Unsent", "Subscription", "Finding"),
-    "Links and authors": ("new_link", "read_link", "Author", "new_author", "read_author"),
+    "Links and authors": ("new_link", "write_link", "read_link", "Author", "new_author", "read_author"),
     "Purposes": (
         *("read_purpose_keys", "PurposeKeys", "Allowed", "ReadFor"),
         *("Lock", "new_lock", "read_lock"),

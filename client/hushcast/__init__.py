@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         Unopened,
         Withdrawn,
     )
-    from hushcast.keys import Author, new_author, new_link, read_author, read_link
+    from hushcast.keys import Author, new_author, new_link, read_author, read_link, write_link
     from hushcast.messages import Messages
     from hushcast.purposes.keys import (
         Allowed,
@@ -58,7 +58,7 @@ _PUBLIC = {
         *("Coverage", "Disconnected", "Event", "Gap", "Lost", "Message"),
         *("Reconnected", "Unopened", "Withdrawn"),
     ),
-    "keys": ("Author", "new_author", "new_link", "read_author", "read_link"),
+    "keys": ("Author", "new_author", "new_link", "read_author", "read_link", "write_link"),
     "messages": ("Messages",),
     "purposes.keys": (
         *("Allowed", "Lock", "PurposeKeys", "ReadFor"),
@@ -108,6 +108,7 @@ __all__ = [
     "read_link",
     "read_lock",
     "read_purpose_keys",
+    "write_link",
 ]
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from hushcast.blocks import opened_by_with
 from hushcast.control_messages import Terms
 from hushcast.daemon import TIMEOUT, Attributes, Daemon, connect
 from hushcast.descriptions import Finding, Publication, Subscription, Unsent
@@ -248,6 +249,7 @@ class BlockingMessages:
         await self._messages.__aexit__(kind, error, trace)
 
 
+@opened_by_with
 @contextmanager
 def connect_sync(
     socket: str | os.PathLike[str] | None = None,

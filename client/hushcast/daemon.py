@@ -13,6 +13,8 @@ import anyio
 import msgspec
 
 from hushcast import control_messages, descriptions, events
+from hushcast.arguments import check_cursor, check_subscription, check_topic, data_of
+from hushcast.blocks import opened_by_async_with
 from hushcast.control_connection import ControlConnection, open_connection
 from hushcast.descriptions import Finding, Publication, Subscription, Unsent
 from hushcast.errors import (
@@ -153,6 +155,7 @@ class Daemon:
         stand behind the condition. With `purpose` it brings what may be used for that, opened; of all else
         that comes `Messages.events` tells, and `Messages.unopened` counts it.
         """
+        check_subscription(topic, where, since, acknowledge)
         if since is None:
             since = "shown" if acknowledge == "never" else 0
         behind = None if since == "shown" else since
@@ -167,6 +170,8 @@ class Daemon:
 
         On return this is on the daemon's disk.
         """
+        check_topic(topic, where)
+        check_cursor(cursor)
         await self.ask(
             control_messages.AcknowledgeRequest(topic, cursor, where),
             control_messages.AcknowledgeAnswer,
@@ -177,6 +182,7 @@ class Daemon:
         self, topic: str, *, where: str | None = None, timeout: float | None = None
     ) -> bool:
         """End the subscription with this condition, or all to the topic; return whether there was one."""
+        check_topic(topic, where)
         return (
             await self.ask(
                 control_messages.TopicUnsubscribeRequest(topic, where),
@@ -214,6 +220,7 @@ class Daemon:
         With `losses`, `described["losses"]` has for each relay how many copies of probes it lost and passed
         on, on an overlay; for one that loses one size alone, or number of tokens, how many of these.
         """
+        check_topic(topic, where)
         told = await self.ask(
             control_messages.CoverageRequest(topic, where, losses), control_messages.CoverageAnswer, timeout
         )
@@ -315,7 +322,8 @@ def _sealed(
     topic: str, payload: bytes | str, purposes: Allowed | None, tags: Iterable[str]
 ) -> tuple[bytes, Iterable[str]]:
     """Return what travels, and the tags that it travels by."""
-    data = payload.encode() if isinstance(payload, str) else payload
+    check_topic(topic)
+    data = data_of(payload)
     if purposes is None:
         return data, tags
     if control_messages.is_handle(topic):
@@ -352,6 +360,7 @@ async def _open_at_last(socket: str | os.PathLike[str] | None) -> tuple[Path, Co
         wait = min(LONGEST_WAIT, 2 * wait)
 
 
+@opened_by_async_with
 @asynccontextmanager
 async def connect(
     socket: str | os.PathLike[str] | None = None,

@@ -10,8 +10,9 @@ from pathlib import Path
 from hushcast.secret_files import read_key, read_private, write_new
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Seed, TopicSecret
+from hushcast_protocol.content import topics
 from hushcast_protocol.content.bodies import fingerprint
-from hushcast_protocol.content.topics import LINK_SCHEME, MAX_LINK, make_topic, parse_topic, write_link
+from hushcast_protocol.content.topics import LINK_SCHEME, MAX_LINK, make_topic, parse_topic
 
 TOKEN_SIZE = 16  # bytes
 
@@ -59,7 +60,8 @@ def new_link(
     `private` topic's link holds a random secret: made twice, it is two topics. A `width` w from 1 to 4 is for
     topics of more than 10,000 subscribers: in a network of shards they have up to 2^w. Raises `UsageError`.
     """
-    return write_link(make_topic(name, attributes, TopicSecret.draw(randomness) if private else None, width))
+    secret = TopicSecret.draw(randomness) if private else None
+    return topics.write_link(make_topic(name, attributes, secret, width))
 
 
 def read_link(path: str | os.PathLike[str]) -> str:
@@ -67,6 +69,11 @@ def read_link(path: str | os.PathLike[str]) -> str:
     file = Path(path)
     data, alone = read_private(file, len(LINK_SCHEME) + MAX_LINK, "link file")
     return checked_link(data.decode(errors="replace"), str(file), alone)
+
+
+def write_link(path: str | os.PathLike[str], link: str) -> None:
+    """Write a link into a new file that only its owner can read, as `read_link` wants it; or `UsageError`."""
+    write_new(Path(path), checked_link(link, "the text", alone=True).encode() + b"\n", "link")
 
 
 def checked_link(text: str, shown: str, alone: bool) -> str:

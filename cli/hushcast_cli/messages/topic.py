@@ -62,7 +62,7 @@ def new(
     """
     import os
 
-    from hushcast.secret_files import write_new
+    from hushcast import keys
     from hushcast_cli.messages.topic_arguments import is_link
     from hushcast_cli.output import json_line, write
     from hushcast_protocol.base.errors import UsageError
@@ -74,7 +74,7 @@ def new(
     made = make_topic(name, attributes, TopicSecret.draw(os.urandom) if private else None, width)
     link = write_link(made)
     if output is not None:
-        write_new(output, link.encode() + b"\n", "link")
+        keys.write_link(output, link)
     if choices.json:
         told = {"topic": made.name}
         told |= {"link": link} if output is None else {"output": str(output)}

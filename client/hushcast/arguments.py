@@ -1,0 +1,47 @@
+"""Arguments of a program's calls, looked at before the daemon is asked: mistakes are told in its words."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from hushcast.messages import Acknowledging
+from hushcast_protocol.base.errors import UsageError
+
+
+def check_topic(topic: Any, where: Any = None) -> None:
+    """Raise `UsageError` unless a topic, and the condition of a subscription to it, are texts."""
+    if not isinstance(topic, str):
+        raise UsageError(f"a topic is a text, a link or a subscription's handle, not {_type(topic)}")
+    if not isinstance(where, str | None):
+        raise UsageError(f"a condition is a text like 'kind = fire', not {_type(where)}")
+
+
+def check_cursor(cursor: Any) -> None:
+    """Raise `UsageError` unless it is one."""
+    if isinstance(cursor, bool) or not isinstance(cursor, int) or cursor < 0:
+        raise UsageError(f"a cursor is a number from 0, as `message.cursor` has it, not {_type(cursor)}")
+
+
+def check_subscription(topic: Any, where: Any, since: Any, acknowledge: Any) -> None:
+    """Raise `UsageError` where a subscription cannot begin as asked, or would not be read as is meant."""
+    check_topic(topic, where)
+    if where is None:
+        raise UsageError("without a condition `where` is left away, or ''")
+    if acknowledge not in get_args(Acknowledging):
+        values = ", ".join(map(repr, get_args(Acknowledging)))
+        raise UsageError(f"`acknowledge` is one of {values}, not {acknowledge!r}")
+    if since not in (None, "shown"):
+        check_cursor(since)
+
+
+def data_of(payload: Any) -> bytes:
+    """Return the bytes of a payload, of a text its UTF-8; raise `UsageError` where it is neither."""
+    if isinstance(payload, str):
+        return payload.encode()
+    if not isinstance(payload, bytes | bytearray | memoryview):
+        raise UsageError(f"a payload is bytes or a text, not {_type(payload)}")
+    return bytes(payload)
+
+
+def _type(value: Any) -> str:
+    return "None" if value is None else type(value).__name__
