@@ -282,4 +282,4 @@ def test_figures_need_numpy(
     (line,) = capfd.readouterr().err.splitlines()
     assert code == 2
     assert "needs numpy" in line
-    assert "hushcast[located]" in line
+    assert "[located]" in line
