@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from pathlib import Path
 
 from hushcast_cli.output import note
+from hushcast_protocol.base.errors import UsageError
+from hushcast_runtime.user_folders import state_home
 
 
 def remember_testnet(directory: Path) -> None:
     """Remember a testnet that has come up; where that cannot be written, do without."""
-    file = _file()
-    with suppress(OSError):
+    with suppress(OSError, UsageError):
+        file = _file()
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         file.write_text(f"{directory.absolute()}\n")
 
@@ -23,12 +24,11 @@ def last_testnet() -> Path | None:
         directory = Path(_file().read_text().strip())
         if not directory.is_dir():
             return None
-    except (OSError, ValueError):
+    except (OSError, ValueError, UsageError):
         return None
     note(f"the testnet in {directory}")
     return directory
 
 
 def _file() -> Path:
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "hushcast" / "testnet"
+    return state_home() / "hushcast" / "testnet"

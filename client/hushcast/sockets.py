@@ -20,7 +20,7 @@ def daemon_socket(path: str | os.PathLike[str] | None = None) -> Path:
     if chosen:
         return Path(chosen)
     runtime = os.environ.get("XDG_RUNTIME_DIR")
-    usual = [Path(runtime) / "hushcast" / "control.sock"] if runtime else []
+    usual = [Path(runtime) / "hushcast" / "control.sock"] if runtime and Path(runtime).is_absolute() else []
     usual.append(SYSTEM_SOCKET)
     for place in usual:
         if _exists(place):

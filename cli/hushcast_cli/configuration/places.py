@@ -12,6 +12,7 @@ import click
 
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.processes.program import Program, role_called
+from hushcast_runtime.user_folders import config_home, state_home, xdg_folder
 
 _ETC = Path("/etc")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}\Z")  # of an instance: in paths, and in the name of a unit
@@ -46,10 +47,9 @@ def service_places(kind: str, name: str | None = None, etc: Path = _ETC) -> Prog
 
 def user_places(kind: str, name: str | None, environment: Mapping[str, str]) -> ProgramPlaces:
     """Return the places of a daemon that a user runs, as the XDG base directories have them."""
-    home = Path(environment.get("HOME") or "/")
-    configs = Path(environment.get("XDG_CONFIG_HOME") or home / ".config", "hushcast")
-    states = Path(environment.get("XDG_STATE_HOME") or home / ".local" / "state")
-    runtime = environment.get("XDG_RUNTIME_DIR")
+    configs = config_home(environment) / "hushcast"
+    states = state_home(environment)
+    runtime = xdg_folder("XDG_RUNTIME_DIR", environment)
     program, role = role_called(kind)
     stem = role.init if program.are_apart else program.name
     own = f"hushcast-{stem}" if program.are_apart else program.service_home

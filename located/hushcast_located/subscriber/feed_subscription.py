@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +17,12 @@ from hushcast_protocol.spatial.located_subscription import LocatedSubscription, 
 from hushcast_protocol.spatial.offer import MAX_OFFER, SCHEME, read_offer
 from hushcast_protocol.spatial.subscription_blur import middle_of_cell
 from hushcast_runtime.files import read_most
+from hushcast_runtime.user_folders import state_home
 
 
 def usual_folder() -> Path:
     """Return where subscriptions are kept: below `$XDG_STATE_HOME` or `~/.local/state`."""
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state", "hushcast-located")
+    return state_home() / "hushcast-located"
 
 
 def read_offer_given(given: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
@@ -20,6 +19,7 @@ from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.transports.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.transports.local_sockets import MAX_PATH
 from hushcast_runtime.transports.tcp import TcpTransport
+from hushcast_runtime.user_folders import state_home
 
 MAX_CONFIG = 64 * 1024  # bytes
 MAX_ROOT_CONFIG = 512 * 1024  # bytes, of a root of brokers: 1,023 of these have 260 each; none is longer
@@ -30,9 +30,8 @@ KeyText = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]  # 32 bytes i
 
 
 def below_state_home(path: str) -> Path:
-    """Return a path, a relative one below `$XDG_STATE_HOME` or `~/.local/state`."""
-    home = Path(os.environ.get("HOME") or "/")
-    return Path(os.environ.get("XDG_STATE_HOME") or home / ".local" / "state", path)
+    """Return a path, a relative one below `$XDG_STATE_HOME` or `~/.local/state`; `UsageError` without one."""
+    return Path(path) if Path(path).is_absolute() else state_home() / path
 
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
