@@ -14,6 +14,7 @@ from hushcast import sockets
 from hushcast.daemon import Daemon, connect
 from hushcast.errors import TimedOut
 from hushcast_cli.options import Choices
+from hushcast_cli.progress import forget_waiting, waited_for, waiting
 from hushcast_runtime.wording import counted
 
 T = TypeVar("T")
@@ -36,19 +37,21 @@ def ask(choices: Choices, question: Callable[[Daemon], Awaitable[T]], seconds: f
     """Return what the daemon answers; raise `TimedOut` after `seconds`, else as the library does."""
 
     async def asked() -> T:
-        async with daemon(choices) as asked_one:
-            return await question(asked_one)
+        with waiting("waiting for the daemon's answer"):
+            async with daemon(choices) as asked_one:
+                return await question(asked_one)
 
     return run(asked, seconds)
 
 
 def run(work: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
-    """Run `work`; raise `TimedOut` after `seconds`."""
+    """Run `work`; raise `TimedOut` after `seconds`, which says what was waited for."""
     limit = math.inf if seconds is None else seconds
+    forget_waiting()
 
     async def limited() -> T:
         with trio.move_on_after(limit):
             return await work()
-        raise TimedOut(f"{counted(limit, 'second has', 'seconds have')} passed")
+        raise TimedOut(f"{counted(limit, 'second has', 'seconds have')} passed{waited_for()}")
 
     return trio.run(limited)

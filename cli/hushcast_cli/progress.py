@@ -42,14 +42,42 @@ def telling() -> Iterator[tuple[Callable[[str], None], Callable[[str], None]]]:
         )
 
 
+_waited_for: list[str] = []  # by the command of this process, what it began to wait for last
+
+
+def forget_waiting() -> None:
+    """Begin a command, which has waited for nothing."""
+    _waited_for.clear()
+
+
+def waited_for() -> str:
+    """Say what a command waited for when its time was over, to be put behind that; nothing where unknown."""
+    return f", {_waited_for[-1]}" if _waited_for else ""
+
+
+@contextmanager
+def waiting(text: str) -> Iterator[None]:
+    """Have a time-out in the block say what was waited for."""
+    _waited_for.append(text)
+    yield
+    _waited_for.remove(text)  # not where the block was cancelled: that is the time-out
+
+
 @asynccontextmanager
 async def shown_when_slow(
     text: str, how_far: Callable[[], Awaitable[str]] | None = None
 ) -> AsyncIterator[None]:
-    """Tell what is waited for if the body takes over a second and a person watches.
+    """Tell what is waited for if the body takes over a second and a person watches, and at a time-out.
 
     `how_far` is asked every second, and its answer put behind the text.
     """
+    with waiting(text):
+        async with _shown_late(text, how_far):
+            yield
+
+
+@asynccontextmanager
+async def _shown_late(text: str, how_far: Callable[[], Awaitable[str]] | None) -> AsyncIterator[None]:
     async with trio.open_nursery() as nursery:
         if person_watches():
             nursery.start_soon(_show_late, text, how_far)

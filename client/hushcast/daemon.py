@@ -87,11 +87,19 @@ class Daemon:
         `Waiting` where no relay answers so far: the message stays in the outbox,
         so do not publish it again. A daemon that went away in the middle is asked again, and publishes once.
         """
-        with self._limit(timeout):
-            data, tags = _sealed(topic, payload, purposes, ())
-            publication = await self._enqueue(topic, data, attributes, author, True, tags, open)
-            await self.accepted(publication)
-            return publication
+        publication = None
+        try:
+            with self._limit(timeout):
+                data, tags = _sealed(topic, payload, purposes, ())
+                publication = await self._enqueue(topic, data, attributes, author, True, tags, open)
+                await self.accepted(publication)
+                return publication
+        except TimedOut as error:
+            if publication is None:
+                raise
+            raise TimedOut(
+                f"{error}: it waits for a relay's receipt; the message stays in the outbox"
+            ) from None
 
     async def enqueue(
         self,

@@ -56,6 +56,11 @@ class BrokersAdapter:
         """Tell whether the root has ever answered."""
         return self.tree.newest is not None
 
+    @property
+    def cut_off(self) -> str | None:
+        """Nothing: who is away shows beside it."""
+        return None
+
     def topic_keys(self, env: Environment, derive: Derive) -> TopicKeys:
         """Return what derives the keys of topics, and makes words of them."""
         network = self._parts.network

@@ -35,6 +35,10 @@ class CarrierAdapter(Protocol):
         """Whether the network answered, and has what it needs of this daemon."""
 
     @property
+    def cut_off(self) -> str | None:
+        """Why nothing reaches the network any more, for people; `None` where something does, or may."""
+
+    @property
     def role(self) -> str:
         """`relay` or `client`."""
 

@@ -65,6 +65,11 @@ class CentralAdapter:
         """Tell whether a proxy of each role has ever answered."""
         return not self._heard.missing
 
+    @property
+    def cut_off(self) -> str | None:
+        """Nothing: who is away shows beside it."""
+        return None
+
     def topic_keys(self, env: Environment, derive: Derive) -> TopicKeys:
         """Return what derives the keys of topics: as published, nobody's work and nobody's secret."""
         profile = self._parts.profile

@@ -134,11 +134,17 @@ class NodeDaemon:
         """Tell whether it serves applications, and its side is ready."""
         return self.serves and self.side.ready
 
+    @property
+    def is_connected(self) -> bool:
+        """Tell whether it is ready, and the network still answers."""
+        return self.ready and self.side.cut_off is None
+
     def status(self) -> dict[str, Any]:
         """Describe the daemon."""
         service, network = self._service, self._parts.carrier.network
         return {
-            "ready": self.ready,
+            "ready": self.is_connected,
+            "cut_off": self.side.cut_off,
             "role": self.side.role,
             "network": network.name,
             "profile": self.side.profile_name,

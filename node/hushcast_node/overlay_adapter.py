@@ -40,6 +40,8 @@ from hushcast_runtime.transports.base import Listener
 from hushcast_runtime.transports.connection_guard import ConnectionGuard
 from hushcast_runtime.wording import counted
 
+SILENT_FOR = 2  # epochs without any answer: a directory that was restarted misses one
+
 
 class OverlayAdapter:
     """One daemon's place in the overlay; implements `Side`."""
@@ -91,6 +93,19 @@ class OverlayAdapter:
         registered = self.relay is None or self._registration.done
         return self.rosters.newest is not None and registered
 
+    @property
+    def cut_off(self) -> str | None:
+        """Why nothing reaches the network from here, by what worked last; `None` where something does."""
+        contact, silence = self._connector.contact, self.rosters.silence
+        if self.rosters.newest is None or (self.relay is not None and self.relay.peers.open_links()):
+            return None
+        if contact.is_lost:
+            return f"no relay answers: the last {contact.failed} attempts failed"
+        epochs = int(min(silence, contact.age) / self.rosters.calendar.epoch_seconds)
+        if epochs >= SILENT_FOR:
+            return f"neither the directory nor a relay has answered for {counted(epochs, 'epoch')}"
+        return None
+
     def topic_keys(self, env: Environment, derive: Derive) -> TopicKeys:
         """Return what derives the keys of topics."""
         return TopicKeys(self._parts.network.id, env, derive)
@@ -130,7 +145,7 @@ class OverlayAdapter:
         )
         can_subscribe = profile.root is Root.MAILBOX or self.relay_id is not None
         probes = Probes(dropper, env)
-        return OverlayCarrier(shards, dropper, self._routes, probes, env, can_subscribe)
+        return OverlayCarrier(shards, dropper, self._routes, probes, env, can_subscribe, connector.contact)
 
     async def _start_relay(self, identity: Identity, context: Context) -> None:
         parts, around = self._parts, self._around

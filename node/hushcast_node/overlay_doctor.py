@@ -23,7 +23,12 @@ async def examine_overlay(
     """Return the findings; there is no side before the daemon is up."""
     newest = side.rosters.newest if side is not None else None
     relays = len(_neighbours(side, env)) if side is not None and is_relay else 0
-    found = [_roster(side, env), *_directories(side), examine_files(FILES_NEEDED + FILES_A_RELAY * relays)]
+    found = [
+        _roster(side, env),
+        *_directories(side),
+        *_relays(side),
+        examine_files(FILES_NEEDED + FILES_A_RELAY * relays),
+    ]
     if not is_relay:
         return found
     listener = side.listener if side is not None else None
@@ -87,6 +92,16 @@ def _roster(side: OverlayAdapter | None, env: Environment) -> Finding:
     if side.relay_id is not None and side.relay_id not in newest.relays and side.source.terms() is None:
         return warning("roster", "fresh, this relay not in it yet", "wait an epoch; the clock may be off")
     return good("roster", f"fresh, {relays}")
+
+
+def _relays(side: OverlayAdapter | None) -> list[Finding]:
+    """Tell where nobody in the network answers; that somebody does, shows in all else."""
+    if side is None or side.cut_off is None:
+        return []
+    advice = (
+        "what is published waits, and nothing arrives; look at tor and the clock, and ask other operators"
+    )
+    return [bad("relays", side.cut_off, advice)]
 
 
 def _directories(side: OverlayAdapter | None) -> list[Finding]:

@@ -91,6 +91,8 @@ class _Node(ProcessFrame[NodeSettings]):
             return Health(False, daemon.side.waits_for())
         if tor is not None and not tor.state.connected:
             return Health(True, f"{settings.role}: the control connection to tor is lost, trying again")
+        if (cut_off := daemon.side.cut_off) is not None:
+            return Health(True, f"{settings.role}: {cut_off}")
         if (problem := daemon.clock.problem()) is not None:
             return Health(True, f"{settings.role}: {problem}")
         return Health(True, f"{settings.role}: working, {daemon.side.describe()}")

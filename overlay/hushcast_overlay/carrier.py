@@ -7,6 +7,7 @@ from typing import Any
 
 import trio
 
+from hushcast_overlay.contact import Contact
 from hushcast_overlay.routes.dropper import Dropper
 from hushcast_overlay.routes.probes import Probes
 from hushcast_overlay.routes.route import OverlayRoute
@@ -30,6 +31,7 @@ class OverlayCarrier:
         probes: Probes,
         env: Environment,
         can_subscribe: bool,
+        contact: Contact,
     ) -> None:
         """`can_subscribe` is false where subscribers are listed roots and this daemon is a client."""
         self._shards = shards
@@ -38,6 +40,7 @@ class OverlayCarrier:
         self._probes = probes
         self._env = env
         self._can_subscribe = can_subscribe
+        self._contact = contact
 
     @property
     def calendar(self) -> Calendar:
@@ -70,7 +73,7 @@ class OverlayCarrier:
         return self._kept(self._routes.keep(wanted))
 
     def _kept(self, route: OverlayRoute) -> OverlayRouteHandle:
-        return OverlayRouteHandle(route, self._routes, self._probes, self._today)
+        return OverlayRouteHandle(route, self._routes, self._probes, self._today, self._contact)
 
     def _today(self) -> int:
         return self.calendar.day(self._env.now())
@@ -80,12 +83,18 @@ class OverlayRouteHandle:
     """A route, as whoever wanted it sees it."""
 
     def __init__(
-        self, route: OverlayRoute, routes: OverlayRoutes, probes: Probes, today: Callable[[], int]
+        self,
+        route: OverlayRoute,
+        routes: OverlayRoutes,
+        probes: Probes,
+        today: Callable[[], int],
+        contact: Contact,
     ) -> None:
         self._route = route
         self._routes = routes
         self._probes = probes
         self._today = today
+        self._contact = contact
 
     @property
     def ready(self) -> trio.Event:
@@ -93,7 +102,9 @@ class OverlayRouteHandle:
         return self._route.ready
 
     def describe(self) -> dict[str, Any]:
-        """Return how many relays route to it today (`nodes`)."""
+        """Return how many relays route to it today (`nodes`), as far as any is known to be there."""
+        if self._contact.is_lost:
+            return {"nodes": 0}
         return {"nodes": min((planned.nodes for planned in self._route.on(self._today())), default=0)}
 
     async def coverage(self) -> dict[str, Any]:

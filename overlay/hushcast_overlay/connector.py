@@ -8,6 +8,7 @@ from typing import TypeVar
 import msgspec
 import trio
 
+from hushcast_overlay.contact import Contact
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import PeerError
@@ -50,6 +51,8 @@ class Connector:
         self._counters = counters
         self._network = rosters.network.id
         self._minting = trio.Lock()
+        self.contact = Contact(env)
+        """Whether relays answer."""
 
     async def named(
         self, us: Seed, peer: PublicKey, address: Address, decode: Callable[[bytes], FrameT]
@@ -81,12 +84,18 @@ class Connector:
 
         `timeout` are the seconds that the answer may take once the link is open.
         """
-        channel = await self._open(relay, address, None, decode, is_listed=True)
         try:
-            await channel.send(frame)
-            return await channel.one(timeout)
-        finally:
-            await channel.aclose()
+            channel = await self._open(relay, address, None, decode, is_listed=True)
+            try:
+                await channel.send(frame)
+                answer = await channel.one(timeout)
+            finally:
+                await channel.aclose()
+        except (TransportError, PeerError):
+            self.contact.note(worked=False)
+            raise
+        self.contact.note(worked=True)
+        return answer
 
     async def _mint(self, relay: Relay, content: bytes) -> ProofOfWork:
         epoch = self._rosters.calendar.epoch(self._env.now())

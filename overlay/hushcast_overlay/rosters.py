@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import msgspec
@@ -15,7 +16,7 @@ from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Network, Roster, RosterView
 from hushcast_protocol.base.roster_standing import RosterStanding, follow, restored
 from hushcast_protocol.base.sharding import Sharding, sharding_for
-from hushcast_protocol.base.trusted_clock import published
+from hushcast_protocol.base.trusted_clock import published, roster_span
 from hushcast_protocol.base.wire import encode
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
@@ -83,6 +84,7 @@ class RosterKeeper:
         self._changed = trio.lowlevel.ParkingLot()
         self._awaited: list[tuple[Callable[[], bool], Callable[[], None]]] = []
         self._began = env.now()
+        self._answered_at: float | None = None
         self._asked = trio.Event()
 
     async def load(self) -> None:
@@ -105,7 +107,8 @@ class RosterKeeper:
         # A signature for each relay of each roster.
         await restore(self._store, _KIND, take, compute=self._env.compute)
         self._pass_over_ahead()
-        if self.newest is not None:
+        # One that was to be followed by another tells no time: the directory may have been away ever since.
+        if self.newest is not None and self._env.now() <= roster_span(self.calendar, self.newest.epoch)[1]:
             self._clock.witness_roster(self.newest.epoch)
 
     @property
@@ -117,6 +120,15 @@ class RosterKeeper:
     def held(self) -> int:
         """How many rosters in a row, up to the newest, are not acted on: they lack too many relays."""
         return self._standings[-1].held if self._standings else 0
+
+    @property
+    def silence(self) -> float:
+        """Seconds since the directory answered; before it did in this life, since the next roster was due."""
+        if self._answered_at is not None:
+            return self._env.elapsed() - self._answered_at
+        if self.newest is None:
+            return math.inf
+        return max(0.0, self._env.now() - published(self.calendar, self.newest.epoch + 1))
 
     def rosters(self) -> list[Roster]:
         """Return the rosters held, ascending by epoch, the coming one among them."""
@@ -196,6 +208,7 @@ class RosterKeeper:
             chained = self.newest is not None and not self._is_far_behind()
             after = self.newest.epoch if self.newest is not None and chained else self._begin
             fetched = await self._source.fetch(after, self.newest)
+            self._answered_at = self._env.elapsed()
             if fetched.roster is None:
                 break
             await self._take(fetched.roster, fetched.record, chained)

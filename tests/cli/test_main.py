@@ -226,11 +226,12 @@ async def test_completion_knows_topics_and_tells_no_link(
     monkeypatch.setattr(completion_values, "_PATIENCE", WITHIN)
     monkeypatch.setenv("HUSHCAST_SOCKET", str(daemon.socket))
     link = write_link(replace(make_topic("net"), secret=TopicSecret(bytes(32))))
-    for topic in ("news", "nets", "other", link):
+    for topic in ("news", "nets", "other"):
         await daemon.hold(topic)
+    handle = (await daemon.hold(link)).handle
     for words, place, found in (
         ("hushcast subscribe ne", 2, ["plain,nets", "plain,news"]),
-        ("hushcast unsubscribe ", 2, ["plain,nets", "plain,news", "plain,other"]),
+        ("hushcast unsubscribe ", 2, [f"plain,{handle}", "plain,nets", "plain,news", "plain,other"]),
         ("hushcast testnet chaos --faults kill,st", 4, ["plain,kill,stop"]),
         (
             "hushcast analyze --attack tra",

@@ -66,7 +66,8 @@ async def test_timeout_says_where_the_message_is(daemon: FakeDaemon) -> None:
     (queued,) = outcome.objects
     assert (outcome.code, queued["receipt"]) == (124, "queued")
     assert outcome.error == (
-        f"{ENOUGH} seconds have passed: the message {queued['id']} {STAYS}, so do not publish it again"
+        f"{ENOUGH} seconds have passed, waiting for a relay's receipt: the message {queued['id']} {STAYS}, "
+        "so do not publish it again"
     )
     people = await hushcast(*publish)
     assert (people.code, people.stdout) == (124, b"")

@@ -174,3 +174,27 @@ def test_a_client_whom_no_proxy_answered_says_of_which_role() -> None:
     found = dict(summary(CENTRAL | {"ready": False, "server": None, "proxies": silent}))
     assert found["ready"] == "no: waiting for a proxy for deliveries to answer"
     assert found["proxies"].endswith("nothing heard of the server yet")
+
+
+class CutOff(FakeDaemon):
+    """One that nobody answers."""
+
+    REASON = "no relay answers: the last 7 attempts failed"
+
+    def status(self) -> dict[str, Any]:
+        return RELAY | {"ready": False, "cut_off": self.REASON}
+
+
+async def test_check_tells_by_the_exit_code(
+    daemon: FakeDaemon, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    assert (await hushcast("--socket", daemon.socket, "status", "--check")).code == 0
+    cut_off = CutOff(tmp_path / "other.sock")
+    await cut_off.start(nursery)
+    command = ("--socket", cut_off.socket, "status")
+    checked = await hushcast(*command, "--check")
+    assert (checked.code, checked.error) == (1, f"the daemon is not ready: {CutOff.REASON}")
+    assert f"no: {CutOff.REASON}" in checked.stdout.decode()
+    assert (await hushcast(*command, "--check", "--json")).objects[0]["cut_off"] == CutOff.REASON
+    assert (await hushcast(*command)).code == 0
+    cut_off.stop()

@@ -340,3 +340,14 @@ async def test_numbers_of_a_computation_are_attributes(world: World) -> None:
 
     assert len(str(7 * 3.3)) > 15
     assert await world.run(program) == {"celsius": 23.1, "kind": "1.5"}
+
+
+async def test_a_publication_that_takes_too_long_says_what_it_waits_for(world: World) -> None:
+    world.daemon.network.receipts = trio.Event()
+
+    async def program() -> None:
+        async with hushcast.connect(world.socket) as daemon:
+            with pytest.raises(hushcast.TimedOut, match="waits for a relay's receipt; the message stays"):
+                await daemon.publish("t", "it rains", timeout=1.0)
+
+    await world.run(program)

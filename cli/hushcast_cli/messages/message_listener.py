@@ -14,10 +14,10 @@ from hushcast.control_messages import Terms
 from hushcast.daemon import Daemon
 from hushcast.events import Disconnected, Gap, Lost, Message, Reconnected, Unopened, Withdrawn
 from hushcast.messages import Messages
+from hushcast_cli import progress
 from hushcast_cli.exits import Failure
 from hushcast_cli.messages.printers import Printer
 from hushcast_cli.output import StdoutClosed, note, write
-from hushcast_cli.progress import shown_when_slow
 from hushcast_protocol.purposes.sealed_messages import is_sealed
 from hushcast_runtime.wording import counted
 
@@ -92,15 +92,16 @@ class _Listening:
             purpose=wanted.purpose,
             open=wanted.is_open,
         )
-        waiting = "waiting until relays or a server route to this daemon"
+        waits = "waiting until relays or a server route to this daemon"
         if wanted.terms is not None:
-            waiting = f"waiting until {counted(wanted.terms.k, 'subscriber')} stand behind it"
-        async with shown_when_slow(waiting, self._how_far):
+            waits = f"waiting until {counted(wanted.terms.k, 'subscriber')} stand behind it"
+        async with progress.shown_when_slow(waits, self._how_far):
             await messages.__aenter__()
         is_over = False
         try:
             await print_data(self._printer.subscribed(messages.topic, messages.nodes, messages.by))
-            is_over = await self._print_messages(messages, wanted.purpose is not None)
+            with progress.waiting("waiting for messages"):
+                is_over = await self._print_messages(messages, wanted.purpose is not None)
         finally:
             await messages.__aexit__(*sys.exc_info())
         if is_over and self._count:  # with 0 each topic waits for its own routes

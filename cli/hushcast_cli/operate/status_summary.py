@@ -31,7 +31,7 @@ TROUBLES = (
 
 def summary(status: Status) -> Iterator[tuple[str, str]]:
     """Yield the label and the text of each line."""
-    yield "ready", "yes" if status.get("ready") else f"no: {_waits_for(status)}"
+    yield "ready", "yes" if status.get("ready") else f"no: {waits_for(status)}"
     yield "role", _role(status)
     if "network" in status:
         yield "network", f"{status['network']}, {_transport(status)}"
@@ -64,7 +64,8 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
         yield from _troubles(status["counters"])
 
 
-def _waits_for(status: Status) -> str:
+def waits_for(status: Status) -> str:
+    """Say why a daemon is not ready."""
     tor = status.get("tor")
     if tor is not None and tor["percent"] < 100:
         return f"waiting for tor, {tor['percent']} % ({tor['summary']})"
@@ -78,6 +79,8 @@ def _waits_for(status: Status) -> str:
         return "starting" if status["tree"] else "waiting for the root of the brokers to answer"
     if status.get("roster") is None:
         return "waiting for a roster from the directory"
+    if status.get("cut_off"):
+        return str(status["cut_off"])
     if status.get("registration"):
         return f"not registered: {status['registration']}"
     return "waiting for the directory to reach this relay" if status.get("role") == "relay" else "starting"

@@ -80,6 +80,8 @@ class OverlayCoverage:
     _under_way: dict[bytes, ProbeInFlight] = field(default_factory=dict)
     _outcomes: deque[ProbeCopy] = field(default_factory=lambda: deque(maxlen=MAX_PROBES))
     _whole: deque[_Whole] = field(default_factory=lambda: deque(maxlen=MAX_PROBES))
+    _untaken: deque[float] = field(default_factory=lambda: deque(maxlen=MAX_PROBES))
+    """When probes were sent that no relay took: lost, but by nobody who could be blamed for it."""
     _tree_since: float = 0.0
     _concluded: int = 0
     """How many probes have been judged."""
@@ -94,8 +96,13 @@ class OverlayCoverage:
         return self._under_way[message]
 
     def withdraw(self, message: bytes) -> None:
-        """Forget a probe that no origin gave a receipt for."""
+        """Forget a probe that was never handed to anybody."""
         self._under_way.pop(message, None)
+
+    def untaken(self, message: bytes) -> None:
+        """Note that no origin gave a receipt for a probe, though some were tried."""
+        if (probe := self._under_way.pop(message, None)) is not None and not probe.came_by:
+            self._untaken.append(probe.sent)
 
     def settle(self, message: bytes, ways: Mapping[RelayId, ProbePath]) -> None:
         """Note that all drops of a probe have ended; `ways` are those of all origins."""
@@ -161,11 +168,13 @@ class OverlayCoverage:
     def describe(self) -> dict[str, Any]:
         """Return the share of origins that reach the subscription, its 95 % interval, and the suspects.
 
-        `probes` counts the drops that were judged; `delivered` is the share of probes that came by one of
-        their origins at least, as publications do.
+        `probes` counts the drops that were judged, and each probe that no relay took as one that was lost;
+        `delivered` is the share of probes that came by one of their origins at least, as publications do.
         """
-        counted = [probe for probe in self._outcomes if probe.sent >= self._tree_since]
+        lost = [ProbeCopy((), False, sent) for sent in self._untaken if sent >= self._tree_since]
+        counted = [probe for probe in self._outcomes if probe.sent >= self._tree_since] + lost
         whole = [probe.arrived for probe in self._whole if probe.sent >= self._tree_since]
+        whole += [False] * len(lost)
         middle, low, high = share(counted) if counted else (0.0, 0.0, 1.0)
         return {
             "probes": len(counted),

@@ -39,6 +39,8 @@ class Probes:
         finally:
             if probe.taken:
                 route.coverage.settle(message.id, ways(trees, origins, listed))
+            elif probe.tried:
+                route.coverage.untaken(message.id)
             else:
                 route.coverage.withdraw(message.id)
         return bool(probe.taken)

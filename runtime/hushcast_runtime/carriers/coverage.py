@@ -39,12 +39,13 @@ class RouteCoverage:
             await hand_over(message, watched)
         finally:
             if not watched.is_taken:
-                self.withdraw(message.id)
+                self._untaken(message.id)
         return watched.is_taken
 
-    def withdraw(self, message: bytes) -> None:
-        """Forget a probe that nobody gave a receipt for."""
-        self._sent.pop(message, None)
+    def _untaken(self, message: bytes) -> None:
+        """Note that nobody gave a receipt for a probe, which is lost unless it came all the same."""
+        if self._sent.pop(message, None) is not None:
+            self._outcomes.append(False)
 
     def arrived(self, message: bytes) -> None:
         """Note that a message arrived, which may be a probe."""
