@@ -12,13 +12,17 @@ from hushcast_protocol.base.suggestions import did_you_mean, one_of
 # click's message of a bad value: the value itself, and then one of these with a name of the type.
 _BAD_VALUE = re.compile(r"(?P<shown>.*) is not (?:a valid|in the range|one of) [^\n]*", re.DOTALL)
 
+_EXTRA = re.compile(r"Got unexpected extra arguments? \((?P<words>.*)\)", re.DOTALL)
+_NUMBER = re.compile(r"-\.?\d")
+
 _QUOTES = "'\""
 
 
 def sentence(error: click.ClickException) -> str:
     """Return the error as one sentence without its full stop; where to read more comes behind it."""
     if isinstance(error, click.NoSuchOption):
-        return f"there is no option {error.option_name}{_options_like(error)}"
+        behind = ": what begins with a hyphen goes behind `--`" if _NUMBER.match(error.option_name) else ""
+        return f"there is no option {error.option_name}{behind or _options_like(error)}"
     if isinstance(error, NoSuchCommand):
         known = error.ctx.command.commands if error.ctx and isinstance(error.ctx.command, click.Group) else ()
         return f"there is no command {error.command_name!r}{did_you_mean(error.command_name, known)}"
@@ -30,6 +34,8 @@ def sentence(error: click.ClickException) -> str:
     if isinstance(error, click.BadOptionUsage):
         wants = "needs a value" if "requires" in error.message else "takes no value"
         return f"{error.option_name} {wants}"
+    if (found := _EXTRA.fullmatch(error.message)) is not None:
+        return f"{found['words']} is too much: put a text that has spaces into quotes, 'rain at noon'"
     return error.format_message().rstrip(".")
 
 

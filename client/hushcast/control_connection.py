@@ -262,6 +262,10 @@ async def open_connection(path: Path) -> ControlConnection:
         stream = await anyio.connect_unix(path)
     except PermissionError:
         raise NoDaemon(f"no daemon for you at {path}: Permission denied; `socket_group` may use it") from None
+    except ConnectionRefusedError:
+        if not path.is_socket():
+            raise NoDaemon(f"no daemon at {path}: it is no socket, name the daemon's") from None
+        raise NoDaemon(f"no daemon at {path}: it ended; `hushcast node run` starts it") from None
     except OSError as error:
         raise NoDaemon(f"no daemon at {path}: {error.strerror or error}") from None
     connection = ControlConnection(stream)

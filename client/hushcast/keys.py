@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hushcast.secret_files import read_key, read_private, write_new
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.foreign_text import foreign
 from hushcast_protocol.base.secrets import Seed, TopicSecret
 from hushcast_protocol.content import topics
 from hushcast_protocol.content.bodies import fingerprint
@@ -68,7 +69,9 @@ def read_link(path: str | os.PathLike[str]) -> str:
     """Return the link in a file; raise `UsageError` if it has none, or others can read a private one."""
     file = Path(path)
     data, alone = read_private(file, len(LINK_SCHEME) + MAX_LINK, "link file")
-    return checked_link(data.decode(errors="replace"), str(file), alone)
+    if (problem := foreign(data)) is not None:
+        raise UsageError(f"{file}: {problem}")
+    return checked_link(data.decode(), str(file), alone)
 
 
 def write_link(path: str | os.PathLike[str], link: str) -> None:

@@ -153,7 +153,7 @@ def test_a_full_tree_fits_into_a_file(tmp_path: Path) -> None:
             INNER.format("[edge]\n"),
             'edge: it is an edge broker\'s, which has the clients: write role = "edge"',
         ),
-        (EDGE.format("[anonymity]\nk = 0\n"), "anonymity.k: Expected `int` >= 1"),
+        (EDGE.format("[anonymity]\nk = 0\n"), "anonymity.k: write a whole number >= 1"),
         (EDGE.format("[anonymity]\n"), "anonymity.k: this is missing"),
         (
             EDGE.format('[anonymity]\nk = 2\ncondition = "all"\n'),

@@ -121,7 +121,12 @@ async def test_a_full_outbox_refuses(daemon: FakeDaemon, monkeypatch: pytest.Mon
 
 async def test_what_waits_is_listed(daemon: FakeDaemon) -> None:
     listing = ("outbox", "--socket", daemon.socket)
-    assert (await hushcast(*listing)).stdout == b""
+    empty = await hushcast(*listing)
+    assert (empty.stdout, empty.stderr) == (
+        b"",
+        "the outbox is empty: relays have taken all that was published\n",
+    )
+    assert (await hushcast(*listing, "--json")).stderr == ""
     fall_silent(daemon)
     before = time.time()
     await hushcast("publish", "silent", "x", "--socket", daemon.socket)

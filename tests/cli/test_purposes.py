@@ -211,7 +211,7 @@ def rule_with(**fields: Any) -> dict[str, Any]:
         (RULES | {"reservation": []}, "'reservation' is not known, a file of rules has"),
         ([], "a file of rules is an object"),
         ('{\n "strict": false,\n "reservations": [}\n', "line 3, column 19: this is no JSON"),
-        ("\ufeff\x00", "this is no JSON"),
+        ("\ufeff\x00", "it begins with a byte order mark"),
     ],
 )
 def test_what_is_wrong_with_rules_is_told_with_its_place(

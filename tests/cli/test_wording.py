@@ -29,6 +29,11 @@ from running import hushcast
         ("completion", "SHELL is missing: bash, zsh or fish (see"),
         ("completion tcsh", "SHELL: 'tcsh' is not one of bash, zsh, fish"),
         ("key new", "FILE is missing (see"),
+        (
+            "publish weather rain at noon",
+            "at noon is too much: put a text that has spaces into quotes, 'rain at noon' (see",
+        ),
+        ("publish t -5", "there is no option -5: what begins with a hyphen goes behind `--` (see"),
         ("subscribe t --where", "--where needs a value"),
         ("status --json=yes", "--json takes no value"),
         ("testnet status --dir /etc/passwd", "--dir: Directory '/etc/passwd' is a file (see"),

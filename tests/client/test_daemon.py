@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -349,5 +350,19 @@ async def test_a_publication_that_takes_too_long_says_what_it_waits_for(world: W
         async with hushcast.connect(world.socket) as daemon:
             with pytest.raises(hushcast.TimedOut, match="waits for a relay's receipt; the message stays"):
                 await daemon.publish("t", "it rains", timeout=1.0)
+
+    await world.run(program)
+
+
+async def test_what_is_no_socket_is_told_from_a_daemon_that_ended(world: World, tmp_path: Path) -> None:
+    file, left = tmp_path / "file", tmp_path / "left.sock"
+    file.touch()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(left))
+
+    async def program() -> None:
+        for path, told in ((file, "it is no socket"), (left, "hushcast node run")):
+            with pytest.raises(hushcast.NoDaemon, match=told):
+                await hushcast.connect(path).__aenter__()
 
     await world.run(program)

@@ -188,8 +188,14 @@ WRONG = {
     "missing key": (NODE.replace('name = "n"', ""), ["network", "name"]),
     "missing section": (NODE.partition("[network]")[0], ["network"]),
     "no role": (NODE.replace('role = "relay"', ""), ["role"]),
-    "wrong type": (with_lines(NODE, 'depth = "two"'), ["depth", "int"]),
-    "wrong type of a section": (NODE + 'epoch_seconds = "1h"\n', ["network.epoch_seconds", "int"]),
+    "wrong type": (
+        with_lines(NODE, 'depth = "two"'),
+        ["depth", "a whole number, not a text"],
+    ),
+    "wrong type of a section": (
+        NODE + 'epoch_seconds = "1h"\n',
+        ["network.epoch_seconds", "a whole number, not a text"],
+    ),
     "a float for an int": (NODE + "epoch_seconds = 3600.5\n", ["network.epoch_seconds"]),
     "a number for a text": (NODE.replace('name = "n"', "name = 1"), ["network.name"]),
     "unknown role": (NODE.replace('"relay"', '"king"'), ["role", "king"]),
@@ -282,10 +288,18 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
             load_settings(path, NodeSettings)
 
 
-def test_text_that_is_no_utf8_is_not_toml(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b"# a\nrole = \xff", "line 2 is no UTF-8, which has no byte 0xff there"),
+        (b'\xef\xbb\xbfrole = "relay"', "it begins with a byte order mark"),
+        ('role = "relay"'.encode("utf-16"), "it is text in UTF-16"),
+    ],
+)
+def test_text_that_is_no_utf8_is_not_toml(data: bytes, told: str, tmp_path: Path) -> None:
     path = tmp_path / "node.toml"
-    path.write_bytes(b"role = \xff")
-    with pytest.raises(UsageError, match="not TOML"):
+    path.write_bytes(data)
+    with pytest.raises(UsageError, match=f"not TOML: {told}"):
         load_settings(path, NodeSettings)
 
 

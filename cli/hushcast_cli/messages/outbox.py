@@ -29,14 +29,17 @@ def outbox(choices: Choices, cancel: str | None, timeout: float | None) -> None:
       hushcast outbox --cancel 126c5f89…
     """
     from hushcast_cli.daemon_calls import ask
-    from hushcast_cli.output import json_line, text_line, write
+    from hushcast_cli.output import json_line, note, text_line, write
 
     if cancel is not None:
         done = ask(choices, lambda daemon: daemon.cancel(cancel), timeout)
         if choices.json:
             write(json_line({"id": cancel, "topic": done, "cancelled": True}))
         return
-    for waiting in ask(choices, lambda daemon: daemon.outbox(), timeout):
+    listed = ask(choices, lambda daemon: daemon.outbox(), timeout)
+    if not listed and not choices.json:
+        note("the outbox is empty: relays have taken all that was published")
+    for waiting in listed:
         told = waiting.described
         write(json_line(told) if choices.json else text_line(_for_people(told)))
 

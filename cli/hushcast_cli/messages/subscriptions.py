@@ -34,9 +34,12 @@ def subscriptions(choices: Choices, timeout: float | None) -> None:
       hushcast subscriptions --json
     """
     from hushcast_cli.daemon_calls import ask
-    from hushcast_cli.output import json_line, text_line, write
+    from hushcast_cli.output import json_line, note, text_line, write
 
-    for listed in ask(choices, lambda daemon: daemon.subscriptions(), timeout):
+    found = ask(choices, lambda daemon: daemon.subscriptions(), timeout)
+    if not found and not choices.json:
+        note("there is no subscription: `hushcast subscribe TOPIC` makes one")
+    for listed in found:
         held = listed.described
         if choices.json:
             write(json_line(held))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.foreign_text import foreign
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import LINK_SCHEME, Interest, Topic, make_topic, parse_topic
@@ -34,7 +35,7 @@ def read_subscription(line: bytes, topics: KnownTopics, *, alone: bool = True) -
     try:
         given = json.loads(line)
     except (ValueError, RecursionError):
-        raise UsageError(f"this is no JSON: write one object a line, as {_LINE}") from None
+        raise UsageError(foreign(line) or f"this is no JSON: write one object a line, as {_LINE}") from None
     if not isinstance(given, dict):
         raise UsageError(f"this is no JSON object: write {_LINE}")
     for key in ("source", "topic"):

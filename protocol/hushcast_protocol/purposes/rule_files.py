@@ -13,6 +13,7 @@ import msgspec
 
 from hushcast_protocol.base.budget import BudgetExhausted
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.foreign_text import foreign
 from hushcast_protocol.base.suggestions import did_you_mean
 from hushcast_protocol.mqtt.filter_tree import FilterTree
 from hushcast_protocol.mqtt.topic_filters import has_control, normal
@@ -172,10 +173,10 @@ def _loaded(data: bytes, example: str) -> Any:
         raise
     except json.JSONDecodeError as error:
         raise UsageError(
-            f"line {error.lineno}, column {error.colno}: this is no JSON: write {example}"
+            foreign(data) or f"line {error.lineno}, column {error.colno}: this is no JSON: write {example}"
         ) from None
     except (ValueError, RecursionError):  # no UTF-8, numbers of thousands of digits, nested too deep
-        raise UsageError(f"this is no JSON: write {example}") from None
+        raise UsageError(foreign(data) or f"this is no JSON: write {example}") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

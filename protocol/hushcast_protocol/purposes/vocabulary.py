@@ -11,6 +11,7 @@ from functools import cache
 from importlib import resources
 
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.foreign_text import BYTE_ORDER_MARK, MARKED
 from hushcast_protocol.base.suggestions import did_you_mean, one_of
 from hushcast_protocol.purposes.purpose_names import Purpose, ancestors, read_purpose, shown
 
@@ -88,6 +89,8 @@ def read_vocabulary(text: str) -> Vocabulary:
 
     Raise `UsageError` with the line that is wrong.
     """
+    if text.startswith(BYTE_ORDER_MARK):
+        raise UsageError(MARKED)
     paths = []
     for number, line in enumerate(text.splitlines(), 1):
         path = line.partition("#")[0].strip()

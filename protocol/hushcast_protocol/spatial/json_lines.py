@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.foreign_text import foreign
 
 
 def read_object(line: bytes, keys: Mapping[str, str], example: str) -> dict[str, Any]:
@@ -20,7 +21,8 @@ def read_object(line: bytes, keys: Mapping[str, str], example: str) -> dict[str,
     except UsageError:
         raise
     except (ValueError, RecursionError):
-        raise UsageError(f"this is no JSON: write one object a line, as {example}") from None
+        problem = foreign(line) or f"this is no JSON: write one object a line, as {example}"
+        raise UsageError(problem) from None
     if not isinstance(given, dict):
         raise UsageError(f"this is no JSON object: write {example}")
     for key in given:

@@ -11,6 +11,7 @@ import msgspec
 from hushcast_protocol.base.addresses import Address, is_onion, parse_address
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
 from hushcast_protocol.base.errors import DecodeError, UsageError
+from hushcast_protocol.base.foreign_text import foreign
 from hushcast_protocol.base.roster import Network
 from hushcast_runtime.files import read_most
 from hushcast_runtime.processes.config_errors import in_words
@@ -241,7 +242,7 @@ def parse_toml(data: bytes, where: str, kind: type[SectionT]) -> SectionT:
     try:
         values = kind.completed(read_toml(data.decode()))
     except ValueError as error:  # not UTF-8, not TOML, or a number of thousands of digits
-        raise UsageError(f"{where} is not TOML: {error}") from None
+        raise UsageError(f"{where} is not TOML: {foreign(data) or error}") from None
     except RecursionError:
         raise UsageError(f"{where} is not TOML that anybody would write: it is nested too deeply") from None
     except UsageError as error:

@@ -15,6 +15,16 @@ from hushcast_protocol.base.suggestions import did_you_mean
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`")
 _CHOICE = re.compile(r"Invalid (?:enum )?value '(.*)'", re.DOTALL)
+_EXPECTED = re.compile(r"Expected `([^`]+)`(?:, got `([^`]+)`)?(.*)", re.DOTALL)
+_TOML = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "str": "a text in quotes",
+    "array": "a list",
+    "object": "a section",
+}
+"""What msgspec's types are to people who write TOML."""
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 
 
@@ -34,7 +44,13 @@ def in_words(error: str, kind: type[msgspec.Struct], values: object = None) -> s
         return f"{_name([*names, found[1]])}: this is missing{f': {way_out}' if way_out else ''}"
     if (found := _CHOICE.fullmatch(reason)) is not None:
         reason += did_you_mean(found[1], [str(choice) for choice in typing.get_args(hint)])
+    if (found := _EXPECTED.fullmatch(reason)) is not None:
+        reason = f"write {_toml(found[1])}{f', not {_toml(found[2])}' if found[2] else ''}{found[3]}"
     return f"{_name(names)}: {reason}" if names else reason
+
+
+def _toml(types: str) -> str:
+    return " or ".join(_TOML.get(one, one) for one in types.split(" | ") if one != "null")
 
 
 def _follow(where: str, hint: object, values: object) -> tuple[list[str], object]:
