@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
 import sys
@@ -37,6 +38,7 @@ from hushcast_cli.operate.tomography import tomography
 from hushcast_cli.operate.top import top
 from hushcast_cli.operate.upgrade_config import upgrade_config
 from hushcast_cli.options import Choices, json_option, socket_option
+from hushcast_cli.output import note
 from hushcast_cli.purposes.purpose import purpose
 from hushcast_cli.purposes.purpose_rules import purposes
 from hushcast_cli.testnets.testnet import testnet
@@ -112,6 +114,8 @@ def run(arguments: list[str]) -> int:
 
             return shell_complete(cli, {}, PROGRAM, VARIABLE, instruction)
         line = shlex.join([PROGRAM, *arguments])
+        if __doc__ is None and {"-h", "--help"} & set(arguments):
+            note("the texts of help are not there: Python's -OO takes them away")
         with cli.make_context(PROGRAM, arguments) as context:
             context.ensure_object(Choices).line = line
             cli.invoke(context)
@@ -122,6 +126,8 @@ def run(arguments: list[str]) -> int:
 
 def main() -> None:
     """Run the command line of this process."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
+        sys.stdout.reconfigure(errors="replace")  # help has characters that no 8-bit locale has
     sys.exit(run(sys.argv[1:]))
 
 

@@ -113,6 +113,20 @@ async def test_a_network_without_a_name_gets_one_of_its_own(tmp_path: Path, home
     assert not (tmp_path / "config").exists()
 
 
+async def test_another_file_names_itself_and_a_state_that_two_share_is_told(
+    tmp_path: Path, home: dict[str, str]
+) -> None:
+    file = tmp_path / "mine.toml"
+    alone = await hushcast("init", "relay", "--output", file, env=home)
+    assert alone.stderr == ""
+    assert f"#   hushcast check-config {file}\n" in file.read_text()
+    await hushcast("init", "client", env=home)
+    shared = await hushcast("init", "relay", "--output", tmp_path / "other.toml", env=home)
+    assert shared.code == 0
+    assert "hushcast/node.toml has the state directory" in shared.stderr
+    assert "give this one a `state` of its own" in shared.stderr
+
+
 async def test_nothing_is_replaced_unless_told(tmp_path: Path, home: dict[str, str]) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("precious")

@@ -265,3 +265,16 @@ async def test_the_attacks_are_named_where_one_may_be_chosen() -> None:
     outcome = await hushcast("analyze", "--help")
     told = " ".join(outcome.stdout.decode().split())
     assert "first-spy names the relay from which a colluder had a message first." in told
+
+
+def test_help_is_printed_where_the_locale_has_not_all_its_characters() -> None:
+    env = environment(PYTHONIOENCODING="latin-1")
+    shown = subprocess.run([*COMMAND, "outbox", "--help"], env=env, capture_output=True, check=True)
+    assert b"--cancel 126c5f89?" in shown.stdout
+    assert shown.stderr == b""
+
+
+def test_without_docstrings_help_says_that_its_texts_are_gone() -> None:
+    command = [COMMAND[0], "-OO", *COMMAND[1:], "outbox", "--help"]
+    shown = subprocess.run(command, env=environment(), capture_output=True, check=True)
+    assert b"-OO takes them away" in shown.stderr

@@ -35,6 +35,22 @@ def test_what_changed_during_the_start_is_applied_before_it_is_ready(
     assert "going on with the one before" in capsys.readouterr().err
 
 
+def test_a_reload_names_what_only_a_restart_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "directory.toml"
+    file.write_text(TEXT)
+    configuration = _Configuration(
+        load_settings(file, DirectorySettings), lambda: load_settings(file, DirectorySettings)
+    )
+    changed = 'first_roster = 2\nsocket_group = "x"\n' + TEXT.replace('"n"', '"m"').replace("info", "debug")
+    file.write_text(changed + '[tor]\nmode = "system"\n')
+    configuration.reload()
+    told = capsys.readouterr().err
+    assert "restart it to use them" in told
+    for name in ("first_roster", "socket_group", "network.name", "tor.mode"):
+        assert name in told
+    assert "log" not in told.partition("settings=")[2]
+
+
 STOPPED_AND_RELOADED = """
 import signal, sys
 from pathlib import Path

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,6 +114,9 @@ def init(
     if program.key_files is None and tor_sockets is not None and not _is_from_environment("tor_sockets"):
         raise UsageError(f"--tor-sockets is for daemons: a {role} goes through one, and never to tor")
     found = places(role, name)
+    usual = found.config
+    if output not in (None, Path("-")):
+        found = replace(found, config=output)
     made = _founded(own, network, epoch, _privacy_lines(privacy, layers))
     machine = MachineFacts(os.getuid(), places("node").socket or MachineFacts.daemon)
     text = first_config(own.name, found, tor_sockets and tor_sockets.absolute(), made, machine)
@@ -122,6 +127,7 @@ def init(
         return
     file = output or found.config
     _write_new(file, text, _SHARED if found.unit is not None else _PRIVATE, force)
+    _tell_of_shared_state(usual, found)
     after = _next(program, own, found, output, name)
     if choices.json:
         write(json_line({"file": str(file), "kind": own.name, "next": after}))
@@ -177,6 +183,17 @@ def _privacy_lines(privacy: str | None, layers: int | None) -> str:
         return ""
     lines = f'# What brokers learn; it cannot be changed later, either.\nprivacy = "{privacy}"\n'
     return lines if privacy != "full" else f"{lines}layers = {layers or DEFAULT_LAYERS}\n"
+
+
+def _tell_of_shared_state(usual: Path, found: ProgramPlaces) -> None:
+    """Say so where the configuration at the usual place keeps its state in the same directory."""
+    from hushcast_cli.configuration.config_files import parsed
+    from hushcast_cli.output import note
+
+    with suppress(OSError, UnicodeDecodeError):
+        if found.config != usual and (parsed(usual.read_text()) or {}).get("state") == str(found.state):
+            shared = f"the state directory {found.state}, too"
+            note(f"note: {usual} has {shared}: give this one a `state` of its own")
 
 
 def _write_new(file: Path, text: str, mode: int, force: bool) -> None:

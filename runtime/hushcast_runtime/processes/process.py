@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic
 
+import msgspec
 import trio
 
 from hushcast_protocol.base.errors import HushcastError, UsageError
@@ -83,8 +84,11 @@ class _Configuration(Generic[SettingsT]):
         configure_logs(fresh.log.level, fresh.log.json)
         self._last = fresh
         log.info("configuration read again")
-        if fresh.beside_live(self._began) != self._began:
-            log.warning("settings have changed that a running daemon cannot take: restart it to use them")
+        if changed := list(changed_keys(self._began, fresh.beside_live(self._began))):
+            log.warning(
+                "settings have changed that a running daemon cannot take: restart it to use them",
+                settings=", ".join(changed),
+            )
 
     def catch_up(self) -> None:
         """Read it if it changed. systemd takes a reload during a start for done as soon as the start is."""
@@ -92,6 +96,16 @@ class _Configuration(Generic[SettingsT]):
             if self._load() == self._last:
                 return
         self.reload()
+
+
+def changed_keys(before: msgspec.Struct, after: msgspec.Struct, section: str = "") -> Iterator[str]:
+    """Yield the keys that two configurations of a kind have different values of, as `tor.mode`."""
+    for key, encoded in zip(before.__struct_fields__, before.__struct_encode_fields__, strict=True):
+        old, new, name = getattr(before, key), getattr(after, key), f"{section}{encoded}"
+        if isinstance(old, msgspec.Struct) and type(old) is type(new):
+            yield from changed_keys(old, new, f"{name}.")
+        elif old != new:
+            yield name
 
 
 async def _live(work: Work, health: Callable[[], Health], configuration: _Configuration[Any]) -> None:
