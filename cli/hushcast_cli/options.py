@@ -58,7 +58,7 @@ def socket_option(*, from_environment: bool = False) -> Callable[[CommandT], Com
         expose_value=False,
         callback=_choose,
         help="The daemon's control socket; also HUSHCAST_SOCKET. Otherwise "
-        "$XDG_RUNTIME_DIR/hushcast/control.sock or /run/hushcast/control.sock, the first that exists.",
+        "hushcast/control.sock below $XDG_RUNTIME_DIR, ~/.local/state or /run, the first that exists.",
     )
 
 

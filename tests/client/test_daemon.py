@@ -15,6 +15,7 @@ from world import World
 
 import hushcast
 from hushcast import control_messages
+from hushcast.sockets import daemon_socket
 from hushcast_local import conversation, outbox
 from hushcast_protocol.base.secrets import Seed
 
@@ -366,3 +367,16 @@ async def test_what_is_no_socket_is_told_from_a_daemon_that_ended(world: World, 
                 await hushcast.connect(path).__aenter__()
 
     await world.run(program)
+
+
+def test_the_socket_is_found_where_init_leaves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("HUSHCAST_SOCKET", "XDG_RUNTIME_DIR"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    (tmp_path / "hushcast").mkdir()
+    (tmp_path / "hushcast" / "control.sock").touch()
+    assert daemon_socket() == tmp_path / "hushcast" / "control.sock"
+    monkeypatch.setenv("XDG_STATE_HOME", "a relative path is none")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(hushcast.NoDaemon, match=rf"{tmp_path}/\.local/state/hushcast/control\.sock or /run"):
+        daemon_socket()
