@@ -456,7 +456,9 @@ async def test_nothing_secret_is_told_of_a_daemon(daemon: FakeDaemon, family: Pa
         [*begin, "status"],
     )
     assert outcomes[0].objects[0]["private"] is True
-    assert outcomes[1].stdout.decode() == f'family  where kind = "dog"  (private, {NODES} relays)\n'
+    (held,) = daemon.service.subscriptions()
+    family = f'{held["handle"]}  family  where kind = "dog"'
+    assert outcomes[1].stdout.decode() == f"{family}  (private, {NODES} relays)\n"
     for outcome in outcomes:
         assert outcome.code == 0
         assert not shows_secret(outcome.stdout.decode() + outcome.stderr)

@@ -113,7 +113,7 @@ WRONG = {
     "a mistyped section": ("[anonymus]\n", ["anonymus", "there is no such key", "anonymous"]),
     "a mistyped key": ('[anonymous]\npublsh = ["#"]\n', ["anonymous.publsh", "publish"]),
     "a mistyped key of a user": (BOB + "pasword = 1\n", ["users.bob.pasword", "password"]),
-    "a wrong type of a user": (BOB + 'uid = ["x"]\n', ["users.bob.uid #1", "int"]),
+    "a wrong type of a user": (BOB + 'uid = ["x"]\n', ["users.bob.uid #1", "a whole number, not a text"]),
     "a mistyped key of the second listener": (
         ANONYMOUS + listen('kind = "tcp"', "port = 1") + listen('kind = "tcp"', "prt = 1"),
         ["listen #2.prt", "port"],
