@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, get_args
 
+from hushcast import control_messages
 from hushcast.messages import Acknowledging
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.content.attributes import MAX_FRACTION
+
+if TYPE_CHECKING:
+    from hushcast.purposes.keys import Allowed
 
 
 def check_topic(topic: Any, where: Any = None) -> None:
@@ -41,6 +47,25 @@ def data_of(payload: Any) -> bytes:
     if not isinstance(payload, bytes | bytearray | memoryview):
         raise UsageError(f"a payload is bytes or a text, not {_type(payload)}")
     return bytes(payload)
+
+
+def sealed_payload(
+    topic: str, payload: bytes | str, purposes: Allowed | None, tags: Iterable[str]
+) -> tuple[bytes, Iterable[str]]:
+    """Return what travels, and the tags that it travels by."""
+    check_topic(topic)
+    data = data_of(payload)
+    if purposes is None:
+        return data, tags
+    if control_messages.is_handle(topic):
+        raise UsageError("what is sealed for purposes is published by the topic's link, not by a handle")
+    sealed, own = purposes.seal(data, topic)
+    return sealed, {*own, *tags}
+
+
+def written_value(value: str | int | float) -> str:
+    """Return a value as daemons read it, which take no more digits: 0.1 + 0.2 is 0.3."""
+    return str(round(value, MAX_FRACTION) if isinstance(value, float) else value)
 
 
 def _type(value: Any) -> str:

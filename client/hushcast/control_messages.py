@@ -142,7 +142,7 @@ class TopicSubscribeRequest(_Numbered, frozen=True, tag_field="op", tag="subscri
 class AcknowledgeRequest(_Numbered, frozen=True, tag_field="op", tag="acknowledge"):
     """Acknowledge all messages up to `cursor`, of one subscription to a topic or, without `where`, of all.
 
-    Here, in `TopicUnsubscribeRequest` and in `CoverageRequest` a handle stands for the topic and the condition of its one.
+    Here, in `TopicUnsubscribeRequest` and in `CoverageRequest` a handle stands for its topic and condition.
     """
 
     topic: str

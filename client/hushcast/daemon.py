@@ -13,7 +13,13 @@ import anyio
 import msgspec
 
 from hushcast import control_messages, descriptions, events
-from hushcast.arguments import check_cursor, check_subscription, check_topic, data_of
+from hushcast.arguments import (
+    check_cursor,
+    check_subscription,
+    check_topic,
+    sealed_payload,
+    written_value,
+)
 from hushcast.blocks import opened_by_async_with
 from hushcast.control_connection import ControlConnection, open_connection
 from hushcast.descriptions import Finding, Publication, Subscription, Unsent
@@ -25,12 +31,10 @@ from hushcast.errors import (
     Refusal,
     Starting,
     TimedOut,
-    UsageError,
 )
 from hushcast.keys import Author, new_token
 from hushcast.messages import AGAIN, WINDOW, Acknowledging, Messages
 from hushcast.sockets import daemon_socket
-from hushcast_protocol.content.attributes import MAX_FRACTION
 
 if TYPE_CHECKING:
     from hushcast.purposes.keys import Allowed, ReadFor
@@ -90,7 +94,7 @@ class Daemon:
         publication = None
         try:
             with self._limit(timeout):
-                data, tags = _sealed(topic, payload, purposes, ())
+                data, tags = sealed_payload(topic, payload, purposes, ())
                 publication = await self._enqueue(topic, data, attributes, author, True, tags, open)
                 await self.accepted(publication)
                 return publication
@@ -124,7 +128,7 @@ class Daemon:
         does not publish again what the daemon has taken then. Otherwise as `publish`.
         """
         with self._limit(timeout):
-            data, tags = _sealed(topic, payload, purposes, tags)
+            data, tags = sealed_payload(topic, payload, purposes, tags)
             return await self._enqueue(topic, data, attributes, author, at_once, tags, open, token)
 
     async def accepted(self, publication: Publication, *, timeout: float | None = None) -> None:
@@ -309,7 +313,7 @@ class Daemon:
         request = control_messages.PublishRequest(
             topic,
             payload,
-            [f"{name}={_written(value)}" for name, value in (attributes or {}).items()],
+            [f"{name}={written_value(value)}" for name, value in (attributes or {}).items()],
             author.seed.reveal() if author is not None else None,
             "queued",
             at_once,
@@ -324,25 +328,6 @@ class Daemon:
 
     def _limit(self, timeout: float | None) -> AbstractContextManager[None]:
         return limit(self._timeout if timeout is None else timeout)
-
-
-def _sealed(
-    topic: str, payload: bytes | str, purposes: Allowed | None, tags: Iterable[str]
-) -> tuple[bytes, Iterable[str]]:
-    """Return what travels, and the tags that it travels by."""
-    check_topic(topic)
-    data = data_of(payload)
-    if purposes is None:
-        return data, tags
-    if control_messages.is_handle(topic):
-        raise UsageError("what is sealed for purposes is published by the topic's link, not by a handle")
-    sealed, own = purposes.seal(data, topic)
-    return sealed, {*own, *tags}
-
-
-def _written(value: str | int | float) -> str:
-    """Return a value as daemons read it, which take no more digits: 0.1 + 0.2 is 0.3."""
-    return str(round(value, MAX_FRACTION) if isinstance(value, float) else value)
 
 
 @contextmanager

@@ -43,7 +43,7 @@ from pathlib import Path
 import trio
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_protocol.base.links import Link
-from hushcast_runtime.channel import accept_channel
+from hushcast_runtime.transports.channel import accept_channel
 network, key = map(bytes.fromhex, sys.argv[1:3])
 user, directory = int(sys.argv[3]), sys.argv[4]
 if os.getuid() != user:

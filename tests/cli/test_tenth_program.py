@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from hushcast_cli.configuration.places import service_places
-from hushcast_runtime import program
+from hushcast_runtime.processes import program
 from hushcast_testnet.inventory import Member, run_by
 
 pytestmark = pytest.mark.processes
@@ -30,15 +30,15 @@ from typing import ClassVar
 
 import trio
 
-from hushcast_runtime.config import NetworkSection
+from hushcast_runtime.processes.config import NetworkSection
 from hushcast_runtime.counters import Counters
-from hushcast_runtime.doctors_socket import ExaminedSettings, tell_findings
+from hushcast_runtime.processes.doctors_socket import ExaminedSettings, tell_findings
 from hushcast_runtime.files import load_seed
-from hushcast_runtime.layout import migrate
+from hushcast_runtime.storage.state_layout import migrate
 from hushcast_runtime.logs import log
 from hushcast_runtime.processes.process_frame import ProcessFrame, run_process
 from hushcast_runtime.processes.program import DottedPath, Program, ProgramRole
-from hushcast_runtime.readiness import Health
+from hushcast_runtime.processes.readiness import Health
 
 
 KEYS = ("tenth.key",)

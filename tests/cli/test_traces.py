@@ -32,13 +32,6 @@ def test_without_java_one_line_says_what_to_install(empty_path, capsys):
     assert "openjdk-17-jre-headless" in told[0]
 
 
-def test_java_home_is_java_enough(empty_path, monkeypatch):
-    (empty_path / "bin").mkdir()
-    (empty_path / "bin" / "java").touch()
-    monkeypatch.setenv("JAVA_HOME", str(empty_path))
-    assert spark._has_java()
-
-
 @pytest.mark.parametrize("name", ["pyspark", "pandas", "pyarrow", "matplotlib"])
 def test_without_the_extra_one_line_says_what_to_install(name, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(spark, "find_spec", lambda asked: None if asked == name else object())

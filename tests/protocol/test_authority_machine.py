@@ -36,6 +36,7 @@ from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.authorities.machine import MAX_ASKED, MAX_ASSENTS, MAX_LISTINGS, Authority, Phase
 from hushcast_protocol.authorities.schedule import schedule
 from hushcast_protocol.authorities.seat_admission import OPEN, SeatAdmission
+from hushcast_protocol.authorities.tally import head_basis
 from hushcast_protocol.base.errors import AuthenticationError, PeerError
 from hushcast_protocol.base.wire import encode
 
@@ -148,7 +149,8 @@ def test_without_the_listing_before_there_is_no_assent_until_it_comes() -> None:
     assert not any(isinstance(one, PublishHead) for one in lost.machine.tick(lost.machine.deadline))
     lost.machine.phase = Phase.VOTING
     ballot = Ballot(NETWORK.id, FIRST + 1, FIVE.keys[1], lost.disk.chain.newest, RELAYS, None, None, None)
-    assert lost.machine._before(FIVE, {FIVE.keys[1]: ballot}) is None
+    ballots = {FIVE.keys[1]: ballot}
+    assert head_basis(FIVE, ballots, lost.machine.key, None, lost.machine._listings) is None
     world.epoch(FIRST + 1)
     lost.restart()
     world.epoch(FIRST + 2)

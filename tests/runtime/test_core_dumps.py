@@ -10,7 +10,7 @@ import trio
 
 PROGRAM = """
 import os, sys
-from hushcast_runtime.core_dumps import core_dumps_are_forbidden, forbid_core_dumps
+from hushcast_runtime.processes.core_dumps import core_dumps_are_forbidden, forbid_core_dumps
 before = core_dumps_are_forbidden()
 forbid_core_dumps()
 print(before, core_dumps_are_forbidden(), flush=True)

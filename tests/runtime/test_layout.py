@@ -86,7 +86,7 @@ def test_a_version_below_zero_is_damage() -> None:
 _ADVANCE = """
 import os, signal, sys, trio
 from pathlib import Path
-from hushcast_runtime.store import Change, SqliteStore
+from hushcast_runtime.storage.store import Change, SqliteStore
 
 async def main():
     store = SqliteStore(Path(sys.argv[1]))

@@ -55,10 +55,10 @@ STOPPED_AND_RELOADED = """
 import signal, sys
 from pathlib import Path
 import trio
-from hushcast_directory.settings import DirectorySettings
-from hushcast_runtime.config import load_settings
-from hushcast_runtime.process import run_until_signal
-from hushcast_runtime.readiness import Health
+from hushcast_directory.server.settings import DirectorySettings
+from hushcast_runtime.processes.config import load_settings
+from hushcast_runtime.processes.process import run_until_signal
+from hushcast_runtime.processes.readiness import Health
 
 async def live(nursery: trio.Nursery) -> None:
     signal.raise_signal(signal.SIGTERM)

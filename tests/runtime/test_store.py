@@ -217,8 +217,8 @@ async def test_what_is_written_while_it_stops_is_committed_by_closing(kind: Kind
 WRITER = """
 import sys, trio
 from pathlib import Path
-from hushcast_runtime import store as stores
-from hushcast_runtime.store import Change, SqliteStore
+from hushcast_runtime.storage import store as stores
+from hushcast_runtime.storage.store import Change, SqliteStore
 
 async def main():
     store = SqliteStore(Path(sys.argv[1]))

@@ -151,7 +151,7 @@ class Machine:
     def join_private_tor(self) -> None:
         """Start a private Tor network inside, and make the system's tor a client of it."""
         program = (
-            "import trio; from pathlib import Path; from hushcast_testnet import private_tor;"
+            "import trio; from pathlib import Path; from hushcast_testnet.tor import private_tor;"
             "print(trio.run(private_tor.start, Path('/srv/tor'), 0).snippet)"
         )
         snippet = self.run("/opt/hushcast/bin/python3", "-I", "-c", program, within=300).stdout.strip()

@@ -87,7 +87,7 @@ def test_ctrl_c_does_not_come_between_a_fault_and_its_end(
     for name, value in {
         "load": lambda _: inventory.Testnet("tcp", 60, 0.0, [member], None),
         "ProcessBreaker": lambda _: breaker,
-        "Traffic": Silence,
+        "ChaosTraffic": Silence,
         "plan": lambda *_: [Fault("stop", "relay-1", 0.0, 60.0)],
     }.items():
         monkeypatch.setattr(run_module, name, value)

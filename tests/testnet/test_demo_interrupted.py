@@ -42,7 +42,7 @@ async def goes_well(*_: object) -> course.CourseOutcome:
     ("ends", "show"),
     [
         ("course.converse", lambda: course.run(OVERLAY, print)),
-        ("demo.show_levels", lambda: course.run(brokers_course(), print)),
+        ("carrier_demo.show_levels", lambda: course.run(brokers_course(), print)),
         ("gateway_demo._converse", lambda: gateway_demo.demo(print, print)),
     ],
 )
@@ -61,7 +61,7 @@ def test_nothing_is_left_running(
     monkeypatch.setattr(testnet, "status", lambda _: {"nodes": []})
     monkeypatch.setattr(course, "story", lambda *_: [])
     monkeypatch.setattr(course, "converse", goes_well)
-    monkeypatch.setattr(f"hushcast_testnet.{ends}", is_ended)
+    monkeypatch.setattr(f"hushcast_testnet.demonstrations.{ends}", is_ended)
     with pytest.raises(SystemExit):
         show()
     assert ended == []

@@ -114,7 +114,6 @@ def init(
     if program.key_files is None and tor_sockets is not None and not _is_from_environment("tor_sockets"):
         raise UsageError(f"--tor-sockets is for daemons: a {role} goes through one, and never to tor")
     found = places(role, name)
-    usual = found.config
     if output not in (None, Path("-")):
         found = replace(found, config=output)
     made = _founded(own, network, epoch, _privacy_lines(privacy, layers))
@@ -127,7 +126,7 @@ def init(
         return
     file = output or found.config
     _write_new(file, text, _SHARED if found.unit is not None else _PRIVATE, force)
-    _tell_of_shared_state(usual, found)
+    _tell_of_shared_state(places(role, name).config, found)
     after = _next(program, own, found, output, name)
     if choices.json:
         write(json_line({"file": str(file), "kind": own.name, "next": after}))
