@@ -18,7 +18,7 @@ PARALLEL := $(BIN)/pytest --numprocesses auto --dist worksteal
 ONE_MORE := --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 1))
 BESIDE := --no-print-directory --jobs --output-sync=target --keep-going
 
-.PHONY: help demo test test-all quick check bench soak fuzz dist deb image format clean setup
+.PHONY: help demo test test-all quick check bench soak fuzz dist deb image format clean setup setup-dev
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -26,7 +26,7 @@ help:  ## list the targets
 demo: .venv/base tor  ## watch it work: a private Tor network, ten relays, messages that arrive
 	$(BIN)/hushcast testnet demo
 
-test: setup  ## all that is quick, and one of each real thing: within five minutes on two cores
+test: setup-dev  ## all that is quick, and one of each real thing: within five minutes on two cores
 	@for each in tor java mqtt-clients; do \
 		tools/require-$$each || echo "Without $$each: its tests are skipped." >&2; \
 	done
@@ -51,25 +51,25 @@ test-real:
 test-slow:
 	nice -n 5 $(PARALLEL) -m "slow and not ($(REAL) or first or soak)"
 
-quick: setup  ## the tests that take no Tor, Java, processes, containers or patience
+quick: setup-dev  ## the tests that take no Tor, Java, processes, containers or patience
 	$(PARALLEL) $(ONE_MORE) --durations 5 --durations-min 1 -m "$(QUICK)"
 
-check: setup  ## style, types and formatting
+check: setup-dev  ## style, types and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup tor java  ## speed beside what people would use instead; CHECK=1 fails where a target is missed
+bench: setup-dev tor java  ## speed beside what people would use instead; CHECK=1 fails where a target is missed
 	$(BIN)/python -m benchmarks.bench $(if $(CHECK),--check)
 
-soak: setup tor java  ## three hours of faults, kills, lies, waiting and steady traffic on real daemons; SEED=n for another
+soak: setup-dev tor java  ## three hours of faults, kills, lies, waiting and steady traffic on real daemons; SEED=n for another
 	$(BIN)/pytest -m "soak"
 	$(BIN)/python -m soak.soak $(if $(SEED),--seed $(SEED))
 
 fuzz: .venv/fuzz  ## a million hostile inputs for every decoder and machine; INPUTS=n, SEED=n, ONLY="frame roster"
 	$(BIN)/python tests/fuzz --inputs $(or $(INPUTS),1000000) --seed $(or $(SEED),1) $(if $(ONLY),--only $(ONLY)) $(if $(REPLAY),--replay $(REPLAY))
 
-dist: setup  ## wheel and sdist, in dist/
+dist: setup-dev  ## wheel and sdist, in dist/
 	rm -f dist/*.whl dist/*.tar.gz
 	$(BIN)/python -m build --outdir dist
 
@@ -79,14 +79,16 @@ deb: dist  ## a Debian package that needs no registry, in dist/
 image: deb  ## an image of it for operators, `hushcast`, with docker or podman
 	tools/build-image
 
-format: setup  ## put the code into shape
+format: setup-dev  ## put the code into shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:  ## remove what the other targets made
 	rm -rf .venv .venv-bench .node dist findings .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-setup: .venv/installed
+setup: .venv/base  ## what a daemon, a gateway, a testnet and the demo need: 75 MB
+
+setup-dev: .venv/installed  ## and what tests, checks and the analysis need: 1.3 GB
 
 # What a daemon, a testnet and the demo need.
 .venv/base: pyproject.toml
