@@ -1,4 +1,4 @@
-"""The first hour: types the README's commands in a bare Debian, many times, on a machine that is busy.
+"""Types the README and docs/first-hour.md in a bare Debian, many times, on a machine that is busy.
 
 make deb && python tests/first_hour/__main__.py --times 10 --busy 4
 """

@@ -1,4 +1,4 @@
-"""What the README tells a newcomer to type, as a script."""
+"""What the README and the first hour tell a newcomer to type, as a script."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ ROOT = Path(__file__).parents[2]
 
 _CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
+PAGES = ("README.md", "docs/first-hour.md")
+"""The second goes on where the first ends, in the same network."""
+
 TYPED = [
     line.removeprefix("$ ")
-    for block in _CONSOLE.findall((ROOT / "README.md").read_text())
+    for page in PAGES
+    for block in _CONSOLE.findall((ROOT / page).read_text())
     for line in block.splitlines()
     if line.startswith("$ ")
 ]
-BY_MAKE = [line for line in TYPED if line.startswith("make ")]
 ELSEWHERE = {
-    'export PATH="$PWD/.venv/bin:$PATH"': "whoever runs this script has hushcast on the path",
-    "hushcast init directory --network example": "tests/systemd types these five, on a private Tor network",
-    "hushcast directory run": "the service, and the container",
-    "hushcast init relay": "the same",
-    "hushcast join network.toml": "the same",
-    "hushcast node run": "the same",
+    'make setup && export PATH="$PWD/.venv/bin:$PATH"': "whoever runs this script has hushcast on the path",
+    "hushcast testnet watch --dir /tmp/hush": "until Ctrl-C; tests/testnet/test_watch.py looks at the page",
 }
-SHOWN = ("rain at noon", "smoke over the harbour", "lat")
+BY_MAKE = [line for line in TYPED if line.startswith("make ") and line not in ELSEWHERE]
+SHOWN = ("accepted ", "rain at noon", "smoke over the harbour", "lat")
 """What it prints if all goes well."""
 
 
 def script(directory: Path, transport: str) -> str:
-    """Return the README's commands for a testnet in this directory, over `tcp` or `tor`."""
+    """Return the pages' commands for a testnet in this directory, over `tcp` or `tor`."""
     lines = [line for line in TYPED if line not in BY_MAKE and line not in ELSEWHERE]
     text = "\n".join(lines).replace("/tmp/hush", str(directory))
     text = text.replace(" --transport tcp", " --transport tcp --epoch 20" if transport == "tcp" else "")
