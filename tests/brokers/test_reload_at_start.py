@@ -30,10 +30,9 @@ from hushcast_protocol.brokers.frames import (
     decode_from_above,
 )
 from hushcast_protocol.brokers.network import BrokersNetwork
-from hushcast_runtime import process_frame
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.files import load_seed
-from hushcast_runtime.processes import examined_process
+from hushcast_runtime.processes import examined_process, process_frame
 from hushcast_runtime.processes.doctors_socket import ExaminedSettings
 from hushcast_runtime.storage.store import Change, MemoryStore
 from hushcast_runtime.transports.base import Listener

@@ -93,4 +93,4 @@ async def test_a_program_does_not_run_by_the_file_of_another(tmp_path: Path) -> 
     assert outcome.error == f'{file}: program: the file is of "node", and "directory" is to read it'
     file.write_text(file.read_text().replace('"node"', "7"))
     outcome = await hushcast("node", "run", "--config", file)
-    assert (outcome.code, "program: Expected" in outcome.error) == (2, True)
+    assert (outcome.code, "program: write a text in quotes" in outcome.error) == (2, True)
