@@ -159,7 +159,7 @@ async def test_an_interval_that_the_provider_leaves_out_is_caught(
         for name in SUBSCRIBERS:
             await scene.start_subscriber(name, "shoe", PATIENCE)
         for name in SUBSCRIBERS:
-            await scene.until(name, "Accepted", 1, 120)
+            await scene.until(name, "RequestAccepted", 1, 120)
         for number in range(1, INTERVALS + 1):
             await trio.sleep(INTERVAL - time.time() % INTERVAL)
             await scene.batch(number, INTERVAL, [HERE | {"id": f"{number}", "text": "a shoe at a discount"}])
@@ -180,7 +180,7 @@ async def test_an_interval_that_the_provider_leaves_out_is_caught(
         assert numbers == [number for number in range(1, INTERVALS + 1) if number != LEFT_OUT]
         assert all(one["messages"] == [str(one["number"])] for one in found)
         # A slow machine tells that it is silent, before the next answer shows that it is missing.
-        troubles = [one for one in told if one["event"] == "Trouble" and one["problem"] != "silent"]
+        troubles = [one for one in told if one["event"] == "FeedTrouble" and one["problem"] != "silent"]
         assert len(troubles) == 1, told
         trouble = troubles[0]
         said = trouble["problem"], trouble["first"], trouble["last"]
