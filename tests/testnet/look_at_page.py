@@ -127,6 +127,8 @@ def look(url: str, port: int, profile: str, shot: Path, delivered: str) -> dict[
     try:
         browser.go(url)
         until(lambda: browser.run(READ)["figures"].get("delivered") == delivered)
+        # Daemons are asked beside what is read from traces: on a busy machine they answer later.
+        until(lambda: set(browser.run(READ)["states"]) == {"ready"})
         focused = []
         for _ in range(4):
             browser.press("\ue004")  # tab
