@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from hushcast.control_messages import is_handle
 from hushcast.keys import read_link
 from hushcast_gateway.network_reader import NetworkSubscription
 from hushcast_gateway.settings import GatewaySettings, NetworkTopicsSection
@@ -117,8 +118,9 @@ class NetworkWays(Ways):
     def _link_of(self, way: Way) -> str | None:
         if not way.is_open:
             return self._links.get(way.name)
-        # A link is a secret and has no place in an MQTT topic.
-        return None if way.name.lstrip().startswith(LINK_SCHEME) else way.name
+        # A link is a secret and has no place in an MQTT topic; a handle is a topic of other programs.
+        is_open_name = not (way.name.lstrip().startswith(LINK_SCHEME) or is_handle(way.name))
+        return way.name if is_open_name else None
 
 
 def read_links(settings: GatewaySettings) -> dict[str, str]:

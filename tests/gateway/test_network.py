@@ -214,6 +214,19 @@ async def test_what_is_refused(
         assert await acknowledged(client, packet) == reason
 
 
+async def test_no_client_reaches_a_subscription_of_the_daemon_by_its_handle(tmp_path: Path) -> None:
+    async with houses(tmp_path) as (one, _, first, _):
+        handle = (await one.daemon.hold(hushcast.new_link("family", private=True))).handle
+        client = await first.connect()
+        await client.send(Subscribe(1, [RequestedSubscription(f"hush/open/{handle}", 1)]))
+        answer = await client.next()
+        assert isinstance(answer, SubAck)
+        assert answer.reasons == [Reason.TOPIC_FILTER_INVALID]
+        packet = Publish(f"hush/open/{handle}", b"us", 1, packet_id=2)
+        assert await acknowledged(client, packet) == Reason.TOPIC_NAME_INVALID
+        assert one.daemon.published == []
+
+
 @pytest.mark.parametrize(("which", "left"), [("all", {"a", "c"}), ("known", {"c"}), ("none", set())])
 async def test_properties_leave_as_configured(tmp_path: Path, which: Any, left: set[str]) -> None:
     async with houses(tmp_path, properties=which) as (_, two, first, second):
