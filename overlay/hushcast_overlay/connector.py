@@ -61,16 +61,22 @@ class Connector:
         return await self._open(peer, address, us, decode)
 
     async def drop(
-        self, relay: Relay, frame: Drop | ParcelFrame, decode: Callable[[bytes], FrameT], timeout: float
+        self,
+        relay: Relay,
+        frame: Drop | ParcelFrame,
+        decode: Callable[[bytes], FrameT],
+        timeout: float,
+        is_drawn: bool = True,
     ) -> FrameT:
         """Hand one frame to a relay anonymously, over a fresh circuit; return its answer.
 
         Where the relay is under load the frame gets the stamp that it asks for, which may take a second.
+        `is_drawn` is as in `ask`.
         """
         if relay.difficulty:
             stamp = await self._mint(relay, handed_in(frame))
             frame = msgspec.structs.replace(frame, stamp=stamp)
-        return await self.ask(relay.id, relay.address, frame, decode, timeout)
+        return await self.ask(relay.id, relay.address, frame, decode, timeout, is_drawn)
 
     async def ask(
         self,
@@ -79,10 +85,12 @@ class Connector:
         frame: Wire,
         decode: Callable[[bytes], FrameT],
         timeout: float,
+        is_drawn: bool = True,
     ) -> FrameT:
         """Say one thing to a listed relay anonymously, over a fresh circuit; return its answer.
 
-        `timeout` are the seconds that the answer may take once the link is open.
+        `timeout` are the seconds that the answer may take once the link is open. `is_drawn`: the relay is
+        any. That one which is asked until it answers does not tells nothing of the others.
         """
         try:
             channel = await self._open(relay, address, None, decode, is_listed=True)
@@ -92,7 +100,8 @@ class Connector:
             finally:
                 await channel.aclose()
         except (TransportError, PeerError):
-            self.contact.note(worked=False)
+            if is_drawn:
+                self.contact.note(worked=False)
             raise
         self.contact.note(worked=True)
         return answer

@@ -67,3 +67,14 @@ async def test_a_roster_from_before_disputes_no_clock() -> None:
         assert client.daemon.clock.describe()["disputed"] is False
         assert not client.daemon.clock.is_certain()  # nothing vouches for it, either
         assert not client.daemon.is_connected
+
+
+async def test_relays_that_are_gone_do_not_hide_those_that_answer() -> None:
+    async with small_network(relays=8, clients=1, probes_an_epoch=0.0) as net:
+        client = net.clients[0]
+        for relay in net.relays[:4]:
+            await relay.stop()
+        await client.listen()  # those that are gone are told by themselves, one after the other
+        assert client.daemon.status()["cut_off"] is None
+        await trio.sleep(EPOCH_SECONDS)
+        assert client.daemon.is_connected

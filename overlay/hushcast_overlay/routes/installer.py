@@ -88,7 +88,7 @@ class Installer:
         patience = PATIENCE_A_LEVEL * (1 + _levels(tree, top.id))
         try:
             answer = await self._connector.drop(
-                top, ParcelFrame(0, sealed, None), decode_parcel_answer, patience
+                top, ParcelFrame(0, sealed, None), decode_parcel_answer, patience, is_drawn=False
             )
         except (TransportError, PeerError) as error:
             log.info("a parcel was not answered", reason=str(error))
