@@ -126,6 +126,20 @@ async def test_after_its_day_a_message_waits_no_more_and_later_a_client_is_forgo
 
 
 @pytest.mark.slow
+async def test_a_client_that_goes_right_after_another_is_forgotten_once() -> None:
+    async with small_tree((("edge", "edge", "root"),)) as network:
+        edge = network["edge"]
+        going = [await network.client(edge, "lat in [0, 1]") for _ in range(12)]
+        for client in going:
+            await client.leave()
+        served = edge.daemon._clients
+        for client in going:
+            served.forget(client.key)
+            await served._leaving[client.key].wait()
+        await until(lambda: edge.status("filters") == 0, 10.0)
+        assert edge.count("internal_errors") == 0
+
+
 async def test_a_client_that_stays_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "CLIENT_FORGOTTEN_AFTER", 0)
     async with small_tree() as network:

@@ -218,8 +218,9 @@ class Clients:
                 await trio.lowlevel.checkpoint()
             self._store.write_soon(Change(_CLIENT, client, None))
             self._downstream.clear(client)  # what came meanwhile
-            self._leaving.pop(client).set()
             await trio.lowlevel.checkpoint()
+            # Nothing is waited for between this and the end: whoever leaves next finds this task or none.
+            self._leaving.pop(client).set()
 
     def forget_all(self) -> None:
         """Forget all clients: this is no edge broker any more."""
