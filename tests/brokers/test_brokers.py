@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 import trio
 from small_network import until
-from small_tree import OTHER_KEY, Client, hears, nothing_waits, small_tree
+from small_tree import KEY, OTHER_KEY, Client, filter_of, hears, nothing_waits, small_tree
 
 from hushcast_brokers.broker import clients, forwarding
 from hushcast_protocol.base import observations
 from hushcast_protocol.base.observations import Observed
 from hushcast_protocol.base.proof_of_work import mint
-from hushcast_protocol.brokers.frames import Ping
+from hushcast_protocol.brokers.clear_words import shown
+from hushcast_protocol.brokers.frames import Advertise, Ping
 from hushcast_runtime.storage import spool
 from hushcast_runtime.tracing import NoTracer
 
@@ -126,6 +127,16 @@ async def test_after_its_day_a_message_waits_no_more_and_later_a_client_is_forgo
 
 
 @pytest.mark.slow
+async def test_what_was_taken_of_an_advertisement_is_shown_though_its_link_ends() -> None:
+    async with small_tree((("inner", "inner", "root"), ("edge", "edge", "inner"))) as network:
+        one = shown(KEY, filter_of("lat in [0, 1]"))
+        with trio.CancelScope() as link:
+            link.cancel()
+            await network["inner"].daemon._tables.take(network["edge"].key, Advertise(1, (one,), (), "no"))
+        assert network["inner"].status("filters") == 1
+        await until(lambda: network.root.status("filters") == 1, 10.0, "the root hears of it")
+
+
 async def test_a_client_that_goes_right_after_another_is_forgotten_once() -> None:
     async with small_tree((("edge", "edge", "root"),)) as network:
         edge = network["edge"]

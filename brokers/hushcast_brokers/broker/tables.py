@@ -77,20 +77,25 @@ class Tables:
         self._counters.add("advertisements_received")
         self._heard[child] = self._now()
         gone = list[bytes]()
-        with closing(self._advertised.take(child, frame)) as pieces:
-            for added, removed, again in pieces:
-                if again:
-                    self._matching.asked_again(child, again)
-                self._store.write_soon(
-                    *(Change(_KIND, child + name, encode(one)) for name, one in added.items()),
-                    *(Change(_KIND, child + name, None) for name in removed),
-                )
-                gone += removed
-                await trio.lowlevel.checkpoint()
+        try:
+            with closing(self._advertised.take(child, frame)) as pieces:
+                for added, removed, again in pieces:
+                    if again:
+                        self._matching.asked_again(child, again)
+                    self._store.write_soon(
+                        *(Change(_KIND, child + name, encode(one)) for name, one in added.items()),
+                        *(Change(_KIND, child + name, None) for name in removed),
+                    )
+                    gone += removed
+                    await trio.lowlevel.checkpoint()
+        finally:
+            # Also where the link ends in between: if the child wants no more than was taken, the next link's
+            # digests are the same, and nothing of it is said again.
+            version = self._matching.advertise()
         if self._tracer.is_on:
             shown = tuple(map(encode, frame.add))
             self._tracer.observe(observations.Advertised(child, shown, tuple(gone)))
-        return self._matching.advertise()
+        return version
 
     async def factors(self, child: PublicKey, ask: AskFactors) -> Factors:
         """Answer a broker below; raise `Refusal` or `TransportError`."""
