@@ -75,6 +75,8 @@ def test_the_line_comes_below_the_comment_of_the_file(text: str, fresh: str) -> 
         (DIRECTORY.replace('"directory"', '"dirctory"'), 'there is no "dirctory": did you mean directory?'),
         ("role = ", "is not TOML"),
         ("[" * 5000, "is not TOML"),
+        ("\ufeffa = 1\n", "it begins with a byte order mark"),
+        ("a = 1\n" + "# all of it stays\n" * 40_000, "a configuration has at most 524288 bytes"),
     ],
 )
 async def test_what_cannot_be_upgraded_stays(text: str, told: str, tmp_path: Path) -> None:
