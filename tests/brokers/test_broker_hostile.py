@@ -444,6 +444,32 @@ async def test_who_is_listed_no_more_is_forgotten_and_sent_nothing(is_running: b
         assert await one.join() == "accepted"
 
 
+async def test_who_is_listed_no_more_is_sent_nothing_while_it_is_forgotten() -> None:
+    async with small_tree() as network:
+        edge = network["edge 1"]
+        one, other = [await network.client("edge 1", "") for _ in range(2)]
+        one.acknowledges = False
+        waits = await network.published()
+        await until(hears(one, waits))
+        served, steps = edge.daemon._clients, list[Any]()
+        spawn, served._spawn = served._spawn, steps.append  # others go before it
+        edge.daemon.serve_only(frozenset({other.key}))
+        await until(lambda: not one.is_attached)
+        heard = len(one.heard)
+        await one.attach()
+        message = await network.published()
+        await until(hears(other, message))
+        for step in steps:
+            spawn(step)
+        await until(lambda: edge.status("filters") == 1)
+        await trio.sleep(5)
+        await one.attach()
+        await trio.sleep(5)
+        assert len(one.heard) == heard
+        assert edge.status("messages_waiting") == 0
+        assert await one.join() == "unknown"
+
+
 async def test_a_parent_without_room_and_what_becomes_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async with small_tree() as network:
         one = await network.client("edge 1", "lat in [0, 1]")

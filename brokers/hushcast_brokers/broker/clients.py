@@ -133,7 +133,12 @@ class Clients:
         return left_out
 
     async def greeting(self, client: PublicKey) -> list[Wire]:
-        """Say what is routed to a client, over a link that has just opened, and how all of it stands."""
+        """Say what is routed to a client, over a link that has just opened, and how all of it stands.
+
+        Raises `DecodeError` for one that is being forgotten: it would be sent what still waits for it.
+        """
+        if client in self._leaving:
+            raise DecodeError("a client is back before all of it is forgotten")
         if client in self._known:
             self._note_attached(client)
         is_known = client in self._known
@@ -210,14 +215,13 @@ class Clients:
     async def _let_go(self) -> None:
         while self._leaving:
             client = next(iter(self._leaving))
-            self._downstream.clear(client)
             self._interests.forget(client)
             while names := self._interests.forget_some(client, _AT_ONCE):
                 for name in names:
                     self._note_ended(client, name)
                 await trio.lowlevel.checkpoint()
             self._store.write_soon(Change(_CLIENT, client, None))
-            self._downstream.clear(client)  # what came meanwhile
+            await self._downstream.cleared(client)  # also of what came meanwhile
             await trio.lowlevel.checkpoint()
             # Nothing is waited for between this and the end: whoever leaves next finds this task or none.
             self._leaving.pop(client).set()

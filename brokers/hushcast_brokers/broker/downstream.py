@@ -115,7 +115,14 @@ class Downstream:
 
     def clear(self, child: PublicKey) -> None:
         """Let nothing wait for a child any more."""
-        self._spawn(self._clear, child)
+        self._spawn(self.cleared, child)
+
+    async def cleared(self, child: PublicKey) -> None:
+        """Return once nothing waits for a child, or it is back."""
+        while items := await self._spool.waiting(hop_of(child)):
+            if self.is_linked(child):
+                return  # it is back: what waits now may have come since
+            self._spool.done(items)
 
     async def run(self) -> None:
         """End links whose acknowledgements are late, until cancelled."""
@@ -127,12 +134,6 @@ class Downstream:
                 if link.unacknowledged and link.deadline <= now:
                     self._counters.add("children_lapsed")
                     link.writer.scope.cancel()
-
-    async def _clear(self, child: PublicKey) -> None:
-        while items := await self._spool.waiting(hop_of(child)):
-            if self.is_linked(child):
-                return  # it is back: what waits now may have come since
-            self._spool.done(items)
 
     def _do(
         self,
