@@ -6,6 +6,7 @@ because it is private or has attributes, people who type the name mean that one:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from hushcast.control_messages import is_handle
@@ -14,15 +15,23 @@ from hushcast_protocol.base.errors import Refusal, UsageError
 from hushcast_protocol.content.predicates import Predicate, parse_where
 from hushcast_protocol.content.topics import LINK_SCHEME, Interest, Topic, parse_topic
 
+_NEARLY_HANDLE = re.compile(r"\s*%[0-9a-fA-F]{4,}\s*\Z")  # cut off, too long, or with a space beside it
+
 
 def open_or_held(held: Sequence[LocalSubscription], text: str, is_open: bool) -> Topic:
     """Return the topic of a new publication or subscription; `held` are the daemon's subscriptions.
 
-    With `is_open` a text that is no handle is an open topic, whatever is held. Raises `UsageError`, and
-    `Refusal` where a text is the name of a held topic that it cannot stand for.
+    With `is_open` a text that is no handle is an open topic, whatever is held. Raises `UsageError`, also for
+    a handle that was not copied whole, and `Refusal` where a text is the name of a held topic that it cannot
+    stand for.
     """
     if is_handle(text):
         return _of_handle(held, text).interest.topic
+    if _NEARLY_HANDLE.match(text) and not is_open:
+        raise UsageError(
+            "a handle is % and eight of 0 to 9 and a to f: copy it again, whole, or say that an open topic "
+            "is meant (--open, open=True)"
+        )
     topic = parse_topic(text)
     if not (is_open or text.startswith(LINK_SCHEME)) and (others := _namesakes(held, topic)):
         raise Refusal(f"{_described(others)}, or say that an open topic is meant (--open, open=True)")

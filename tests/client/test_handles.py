@@ -69,6 +69,23 @@ async def test_a_handle_stands_for_topic_and_condition(world: World) -> None:
     await world.run(program)
 
 
+async def test_a_handle_that_was_not_copied_whole_is_no_open_topic(world: World) -> None:
+    async def program() -> None:
+        async with hushcast.connect(world.socket) as daemon:
+            async with daemon.subscribe(FAMILY):
+                pass
+            handle = await handle_of(daemon, "family")
+            for wrong in (handle[:-1], handle + "0", f"{handle}\n", f" {handle}", "%3F9A01C2"):
+                with pytest.raises(hushcast.UsageError, match="copy it again"):
+                    await daemon.publish(wrong, "secret")
+                with pytest.raises(hushcast.UsageError, match="copy it again"):
+                    await daemon.subscribe(wrong).__aenter__()
+            await daemon.publish(handle[:-1], "to all", open=True)
+
+    await world.run(program)
+    assert [payload for _, payload in world.daemon.published] == [b"to all"]
+
+
 async def test_a_name_that_is_listed_and_matches_nothing_is_refused(world: World) -> None:
     async def program() -> None:
         async with hushcast.connect(world.socket) as daemon:
