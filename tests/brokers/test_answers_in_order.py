@@ -52,3 +52,22 @@ async def test_what_waited_for_the_disk_is_answered_though_something_later_waits
         await trio.sleep(2)
         parent.gate.open()
         await until(lambda: first.verdict(serial) == "accepted", 30.0, "the parent has it")
+
+
+async def test_what_a_parent_has_is_not_confirmed_by_a_new_link_before_those_above_have_it() -> None:
+    async with small_tree(ROWS) as network:
+        one, parent = network["one"], network["a"]
+        client, other = [await network.client(one) for _ in range(2)]
+        network.root.gate.shut()
+        # A gate that is shut lets one read through that had begun.
+        assert await other.subscribe("lat in [90, 91]") == "accepted"
+        serial = await client.say(asking("lat in [0, 1]"))
+        await until(lambda: parent.status("filters") == 2, 10.0)
+        parent.daemon._downstream.disconnect(one.key)
+        await trio.sleep(1)
+        await network.linked()
+        await trio.sleep(5)
+        assert client.verdict(serial) is None
+        network.root.gate.open()
+        await until(lambda: client.verdict(serial) == "accepted", 60.0)
+        assert network.root.status("filters") == 2

@@ -75,9 +75,16 @@ def test_a_whole_table_and_what_changes_go_in_pieces(monkeypatch: pytest.MonkeyP
     assert [(len(said.add), len(said.remove)) for said in child.next()] == [(4, 0), (1, 4), (0, 2)]
 
 
-def test_a_parent_that_has_it_all_is_told_nothing() -> None:
-    child = ParentTable()
+def test_a_parent_that_has_it_all_is_asked_whether_it_is_confirmed_and_then_told_nothing() -> None:
+    child, parent = ParentTable(), ChildAdvertisements()
     version = child.change(of_roots(RootChanges(frozenset(many(3)), frozenset())))
+    all_of(child.linked(table_digest(child.shown)))
+    assert child.confirmed < version, "those above may not have it"
+    (asked,) = child.next()
+    assert asked.is_question
+    assert not list(parent.take(CHILD, asked.frame(1)))
+    child.answered(True)
+    assert child.confirmed == version
     all_of(child.linked(table_digest(child.shown)))
     assert not child.next()
     assert child.confirmed == version

@@ -126,7 +126,7 @@ class Advertising:
                 if not (batch := self._upward.next()):
                     await self._changed.wait()
                     continue
-                self._counters.add("advertisements_sent", len(batch))
+                self._counters.add("advertisements_sent", sum(not said.is_question for said in batch))
                 for said in batch if self._tracer.is_on else ():
                     self._tracer.observe(
                         observations.Advertised(None, tuple(map(encode, said.add)), said.remove)

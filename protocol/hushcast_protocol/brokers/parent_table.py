@@ -27,6 +27,11 @@ class SentAdvertisement:
     remove: tuple[bytes, ...]
     whole: Literal["no", "part", "end"]
 
+    @property
+    def is_question(self) -> bool:
+        """Whether it says nothing, and is sent for its answer alone."""
+        return self.whole == "no" and not self.add and not self.remove
+
     def frame(self, serial: int) -> Advertise:
         """Return it as a frame."""
         return Advertise(serial, self.add, self.remove, self.whole)
@@ -48,6 +53,7 @@ class ParentTable:
         self._said: int | None = None  # the version that the batch under way brings the parent to
         self._is_linked = False
         self._is_whole_due = False
+        self._is_answer_due = False  # the parent has all, and may not have confirmed it yet
 
     def recall(self, items: Iterable[Item]) -> None:
         """Show what the parent had before a restart, which is to be said only if it has something else."""
@@ -96,6 +102,8 @@ class ParentTable:
         own = yield from table_digest_in_pieces(self.shown)
         self._is_linked = True
         self._is_whole_due = digest != own
+        # That the parent has it does not say that those above have: a link may end before the answer.
+        self._is_answer_due = self.confirmed < self._complete
         if not self._is_whole_due:
             self._say_again()
         self._note()
@@ -111,9 +119,11 @@ class ParentTable:
             return ()
         whole = self._is_whole_due or len(self._add) + len(self._remove) > len(self.shown) + MAX_IN_ONE
         batch = _whole(self.shown.values()) if whole else _changes(self._add.values(), self._remove)
+        if not batch and self._is_answer_due:
+            batch = [SentAdvertisement((), (), "no")]
         if batch:
             self._said = self._complete
-            self._is_whole_due = False
+            self._is_whole_due = self._is_answer_due = False
             self._forget()
             if whole:  # in which nothing is said once more
                 self._say_again()
@@ -144,7 +154,8 @@ class ParentTable:
 
     def _note(self) -> None:
         """Confirm what needs nothing to be said."""
-        if self._is_linked and self._said is None and not (self._is_whole_due or self._add or self._remove):
+        is_due = self._is_whole_due or self._is_answer_due or self._add or self._remove
+        if self._is_linked and self._said is None and not is_due:
             self.confirmed = self._complete
 
 
