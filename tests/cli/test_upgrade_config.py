@@ -75,6 +75,7 @@ def test_the_line_comes_below_the_comment_of_the_file(text: str, fresh: str) -> 
         (DIRECTORY.replace('"directory"', '"dirctory"'), 'there is no "dirctory": did you mean directory?'),
         ("role = ", "is not TOML"),
         ("[" * 5000, "is not TOML"),
+        (examples()["network.toml"], "is no configuration of a program"),
         ("\ufeffa = 1\n", "it begins with a byte order mark"),
         ("a = 1\n" + "# all of it stays\n" * 40_000, "a configuration has at most 524288 bytes"),
     ],

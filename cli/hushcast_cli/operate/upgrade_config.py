@@ -44,6 +44,8 @@ def upgrade_config(choices: Choices, file: Path) -> None:
     except RecursionError:
         raise UsageError(f"{file} is not TOML that anybody would write: it is nested too deeply") from None
     added = [] if "program" in keys else ["program"]
+    if added and "state" not in keys:  # with the line `hushcast join` would not take a network.toml any more
+        raise UsageError(f"{file} is no configuration of a program, which has `state`")
     if added:
         name = guessed(keys)
         fresh = with_program(text, name)
