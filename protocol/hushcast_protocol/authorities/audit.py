@@ -1,4 +1,4 @@
-"""Auditing: what the authorities of a network show, checked as daemons do, and compared with each other."""
+"""The audit: what the authorities of a network show, checked as daemons do, and compared with each other."""
 
 from __future__ import annotations
 

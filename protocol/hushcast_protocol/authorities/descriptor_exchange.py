@@ -1,4 +1,4 @@
-"""Gathering: before an epoch authorities tell each other which descriptors they hold, and give some.
+"""The exchange: before an epoch authorities tell each other which descriptors they hold, and give some.
 
 A relay registers with all of them; this is for whoever was away, or was not reached. What comes is no more
 than a hint: an authority checks each descriptor and reaches the relay itself before it lists it. All that one

@@ -28,7 +28,7 @@ Difficulty = Annotated[int, msgspec.Meta(ge=0, le=MAX_DIFFICULTY)]
 ListedRelay = tuple[RelayId, Bytes16, Difficulty]
 """A relay, the digest of its descriptor (`descriptor_digest`), and the bits of the stamps it asks for."""
 Seat = tuple[RelayId, Bytes16, Difficulty, Counter]
-"""A relay that is seated, as `Listed`, and the epoch since which it is without a gap."""
+"""A relay that is seated, as `ListedRelay`, and the epoch since which it is without a gap."""
 WaitingRelay = tuple[RelayId, Counter]
 """A relay that more than half of the authorities reached and that has no seat yet, and since which epoch."""
 

@@ -1,21 +1,21 @@
 """The machine of one authority: from the exchange before an epoch to the head that a quorum signed.
 
 It is moved by `tick`, once `deadline` has passed, by `received` with what another authority sent, and by
-`cast`. Each returns what is to be done, in order (`actions.py`); what stands after a `Keep` waits until that
-is on disk. It sends to other authorities by key, over links that prove the sender; frames may be lost, come
-twice or out of order.
+`cast`. Each returns what is to be done, in order (`actions.py`; `GATHER` and `VOTE` are commands); what
+stands after a `Keep` waits until that is on disk. It sends to other authorities by key, over links that prove
+the sender; frames may be lost, come twice or out of order.
 
     phase       event                            next        actions
-    WAITING     the exchange begins              GATHERING   Send Heads, Do.GATHER
-    GATHERING   time to cast                     VOTING      Do.VOTE
-    VOTING      `cast`, in time                  VOTING      Keep, Send Echo
+    WAITING     the exchange begins              GATHERING   SendFrame Heads, GATHER
+    GATHERING   time to cast                     VOTING      VOTE
+    VOTING      `cast`, in time                  VOTING      Keep, SendFrame Echo
     VOTING      an echo                          VOTING      as in `rounds.py`
     VOTING      the last round over, too few
                 ballots                          WAITING     -
-    VOTING      the last round over              ASSENTING   Keep, Send Assent
-    ASSENTING   a quorum assented to the same    WAITING     Keep, Publish, Send Heads
-    any         a newer head with a quorum       (the same)  Keep; Publish, or Send AskListing
-    any         the listing asked for            (the same)  Publish
+    VOTING      the last round over              ASSENTING   Keep, SendFrame Assent
+    ASSENTING   a quorum assented to the same    WAITING     Keep, PublishHead, SendFrame Heads
+    any         a newer head with a quorum       (the same)  Keep; PublishHead, or SendFrame AskListing
+    any         the listing asked for            (the same)  PublishHead
     any         another head of one epoch        STOPPED     Keep, Stop, and Accuse who signed both
     any but STOPPED: next exchange begins        GATHERING   as above
 
@@ -87,7 +87,7 @@ class Authority:
     def __init__(
         self, network: Network, seed: Seed, kept: AuthorityState, now: float, beginning: Listing | None = None
     ) -> None:
-        """Begin with what was kept; at first `AuthorityState(Followed(authorities))`.
+        """Begin with what was kept; at first `AuthorityState(ChainState(authorities))`.
 
         `beginning` is the listing of the roster that the first head goes on from, if there was one.
         """

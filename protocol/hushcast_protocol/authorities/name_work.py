@@ -1,4 +1,4 @@
-"""Work: what a relay's name costs, so that a thousand names cost a thousand times as much.
+"""The work for a name: what a relay's name costs, so that a thousand names cost a thousand times as much.
 
 A relay looks for a nonce for which Argon2id over network, name and a day's beacon begins with as many zero
 bits as the authorities ask for (Back, "Hashcash", 2002; RFC 9106). It is of one name and of one beacon, which

@@ -18,7 +18,7 @@ of an author, since no honest one shows more; so nobody can fill the room that a
 
 Whether a ballot is one follows from its bytes alone, never from what is held here: who was away, or began
 with the set of now, knows less than others. So the head in it is checked by the set that it names itself;
-whether that one was in charge is for counting (`counting.newest_shown`), by the ballots that all have.
+whether that one was in charge is for the tally (`tally.newest_shown`), by the ballots that all have.
 """
 
 from __future__ import annotations

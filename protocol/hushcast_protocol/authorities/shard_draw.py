@@ -1,4 +1,4 @@
-"""Drawing: when a network is cut into shards, and what a head says of them.
+"""The draw of shards: when a network is cut into shards, and what a head says of them.
 
     head                                       shards of its listing
     the first, of enough relays                those of its own day, under a beacon that can be foreseen

@@ -1,4 +1,4 @@
-"""Counting: the head that follows from the ballots that count, one and the same for all who have these."""
+"""The tally: the head that follows from the ballots that count, one and the same for all who have these."""
 
 from __future__ import annotations
 

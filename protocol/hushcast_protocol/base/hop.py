@@ -14,14 +14,14 @@ Dialling
     state     event                             next      actions
     IDLE      wanted, and no link               DIALLING  Dial
     IDLE      last link ended, fruitless        PAUSED    -
-    DIALLING  link up, dialled by us            IDLE      Send
-    DIALLING  link up, dialled by the other     DIALLING  Send
+    DIALLING  link up, dialled by us            IDLE      SendItems
+    DIALLING  link up, dialled by the other     DIALLING  SendItems
     DIALLING  unneeded at its turn, or failed
               with a link or not wanted         IDLE      -
     DIALLING  failed, wanted                    PAUSED    -
     PAUSED    pause over                        DIALLING  Dial (IDLE if not wanted)
     PAUSED    first item after none waited      DIALLING  Dial
-    PAUSED    link up                           IDLE      Send
+    PAUSED    link up                           IDLE      SendItems
     DIALLING  the last `unwant`, and not wanted IDLE      StopDialling
     PAUSED    the last `unwant`, and not wanted IDLE      -
 
@@ -37,7 +37,7 @@ Backlog
     SPOOLED  present, and nothing in memory               READING  ReadBack
     SPOOLED  linked, not anew, queue below READ_AHEAD     READING  ReadBack
     SPOOLED  away, and no pause between detours           MOVING   GoAround
-    READING  read something, or more was spooled since    SPOOLED  Send (nothing if it is to be read anew)
+    READING  read something, or more was spooled since    SPOOLED  SendItems (not if to be read anew)
     READING  read nothing                                 NONE     -
     MOVING   found something, or more was spooled since   SPOOLED  - (a pause if nothing was moved)
     MOVING   found nothing                                NONE     -

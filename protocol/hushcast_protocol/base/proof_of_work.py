@@ -1,4 +1,4 @@
-"""Stamps: the proof of work that strangers pay at a relay under load.
+"""The proof of work that strangers pay at a relay under load; its tag on the wire is `stamp`.
 
 A stamp is a nonce: its hash together with what it is bound to must begin with as many zero bits as the
 relay's difficulty says (Back, "Hashcash", 2002). It is bound to one relay, one epoch and the content handed

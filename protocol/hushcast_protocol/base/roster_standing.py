@@ -1,4 +1,4 @@
-"""Standing: which roster daemons act on, and which relays keep seats; one short roster changes neither."""
+"""Which roster daemons act on, and which relays keep seats; one short roster changes neither."""
 
 from __future__ import annotations
 

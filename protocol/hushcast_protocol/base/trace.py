@@ -2,7 +2,7 @@
 
 Observations are what an adversary who ran the daemon would know; the truth is what only the owner knows. They
 go to separate files, `<node>.observations.jsonl` and `<node>.truth.jsonl`. The kinds of line and their fields
-are those of the types in `observed` and `told`. Needs the standard library alone.
+are those of the types in `observations.py` and `ground_truth.py`. Needs the standard library alone.
 """
 
 from __future__ import annotations

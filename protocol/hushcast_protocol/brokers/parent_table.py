@@ -1,4 +1,4 @@
-"""Upward: what a broker shows its parent, what of it is to be said next, and how far it is confirmed.
+"""What a broker shows its parent, what of it is to be said next, and how far it is confirmed.
 
 Each change has a version. A version is confirmed once the parent has accepted all that was to be said of it,
 on the link that is open now. One batch is under way at a time; what changes meanwhile is in the next. What

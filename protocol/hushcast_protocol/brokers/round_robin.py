@@ -1,4 +1,4 @@
-"""Turns: what waits, by whose it is; each has one at a time, however many wait."""
+"""A round robin: what waits, by whose it is; each has one at a time, however many wait."""
 
 from __future__ import annotations
 

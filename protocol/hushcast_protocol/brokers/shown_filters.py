@@ -1,4 +1,4 @@
-"""Outside: the filters that an edge broker shows, each for as many subscriptions as it is shown for."""
+"""Shown filters: those that an edge broker shows, each for as many subscriptions as it is shown for."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class _Share:
 class PseudonymRegister:
     """The pseudonyms that subscribe at one server. `now` is Unix time.
 
-    Methods raise `Refusal` with a verdict (`frames.Verdict`). What they change is told by `changes`, and is
+    Methods raise `Refusal` with a verdict (`CentralVerdict`). What they change is told by `changes`, and is
     to be on disk before anybody hears of it.
     """
 

@@ -1,4 +1,4 @@
-"""Publishers: the pseudonyms that messages are published with, which live for minutes and in memory alone."""
+"""The pseudonyms that messages are published with, which live for minutes and in memory alone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PublishingPseudonym(NamedTuple):
 
 
 class PublishingPseudonyms:
-    """The most recent pseudonyms; raises `Refusal` with a verdict (`frames.Verdict`) for the others."""
+    """The most recent pseudonyms; raises `Refusal` with a verdict (`CentralVerdict`) for the others."""
 
     def __init__(self, calendar: Calendar) -> None:
         self._calendar = calendar

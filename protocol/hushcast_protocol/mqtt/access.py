@@ -81,7 +81,7 @@ def _any(filters: Iterable[_Levels], topic: str) -> bool:
 
 
 class _Levels:
-    """A filter's levels; it matches what `topics.matches` says, at a glance where the first level differs."""
+    """A filter's levels; matches as `topic_filters.matches`, at a glance where the first level differs."""
 
     __slots__ = ("_count", "_is_open", "_levels")
 

@@ -117,7 +117,7 @@ class MqttConnection:
         return held
 
     def has_room(self) -> bool:
-        """Tell whether messages may be sent; after a no, `Broker.drained` or `stored` goes on."""
+        """Tell whether messages may be sent; after a no, `MqttBroker.drained` or `stored` goes on."""
         if self._held_bytes >= MAX_HELD_BACK:
             self._was_full = True
             return False

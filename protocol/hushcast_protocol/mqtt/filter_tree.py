@@ -135,7 +135,7 @@ class FilterTree(Generic[T]):
     def intersecting(self, wanted: str, budget: Budget | None = None) -> list[T]:
         """Return the values of all filters that match some topic which the filter `wanted` matches, too.
 
-        Raises `Spent` where it would look at more levels than a budget has steps.
+        Raises `BudgetExhausted` where it would look at more levels than a budget has steps.
         """
         found: list[T] = []
         levels, is_open = _parts(wanted)

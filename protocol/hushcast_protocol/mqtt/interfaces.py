@@ -24,7 +24,7 @@ class Outlet(Protocol):
         """Send encoded packets, in order, soon."""
 
     def has_room(self) -> bool:
-        """Tell whether more messages may be sent; after a no, `Broker.drained` says when."""
+        """Tell whether more messages may be sent; after a no, `MqttBroker.drained` says when."""
 
     def close(self, last: bytes) -> None:
         """Send the last packet, if there is one, and close. What the client sends from now on is ignored."""
@@ -106,7 +106,7 @@ class UsageRules(Protocol):
     """
 
     remembers: bool
-    """Whether answers about a topic, with no properties, hold until `Broker.rules_changed`."""
+    """Whether answers about a topic, with no properties, hold until `MqttBroker.rules_changed`."""
 
     def is_command(self, topic: str) -> bool:
         """Tell whether what is published to a topic is for the rules: it is never delivered or retained.
@@ -163,7 +163,7 @@ class OuterNetwork(Protocol):
 
     What is published to those is handed over, and given to this broker's own clients once that is answered;
     at once where these have the topic without the network, too.
-    `Broker.answered` brings the answers, `Broker.arrived` what others published.
+    `MqttBroker.answered` brings the answers, `MqttBroker.arrived` what others published.
     """
 
     def takes(self, topic: str) -> bool:
@@ -184,7 +184,7 @@ class OuterNetwork(Protocol):
     def publish(self, publication: NetworkPublication) -> int | None:
         """Take over a message, or the will of a client that is gone; return why it is refused at once.
 
-        Where it is not, `Broker.answered` hears `Reason.SUCCESS` once it is durable, or the reason then.
+        Where it is not, `MqttBroker.answered` hears `Reason.SUCCESS` once it is durable, or the reason then.
         """
 
     def grants(self, user: str, wanted: str, qos: int) -> int:

@@ -47,7 +47,7 @@ class GrantedSubscription:
         identifier: int,
         purpose: str = "",
     ) -> None:
-        """`identifier` is 0 for none; `purpose` is as `seams.Meant` has it."""
+        """`identifier` is 0 for none; `purpose` is as `ResolvedFilter` has it."""
         self.wanted = wanted
         self.share = share
         self.purpose = purpose

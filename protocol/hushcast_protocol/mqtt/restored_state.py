@@ -69,7 +69,7 @@ class RestoredState:
         return sum(self._messages[number].records > 0 for number in self._without_way)
 
     def feed(self, kind: RecordKind, key: bytes, value: bytes) -> None:
-        """Take a record; the kinds come in the order of `archive.KINDS`; raises `DamagedRecord`."""
+        """Take a record; the kinds come in the order of `session_archive.KINDS`; raises `DamagedRecord`."""
         _TAKE[kind](self, key, value)
 
     def into(

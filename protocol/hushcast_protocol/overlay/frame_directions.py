@@ -1,4 +1,4 @@
-"""Speaking: which frames each end of an overlay's link may say, by who it is and to whom.
+"""Directions of frames: which frames each end of an overlay's link may say, by who it is and to whom.
 
 An end decodes what the other may say, and nothing else: what is said by somebody else is malformed to it.
 """

@@ -109,7 +109,7 @@ def seal_down(
     """Seal one instruction a relay layer by layer down the tree; return the parcels of the top relays.
 
     All relays of the tree have an instruction and stand in the roster. Those that ask for stamps get one
-    each, usually by 2^16 tries a relay or less (`stamps.inside`): call it from a worker thread.
+    each, usually by 2^16 tries a relay or less (`proof_of_work.inside`): call it from a worker thread.
     """
     sealed: dict[RelayId, bytes] = {}
     levels: dict[RelayId, int] = {}

@@ -31,7 +31,7 @@ def find(
     """Return the first set of clauses that covers a topic of a filter, alone of all, and passes a test.
 
     The set of none stands for a topic that no clause covers. `never`: clauses with which no set passes, so
-    that nobody looks further below. Raise `Spent`.
+    that nobody looks further below. Raise `BudgetExhausted`.
     """
     return next((case for case in cases(wanted, clauses, budget, never) if test(case)), None)
 
@@ -41,7 +41,7 @@ def cases(
 ) -> Iterator[Case]:
     """Yield each set of clauses that covers a topic of a filter, alone of all; none with one of `never`.
 
-    Each level of a clause that is looked at takes `LOOK` steps. Raise `Spent`.
+    Each level of a clause that is looked at takes `LOOK` steps. Raise `BudgetExhausted`.
     """
     yield from _Walk(wanted, clauses, budget, never).run()
 

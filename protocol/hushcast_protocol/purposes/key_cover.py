@@ -46,7 +46,7 @@ def allowed_by(aip: Iterable[Purpose], pip: Iterable[Purpose], vocabulary: Vocab
 
 
 def cover_by(clauses: Iterable[Clause], strict: bool, vocabulary: Vocabulary) -> tuple[CoverElement, ...]:
-    """Return the cover of what the clauses that reach a message allow, of all owners, by `deciding.decide`.
+    """Return the cover of what the clauses that reach a message allow, of all owners, by `decide`.
 
     They may name purposes that the vocabulary has not: what is prohibited below one that it has stays
     prohibited for a reader whom a later version knows.

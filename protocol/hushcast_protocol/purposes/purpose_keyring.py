@@ -1,4 +1,4 @@
-"""Keyed: what a topic is sealed and opened by whose messages are for purposes alone.
+"""The keyring: what a topic is sealed and opened by whose messages are for purposes alone.
 
 A gateway seals and opens so for its clients, a program for itself: what one sealed the other opens.
 """

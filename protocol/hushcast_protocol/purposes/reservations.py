@@ -63,7 +63,7 @@ class Reservations(ABC):
     def intersecting(self, wanted: str, budget: Budget | None = None) -> Sequence[Clause]:
         """Return the reservations whose filter has a topic in common with another, in any order.
 
-        Each look at a level of them is a step of a budget; raises `Spent`.
+        Each look at a level of them is a step of a budget; raises `BudgetExhausted`.
         """
 
     def decide(self, topic: str, purpose: Purpose | None, strict: bool = False) -> PurposeDecision:
@@ -92,7 +92,7 @@ class ReservationList(Reservations):
         return [one for one in self._all() if matches(one.filter, name)]
 
     def intersecting(self, wanted: str, budget: Budget | None = None) -> Sequence[Clause]:
-        """Return those whose filter has a topic in common with another; raises `Spent`."""
+        """Return those whose filter has a topic in common with another; raises `BudgetExhausted`."""
         if budget is not None:
             budget.take(len(self))
         name = normal(wanted)
@@ -136,7 +136,7 @@ class ReservationTree(Reservations):
         return [one for there in self._tree.match(normal(topic)) for one in there.values()]
 
     def intersecting(self, wanted: str, budget: Budget | None = None) -> Sequence[Clause]:
-        """Return those whose filter has a topic in common with another; raises `Spent`."""
+        """Return those whose filter has a topic in common with another; raises `BudgetExhausted`."""
         found: list[Clause] = []
         for there in self._tree.intersecting(normal(wanted), budget):
             if budget is not None:

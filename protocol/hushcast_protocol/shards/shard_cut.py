@@ -1,4 +1,4 @@
-"""Cutting: from the relays with a seat on a day to slices, leaves, guides, and what a head says of them.
+"""The cut: from the relays with a seat on a day to slices, leaves, guides, and what a head says of them.
 
 Whoever has the list, the day and its beacon comes to the same roots: authorities sign them. It takes the
 digests of descriptors alone; whoever sends a slice or a piece of the guide needs the descriptors in it.

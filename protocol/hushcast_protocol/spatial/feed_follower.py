@@ -1,4 +1,4 @@
-"""Following a feed: what the answers to one subscription say, in order, and what is missing, late or wrong.
+"""Follows a feed: what the answers to one subscription say, in order, and what is missing, late or wrong.
 
 A machine that is moved by replies and by deadlines. Networks bring replies in any order, some twice, some
 never. An interval is told in its order; one that does not come within `patience` while a later one is there

@@ -1,4 +1,4 @@
-"""Covering: a weaker subscription that the provider is told, and wants all that the true one wants.
+"""Blur: a weaker subscription that the provider is told, and wants all that the true one wants.
 
 The place is moved to the middle of a cell of a grid that is the same for everybody, some keywords are left
 out, and the threshold is lowered by as much as that may cost a message, and no more. The provider's answer is

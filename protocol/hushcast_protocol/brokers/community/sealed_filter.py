@@ -1,4 +1,4 @@
-"""Sealing: filters and the words of messages, under an epoch of a community; their sizes tell little.
+"""Seals filters and the words of messages under an epoch of a community; their sizes tell little.
 
 The payload is sealed under its topic's key, and no business of brokers.
 """

@@ -1,10 +1,10 @@
 """One day's rows at one broker.
 
 Items whose layers are left under one path are compared as they are. Those under several paths are compared
-under a common key, to which a factor turns each path (`secrets`); until it is learned, a path's items have
-rows of their own. A row goes up as one item, which stays as long as the row, whoever of its members goes.
-While the day is unsettled, as brokers have left the tree, a row that somebody joins goes up once more: what
-was handed up for it (`handing_up`) comes down again for whoever is new.
+under a common key, to which a factor turns each path (`aggregation.py`); until it is learned, a path's items
+have rows of their own. A row goes up as one item, which stays as long as the row, whoever of its members
+goes. While the day is unsettled, as brokers have left the tree, a row that somebody joins goes up once more:
+what was handed up for it (`hand_up.py`) comes down again for whoever is new.
 """
 
 from __future__ import annotations

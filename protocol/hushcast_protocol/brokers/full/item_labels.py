@@ -1,4 +1,4 @@
-"""Labels: what a message has instead of tokens on its way down.
+"""Labels of items: what a message has instead of tokens on its way down.
 
 The control part that comes down is byte for byte the item that went up (Tables IV and V of the paper), so the
 item's name stands for it, and look-up is a dictionary. Beside it is what opens the message, under the item's

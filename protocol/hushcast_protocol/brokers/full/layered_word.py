@@ -1,4 +1,4 @@
-"""Items: what a child asks of its parent, under layers."""
+"""Layered words: what a child asks of its parent, under layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words: the tokens of one day, which elements are made of, and the names by which the root looks them up."""
+"""The tokens of one day, which elements are made of, and the names by which the root looks them up."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ class Rows:
         return [(day, path) for day, table in sorted(self._days.items()) for path in table.missing()]
 
     def learn(self, day: int, path: LayerPath, factors: LayerKeys) -> Generator[None, None, None]:
-        """Take the factors of a path (`secrets.unblinded`): rows of one word become one, in pieces."""
+        """Take the factors of a path (`aggregation.unblinded`): rows of one word become one, in pieces."""
         table = self._days.get(day)
         if table is not None:
             yield from table.learn(path, factors)
@@ -141,13 +141,13 @@ class Rows:
     def matching(self, day: int, name: bytes) -> list[OnwardRoute]:
         """Return whom a message goes to that comes under this name, and under which.
 
-        It is the name of an item that was shown to the parent, or, at the root, of a word (`words`).
+        It is the name of an item that was shown to the parent, or, at the root, of a word.
         """
         table = self._days.get(day)
         return [] if table is None else table.matching(name)
 
     def origin(self, day: int, child: PublicKey, name: bytes) -> ItemOrigin | None:
-        """Return under what a child's item comes from above; nothing where it does not (`handing_up`)."""
+        """Return under what a child's item comes from above; nothing where it does not (`hand_up.py`)."""
         table = self._days.get(day)
         return None if table is None else table.origin(child, name)
 

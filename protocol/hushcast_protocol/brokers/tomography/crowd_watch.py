@@ -1,16 +1,16 @@
-"""Watching: what an edge broker asks of the whole network's crowd, and what it knows of that (`beyond`).
+"""The watch: what an edge broker asks of the whole network's crowd, and knows of it (`NetworkCrowd`).
 
 Each question is put once and watched: the service says when its answer changes, and again before it is over.
 An answer counts while it is watched and valid, and while those whom the broker named are there; names are
 drawn by `BrokerStatements`, so that who was named in a question and is stated later is one. Bogus sources
 never count.
 
-Who is named in a question is counted for others, too (`together`). So a group is named for what will be
-shown for it if the answer is yes, and for nothing else: for one filter at a time, and only where one answer
-decides.
+Who is named in a question is counted for others, too (`joint_judgement.py`). So a group is named for what
+will be shown for it if the answer is yes, and for nothing else: for one filter at a time, and only where one
+answer decides.
 
-Who would take a wider filter probes (`probing`), at its full k in every step: a probe shows no filter to
-anybody before it is known to be k-anonymous, and the steps that others take as well are asked about first.
+Who would take a wider filter probes (`filter_probe.py`), at its full k in every step: a probe shows no filter
+to anybody before it is known to be k-anonymous, and the steps that others take as well are asked about first.
 """
 
 from __future__ import annotations
@@ -192,19 +192,19 @@ class CrowdWatch:
     def says(
         self, shown: Filter, condition: AnonymityCondition, k: int, own: Set[Source], now: float
     ) -> bool:
-        """Tell whether a filter is known to be k-anonymous (`Beyond.says`)."""
+        """Tell whether a filter is known to be k-anonymous (`NetworkCrowd.says`)."""
         if not self._way or k > MAX_CROWD:
             return False
         found = self._cache.find(self._asked(shown, condition, k, tuple(own)), now)
         return found is not None and found.is_anonymous
 
     def has_sunk(self, group: SubscriptionGroup) -> bool:
-        """Tell whether a group's filter was anonymous and is no more (`Beyond.has_sunk`)."""
+        """Tell whether a group's filter was anonymous and is no more (`NetworkCrowd.has_sunk`)."""
         watches = (self._watches.get(_Key(group, group.filter, *demand)) for demand in group.demands)
         return any(watch is not None and watch.has_sunk for watch in watches)
 
     def wider(self, group: SubscriptionGroup, own: Set[Source], now: float) -> Filter | None:
-        """Return what a probe has found for a group (`Beyond.wider`)."""
+        """Return what a probe has found for a group (`NetworkCrowd.wider`)."""
         probe = self._probes.get(group)
         if probe is None:
             return None

@@ -1,4 +1,4 @@
-"""Ends: the moments at which things cease to be valid, of which the first is asked for."""
+"""An expiry queue: the moments at which things cease to be valid, of which the first is asked for."""
 
 from __future__ import annotations
 

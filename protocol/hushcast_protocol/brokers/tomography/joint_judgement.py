@@ -1,4 +1,4 @@
-"""Together: filters that nobody may show first, and all may show at once.
+"""Joint judgement: of filters that nobody may show first, and all may show at once.
 
 A filter is shown only where a crowd is, and a crowd is only where filters are shown: so strictly nothing ever
 propagates (Tarkoma and Prehofer §7, the bootstrap problem). A service that is trusted can count those who

@@ -1,4 +1,4 @@
-"""Judging: is a filter k-anonymous at every broker that it would be shown to on a way?
+"""Judgement: is a filter k-anonymous at every broker that it would be shown to on a way?
 
 Tarkoma and Prehofer §7: a filter of A's is tested between A and the next broker, then between that one and
 the one after, until B. At each, the crowd is what that broker holds, and who is behind the filter at the

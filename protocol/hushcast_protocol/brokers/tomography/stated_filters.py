@@ -129,7 +129,7 @@ class StatedFilters:
         return broker in self.tree.brokers and self.tree.brokers[broker].role == "edge"
 
     def behind(self, broker: PublicKey, given: Filter) -> Set[Source]:
-        """Return the sources (`Vouched`) of a filter at a broker: none where it does not hold it."""
+        """Return the sources (`VouchedSource`) of a filter at a broker: none where it does not hold it."""
         return self.crowd(broker).poset.sources(given)
 
     def elsewhere(self, broker: PublicKey) -> Callable[[Source], bool]:

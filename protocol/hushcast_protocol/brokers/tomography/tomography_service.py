@@ -125,9 +125,9 @@ class TomographyService:
         """Answer now, and again by `advance` whenever the answer changes or is over; refuse as `ask` does.
 
         Whoever watches with sources of its own would show the filter: such are counted together, as they will
-        stand when all that hear yes have done so (`together`). At first it is judged alone, unless a yes that
-        the asker has says as much. Sources count until the broker states in a later epoch: whoever does not
-        show the filter by then watches anew.
+        stand when all that hear yes have done so (`joint_judgement.py`). At first it is judged alone, unless
+        a yes that the asker has says as much. Sources count until the broker states in a later epoch: whoever
+        does not show the filter by then watches anew.
         """
         asked = self._read(asker, question)
         watches = self._watches.get(asker, {})

@@ -1,4 +1,4 @@
-"""Ways: which brokers lie between two in the tree."""
+"""Paths: which brokers lie between two in the tree."""
 
 from __future__ import annotations
 
