@@ -25,7 +25,7 @@ from hushcast_runtime.wording import counted
 
 
 class BrokersAdapter:
-    """One daemon's place in a network of brokers; implements `Side`."""
+    """One daemon's place in a network of brokers; implements `CarrierAdapter`."""
 
     def __init__(self, parts: BrokersParts, around: AdapterContext) -> None:
         self._parts = parts

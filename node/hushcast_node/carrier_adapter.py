@@ -1,4 +1,4 @@
-"""Sides: what a carrier needs around it in a daemon, and what the daemon says of it; one for each carrier."""
+"""Carrier adapters: what a carrier needs around it in a daemon, and what the daemon says of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts: what the side of a daemon that is turned to its network is made of; one value for each carrier."""
+"""Parts: what a carrier adapter is made of; one value for each carrier."""
 
 from __future__ import annotations
 

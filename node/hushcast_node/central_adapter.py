@@ -33,7 +33,7 @@ from hushcast_runtime.wording import counted
 
 
 class CentralAdapter:
-    """One daemon's place in the central system; implements `Side`."""
+    """One daemon's place in the central system; implements `CarrierAdapter`."""
 
     def __init__(self, parts: CentralParts, around: AdapterContext) -> None:
         self._parts = parts

@@ -44,7 +44,7 @@ SILENT_FOR = 2  # epochs without any answer: a directory that was restarted miss
 
 
 class OverlayAdapter:
-    """One daemon's place in the overlay; implements `Side`."""
+    """One daemon's place in the overlay; implements `CarrierAdapter`."""
 
     def __init__(self, parts: OverlayParts, around: AdapterContext) -> None:
         self._parts = parts

@@ -19,7 +19,7 @@ from hushcast_protocol.base.proof_of_work import (
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_runtime.environment import Environment
 
-# Five times what a daemon serves at ease with its tor (`stamps.CAPACITY`), as at a relay.
+# Five times what a daemon serves at ease with its tor (`CAPACITY`), as at a relay.
 HANDED_IN_A_SECOND, HANDED_IN_AT_ONCE = 100.0, 1000.0
 
 
@@ -29,7 +29,7 @@ class Admission:
     def __init__(
         self, key: PublicKey, calendar: Calendar, env: Environment, by_room: Callable[[], int]
     ) -> None:
-        """`by_room` tells the bits of stamps that the room which lasts asks for (`stamps.difficulty_of`)."""
+        """`by_room` tells the bits of stamps that the room which lasts asks for (`difficulty_of`)."""
         now = env.elapsed()
         self._calendar = calendar
         self._env = env

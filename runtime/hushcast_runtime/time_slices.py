@@ -1,4 +1,4 @@
-"""Aside: work that takes long, done in the event loop step by step, so that other tasks go on in between."""
+"""Work that takes long, done in the event loop step by step, so that other tasks go on in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Auditing: asks all authorities of a network for their newest heads, as any daemon may.
+"""The audit: asks all authorities of a network for their newest heads, as any daemon may.
 
 Of a network in shards it asks each one for all that the newest head stands for: leaves, slices, the guide.
 """

@@ -1,4 +1,4 @@
-"""Sources: where a daemon's rosters come from, whether one directory signs them or several agree on them."""
+"""The source of a daemon's rosters, whether one directory signs them or several agree on them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class RosterSource(Protocol):
         """Trust what led to the roster fetched last, which is taken; return what is to be kept with it."""
 
     async def ask(self, request: ShardRequest, check: CheckPart | None = None) -> ShardAnswer:
-        """Return a part of a network in shards, of the kind that was asked for: never `NotShown`.
+        """Return a part of a network in shards, of the kind that was asked for: never `ShardUnavailable`.
 
         Where one directory does not show it, or shows what `check` refuses, another is asked. Raises as
         `fetch` does where none is left.

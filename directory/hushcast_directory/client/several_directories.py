@@ -59,7 +59,7 @@ class DirectoryKeyChanged(PeerError):
 
 
 class SeveralDirectories:
-    """Implements `Source`."""
+    """Implements `RosterSource`."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ _decode_record: Callable[[bytes], Signed | HeadAnswer] = record_reader(Signed | 
 
 
 class SingleDirectory:
-    """Implements `Source`."""
+    """Implements `RosterSource`."""
 
     def __init__(
         self,

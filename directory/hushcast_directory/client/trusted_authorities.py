@@ -1,4 +1,4 @@
-"""Following: which authorities a daemon believes, from those pinned in its configuration to those of now."""
+"""Which authorities a daemon trusts, from those pinned in its configuration to those of now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agreeing: drives the machine of one authority by its clock, its disk and its links; serves its heads.
+"""Drives the machine of one authority by its clock, its disk and its links, and serves its heads.
 
 Moves of the machine are one after the other, and in another thread than the loop's: to count the ballots of
 16,384 relays and to cut these takes some 0.3 s of a processor, to take their listing 50 ms.

@@ -1,4 +1,4 @@
-"""Peers: the links between authorities; each sends over one link of its own to each other one."""
+"""The links between authorities; each sends over one link of its own to each other one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sitting: what the operator of a directory says of those that it agrees with, or that it is alone."""
+"""The set that the operator of a directory configures: those that it agrees with, or that it is alone."""
 
 from __future__ import annotations
 

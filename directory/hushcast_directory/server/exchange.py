@@ -25,10 +25,10 @@ from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, Wire
 from hushcast_runtime.environment import Environment
 
-MAX_REACHED = 4  # relays reached at once because of one authority: eight of them share what `Checks` has
+MAX_REACHED = 4  # relays reached at once because of one authority: eight share what `ReachabilityChecks` has
 
 Check = Callable[[Descriptor, bool], Awaitable[None]]
-"""Reaches a relay at its address (`Checks.check`)."""
+"""Reaches a relay at its address (`ReachabilityChecks.check`)."""
 Tell = Callable[[tuple[PublicKey, ...], Wire], None]
 """Sends a frame to authorities."""
 

@@ -1,4 +1,4 @@
-"""Before: the rosters that a single directory signed before it agreed with itself; it goes on from the last.
+"""Former rosters: those that a single directory signed before it agreed with itself, and goes on from.
 
 They are deleted once as many heads came as are kept.
 """

@@ -1,4 +1,4 @@
-"""Probing: keeps hidden subscriptions at a daemon, and the list of relays that lose what is sent to them.
+"""Keeps hidden subscriptions at a daemon, and the list of relays that lose what is sent to them.
 
 A hidden subscription is to a topic that nobody else can guess, so its probes look as any other's. Each lasts
 for a time of its own and tells of one tree; then another takes its place. No two begin or end together: who

@@ -1,4 +1,4 @@
-"""Works: which relays have shown the work that their names cost, and the checks of what they show.
+"""The register of work: which relays have shown what their names cost, and the checks of what they show.
 
 A check takes a tenth of a second of a core and 64 MiB, and whoever asks for it pays nothing. So a relay's
 work is checked once in its thirty days, one after the other, that of listed relays apart from strangers'.

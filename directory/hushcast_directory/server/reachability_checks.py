@@ -1,4 +1,4 @@
-"""Checks: a relay must answer at its address before it is listed; newcomers queue apart from listed ones."""
+"""A relay must answer at its address before it is listed; newcomers queue apart from listed ones."""
 
 from __future__ import annotations
 

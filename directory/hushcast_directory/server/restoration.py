@@ -1,4 +1,4 @@
-"""Restored: what a directory whose state was put back from a backup may have signed since that was made.
+"""Restoration: what a directory whose state was put back from a backup may have signed since that was made.
 
 Two heads of one epoch with a quorum each are proof of a fork, at which daemons stop for good. So `hushcast
 restore` notes in the state up to which epoch nothing more is signed.

@@ -1,4 +1,4 @@
-"""Resuming: what an authority goes on from after a restart, or once its clock is set right.
+"""Resumption: what an authority goes on from after a restart, or once its clock is set right.
 
 That is what its machine kept, perhaps under a former key, or the last roster of a single directory. Where one
 authority is alone, heads for a time to come can be taken back: nobody whose clock is right has taken one.

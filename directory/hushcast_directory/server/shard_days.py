@@ -1,4 +1,4 @@
-"""Days: the shards of each day as one authority serves them, from the cut on until the day after is over.
+"""The shards of each day as one authority serves them, from the cut on until the day after is over.
 
 Slices have the descriptors by which relays were listed when the network was cut, though these sign newer ones
 each epoch. So they are kept, in memory and on disk; what is missing is asked of the other authorities.

@@ -1,4 +1,4 @@
-"""Handing in: gives what arrived to whoever wants it, and stops at once when its route ends."""
+"""Delivery to a route: gives what arrived to whoever wants it, and stops at once when its route ends."""
 
 from __future__ import annotations
 

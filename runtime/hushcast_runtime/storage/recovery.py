@@ -1,4 +1,4 @@
-"""Restoring: reads back at a start what was kept, judged as when it came, and sets aside what is damaged.
+"""Recovery: reads back at a start what was kept, judged as when it came, and sets aside what is damaged.
 
 A damaged record goes out of its kind into `DAMAGED`, in one commit, so that no start fails for it, and the
 next does not meet it again. What must not be lost in silence, as what somebody has signed, is read without

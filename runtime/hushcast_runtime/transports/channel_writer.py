@@ -1,4 +1,4 @@
-"""Writing: frames for the other end of a channel, in order, without making whoever has one wait."""
+"""Writes frames for the other end of a channel, in order, without making whoever has one wait."""
 
 from __future__ import annotations
 

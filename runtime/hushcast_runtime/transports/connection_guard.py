@@ -30,7 +30,7 @@ def strangers_room(env: Environment, counters: Counters) -> ConnectionSlots:
 
 
 class ConnectionGuard(Generic[FrameT]):
-    """Handles incoming streams: until the handshake in a room for strangers, then served, or over a cap not.
+    """Handles incoming streams: until the handshake in a slot for strangers, then served, or over a cap not.
 
     A cap counts those who have shown a name. Whoever serves the others has to limit them.
     """

@@ -1,4 +1,4 @@
-"""A room: bounded places for unauthenticated connections, with random eviction when it is full."""
+"""Connection slots: bounded places for unauthenticated connections, with random eviction when full."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OUT = -1
 
 
 class _Place:
-    """One block in the room, and its index in the list of them.
+    """One block in its slot, and its index in the list of them.
 
     A class and no generator, which each connection would pay for.
     """
