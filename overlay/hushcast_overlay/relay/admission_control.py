@@ -12,7 +12,7 @@ from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.frames import Drop, ParcelFrame, handed_in
 from hushcast_runtime.environment import Environment
 
-# Five times what a relay serves at ease (`stamps.CAPACITY`), and more than a tor on one core lets in: who is
+# Five times what a relay serves at ease (`CAPACITY`), and more than a tor on one core lets in: who is
 # within the cap was let in at a price, and a burst after a quiet time is ten seconds of it.
 MAX_DROPS_A_SECOND, MAX_DROPS_AT_ONCE = 100.0, 1000.0
 # A parcel fans out to other relays. A subscription drops one at a relay, or a few, in a day.

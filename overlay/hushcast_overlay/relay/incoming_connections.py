@@ -1,4 +1,4 @@
-"""Incoming: takes connections at a relay's address through the handshake, to the peers or the strangers."""
+"""Takes connections at a relay's address through the handshake, to the peers or the strangers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accepted: what strangers dropped here and got a receipt for, on disk until it is routed.
+"""The intake: what strangers dropped here and got a receipt for, on disk until it is routed.
 
 Each takes its room in the spool from the beginning, so that what was accepted has a place to go.
 """

@@ -1,4 +1,4 @@
-"""Working: a relay looks for the work that its name costs, and keeps it on disk for as long as it holds."""
+"""The work for a name: a relay looks for it, and keeps it on disk for as long as it holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Passing on: what parcels hold for other relays, within a cap and at a pace, while somebody waits for it."""
+"""Forwards what parcels hold for other relays, within a cap and at a pace, while somebody waits for it."""
 
 from __future__ import annotations
 

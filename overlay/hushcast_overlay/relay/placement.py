@@ -1,4 +1,4 @@
-"""Placing: what becomes of a message to be sent, by the room that the spool has for its next hop.
+"""Placement: what becomes of a message to be sent, by the room that the spool has for its next hop.
 
 A next hop whose share is full is gone around. Where there is no way around, or the whole spool is full, the
 message is *held*: whoever keeps it still (the link that brought it, or this relay's record of what it

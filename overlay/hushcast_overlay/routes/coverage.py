@@ -29,7 +29,7 @@ MAX_SHUNNED = 0.25  # share of the relays; no network with more bad ones would w
 
 @dataclass(eq=False)
 class ProbeInFlight:
-    """A probe whose copies are being dropped, or may yet arrive; hears how the drops go (`dropping`)."""
+    """A probe whose copies are being dropped, or may yet arrive; hears how the drops go (`dropper.py`)."""
 
     sent: float
     form: MessageForm

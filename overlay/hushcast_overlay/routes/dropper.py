@@ -1,4 +1,4 @@
-"""Dropping: hands a message to random origins; publications and probes alike, so that nobody can tell."""
+"""The dropper: hands a message to random origins; publications and probes alike, so that nobody can tell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Installing: carries one installation's instructions to its relays, down the tree first, then one by one."""
+"""Carries one installation's instructions to its relays, down the tree first, then one by one."""
 
 from __future__ import annotations
 

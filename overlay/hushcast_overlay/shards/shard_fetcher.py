@@ -1,4 +1,4 @@
-"""Shard fetching: asks relays, or authorities, for a part of a network in shards, and checks what they show.
+"""Asks relays, or authorities, for a part of a network in shards, and checks what they show.
 
 Each request has a circuit of its own. Who shows other bytes than the authorities agreed on is not asked again
 on that day.

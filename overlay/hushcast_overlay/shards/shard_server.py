@@ -1,4 +1,4 @@
-"""Shard serving: what a relay has of its own shards, and as a guide of all, on disk and for whoever asks.
+"""What a relay has of its own shards, and as a guide of all, on disk and for whoever asks.
 
 Each part is as an authority showed it. A relay cannot change it: whoever asks checks it against a head.
 """
