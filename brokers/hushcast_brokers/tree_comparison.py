@@ -1,4 +1,4 @@
-"""Comparing: on a link that has just been accepted, whoever holds the older tree is told the newer one."""
+"""The comparison of trees: when a link was accepted, whoever holds the older one is told the newer one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking for the tree: an unnamed link to a broker that may hold a newer one, for as long as that takes."""
+"""The request for a tree: over an unnamed link, to a broker that may hold a newer one, until that ends."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class ChildService(Protocol):
     """Who takes the requests of a kind of child."""
 
     async def greeting(self, child: PublicKey, /) -> list[Wire]:
-        """Say what is routed to a child, over a link that has just opened; `Standing` is the first."""
+        """Say what is routed to a child, over a link that has just opened; `ParentHello` is the first."""
 
     async def take(self, child: PublicKey, frame: FromBelow, /) -> int:
         """Take a request; return the version of what it changes upward. Raises `Refusal` with a verdict."""

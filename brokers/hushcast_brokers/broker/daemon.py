@@ -358,7 +358,7 @@ class Broker(ListeningDaemon):
 
 
 class _AsChild:
-    """A broker as its parent's child (`upstream.Below`)."""
+    """A broker as its parent's child (`UpstreamOwner`)."""
 
     upstream: Upstream
 

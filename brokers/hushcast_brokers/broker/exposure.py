@@ -1,4 +1,4 @@
-"""Exposing: shows what may be shown of the clients' filters, and tells clients how their subscriptions stand.
+"""Exposure: an edge broker shows what it may of its clients' filters, and tells them how subscriptions stand.
 
 What may be shown is decided by `protocol/…/brokers/exposure.py`; of that, what covers the rest is advertised.
 """

@@ -69,7 +69,7 @@ class ClientParts:
 
 
 class Attachment:
-    """One of them; implements `Below`."""
+    """One of them; implements `UpstreamOwner`."""
 
     def __init__(
         self,

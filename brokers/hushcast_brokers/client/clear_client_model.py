@@ -1,4 +1,4 @@
-"""Reading under `clear`: one filter for each interest, the same on every day."""
+"""A client under `clear`: one filter for each interest, the same on every day."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hushcast_runtime.carriers.carrier import RoutedInterest
 
 
 class ClearClientModel:
-    """The filters of one daemon's interests (`reading.Reading`)."""
+    """The filters of one daemon's interests (`ClientModel`)."""
 
     def __init__(self, today: Callable[[], int]) -> None:
         self._today = today

@@ -1,4 +1,4 @@
-"""Reading: what a daemon asks of its edge broker for an interest, and how it knows what arrives.
+"""A client's model: what a daemon asks of its edge broker for an interest, and how it knows what arrives.
 
 Each privacy model has its own; `clear_client_model.py` is the one of `clear`. All else of a daemon is the
 same.

@@ -1,4 +1,4 @@
-"""Models: what a daemon of a network has for the network's privacy model."""
+"""The choice of a model: what a daemon of a network has for the network's privacy model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publishing: hands a message to the root, over a circuit that nothing else goes over; probes, too."""
+"""The publisher: hands a message to the root, over a circuit that nothing else goes over; probes, too."""
 
 from __future__ import annotations
 

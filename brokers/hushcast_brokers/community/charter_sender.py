@@ -1,4 +1,4 @@
-"""Sending a charter: to the root, over the transport of a daemon's configuration."""
+"""Sends a charter to the root, over the transport of a daemon's configuration."""
 
 from __future__ import annotations
 

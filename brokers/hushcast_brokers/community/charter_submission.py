@@ -1,4 +1,4 @@
-"""Handing in: a charter to the root, over a link without a name."""
+"""Submission of a charter to the root, over a link without a name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Telling: a broker's link to the tomography service, over which it states what it holds.
+"""A broker's statements: its link to the tomography service, over which it states what it holds.
 
 While the service is away, nothing waits for it here. An edge broker asks over the same link
 (`network_levels.py`).
@@ -46,7 +46,7 @@ from hushcast_runtime.transports.base import Transport, TransportError
 from hushcast_runtime.transports.channel import Channel, open_channel
 
 # Changes are told together at such moments, whenever they came about, so that none says when that was. The
-# service expects to hear of a larger k within ten seconds (`service.RESTATED_WITHIN`).
+# service expects to hear of a larger k within ten seconds (`RESTATED_WITHIN`).
 STATE_EVERY = 5.0  # seconds
 STATED_FOR = 1800.0  # seconds for which a statement is valid: renewed at half of it, or forgotten
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0  # seconds between two attempts to reach it

@@ -1,7 +1,7 @@
 """Levels in the whole network: an edge broker asks the tomography service about filters that it may not show.
 
-What is asked, and what follows from the answers, is decided by `protocol/…/brokers/tomography/watching.py`;
-what is shown, by `exposure.py` beside it. Here questions go out and answers come in: at the moments at which
+What is asked, and what follows from the answers, is decided by `protocol` in `tomography/crowd_watch.py`;
+what is shown, in `exposure.py`. Here questions go out and answers come in: at the moments at which
 the broker states, after its statements, so that a question tells no more of when somebody came than these,
 and whoever is named in both is known as one.
 """
@@ -42,7 +42,7 @@ class ExposedClients(Protocol):
 
 
 class NetworkLevels:
-    """What one edge broker knows. Implements `Beyond`."""
+    """What one edge broker knows. Implements `NetworkCrowd`."""
 
     subscriptions: ExposedClients
 

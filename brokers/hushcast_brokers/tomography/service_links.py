@@ -1,4 +1,4 @@
-"""Askers: the links to the service. Brokers state, ask and watch; anybody else asks, without a name."""
+"""The links to the service. Brokers state, ask and watch; anybody else asks, without a name."""
 
 from __future__ import annotations
 

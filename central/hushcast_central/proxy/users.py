@@ -1,6 +1,6 @@
 """Users: their unnamed connections at a proxy, each for one pseudonym; requests are answered in order.
 
-A connection has a place in a room for strangers while it asks. One that attaches gets a place among those
+A connection has a slot for strangers while it asks. One that attaches gets a place among those
 that stay, and has to show that it lives.
 """
 

@@ -1,4 +1,4 @@
-"""Sealing: what the server does to the outer layer of messages, as the profile says."""
+"""The outer layer: what the server does to the outer layer of messages, as the profile says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Introducing: makes a pseudonym known to proxy and server, and pays where the proxy wants work for it."""
+"""The introducer: makes a pseudonym known to proxy and server, and pays where the proxy wants work for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tending one pseudonym: registers it, attaches, and does so again whenever its link ends."""
+"""The upkeep of one pseudonym: registers it, attaches, and does so again whenever its link ends."""
 
 from __future__ import annotations
 

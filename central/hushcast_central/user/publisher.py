@@ -1,4 +1,4 @@
-"""Publishing: hands a message to the server through a random proxy; publications and probes alike."""
+"""The publisher: hands a message to the server through a random proxy; publications and probes alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registering: tells the server which tokens a pseudonym wants, as its routes come and go."""
+"""The registration of tokens: tells the server which tokens a pseudonym wants, as its routes come and go."""
 
 from __future__ import annotations
 

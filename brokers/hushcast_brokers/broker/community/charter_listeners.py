@@ -1,4 +1,4 @@
-"""Telling charters: to whoever is below and asked, each newer one as soon as it is held."""
+"""Charter listeners: charters go to whoever is below and asked, each newer one as soon as it is held."""
 
 from __future__ import annotations
 

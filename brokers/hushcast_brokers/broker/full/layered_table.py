@@ -16,7 +16,7 @@ _AT_ONCE = 1024  # items dropped in one piece as their day has lapsed: some 3 ms
 
 
 class LayeredTable:
-    """The items of brokers below, or of clients (`advertised.Held`).
+    """The items of brokers below, or of clients (`ChildItems`).
 
     An item whose layers are for brokers that stand here no more is held, as its child thinks that it is, and
     routes nothing; its child sends another one.

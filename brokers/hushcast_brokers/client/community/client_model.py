@@ -1,4 +1,4 @@
-"""Reading under `community`: one filter for each interest and open epoch, sealed to the community."""
+"""A client under `community`: one filter for each interest and open epoch, sealed to the community."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from hushcast_runtime.environment import Environment
 
 
 class CommunityClientModel:
-    """The sealed filters of one daemon's interests (`reading.Reading`)."""
+    """The sealed filters of one daemon's interests (`ClientModel`)."""
 
     def __init__(self, membership: Membership, calendar: Calendar, env: Environment) -> None:
         self._membership = membership

@@ -1,4 +1,4 @@
-"""Reading under `full`: each word of each day is asked for under layers, at the edge broker in use."""
+"""A client under `full`: each word of each day is asked for under layers, at the edge broker in use."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _Interest(NamedTuple):
 
 
 class FullClientModel:
-    """The words of one daemon's interests (`reading.Reading`)."""
+    """The words of one daemon's interests (`ClientModel`)."""
 
     def __init__(self, network: BrokersNetwork, tree: HeldTree, context: Context) -> None:
         privacy = read_privacy(network.profile)
