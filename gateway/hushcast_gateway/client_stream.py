@@ -22,7 +22,7 @@ BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 
 
 class ClientStream:
-    """The outlet of a link (`seams.Outlet`), and the reading side as bytes."""
+    """The outlet of a link (`Outlet`), and the reading side as bytes."""
 
     def __init__(self, stream: trio.abc.Stream, crowded: set[ClientStream]) -> None:
         """`crowded` are all whose clients take what they are sent more slowly than it comes."""

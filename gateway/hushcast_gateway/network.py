@@ -43,7 +43,7 @@ MAX_GRANTED = 1  # QoS: deliveries are at least once, told apart by the message'
 
 
 class GatewayNetwork:
-    """Implements the broker's `Beyond` through a daemon."""
+    """Implements the broker's `OuterNetwork` through a daemon."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Outward: what MQTT clients publish goes into the daemon's outbox, and is acknowledged then."""
+"""The way out: what MQTT clients publish goes into the daemon's outbox, and is acknowledged then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inward: the network's topics that MQTT clients are subscribed to, and when reading them begins and ends.
+"""The way in: network topics that MQTT clients are subscribed to, and when reading them begins and ends.
 
 One subscription of the daemon serves all clients. It begins some seconds after the first of them wants it,
 and outlives the last by an hour or two, each drawn at random: neither shows when a client comes or goes.

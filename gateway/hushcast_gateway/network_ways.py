@@ -110,7 +110,7 @@ class NetworkWays(Ways):
         """Tell whether a filter's messages may open for a purpose; those of a map are of the house, too."""
         ways = self.of_filter(wanted) if wanted.startswith(OWN) else frozenset[Way]()
         if isinstance(ways, Reason):
-            return True  # which `Network.grants` refuses
+            return True  # which `GatewayNetwork.grants` refuses
         above = () if purpose is None else ancestors(purpose)
         keyed = [self.keys_of(way) for way in ways]
         return all(one is None or not one.granted.isdisjoint(above) for one in keyed)

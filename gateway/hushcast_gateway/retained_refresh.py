@@ -1,4 +1,4 @@
-"""Refreshing: retained messages that were published here travel again, for gateways that came later.
+"""Retained messages that were published here travel again, for gateways that came later.
 
 What another gateway published since is that one's to refresh.
 """

@@ -1,4 +1,4 @@
-"""Withdrawing: other gateways are told what was withdrawn here, again until the daemon has taken it."""
+"""Withdrawals go out: other gateways are told of each, again until the daemon has taken it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Feeding: a subscription's messages on their way to one application, as many as it allows."""
+"""Delivery: a subscription's messages on their way to one application, as many as it allows."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ Question = (
     | StatusRequest
     | DoctorRequest
 )
-"""All requests but `Subscribe`, whose answers do not end."""
+"""All requests but `TopicSubscribeRequest`, whose answers do not end."""
 
 
 class DaemonNotUp(Refusal):

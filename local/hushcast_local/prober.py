@@ -1,4 +1,4 @@
-"""Probing: drops messages on a subscription's own topic at random moments, to measure its coverage.
+"""The prober: drops messages on a subscription's own topic at random moments, to measure its coverage.
 
 A probe has the seal of a publication, and size, tokens and attributes like those of messages that came lately
 (`Likeness`), and is handed over as one. Only those who know the topic, and so can open it, can tell it apart;

@@ -52,7 +52,7 @@ class Publisher:
     async def publish(self, topic: Topic, content: Content, author: Seed | None = None) -> OutboxPublication:
         """Publish, and return with the first receipt; handing over to others goes on meanwhile.
 
-        Raises `NotYetTaken` when the first attempts have failed, and `Refusal` as `enqueue` does.
+        Raises `NoReceiptYet` when the first attempts have failed, and `Refusal` as `enqueue` does.
         """
         self._carrier.check_open()
         publication = self._put(topic, await self._sealed(topic, content, author))

@@ -1,4 +1,4 @@
-"""Recent: messages that one subscription received lately, and messages that only others received."""
+"""Recent messages: those that one subscription received lately, and messages that only others received."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Service:
     async def publish(self, topic: Topic, content: Content, author: Seed | None = None) -> OutboxPublication:
         """Publish; return once somebody has given a receipt. The publication shows who gives more.
 
-        `author` signs it inside the seal. Raises `NotYetTaken` if the first attempts failed, for the outbox
+        `author` signs it inside the seal. Raises `NoReceiptYet` if the first attempts failed, for the outbox
         tries on; `Refusal` as `enqueue`.
         """
         return await self._publisher.publish(topic, content, author)
@@ -60,7 +60,7 @@ class Service:
     async def taken(self, token: bytes) -> OutboxPublication | ReceiptedPublication:
         """Return the publication with an application's token once it has a receipt.
 
-        Raises `NotYetTaken` when the first attempts have failed, `Refusal` where none is known.
+        Raises `NoReceiptYet` when the first attempts have failed, `Refusal` where none is known.
         """
         publication = self._outbox.known(token)
         if publication is None:

@@ -38,7 +38,7 @@ _KIND = RecordKind(
 
 
 class LocalSubscription:
-    """One daemon's state for one interest, shared by all its applications; implements `Wanted`."""
+    """One daemon's state for one interest, shared by all its applications; implements `RoutedInterest`."""
 
     def __init__(
         self,

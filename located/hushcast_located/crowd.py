@@ -21,7 +21,7 @@ Numbers = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Crowd:
-    """Subscriptions with the weights of their words, as `similarity.Asked` has them one by one.
+    """Subscriptions with the weights of their words, as `WeightedSubscription` has them one by one.
 
     Subscription i has the words from `starts[i]` to before `starts[i + 1]`, from the heaviest to the
     lightest, equal ones by the word.

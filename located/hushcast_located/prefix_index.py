@@ -111,7 +111,7 @@ def index_of(crowd: Crowd) -> Lists:
 def _farthest(
     alpha: Ints, threshold: Ints, whole: Ints, common: Ints, most: int, slack: float
 ) -> npt.NDArray[np.float64]:
-    """Return the squares of the greatest distances as `Asked.farthest` has them, but for some slack."""
+    """Return the squares of the greatest distances as `WeightedSubscription` has them, but for some slack."""
     by_words, by_place = alpha * common, (WHOLE - alpha) * whole
     room = by_words + by_place - threshold * whole
     distance = (most / SCALE) * room / np.maximum(by_place, 1) + slack

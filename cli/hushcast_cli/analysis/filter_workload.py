@@ -30,7 +30,7 @@ class FilterWorkload:
 
 
 def lines(asked: FilterWorkload) -> Iterator[str]:
-    """Yield lines as `brokers.subscriptions` reads them, the same for the same seed.
+    """Yield lines as `brokers.subscription_lines` reads them, the same for the same seed.
 
     Topics are as popular as words are, the n-th 1/n times as much as the first (Zipf).
     """

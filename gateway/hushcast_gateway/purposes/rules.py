@@ -1,4 +1,4 @@
-"""The gateway's answers to its broker (`seams.Rules`): which subscription may have which message.
+"""The gateway's answers to its broker (`UsageRules`): which subscription may have which message.
 
 An error in here gives nobody anything: what cannot be decided is not delivered.
 """

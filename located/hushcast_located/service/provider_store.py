@@ -1,4 +1,4 @@
-"""The shelf: what a provider knows, on disk: subscriptions, batches and weights that wait, how far it is.
+"""What a provider knows, on disk: subscriptions, batches and weights that wait, how far it is.
 
 Subscriptions lie under their random names, and are written anew in the order of these with every batch: so
 neither what they say nor where they lie tells which two came after one another.

@@ -1,4 +1,4 @@
-"""Asking a provider: sealed requests through the daemon, and for the owner's table of weights."""
+"""Requests to a provider: sealed, through the daemon; and for the owner's table of weights."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def send(daemon: Daemon, offer: Offer, request: LocatedRequest, world: Sub
 async def ask_table(daemon: Daemon, offer: Offer, world: SubscriberEnvironment) -> WeightTable:
     """Return the owner's table from the provider, over a topic that is used for nothing else.
 
-    It is asked for again until it comes. Raises `DoesNotHold` for one that is not as the owner signed it.
+    It is asked for again until it comes. Raises `InvalidAnswer` for one that is not as the owner signed it.
     """
     link = new_answers(world.randomness)
     try:
