@@ -27,7 +27,7 @@ ATTACKS = {
 
 
 def played_baselines(share: float, trials: int, seed: int) -> list[dict[str, Any]]:
-    """Return a row for each attack, as `trials.played` does."""
+    """Return a row for each attack, as `collusion_trials.played` does."""
     random = Random(f"{seed} baselines {share}")  # noqa: S311 - to be drawn again the same
     hashes, words = _dictionaries()
     read, unguessable = Counter[str](), Counter[str]()

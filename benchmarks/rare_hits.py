@@ -125,7 +125,7 @@ def traffic_share(asked: Asked, number: int, colluding: Numbers) -> Iterator[Tri
 
 
 def _ratio(asked: Asked, messages: Reals, total: float) -> Reals:
-    """Log likelihood ratio of being the root, as `attacks.traffic` has it."""
+    """Log likelihood ratio of being the root, as `traffic_attacks.traffic_share` has it."""
     (top, top_share), *lower = levels(asked.spanned, asked.depth)
 
     def log_rate(expected: float, share: float) -> Reals:
@@ -181,7 +181,7 @@ def tally(attack: str, asked: Asked, share: float, number: int) -> Tally:
 def interval(trials: Reals, sums: Reals) -> tuple[float, float, float]:
     """Return a mean over trials between the ends of its 95 % interval, from each run's trials and sum.
 
-    As `summary.pooled` has that of belief: runs are what is independent, not trials.
+    As `trial_summary.pooled` has that of belief: runs are what is independent, not trials.
     """
     n, mean = int(trials.sum()), sums.sum() / trials.sum()
     width = Z * variance_of_mean(len(sums), n, mean, sums @ sums, sums @ trials, trials @ trials) ** 0.5

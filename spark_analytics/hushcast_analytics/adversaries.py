@@ -83,7 +83,7 @@ class AdversaryView:
 
     | field | columns |
     |---|---|
-    | `observations` | those of its own daemons, as in `tables.OBSERVATIONS` |
+    | `observations` | those of its own daemons, as in `trace_schemas.OBSERVATIONS` |
     | `members` | (run, node): its relays |
     | `rosters` | (run, epoch, relay): public |
     | `questions` | (run, trial, token): what it is asked about and knows; `token` is what the attack says |

@@ -224,9 +224,9 @@ def network_figures(
     paired: DataFrame | None = None,
     loaded: DataFrame | None = None,
 ) -> dict[str, float]:
-    """Return the network's own figures, means over runs (`network.SUMMARY`), with `runs`.
+    """Return the network's own figures, means over runs (`delivery_figures.SUMMARY`), with `runs`.
 
-    `paired` and `loaded` are `network.pairs` and `network.loads`, where they are at hand.
+    `paired` and `loaded` are `delivery_figures.pairs` and `delivery_figures.loads`, where they are at hand.
     """
     table = delivery_figures.summary(traces, paired, loaded)
     names = [name for name in table.columns if name != "run"]

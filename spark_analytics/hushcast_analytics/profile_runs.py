@@ -23,7 +23,7 @@ from hushcast_analytics.work_steps import WorkStep
 MOMENTS = 8  # epochs at which knowledge over time is looked at; each costs as much as the attack
 OVER_TIME = ("predecessor", "presence")
 DRAWN_SHARE = 0.1  # of the relays that collude in the picture of a tree, or the nearest that was asked for
-_ATTACK_COST, _SUBJECT_COST, _TREE_COST = 1.5, 2.0, 1.0  # seconds, as in `analyze`
+_ATTACK_COST, _SUBJECT_COST, _TREE_COST = 1.5, 2.0, 1.0  # seconds, as in `analysis.py`
 
 
 @dataclass(frozen=True)

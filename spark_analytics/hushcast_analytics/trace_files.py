@@ -1,4 +1,4 @@
-"""Reading: trace files of daemons become tables; lines that are no records are set aside with the reason.
+"""Trace files of daemons become tables; lines that are no records are set aside with the reason.
 
     traces = open_traces(spark, "traces", "work")
     traces.observations, traces.truths, traces.rejected

@@ -1,4 +1,4 @@
-"""Evidence: what colluders' observations say about the trees of the topics they are asked about.
+"""Evidence of trees: what colluders' observations say about the trees of the topics they are asked about.
 
 A question names a topic by its trunk tokens, one a day: an adversary can compute them of any topic it knows
 or guesses. With them it finds the topic's messages, and among its own leases the topic's, by their marks: no

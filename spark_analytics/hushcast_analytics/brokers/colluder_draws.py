@@ -1,4 +1,4 @@
-"""Drawn: who colludes, many times over, and what each client asked for.
+"""Draws of colluders: who colludes, many times over, and what each client asked for.
 
 | table | columns |
 |---|---|

@@ -1,7 +1,7 @@
 """Trials: how often colluders read an honest client's interest, everybody colluding independently.
 
-Each trial draws who colludes around one client (`neighbourhood`) and plays the attacks on the real keys. A
-word counts as read where it is named, rightly: attacks never guess at random.
+Each trial draws who colludes around one client (`broker_neighbourhood.py`) and plays the attacks on the real
+keys. A word counts as read where it is named, rightly: attacks never guess at random.
 """
 
 from __future__ import annotations

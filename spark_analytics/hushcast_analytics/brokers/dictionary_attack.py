@@ -1,4 +1,4 @@
-"""Guessing: what words name a topic to whoever has a dictionary, and words under one pad to one another.
+"""What words name a topic to whoever has a dictionary, and words under one pad to one another.
 
 A dictionary has what brokers would see of each topic whose name or link is known. As published a guess costs
 a hash; of a day's token it costs one Argon2id, and a private topic's cannot be guessed.

@@ -3,7 +3,7 @@
 Everybody but the root colludes with the same probability, independently, in each draw anew. The ground truth
 poses the questions (what did each honest client ask for?), judges answers, and grants two things: the topic
 of a word that colluders have under no layer, where they know the topic, for then they compute the word; and
-what their own clients wanted and were sent. Popularity is public (`shares`).
+what their own clients wanted and were sent. Popularity is public (`traffic_shares.py`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from hushcast_protocol.brokers.privacy import Privacy, read_privacy
 
 Row = dict[str, Any]
 
-_DRAWING_COST, _PLAYING_COST = 3.0, 18.0  # seconds, as in `analyze`
+_DRAWING_COST, _PLAYING_COST = 3.0, 18.0  # seconds, as in `analysis.py`
 
 
 class BrokersExamination:
@@ -42,7 +42,7 @@ class BrokersExamination:
     A row of an attack has `attack`, `target` (`interest`), `profile` and what that says, `model`, `layers`
     and `aggregates`, `colluding`, `draws`, `trials`, `accuracy` (the share of honest clients' interests that
     were named, rightly) with `accuracy_low` and `accuracy_high` (Wilson's, 95 %, corrected for draws), and
-    `bound`, which is 0 but for attacks that guess. A row of an observer is as `figures.observed` has it.
+    `bound`, which is 0 but for attacks that guess. A row of an observer is as `observed` has it.
     """
 
     def __init__(self, traces: Traces, wanted: AnalysisPlan) -> None:

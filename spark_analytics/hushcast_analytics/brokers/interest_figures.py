@@ -40,7 +40,7 @@ class Figure(NamedTuple):
 
 
 def told(attack: str, sums: dict[str, Figure], privacy: Privacy, share: float) -> dict[str, Any]:
-    """Return the row of an attack (`Brokers`)."""
+    """Return the row of an attack (`BrokersExamination`)."""
     nothing = sums[""]
     figure = sums.get(attack, nothing)
     low, high = figure.interval()

@@ -1,4 +1,4 @@
-"""Playing the attacks on what colluders' daemons noted of one day: rows of traces in, what was read out.
+"""Plays the attacks on what colluders' daemons noted of one day: rows of traces in, what was read out.
 
 A row that comes out says: whoever is known by the key `owner` wants what has this `element`, as `attack`
 found. Nothing else than the colluders' own observations and their dictionary is looked at.
@@ -20,7 +20,7 @@ from hushcast_protocol.brokers.full.layered_word import LayeredWord
 from hushcast_protocol.brokers.full.layers import Layer, LayerPath
 
 Row = Mapping[str, Any]
-"""A row of `tables.OBSERVATIONS`."""
+"""A row of `trace_schemas.OBSERVATIONS`."""
 
 BROKERS = "brokers"
 """Whatever brokers open without a client of theirs, anywhere, but for children that they make up."""

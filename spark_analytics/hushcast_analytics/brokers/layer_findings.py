@@ -1,4 +1,4 @@
-"""Opened: what colluders find in what their brokers were shown, on Spark."""
+"""Findings under layers: what colluders find in what their brokers were shown, on Spark."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Opening: which elements colluders get at under no layer, by keys and factors alone.
+"""The removal of layers: which elements colluders get at under no layer, by keys and factors alone.
 
 What they then have is the element of a word: as published the word itself, hardened a point that a token
-hashes to, which names a topic to whoever has the topic's name or link (`guessing`).
+hashes to, which names a topic to whoever has the topic's name or link (`dictionary_attack.py`).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ class Observer(NamedTuple):
 
 
 _ALONE = ("dictionary", "pairs", "brokers")
-"""`brokers` is whatever they open without a client (`playing`)."""
+"""`brokers` is whatever they open without a client (`layer_attacks.py`)."""
 
 OBSERVERS = {
     LINKS: Observer(

@@ -1,4 +1,4 @@
-"""Followed: whom brokers send what a known topic carries, (copy, attack, owner, element), on Spark.
+"""Whom brokers send what a known topic carries, (copy, attack, owner, element), on Spark.
 
 Ids stay the same all the way down, whatever hides words: a client that reads a topic knows its messages, and
 so does the root, which reads the words of all.
@@ -19,7 +19,7 @@ def followed(carried: DataFrame, sent: DataFrame, draw: ColluderDraws) -> DataFr
 
     It carried what came to a colluding client (`known-topic`), which is granted to colluders from the truth;
     or what the root says (`root-tells`). Whose a client's key is judges. `carried` and `sent` are those of
-    `messages`.
+    `client_messages.py`.
     """
     members = F.broadcast(draw.members)
     mine = carried.join(members, _MINE).select("copy", "topic", "message").distinct()

@@ -1,4 +1,4 @@
-"""The network's own figures of runs of the central system: those of `network` that are not about relays."""
+"""The network's own figures of runs of the central system: `delivery_figures.py` without relays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIGURES = (
 
 
 def of_central(figures: dict[str, float], conditional: float) -> dict[str, float]:
-    """Return what is left of `analyze.network_figures`; `conditional` subscriptions were left out before."""
+    """Return what is left of `analysis.network_figures`; `conditional` subscriptions were left out before."""
     return without_relays(figures) | {
         "conditional": conditional,
         "subscriptions": figures.get("subscriptions", 0.0) + conditional,

@@ -29,7 +29,7 @@ Row = dict[str, Any]
 FIGURES = ("trials", "accuracy", "accuracy_low", "accuracy_high", "bound", "degree", "effective_set")
 """What is told of a definition; `accuracy` beside `bound`, as of attacks on the overlay."""
 
-_SEEING_COST, _NAMING_COST, _SHARING_COST = 5.0, 9.0, 1.5  # seconds, as in `analyze`
+_SEEING_COST, _NAMING_COST, _SHARING_COST = 5.0, 9.0, 1.5  # seconds, as in `analysis.py`
 
 
 class CentralExamination:

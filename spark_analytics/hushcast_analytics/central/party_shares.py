@@ -14,7 +14,7 @@ from hushcast_analytics.central.party_sight import OF, PartySight
 
 
 def shares(sight: PartySight) -> DataFrame:
-    """Return (run, party, share, part, whole), one row for each of `learnt.SHARES` that has a whole."""
+    """Return (run, party, share, part, whole), one row for each of `party_results.SHARES` with a whole."""
     asked, published = sight.requests, sight.publications
     topics, messages = _linked(asked, "topic"), _linked(published, "message")
     counted = [

@@ -105,7 +105,7 @@ def learn_of(
     made_of: Provenance,
     begin: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Learn k from a table of `reading.SUBSCRIPTIONS`; `begin` hears of each step. As `learn` else."""
+    """Learn k from a table of `SUBSCRIPTIONS`; `begin` hears of each step. As `learn` else."""
     begin("finding distinct filters")
     there = held(subscriptions, wanted.brokers, wanted.seed)
     for k in wanted.ks:

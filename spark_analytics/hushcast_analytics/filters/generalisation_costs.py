@@ -1,7 +1,7 @@
 """What generalising costs: for a sample of filters, which wider filter would be shown, and what it lets in.
 
-The search itself is the brokers' own (`brokers.generalise`), which tries hundreds of filters; it is given as
-many filters of the topic as make the smallest mergers with the one in question, not all of a large topic.
+The search itself is the brokers' own (`brokers.generalisation`), which tries hundreds of filters; it is given
+as many filters of the topic as make the smallest mergers with the one in question, not all of a large topic.
 """
 
 from __future__ import annotations

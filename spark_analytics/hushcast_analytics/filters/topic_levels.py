@@ -85,7 +85,7 @@ class TopicLevels:
         self._bytes = 0
 
     def crowds(self, slot: int) -> tuple[Crowd, ...]:
-        """Return the sources that each condition counts for a filter, in the order of `Condition`."""
+        """Return the sources that conditions count for a filter, in the order of `AnonymityCondition`."""
         own = self._sources.of(np.array([slot]))
         above = self._boxes.narrowest(self._boxes.covering(slot))
         return own, *self._below(slot), *self._below_any(above)

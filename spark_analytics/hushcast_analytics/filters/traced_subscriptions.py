@@ -20,7 +20,7 @@ _KEY = ("run", "node", "client", "name")
 
 
 def standing(observations: DataFrame) -> DataFrame:
-    """Return the subscriptions of `tables.OBSERVATIONS`, computed once: `reading.SUBSCRIPTIONS`.
+    """Return the subscriptions of `trace_schemas.OBSERVATIONS`, computed once, as `SUBSCRIPTIONS`.
 
     Of each run they are those that stood when there were most, the last time there were. Topics and
     subscribers of two runs are never the same. A subscriber is a client's key; its broker, a number from 0 in

@@ -39,8 +39,9 @@ class Edges:
 def find_edges(hops: Hops, by_edge: bool, message: Numbers, relay: Numbers) -> Edges:
     """Return the edges that messages take from where they are dropped.
 
-    `hops` has a row a relay and a column a tree (`keeping.forest`). `message` and `relay` say which message
-    is dropped where; one may be dropped at several relays. `by_edge` tells whether the previous hop counts.
+    `hops` has a row a relay and a column a tree (`tree_epochs.forest`). `message` and `relay` say which
+    message is dropped where; one may be dropped at several relays. `by_edge` tells whether the previous hop
+    counts.
     """
     relays = hops.shape[0]
     keys = _Keys(relays, relays + hops.shape[1])

@@ -1,6 +1,6 @@
 """The generator's jobs: the work is cut into pieces, each a pure function of its number, and Spark does them.
 
-generate(spark, Asked(nodes=500, subscribers=10, publications=1000), "out")
+generate(spark, GeneratorScenario(nodes=500, subscribers=10, publications=1000), "out")
 """
 
 from __future__ import annotations

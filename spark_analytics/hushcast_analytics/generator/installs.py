@@ -27,7 +27,7 @@ LONG_LIST = 2
 class Installs:
     """Relays that are told of their seats together; `above` is who hands the parcel on, `NONE` if dropped.
 
-    Those above come first. `hop` is as in `seats.drawn`, `moment` in seconds.
+    Those above come first. `hop` is as in `tree_seats.drawn`, `moment` in seconds.
     """
 
     relay: Numbers

@@ -1,4 +1,4 @@
-"""Routes: when messages pass their edges, and which of several arrivals a relay sends on."""
+"""Routes of messages: when messages pass their edges, and which of several arrivals a relay sends on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeping: the trees of subscribers from epoch to epoch, and when a subscriber tells which relay of its seat.
+"""The trees of subscribers from epoch to epoch, and when a subscriber tells which relay of its seat.
 
 As in daemons, a tree stays, and is mended according to the roster of an epoch; as published, each day has a
 new one. A relay that is down when told is told in the epoch of its return.
@@ -26,7 +26,7 @@ UNSEAT_AFTER = 3  # rosters in a row that lack a relay before it loses its seat;
 
 
 def kept(asked: GeneratorScenario, topic: int, subscriber: int) -> Iterator[Hops]:
-    """Yield each relay's next hop (`seats.drawn`) for every epoch; the same array while nothing changes."""
+    """Yield each relay's next hop (`tree_seats.drawn`) by epoch; the same array while nothing changes."""
     rosters, root = listed(asked), root_of(asked, topic, subscriber)
     hops = _new(asked, topic, 0, subscriber)
     for epoch in range(asked.epochs):

@@ -1,4 +1,4 @@
-"""Mending: how a tree changes as relays leave and join, by the planner's rules.
+"""The repair of trees: how a tree changes as relays leave and join, by the planner's rules.
 
 The same rules as `mend` and `graft` of `overlay.tree`: the seat of a relay that left goes to a leaf,
 newcomers become leaves, all others stay.

@@ -1,4 +1,4 @@
-"""Seats: who subscribes, and every relay's next hop in the tree that a subscriber draws."""
+"""Seats of trees: who subscribes, and every relay's next hop in the tree that a subscriber draws."""
 
 from __future__ import annotations
 

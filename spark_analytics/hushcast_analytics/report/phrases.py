@@ -1,4 +1,4 @@
-"""Words: what each attack tries and against which claim, shares and counts as people read them."""
+"""Phrases: what each attack tries and against which claim, shares and counts as people read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Naming: whom somebody names who sees in which epochs relays, and one mailbox, are there.
+"""Suspects: whom somebody names who sees in which epochs relays, and one mailbox, are there.
 
 A relay's mailbox is there when the relay is. Over the epochs that one mailbox lives, the relay is named if no
 other was there in the same ones. A mailbox that stays shows ever more; a fresh one each day, in another shard

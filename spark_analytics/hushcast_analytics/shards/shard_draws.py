@@ -1,6 +1,6 @@
-"""Drawing: every relay's shard on every day, by the protocol's own function, counted by shard.
+"""Draws of shards: every relay's shard on every day, by the protocol's own function, counted by shard.
 
-shard_days(spark, Asked(relays=1_000_000, shards=2048, days=30)): a row for each shard and day.
+shard_days(spark, ShardScenario(relays=1_000_000, shards=2048, days=30)): a row for each shard and day.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sharing: what all daemons of a simulation make of the same bytes is made once, and held once.
+"""The pool of records: what all daemons of a simulation make of the same bytes is made once, and held once.
 
 Real daemons check each roster and each slice themselves, and have disks of their own. In one process that is
 the same value ten thousand times.

@@ -54,7 +54,7 @@ class Scenario:
     edges: int = 3
     """Edge brokers of a network of brokers."""
     terms: AnonymityTerms | None = None
-    """Over brokers, what each subscriber asks for; each then wants a cell of a map (`crowds`)."""
+    """Over brokers, what each subscriber asks for; each then wants a cell of a map (`map_interests.py`)."""
     fan_out: int | None = None
     """Children of each broker, in place of `edges`: a tree as high as it takes, and as there are layers."""
     privacy: Privacy = CLEAR
