@@ -68,7 +68,7 @@ class GatewayNetwork:
             self._link, self._made, self._answered, settings.puback == "relay", counters
         )
         self._in = NetworkReader(self._link, ways.source_of, self._take, env, counters)
-        self._refreshing = RetainedRefresh(settings.refresh_retained, self._send_again, env)
+        self._refresh = RetainedRefresh(settings.refresh_retained, self._send_again, env)
         self._withdrawing = None if purposes is None else WithdrawalSender(purposes, self.publish)
         self._state: BrokerState | None = None
 
@@ -105,7 +105,7 @@ class GatewayNetwork:
         """Carry messages out and in until cancelled."""
         self._state = state
         async with trio.open_nursery() as nursery:
-            await nursery.start(self._refreshing.run, state, store)  # before anything comes or goes
+            await nursery.start(self._refresh.run, state, store)  # before anything comes or goes
             nursery.start_soon(self._link.run)
             nursery.start_soon(self._out.run)
             nursery.start_soon(self._in.run, store)
@@ -134,7 +134,7 @@ class GatewayNetwork:
         if way is None:
             return Reason.TOPIC_NAME_INVALID
         if message.retain and publication.is_spread:
-            self._refreshing.note(message.topic, bool(message.payload))
+            self._refresh.note(message.topic, bool(message.payload))
         if publication.is_will:  # a random while later it travels, so that a client's end does not show
             publication.delay = self._env.uniform(0.0, float(self._settings.will_jitter))
             publication.lapses = True
@@ -209,7 +209,7 @@ class GatewayNetwork:
         if isinstance(publication, WithdrawalMessage) and self._withdrawing is not None:
             self._withdrawing.answered(publication, reason)
         elif message.retain and publication.link is not None and not publication.is_spread and not reason:
-            self._refreshing.note(message.topic, bool(message.payload))  # it is retained here with the answer
+            self._refresh.note(message.topic, bool(message.payload))  # it is retained here with the answer
         assert self._state is not None, "nothing goes out before it runs"
         self._state.broker.answered(publication, reason, self._env.now())
         self._state.changed()
@@ -247,7 +247,7 @@ class GatewayNetwork:
         before = broker.ledger.made
         for topic in topics:
             if enclosed.retain:
-                self._refreshing.note(topic, False)
+                self._refresh.note(topic, False)
             broker.arrived(topic, enclosed.payload, MAX_GRANTED, enclosed.retain, enclosed.properties, now)
         broker.ledger.once_stored(before, stored)
         self._state.changed()

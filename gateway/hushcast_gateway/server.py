@@ -51,7 +51,7 @@ class Server:
         self._broker = state.broker
         self._authenticate = authenticate
         self._maximum_packet = LARGEST_PACKET if maximum_packet is None else maximum_packet
-        self._room = ConnectionSlots(MAX_STRANGERS, state.env.below)
+        self._slots = ConnectionSlots(MAX_STRANGERS, state.env.below)
         self._crowded: set[ClientStream] = set()
         self._leaving = ConnectionSlots(MAX_LEAVING, state.env.below)
         self._turns = ServingTurns()
@@ -110,7 +110,7 @@ class Server:
         self, connection: ClientStream, decoder: Decoder, peer: Peer
     ) -> tuple[tuple[MqttConnection, int], list[Packet]] | None:
         """Return the link, its keep alive and the packets behind CONNECT; `None` if there is no client."""
-        with self._room.place(CONNECT_WITHIN):
+        with self._slots.place(CONNECT_WITHIN):
             packets: list[Packet] = []
             while not packets:
                 data = await connection.receive(PART)

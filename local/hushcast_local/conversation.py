@@ -38,7 +38,7 @@ class Conversation:
         self._counters = counters
         self._telling, self._told = trio.open_memory_channel[tuple[bytes, trio.Event]](0)
         self._under_way: dict[int, trio.CancelScope] = {}
-        self._feeding: dict[int, ApplicationDelivery] = {}
+        self._deliveries: dict[int, ApplicationDelivery] = {}
         self._scope = trio.CancelScope()
 
     async def run(self) -> None:
@@ -76,7 +76,7 @@ class Conversation:
             return
         number = said.request
         if isinstance(said, ShownNotice):
-            if (feeding := self._feeding.get(number)) is not None:
+            if (feeding := self._deliveries.get(number)) is not None:
                 feeding.shown(said)
         elif isinstance(said, EndNotice):
             if (scope := self._under_way.get(number)) is not None:
@@ -119,11 +119,11 @@ class Conversation:
         if not isinstance(request, TopicSubscribeRequest):
             await self.tell(await self._requests.answer(request))
             return
-        feeding = self._feeding[request.request] = ApplicationDelivery(request, self.tell)
+        feeding = self._deliveries[request.request] = ApplicationDelivery(request, self.tell)
         try:
             await feeding.run(self._requests.service)
         finally:
-            del self._feeding[request.request]
+            del self._deliveries[request.request]
 
 
 _KINDS: dict[type[Refusal], FailureKind] = {

@@ -58,7 +58,7 @@ async def test_whom_a_directory_votes_for_is_what_it_read_last_while_it_started(
     process._prepare()
     process.apply(configured(tmp_path, now, (own, *OTHERS)))
     directory = process._make(around())
-    following = directory.agreeing._sitting.following
+    following = directory.agreeing._configured.following
     assert following is not None
     assert set(following.keys) == {seed.public() for seed in (own, *OTHERS)}
 
@@ -70,7 +70,7 @@ async def test_a_set_without_the_directory_is_refused_while_it_starts(tmp_path: 
     with pytest.raises(UsageError, match="own key is not among them"):
         process.apply(configured(tmp_path, tuple(OTHERS[:3])))
     directory = process._make(around())
-    sitting = directory.agreeing._sitting
+    sitting = directory.agreeing._configured
     assert isinstance(sitting, ConfiguredSet)
     assert own.public() in sitting.authorities.keys
 
@@ -82,9 +82,9 @@ async def test_what_takes_a_restart_is_not_taken_with_what_does_not(tmp_path: Pa
     process = _Directory(configured(tmp_path, now, first=10))
     process._prepare()
     directory = process._make(around())
-    before = directory.agreeing._sitting
+    before = directory.agreeing._configured
     process.apply(configured(tmp_path, now, (own, *OTHERS), first=5, profile="paper"))
-    after = directory.agreeing._sitting
+    after = directory.agreeing._configured
     assert isinstance(before, ConfiguredSet)
     assert isinstance(after, ConfiguredSet)
     assert after.following is not None

@@ -30,7 +30,7 @@ class ClearInterests:
 
     def __init__(self, exposing: EdgeExposure) -> None:
         self.routes = FilterRoutes()
-        self._exposing = exposing
+        self._exposure = exposing
 
     @property
     def most_each(self) -> int:
@@ -40,12 +40,12 @@ class ClearInterests:
     @property
     def version(self) -> int:
         """The version upward of all that is shown now."""
-        return self._exposing.version
+        return self._exposure.version
 
     @property
     def least_k(self) -> int:
         """What the broker itself asks of each filter that it shows; 1: nothing."""
-        return self._exposing.minimum.k
+        return self._exposure.minimum.k
 
     def __len__(self) -> int:
         return len(self.routes)
@@ -56,7 +56,7 @@ class ClearInterests:
 
     def count(self, client: PublicKey) -> int:
         """Return how many filters count as a client's, bogus ones included."""
-        return self._exposing.filters(client)
+        return self._exposure.filters(client)
 
     def entries(self, client: PublicKey) -> Iterable[bytes]:
         """Return names, each with that of its filter."""
@@ -64,12 +64,12 @@ class ClearInterests:
 
     def exposed(self, client: PublicKey) -> Iterable[ExposureReport]:
         """Say how subscriptions stand of which anything is asked."""
-        found = (self._exposing.exposed(client, name) for name in self.of(client))
+        found = (self._exposure.exposed(client, name) for name in self.of(client))
         return (exposed for exposed in found if exposed is not None)
 
     def note_there(self, client: PublicKey, is_there: bool) -> None:
         """Count a client in crowds, or, while it is away, do not."""
-        self._exposing.note_there(client, is_there)
+        self._exposure.note_there(client, is_there)
 
     def read(self, client: PublicKey, item: Item) -> Filter:
         """Return the filter of an item; raise `Refusal` where it is none, or of a topic in another shape."""
@@ -84,11 +84,11 @@ class ClearInterests:
         """Take what was accepted before a restart; raise `Refusal` where it is no filter."""
         given = read_filter(client, item)
         self.routes.put(client, name, given)
-        self._exposing.load(client, name, given, terms)
+        self._exposure.load(client, name, given, terms)
 
     def subscribe(self, client: PublicKey, name: bytes, given: Filter, terms: AnonymityTerms) -> int | None:
         """Take a filter; return the version upward, or `None` if its level is too low to be taken."""
-        version = self._exposing.subscribe(client, name, given, terms)
+        version = self._exposure.subscribe(client, name, given, terms)
         if version is not None:
             self.routes.put(client, name, given)
         elif name in self.of(client):
@@ -99,11 +99,11 @@ class ClearInterests:
         """Forget a filter; return the version upward."""
         if name in self.of(client):
             self.routes.take(client, name)
-        return self._exposing.unsubscribe(client, name)
+        return self._exposure.unsubscribe(client, name)
 
     def forget(self, client: PublicKey) -> None:
         """Show nothing for a client any more; some of it at once."""
-        self._exposing.forget(client, self.of(client))
+        self._exposure.forget(client, self.of(client))
 
     def forget_some(self, client: PublicKey, most: int) -> Sequence[bytes]:
         """Route so many filters to a client no more; return their names."""
@@ -123,17 +123,17 @@ class ClearMatching(UnlayeredMatching):
     ) -> None:
         """`minimum` is what an edge broker asks of each filter; `levels`, what it knows of others'."""
         self._advertising = advertising
-        self._exposing = EdgeExposure(minimum, advertising, downstream, context, beyond=levels)
+        self._exposure = EdgeExposure(minimum, advertising, downstream, context, beyond=levels)
         if levels is not None:
-            levels.subscriptions = self._exposing
+            levels.subscriptions = self._exposure
         self._changes = 0
         self.advertised = ChildAdvertisements()
-        self.interests = ClearInterests(self._exposing)
+        self.interests = ClearInterests(self._exposure)
 
     @property
     def changes(self) -> int:
         """Grows whenever what is stated may have changed."""
-        return self._changes + self._exposing.changes
+        return self._changes + self._exposure.changes
 
     def load(self, child: PublicKey, name: bytes, item: Item) -> None:
         """Take a filter; raise `Refusal` where it is none."""
@@ -173,18 +173,18 @@ class ClearMatching(UnlayeredMatching):
     def stated(self, is_edge: bool) -> Mapping[Filter, Sequence[Client]]:
         """Return what is shown of clients, or routed below."""
         if is_edge:
-            return self._exposing.behind_shown()
+            return self._exposure.behind_shown()
         return dict.fromkeys(self.advertised.routes.filters(), ())
 
     async def begin(self) -> None:
         """Show what there is."""
-        await self._exposing.advance()
+        await self._exposure.advance()
         self.advertise()
         await self._advertising.show_rest()
 
     async def run(self) -> None:
         """Look at levels, until cancelled."""
-        await self._exposing.run()
+        await self._exposure.run()
 
     async def linked(self, upstream: Upstream) -> None:
         """Do nothing: a broker needs nothing of its parent."""

@@ -54,7 +54,7 @@ class BrokerForwarding:
         self._env = context.env
         self._counters = context.counters
         self._tracer = context.tracer
-        self._passed = RecentForwards()
+        self._recent = RecentForwards()
 
     async def take(self, messages: Iterable[Message], parent: PublicKey | None) -> None:
         """Have messages from the parent wait for whoever they are for; durable on return."""
@@ -67,7 +67,7 @@ class BrokerForwarding:
                 continue
             try:
                 check_message(message)
-                is_repeated = self._passed.knows(message.id)
+                is_repeated = self._recent.knows(message.id)
                 sends = self.sends(message)
             except PeerError:
                 self._counters.add("refused_form")
@@ -88,7 +88,7 @@ class BrokerForwarding:
         interested = self._matching.whom(message)
         if not interested:
             self._counters.add("messages_unmatched")
-        fresh = _by_child(self._passed.fresh(message.id, self._former.divert(interested)))
+        fresh = _by_child(self._recent.fresh(message.id, self._former.divert(interested)))
         return [
             HopMessage(hop_of(child), form)
             for child in self._with_room(fresh.keys(), len(message.body))

@@ -43,13 +43,13 @@ class BrokerStrangers:
         self._charters = charters
         self._env = context.env
         self._store = context.store
-        self._room = strangers_room(context.env, context.counters)
+        self._slots = strangers_room(context.env, context.counters)
         self._counters = context.counters
 
     async def serve(self, channel: Channel[FromBelow]) -> None:
         """Answer one connection's frames in order, for a while; raises a `PeerError` or `TransportError`."""
         has_asked = False
-        with self._room.place(), trio.move_on_after(ASK_WITHIN):
+        with self._slots.place(), trio.move_on_after(ASK_WITHIN):
             while batch := await channel.receive():
                 for frame in batch:
                     if isinstance(frame, Ping):

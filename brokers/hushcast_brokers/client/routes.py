@@ -52,7 +52,7 @@ class BrokersRoute:
     """What was asked for it of edge brokers, once it has ended."""
 
     def __post_init__(self) -> None:
-        self._handing_in = RouteDelivery(self.wanted)
+        self._delivery = RouteDelivery(self.wanted)
 
     @property
     def topic(self) -> str:
@@ -63,11 +63,11 @@ class BrokersRoute:
         """Hand messages in, unless the route ends meanwhile; durable on return."""
         for message in messages:
             self.coverage.arrived(message.id)
-        await self._handing_in.take(messages)
+        await self._delivery.take(messages)
 
     def silence(self) -> None:
         """Hand in nothing more, at once."""
-        self._handing_in.silence()
+        self._delivery.silence()
         self.ready.set()  # who still waits for it hears from whoever wanted it that it ended
 
 

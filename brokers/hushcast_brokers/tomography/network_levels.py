@@ -59,25 +59,25 @@ class NetworkLevels:
         self._tree = tree
         self._env = context.env
         self._counters = context.counters
-        self._watching = CrowdWatch(service, spread)
+        self._watch = CrowdWatch(service, spread)
         self._heard = trio.Event()
         self._seen = (-1, -1)
 
     def __len__(self) -> int:
         """The number of questions that are watched."""
-        return len(self._watching)
+        return len(self._watch)
 
     def says(self, shown: Filter, condition: AnonymityCondition, k: int, own: Set[Source]) -> bool:
         """Tell whether a filter is known to be k-anonymous, by an answer that is valid now."""
-        return self._watching.says(shown, condition, k, own, self._env.now())
+        return self._watch.says(shown, condition, k, own, self._env.now())
 
     def has_sunk(self, group: SubscriptionGroup) -> bool:
         """Tell whether a group's filter is known to have sunk."""
-        return self._watching.has_sunk(group)
+        return self._watch.has_sunk(group)
 
     def wider(self, group: SubscriptionGroup, own: Set[Source]) -> Filter | None:
         """Return what a probe has found for a group."""
-        return self._watching.wider(group, own, self._env.now())
+        return self._watch.wider(group, own, self._env.now())
 
     async def run(self) -> None:
         """Forget answers that are over, or about another place in the tree; until cancelled."""
@@ -85,22 +85,22 @@ class NetworkLevels:
             nursery.start_soon(self._follow_tree)
             while True:
                 self._heard = trio.Event()
-                self._review(self._watching.expire(self._env.now()))
-                due = self._watching.deadline() - self._env.now()
+                self._review(self._watch.expire(self._env.now()))
+                due = self._watch.deadline() - self._env.now()
                 with trio.move_on_after(max(0.0, min(due, 3600.0))):
                     await self._heard.wait()
 
     def reopened(self) -> None:
         """Put all questions again: the link to the service has opened anew."""
-        self._watching.reopened()
+        self._watch.reopened()
 
     def questions(self, stating: BrokerStatements, epoch: int) -> list[Ask | Unwatch]:
         """Return what is to be said to the service now, after what is stated."""
         now, seen = self._env.now(), (self.subscriptions.changes, epoch)
-        if seen == self._seen and not self._watching.is_due(now):
+        if seen == self._seen and not self._watch.is_due(now):
             return []
         self._seen = seen
-        said, topics = self._watching.ask(self.subscriptions.wishes(), stating, epoch, now)
+        said, topics = self._watch.ask(self.subscriptions.wishes(), stating, epoch, now)
         self._counters.add("levels_asked", sum(isinstance(frame, Ask) for frame in said))
         self._review(topics)
         return said
@@ -111,7 +111,7 @@ class NetworkLevels:
             self._counters.add("levels_refused")
             log.info("the tomography service refused a question", reason=answered.reason)
         try:
-            self._review(self._watching.hear(answered, self._env.now()))
+            self._review(self._watch.hear(answered, self._env.now()))
         except PeerError as error:
             self._counters.add("levels_refused")
             log.warning("an answer of the tomography service does not hold", reason=str(error))
@@ -121,7 +121,7 @@ class NetworkLevels:
         while True:
             tree = self._tree.newest
             if tree is not None:
-                self._review(self._watching.use(between(tree, *self._ends) or ()))
+                self._review(self._watch.use(between(tree, *self._ends) or ()))
             if tree is self._tree.newest:
                 await self._tree.changed()
 

@@ -70,7 +70,7 @@ class ServiceLinks:
         self._env = context.env
         self._counters = context.counters
         self._spawn = context.spawn
-        self._room = strangers_room(context.env, context.counters)
+        self._slots = strangers_room(context.env, context.counters)
         self._allowances = Allowances(context.env.randomness(SECRET), context.env.elapsed())
         self._links: dict[PublicKey, _Broker] = {}  # the newest of each
         self._largest = 0
@@ -117,7 +117,7 @@ class ServiceLinks:
         """Serve one link until it ends; raises a `PeerError` or `TransportError`."""
         key, tree = channel.peer, self._tree.newest
         if key is None:
-            with self._room.place(), trio.move_on_after(ASK_WITHIN):
+            with self._slots.place(), trio.move_on_after(ASK_WITHIN):
                 await self._serve_stranger(channel)
         elif tree is None or key not in tree.brokers:
             self._counters.add("refused_unlisted")

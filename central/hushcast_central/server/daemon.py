@@ -98,7 +98,7 @@ class CentralServer(ListeningDaemon):
         self._parts = parts
         self._proxies = {proxy.key: proxy for proxy in parts.proxies}
         self._links: dict[bytes, _Proxy] = {}  # the newest of each proxy
-        self._sealing = OuterLayer(parts.keys.group, parts.profile, self._env.randomness)
+        self._outer_layer = OuterLayer(parts.keys.group, parts.profile, self._env.randomness)
         self._register = PseudonymRegister(parts.network.calendar, parts.env.randomness(16))
         self._share()
         self._spool = Spool(parts.store)
@@ -130,7 +130,7 @@ class CentralServer(ListeningDaemon):
             self._make(context)
             await self._subscriptions.load()
             await self._publications.load()
-            self._subscriptions.clear(await self._spool.load(self._sealing.check))
+            self._subscriptions.clear(await self._spool.load(self._outer_layer.check))
             listener = self.listener = await open_address(parts.service, parts.transport, parts.store)
             serve = partial(self._serve, nursery)
             guard = ConnectionGuard(self._accept, serve, 2 * MAX_PROXIES, self._env, parts.counters)
@@ -159,7 +159,7 @@ class CentralServer(ListeningDaemon):
         self._register.proxies = max(1, sum(one.role == "deliveries" for one in self._proxies.values()))
 
     def _make(self, context: Context) -> None:
-        parts, sealing = self._parts, self._sealing
+        parts, sealing = self._parts, self._outer_layer
         deliveries = self._deliveries = Deliveries(self._spool, sealing, context)
         subscriptions = self._subscriptions = ServerSubscriptions(self._register, deliveries, context)
         publications = self._publications = ServerPublications(

@@ -31,7 +31,7 @@ class CentralRoute:
     _tokens: dict[int, Tokens] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._handing_in = RouteDelivery(self.wanted)
+        self._delivery = RouteDelivery(self.wanted)
 
     @property
     def topic(self) -> str:
@@ -53,11 +53,11 @@ class CentralRoute:
 
     async def take(self, messages: list[Message]) -> None:
         """Hand messages in, unless the route ends meanwhile; durable on return."""
-        await self._handing_in.take(messages)
+        await self._delivery.take(messages)
 
     def silence(self) -> None:
         """Hand in nothing more, at once."""
-        self._handing_in.silence()
+        self._delivery.silence()
         self.ready.set()  # who still waits for it hears from whoever wanted it that it ended
 
 

@@ -84,7 +84,7 @@ class _Process:
         self.settings = settings
         self._socket = socket
         self._subscriptions = subscriptions
-        self._probing: HiddenSubscriptions | None = None
+        self._hidden: HiddenSubscriptions | None = None
 
     async def live(self, nursery: trio.Nursery) -> None:
         """Probe until the nursery is cancelled."""
@@ -102,21 +102,21 @@ class _Process:
                     f"the daemon is of the network {served}, and the directory of {network.name}"
                 )
             assert settings.expelled is not None
-            self._probing = HiddenSubscriptions(
+            self._hidden = HiddenSubscriptions(
                 _Through(daemon),
                 network.calendar,
                 system_environment(),
                 Path(settings.expelled),
                 self._subscriptions,
             )
-            await self._probing.run()
+            await self._hidden.run()
 
     def health(self) -> Health:
         """Tell how far it is."""
         from hushcast_runtime.processes.readiness import Health
         from hushcast_runtime.wording import counted
 
-        probing = self._probing
+        probing = self._hidden
         if probing is None:
             return Health(True, "waiting for the daemon")
         if probing.problem is not None:

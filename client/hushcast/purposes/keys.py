@@ -33,7 +33,7 @@ class PurposeKeys:
         """Programs use `read_purpose_keys`."""
         self._files = files
         self._now = now
-        self._keyed = PurposeKeyring(files.issued, (), True, randomness)
+        self._keyring = PurposeKeyring(files.issued, (), True, randomness)
 
     @property
     def purposes(self) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ class PurposeKeys:
 
         def seal(payload: bytes, topic: str) -> tuple[bytes, frozenset[str]]:
             withdrawn_by = None if lock is None else digest_of(lock.of(topic))
-            return self._keyed.seal(
+            return self._keyring.seal(
                 enclose(OpenedEnvelope(payload)), [clause], False, self._now(), withdrawn_by
             )
 
@@ -73,7 +73,7 @@ class PurposeKeys:
 
         The payload is left aside. The lock is spent: what is published with it from then on, nobody gets.
         """
-        return Allowed(lambda payload, topic: self._keyed.withdraw(lock.of(topic), self._now()))
+        return Allowed(lambda payload, topic: self._keyring.withdraw(lock.of(topic), self._now()))
 
     def read_for(self, purpose: str) -> ReadFor:
         """Return what a subscription reads for, for `Daemon.subscribe`.

@@ -68,7 +68,7 @@ class AuthorityDriver:
         self._clock = clock
         self._roll = roll
         self._store: Store = roll.store
-        self._sitting = sitting
+        self._configured = sitting
         self._counters = counters
         self._prepare = prepare
         self._machine: Authority | None = None
@@ -137,7 +137,7 @@ class AuthorityDriver:
 
     def sit(self, sitting: ConfiguredSet | SetOfOne) -> None:
         """Take what the operator says of the others now: vote for another set from the next ballot on."""
-        self._sitting = sitting
+        self._configured = sitting
 
     def note_registered(self) -> None:
         """Look at once whether enough relays have registered."""
@@ -234,7 +234,7 @@ class AuthorityDriver:
     def _set_of_now(self) -> Authorities:
         """Return the authorities of now as the operator says."""
         assert self.address is not None
-        return self._sitting.at(self._roll.seed.public(), self.address)
+        return self._configured.at(self._roll.seed.public(), self.address)
 
     def _begin(self, machine: Authority) -> None:
         """Compare the clock with the newest head: it tells until when this authority was at work."""
@@ -276,7 +276,7 @@ class AuthorityDriver:
     async def _vote(self, machine: Authority) -> AuthorityActions:
         now, epoch = self._clock.now(), machine.epoch
         head = machine.chain.head
-        if epoch is None or (head is None and self._roll.count(now) < self._sitting.first):
+        if epoch is None or (head is None and self._roll.count(now) < self._configured.first):
             return []
         authorities = machine.chain.in_charge(epoch)
         assert authorities is not None
@@ -296,7 +296,7 @@ class AuthorityDriver:
     async def _alone(self, machine: Authority, now: float) -> AuthorityActions:
         """Publish what is missing where there is no other authority."""
         epoch = machine.due_alone(now)
-        if epoch is None or (self._roll.count(now) < self._sitting.first and machine.chain.head is None):
+        if epoch is None or (self._roll.count(now) < self._configured.first and machine.chain.head is None):
             return []
         listed = await self._ballot(epoch, math.inf)
         return await self._env.compute(machine.alone, listed, self._following(machine), now)
@@ -304,9 +304,9 @@ class AuthorityDriver:
     def _following(self, machine: Authority) -> Authorities | None:
         """Return whom to vote for: alone, the same set with its address of now."""
         now, own = machine.chain.state.authorities, self._set_of_now().members
-        if isinstance(self._sitting, SetOfOne) and now.keys == (machine.key,) and now.members != own:
+        if isinstance(self._configured, SetOfOne) and now.keys == (machine.key,) and now.members != own:
             return msgspec.structs.replace(now, members=own)
-        return self._sitting.following
+        return self._configured.following
 
     async def _ballot(self, epoch: int, agreed: float) -> tuple[ListedRelay, ...]:
         roll, was_away, lets = self._roll.as_now(), self._archive.has_gap(epoch), self.works.lets

@@ -42,7 +42,7 @@ class Exchange:
         self._archive = archive
         self._check = check
         self._tell = tell
-        self._gathering = DescriptorExchange()
+        self._exchange = DescriptorExchange()
         self._told: set[HeldDescriptor] = set()
         self._queues: dict[PublicKey, deque[Signed]] = {}
         self._working: dict[PublicKey, int] = {}
@@ -50,7 +50,7 @@ class Exchange:
 
     async def begin(self, others: tuple[PublicKey, ...]) -> None:
         """Begin the exchange before an epoch."""
-        self._gathering.begin()
+        self._exchange.begin()
         self._told.clear()
         self._queues.clear()
         await self.tell(others)
@@ -71,16 +71,16 @@ class Exchange:
         missing = self._archive.missing
         for key in others if missing else ():
             await trio.lowlevel.checkpoint()  # all of a day may be missing: then each takes some 10 ms
-            for question in self._gathering.ask(key, missing):
+            for question in self._exchange.ask(key, missing):
                 self._tell((key,), question)
 
     async def hear(self, sender: PublicKey, frame: ExchangeFrame) -> bool:
         """Take a frame; tell whether the newest head can be served now. Raises a `PeerError`."""
         if isinstance(frame, HaveDescriptors):
-            for question in self._gathering.heard(sender, frame, self._roll.issued):
+            for question in self._exchange.heard(sender, frame, self._roll.issued):
                 self._tell((sender,), question)
         elif isinstance(frame, AskDescriptors):
-            answer = self._gathering.asked(sender, frame, self._find)
+            answer = self._exchange.asked(sender, frame, self._find)
             if answer is not None:
                 self._tell((sender,), answer)
         elif isinstance(frame, DescriptorBatch):
@@ -102,7 +102,7 @@ class Exchange:
         return self._roll.find(known) or self._archive.find(known)
 
     async def _given(self, sender: PublicKey, frame: DescriptorBatch) -> bool:
-        given = dict(self._gathering.given(sender, frame))
+        given = dict(self._exchange.given(sender, frame))
         await self._env.compute(_check, given.values(), self._roll.network)
         queue = self._queues.setdefault(sender, deque(maxlen=MAX_GATHERED))
         queue.extend(given.values())

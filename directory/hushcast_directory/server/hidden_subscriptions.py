@@ -58,14 +58,14 @@ class HiddenSubscriptions:
         self._env = env
         self._file = file
         self._count = subscriptions
-        self._evidence = LossTrials(file.with_name(file.name + ".evidence"))
+        self._trials = LossTrials(file.with_name(file.name + ".evidence"))
         self.problem: str | None = None
         """What the daemon said last, where it did not do what was asked."""
 
     @property
     def trials(self) -> int:
         """How many trials count now."""
-        return len(self._evidence.trials)
+        return len(self._trials.trials)
 
     def expelled(self) -> tuple[ExpelledRelay, ...]:
         """Return the list as it stands in the file; raise `UsageError` if it cannot be used."""
@@ -74,12 +74,12 @@ class HiddenSubscriptions:
     async def run(self) -> None:
         """Probe until cancelled; raises `UsageError` if list or evidence cannot be used."""
         expulsion_list.write(self._file, self.expelled())
-        self._evidence.load()
-        places: Iterable[HiddenSubscription | None] = [*self._evidence.hidden, *[None] * self._count]
+        self._trials.load()
+        places: Iterable[HiddenSubscription | None] = [*self._trials.hidden, *[None] * self._count]
         async with trio.open_nursery() as nursery:
             for hidden in list(places)[: self._count]:
                 nursery.start_soon(self._keep, hidden)
-            for hidden in self._evidence.hidden[self._count :]:
+            for hidden in self._trials.hidden[self._count :]:
                 nursery.start_soon(self._end, hidden)
 
     async def _keep(self, hidden: HiddenSubscription | None) -> None:
@@ -98,7 +98,7 @@ class HiddenSubscriptions:
                 self._env.randomness(_TOPIC).hex(), self._env.now() + self._epochs(LIFE)
             )
             # Noted before there is one: whatever happens in between, it is ended.
-            self._evidence.begin(hidden)
+            self._trials.begin(hidden)
             try:
                 await self._subscriber.subscribe(hidden.topic)
             except HushcastError as error:
@@ -120,12 +120,12 @@ class HiddenSubscriptions:
             break
         now = self._env.now()
         days = EVIDENCE_DAYS * self._calendar.day_seconds
-        self._evidence.end(hidden, trial, now, now - days)
+        self._trials.end(hidden, trial, now, now - days)
         if trial:
             self._judge(now)
 
     def _judge(self, now: float) -> None:
-        trials = self._evidence.trials
+        trials = self._trials.trials
         met = {relay for trial in trials for relay in trial}
         found = losers(trials)
         before = self.expelled()

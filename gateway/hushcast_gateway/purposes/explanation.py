@@ -102,11 +102,11 @@ class _Why:
         owners = {CONFIGURATION, *settings.speakers()}
         maps = {one.from_: one.to for one in settings.gateway.map}
         self.ways = Ways([one.name for one in settings.gateway.alias], maps)
-        self._kept = PurposeState(section.store, configured(section, self._vocabulary), owners, self.ways)
+        self._state = PurposeState(section.store, configured(section, self._vocabulary), owners, self.ways)
         self._keys = {one.name: one.keys for one in settings.gateway.alias if one.keys is not None}
-        self._kept.read(settings.state_path() / DATABASE)
+        self._state.read(settings.state_path() / DATABASE)
         self._claims = Claims(settings.speakers(), self._vocabulary)
-        self._readers = Readers(self._kept, self._claims)
+        self._readers = Readers(self._state, self._claims)
 
     def purpose_of(self, session: MqttSession, granted: GrantedSubscription) -> Purpose | None:
         return self._readers.purpose_of(session.user, session.client_id, granted.wanted, granted.purpose)
@@ -144,7 +144,7 @@ class _Why:
             return False, "the configuration has no such user"
         if not AccessPermissions(section.access(), user, client_id).may_receive(self.ways.names(topic)):
             return False, "the user's access list does not show the topic"
-        store, strict = self._kept.reservations, self._section.strict
+        store, strict = self._state.reservations, self._section.strict
         asked = normal(wanted or topic)
         if self._section.mode != "publish":
             budget = Budget(STEPS_AT_ONCE)  # as the gateway, which may not know, either

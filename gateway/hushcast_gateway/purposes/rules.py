@@ -75,14 +75,14 @@ class Purposes:
         self.judge = MessageJudge(self.kept.reservations, vocabulary, section.strict)
         """What a message may be used for."""
         self._readers = Readers(self.kept, Claims(users, vocabulary))
-        self._resting = Suspensions(self.kept.reservations, self._readers, section.mode, section.strict)
+        self._suspensions = Suspensions(self.kept.reservations, self._readers, section.mode, section.strict)
         self.withdrawals = PurposeWithdrawals()
-        self._doing = CommandExecution(
+        self._execution = CommandExecution(
             section, vocabulary, self.kept, self._changed, self._presubscribed, self._withdraw
         )
-        self._registered = Registrations()
+        self._registrations = Registrations()
         self._broker: MqttBroker | None = None
-        self._asked = SubscribeRequests(self._readers, self._resting, self._ways, self._refuse)
+        self._requests = SubscribeRequests(self._readers, self._suspensions, self._ways, self._refuse)
         self.remembers = section.mode == "subscribe" or section.store == "cached"
         self.changed = trio.Event()
         """Set, and another one in its place, after each change of what may be used for what."""
@@ -96,7 +96,7 @@ class Purposes:
     @property
     def resting(self) -> int:
         """How many subscriptions get nothing as a whole."""
-        return len(self._resting)
+        return len(self._suspensions)
 
     async def load(self, store: Store) -> None:
         """Take up what an earlier run left; errors as `PurposeState.load`."""
@@ -120,8 +120,8 @@ class Purposes:
         self.kept.know({CONFIGURATION, *users})
         self._section = replace(section, mode=self._section.mode, store=self._section.store)
         self.vocabulary = vocabulary
-        self._doing.replace(self._section, vocabulary)
-        self._resting.strict = section.strict
+        self._execution.replace(self._section, vocabulary)
+        self._suspensions.strict = section.strict
         self._readers.claims = Claims(users, vocabulary)
         self._readers.forget_purposes(None)
         self.judge.go_by(vocabulary, section.strict)
@@ -129,7 +129,7 @@ class Purposes:
 
     def connected(self, permissions: Permissions, connect: Connect) -> None:
         """Note the purpose that a CONNECT names for subscriptions that name none."""
-        self._asked.connected(permissions, connect)
+        self._requests.connected(permissions, connect)
 
     def tick(self) -> Iterator[None]:
         """Tell clients whose subscriptions rest since changes, or go on; in pieces, once a second."""
@@ -140,7 +140,7 @@ class Purposes:
             yield from self._broker.withdraw(lambda message: is_withdrawn(message.properties), found)
             for topic in islice(found, MAX_TOLD):
                 self._audit(AuditRecord(0.0, "", "", "withdrawn", topic))
-        turned = self._resting.settle()
+        turned = self._suspensions.settle()
         if len(turned) > MANY:
             self._broker.rules_changed(None)
         for granted in turned:
@@ -150,7 +150,9 @@ class Purposes:
             if len(turned) <= MANY:
                 self._broker.rules_changed(granted.wanted)
             purpose = self._purpose(session, granted)
-            suspension_notices.tell(session, self._section.paused, granted, purpose, granted in self._resting)
+            suspension_notices.tell(
+                session, self._section.paused, granted, purpose, granted in self._suspensions
+            )
 
     # What the broker asks.
 
@@ -175,7 +177,7 @@ class Purposes:
         self, permissions: Permissions, client_id: str, wanted: str, given: Properties
     ) -> ResolvedFilter | int:
         """Return a subscription's filter and purpose, or that they cannot be read."""
-        return self._asked.meant(permissions, client_id, wanted, given)
+        return self._requests.meant(permissions, client_id, wanted, given)
 
     def budget(self) -> Budget:
         """Return what deciding about the filters of one SUBSCRIBE may take."""
@@ -183,7 +185,7 @@ class Purposes:
 
     def refuses(self, permissions: Permissions, client_id: str, meant: ResolvedFilter, budget: Budget) -> int:
         """Return why a subscription is not made that the user may make, 0 if it is."""
-        return self._asked.refuses(permissions.user, client_id, meant, budget)
+        return self._requests.refuses(permissions.user, client_id, meant, budget)
 
     def published(self, permissions: Permissions, client_id: str, topic: str, packet: Publish) -> int | None:
         """Carry out a command, or see whether a message's own terms can be read."""
@@ -205,9 +207,9 @@ class Purposes:
         done: AuditRecord | None
         try:
             if isinstance(command, commands.RegisterCommand):
-                done = self._registered.register(command, permissions, client_id, self.vocabulary)
+                done = self._registrations.register(command, permissions, client_id, self.vocabulary)
             else:
-                done = self._doing.do(command, permissions, client_id, self._readers.claims, here)
+                done = self._execution.do(command, permissions, client_id, self._readers.claims, here)
         except CommandRefusal as refused:
             what, wanted, *purposes = named_in(command)
             self._refuse(user, client_id, what, wanted, refused.why, *purposes)
@@ -218,7 +220,7 @@ class Purposes:
 
     def added(self, permissions: Permissions) -> AddedProperty:
         """Return what a client has registered for its messages."""
-        return self._registered.added(permissions)
+        return self._registrations.added(permissions)
 
     def may_have(
         self, session: MqttSession, granted: GrantedSubscription | None, message: MqttMessage
@@ -241,17 +243,17 @@ class Purposes:
         """Hear of a subscription; one for the topic that tells is told at once."""
         self._readers.add(session, granted)
         purpose = self._purpose(session, granted)
-        if self._resting.add(granted, purpose) and self._broker is not None:
+        if self._suspensions.add(granted, purpose) and self._broker is not None:
             suspension_notices.tell(session, self._section.paused, granted, purpose, True)
         if matches(granted.wanted, suspension_notices.TOPIC) and self._section.paused == "topic":
             for one in session.filters.values():
-                if one in self._resting:
+                if one in self._suspensions:
                     suspension_notices.tell(session, "topic", one, self._purpose(session, one), True)
 
     def unsubscribed(self, session: MqttSession, granted: GrantedSubscription) -> None:
         """Hear that a subscription is no more."""
         self._readers.remove(granted)
-        self._resting.remove(granted)
+        self._suspensions.remove(granted)
 
     def drop(self, owner: str, filters: Sequence[str]) -> None:
         """Take away what an owner reserved for some filters, as whoever runs the gateway wishes."""
@@ -263,12 +265,14 @@ class Purposes:
     def _may_have(
         self, session: MqttSession, granted: GrantedSubscription | None, topic: str, properties: Properties
     ) -> bool:
-        if granted is not None and self._resting.holds_back(granted):
+        if granted is not None and self._suspensions.holds_back(granted):
             return False
         if self.withdrawals.is_withdrawn(properties):
             return False
         is_decided = (
-            granted is not None and not self._resting.is_by_message and not self._resting.is_open(granted)
+            granted is not None
+            and not self._suspensions.is_by_message
+            and not self._suspensions.is_open(granted)
         )
         given = properties.get("user_property", ())
         opened = self._ways.granted(topic) if given else None
@@ -286,7 +290,7 @@ class Purposes:
         if self._broker is not None:  # a reload may come before there is one
             for image in images if 0 < len(images) <= MANY else (None,):
                 self._broker.rules_changed(image)
-        self._resting.changed(wanted)
+        self._suspensions.changed(wanted)
         self.changed.set()
         self.changed = trio.Event()
 

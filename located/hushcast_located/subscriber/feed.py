@@ -54,9 +54,9 @@ class Feed:
         self._daemon, self._keeping, self._world = daemon, keeping, world
         self._offer = read_offer(kept.offer)
         self._requests = RequestSchedule.begin(world, kept)
-        self._blurring: FeedBlur | None = None
+        self._blur: FeedBlur | None = None
         self._messages: Messages | None = None
-        self._following: FeedFollower
+        self._follower: FeedFollower
         self._assembly = Assembly()
         self._step: machine.FeedEvent | None = (
             None  # of the machine, which the program was not told of so far
@@ -92,13 +92,13 @@ class Feed:
     async def _open(self) -> None:
         kept = self._requests.kept
         if kept.blur is not None:
-            self._blurring = FeedBlur(self._daemon, self._offer, kept, self._keeping, self._world)
+            self._blur = FeedBlur(self._daemon, self._offer, kept, self._keeping, self._world)
         if kept.told is None:
-            told = kept.wanted if self._blurring is None else await self._blurring.first()
+            told = kept.wanted if self._blur is None else await self._blur.first()
             kept = replace(kept, told=told)
             self._requests = RequestSchedule.begin(self._world, kept)
         self._save(kept)
-        self._following = self._begun(kept)
+        self._follower = self._begun(kept)
         messages = self._daemon.subscribe(kept.answers, acknowledge="manual")
         try:
             self._messages = await messages.__aenter__()
@@ -161,7 +161,7 @@ class Feed:
     async def _next(self, messages: Messages) -> Event | None:
         if self._told:
             return self._told.popleft()
-        self._step = self._step or self._following.step(self._world.now())
+        self._step = self._step or self._follower.step(self._world.now())
         if self._step is not None:
             event = await self._event(self._step)
             self._step = None
@@ -171,7 +171,7 @@ class Feed:
             return Unanswered(seconds)
         if self._world.now() >= self._requests.ask_at:
             await self._ask()
-        moments = [self._requests.deadline, self._following.deadline]
+        moments = [self._requests.deadline, self._follower.deadline]
         wait = min(one for one in moments if one is not None) - self._world.now()
         try:
             came = await messages.next_event(max(wait, 0))
@@ -194,7 +194,7 @@ class Feed:
         except DecodeError:
             whole = b""  # no reply, as the machine will find
         if whole is not None:
-            self._following.hear(whole, self._world.now(), message.cursor)
+            self._follower.hear(whole, self._world.now(), message.cursor)
 
     async def _event(self, step: machine.FeedEvent) -> Event | None:
         """Return what the program is told of a step of the machine."""
@@ -210,13 +210,13 @@ class Feed:
 
     async def _interval(self, step: IntervalArrived) -> Interval:
         body, found, is_complete = step.batch.body, step.messages, True
-        if self._blurring is not None:
+        if self._blur is not None:
             try:
-                await self._blurring.learn(step.batch)
+                await self._blur.learn(step.batch)
             except InvalidAnswer:
                 self._told.append(FeedTrouble(AnswerProblem.WEIGHTS, body.number, body.number))
-            is_complete = self._blurring.covers(step.asked, step.batch)
-            found = self._blurring.narrowed(found, step.batch)
+            is_complete = self._blur.covers(step.asked, step.batch)
+            found = self._blur.narrowed(found, step.batch)
             if not is_complete and step.asked == self._requests.kept.told:
                 self._tell_anew(body.number)
         said = tuple(events.message(one) for one in found)
@@ -224,11 +224,11 @@ class Feed:
 
     def _tell_anew(self, number: int) -> None:
         """Tell the provider something that covers, by the new weights."""
-        assert self._blurring is not None
-        told = self._blurring.anew()
+        assert self._blur is not None
+        told = self._blur.anew()
         is_mended = told is not None and told != self._requests.kept.told
         if told is not None and is_mended:
-            self._following.ask(told)
+            self._follower.ask(told)
             self._requests.ask_anew(told)
         self._told.append(Uncovered(number, is_mended))
 
@@ -237,7 +237,7 @@ class Feed:
         request = self._requests.next()
         self._save(self._requests.kept)
         if is_lapsed:
-            self._following = self._begun(self._requests.kept)
+            self._follower = self._begun(self._requests.kept)
             self._told.append(Lapsed())
         try:
             await send(self._daemon, self._offer, request, self._world)
@@ -253,7 +253,7 @@ class Feed:
             self._save_state()
 
     def _save_state(self) -> None:
-        state = self._following.state
+        state = self._follower.state
         if state != self._requests.kept.followed:
             self._save(replace(self._requests.kept, followed=state))
 
@@ -263,7 +263,7 @@ class Feed:
 
     async def _acknowledge(self) -> None:
         """Acknowledge what came before the oldest message that waits for others; all else was noted."""
-        waiting = [self._assembly.oldest, self._following.oldest_mark]
+        waiting = [self._assembly.oldest, self._follower.oldest_mark]
         upto = min([self._cursor, *(one - 1 for one in waiting if one is not None)])
         if upto > self._acknowledged:
             self._save_state()  # intervals are passed in silence, too: those whose answer did not hold

@@ -35,14 +35,14 @@ class Drops:
         self._counters = context.counters
         self._tracer = context.tracer
         self._spawn = context.spawn
-        self._accepted = Intake(context.store, spool)
+        self._intake = Intake(context.store, spool)
         self._without_room: deque[bytes] | None = None  # of these, what there is no room for
         self._awaits_routes = profile.late_routes
         self._late: LateRoutes | None = None  # and what had no next hop, where there is some
 
     async def load(self) -> None:
         """Take up what a restart interrupted."""
-        self._wait_for_room(*await self._accepted.load(), pause=0.0)
+        self._wait_for_room(*await self._intake.load(), pause=0.0)
 
     async def take(self, message: Message) -> Receipt:
         """Answer before any look-up: neither verdict nor delay tells whether anybody subscribes."""
@@ -61,7 +61,7 @@ class Drops:
             return Receipt("quota")
         self._counters.add("messages_dropped_here")
         self._tracer.observe(observations.Drop(message.id, message.tokens, len(message.body)))
-        key = await self._accepted.take(message)
+        key = await self._intake.take(message)
         self._spawn(self._route, key, message)
         return Receipt("accepted")
 
@@ -69,7 +69,7 @@ class Drops:
         """Route what was dropped here; return whether there was room for it, and keep it for later if not."""
 
         def settle(is_routed: bool) -> Change | None:
-            return self._accepted.settle(key) if is_routed or not self._awaits_routes else None
+            return self._intake.settle(key) if is_routed or not self._awaits_routes else None
 
         unrouted, is_held = await self._forwarding.route([message], ORIGIN, settle, is_late)
         if is_held:
@@ -94,7 +94,7 @@ class Drops:
             tries = TRIED_AT_ONCE
             for _ in range(len(waiting)):
                 key = waiting[0]
-                message = await self._accepted.read(key)
+                message = await self._intake.read(key)
                 if self._forwarding.is_open(message.day):
                     has_left = await self._route(key, message)
                 elif has_left := self._env.is_certain():
@@ -117,7 +117,7 @@ class Drops:
     async def _route_late(self, keys: list[bytes]) -> None:
         await trio.sleep(GATHER * self._env.uniform(0.5, 1.0))
         for key in keys:
-            await self._route(key, await self._accepted.read(key), is_late=True)
+            await self._route(key, await self._intake.read(key), is_late=True)
 
     def _wait_for_route(self, key: bytes, message: Message) -> None:
         if self._late is None:
@@ -138,4 +138,4 @@ class Drops:
         self._late = None
 
     def _settle(self, keys: list[bytes]) -> None:
-        self._store.write_soon(*(self._accepted.settle(key) for key in keys))
+        self._store.write_soon(*(self._intake.settle(key) for key in keys))

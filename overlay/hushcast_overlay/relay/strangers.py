@@ -51,14 +51,14 @@ class Strangers:
         self._parcels = parcels
         self._serving = serving
         self._counters = counters
-        self._room = strangers_room(env, counters)
+        self._slots = strangers_room(env, counters)
         # Apart: whoever asks for slices takes no place from who drops, and nobody's slice can hold a place.
         self._showing = ConnectionSlots(MAX_SHOWING, env.below, lambda: counters.add("strangers_dropped"))
         self._answering: Counter[type] = Counter()  # a parcel takes minutes, and drops do not wait for them
 
     async def serve(self, channel: Channel[FromStranger]) -> None:
         """Answer one unnamed connection; raises a `PeerError` or `TransportError`."""
-        with self._room.place(ANONYMOUS_TIMEOUT):
+        with self._slots.place(ANONYMOUS_TIMEOUT):
             frame = await channel.first()
         # What was handed in is carried out, whoever comes meanwhile; only its answer may give way again.
         kind, answering = type(frame), self._answer(frame)
@@ -69,7 +69,7 @@ class Strangers:
         finally:
             self._answering[kind] -= 1
         is_large = isinstance(answer, ShownSlice | ShownPiece)
-        with self._showing.place(SHOWN_WITHIN) if is_large else self._room.place(RECEIPT_WITHIN):
+        with self._showing.place(SHOWN_WITHIN) if is_large else self._slots.place(RECEIPT_WITHIN):
             await channel.send(answer)
             await channel.finish()
 

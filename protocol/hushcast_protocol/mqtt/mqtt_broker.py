@@ -84,15 +84,15 @@ class MqttBroker:
         self._subscribers = Subscribers(_is_ours(beyond, rules), rules)
         self._retained = RetainedMessages()
         self._delivery = MessageDelivery(self._subscribers, self._archive, self.ledger, beyond, rules)
-        self._incoming = Ingress(
+        self._ingress = Ingress(
             self._delivery, self._retained, self._archive, self.ledger, randomness, beyond, rules
         )
         self._own = OwnTopics(self._settings.version)
         retained = self._retained, self._own.retained
-        self._subscribing = SubscriptionChanges(
+        self._changes = SubscriptionChanges(
             self._subscribers, self._delivery, retained, self._archive, self.ledger, beyond, rules
         )
-        self._sessions = Sessions(self._subscribing, self._incoming, self._delivery, self._archive, beyond)
+        self._sessions = Sessions(self._changes, self._ingress, self._delivery, self._archive, beyond)
         self._links: set[MqttConnection] = set()
         self._clients = Shares(MAX_CONNECTIONS)
         self._holding: set[MqttConnection] = set()
@@ -140,7 +140,7 @@ class MqttBroker:
         for session in records.sessions:
             self._sessions.restore(session)
             for wanted, granted in list(session.filters.items()):
-                self._subscribing.add(session, wanted, granted)
+                self._changes.add(session, wanted, granted)
             yield
         yield from self._sessions.resume(now)
 
@@ -195,19 +195,19 @@ class MqttBroker:
             return
         try:
             if isinstance(packet, Publish):
-                self._incoming.publish(link, packet, now)
+                self._ingress.publish(link, packet, now)
             elif isinstance(packet, PubAck):
                 self._acknowledged(link, packet, now)
             elif isinstance(packet, PubRec):
                 self._received(link, packet, now)
             elif isinstance(packet, PubRel):
-                self._incoming.release(link, packet)
+                self._ingress.release(link, packet)
             elif isinstance(packet, PubComp):
                 self._completed(link, packet, now)
             elif isinstance(packet, Subscribe):
-                self._subscribing.subscribe(link, packet, now)
+                self._changes.subscribe(link, packet, now)
             elif isinstance(packet, Unsubscribe):
-                self._subscribing.unsubscribe(link, packet)
+                self._changes.unsubscribe(link, packet)
             elif isinstance(packet, PingReq):
                 link.send_in_order(PingResp())
             elif isinstance(packet, Disconnect):
@@ -249,15 +249,15 @@ class MqttBroker:
         now: float,
     ) -> None:
         """Take a message from the network beyond."""
-        self._incoming.spread(message_of(topic, payload, qos, retain, properties, now), None, now)
+        self._ingress.spread(message_of(topic, payload, qos, retain, properties, now), None, now)
 
     def answered(self, publication: NetworkPublication, reason: int, now: float) -> None:
         """Take what the network beyond answers to a message that it was handed."""
-        self._incoming.answered(publication, reason, now)
+        self._ingress.answered(publication, reason, now)
 
     def withdraw(self, is_withdrawn: IsWithdrawn, found: Counter[str]) -> Iterator[None]:
         """Delete all that waits or is retained and was withdrawn, piece by piece; count it by topic."""
-        yield from self._incoming.withdraw(is_withdrawn, found)
+        yield from self._ingress.withdraw(is_withdrawn, found)
         for session in list(self._sessions):
             self._delivery.withdraw(session, is_withdrawn, found)
             yield
@@ -292,7 +292,7 @@ class MqttBroker:
                 if found is None:
                     yield
                 elif found.is_expired(now):
-                    self._incoming.unretain(found)
+                    self._ingress.unretain(found)
 
     def rules_changed(self, wanted: str | None) -> None:
         """Ask the rules anew about topics that a filter matches; about all for `None`."""

@@ -75,10 +75,8 @@ class FullMatching:
         self._shown: dict[bytes, int] = {}  # days of what the parent has, by name
         self._below, clients = LayeredTable(), LayeredTable()
         self._tables = (self._below, clients)
-        self._factoring = LayerFactors(
-            self._keys, self._privacy.layers, self._records, self.advertise, context
-        )
-        self._factoring.agreed = self._note_agreed
+        self._factors = LayerFactors(self._keys, self._privacy.layers, self._records, self.advertise, context)
+        self._factors.agreed = self._note_agreed
         self._is_begun = False
         self._changes = 0
         self._placed: tuple[BrokerTree | None, LayerPositions | None] = None, None
@@ -167,7 +165,7 @@ class FullMatching:
             table.move(self._rows)
         self.advertised.note_changed()
         self._unsettle(is_used)
-        self._factoring.follow(self._rows)
+        self._factors.follow(self._rows)
         if self._is_begun:
             shown = {} if self._rows is None else {one.name: one for one in self._rows.take_changes().shown}
             gone = [name for name in self._shown if name not in shown]
@@ -191,7 +189,7 @@ class FullMatching:
         for name in former:
             for to in self._former.pop(name).onward:
                 self._former_of.pop((to.child, to.name), None)
-        self._records.forget((), self._factoring.expire(day), former)
+        self._records.forget((), self._factors.expire(day), former)
         self._agreed = {one for one in self._agreed if one[0] > day}
         below, clients = self._tables
         for gone in below.expire(day):
@@ -212,7 +210,7 @@ class FullMatching:
         self._note_former(kept.former)
         recalled, lost = [], []
         if (rows := self._rows) is not None:
-            self._factoring.load(kept.factors)
+            self._factors.load(kept.factors)
             for item in kept.shown:
                 try:
                     rows.recall(item)
@@ -234,7 +232,7 @@ class FullMatching:
     async def linked(self, upstream: Upstream) -> None:
         """Ask the parent for factors, and hand it up what is to go up, until the link ends."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._factoring.ask, upstream)
+            nursery.start_soon(self._factors.ask, upstream)
             if self.handing is not None:
                 nursery.start_soon(self.handing.linked, upstream)
 
@@ -244,7 +242,7 @@ class FullMatching:
             raise Refusal("form")  # nobody honest asks, and whoever makes up a child would read all others
         if ask.day not in self._calendar.installable_days(self._env.now()):
             raise Refusal("day")
-        return await self._factoring.answer(self._places(), self._seat, child, ask)
+        return await self._factors.answer(self._places(), self._seat, child, ask)
 
     def _read(self, child: PublicKey, item: Item) -> ComparableItem:
         if not isinstance(item, LayeredWord):
@@ -302,7 +300,7 @@ class FullMatching:
         for one in shown:
             own = [layer.target for layer in one.layers if layer.owner == self._keys.public]
             self._note_agreed(one.day, *own)
-        self._factoring.look()
+        self._factors.look()
         return self._advertising.change(ItemChanges(shown, withdrawn))
 
     def _onward(self, day: int, name: bytes) -> Sequence[OnwardRoute]:

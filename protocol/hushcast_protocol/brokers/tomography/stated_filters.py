@@ -63,7 +63,7 @@ class StatedFilters:
         # How many rows of an edge broker's topic each of its pseudonyms stands in; and who uses it.
         self._uses: dict[tuple[PublicKey, Topic], Tally[bytes]] = {}
         self._owners: dict[tuple[Topic, bytes], PublicKey] = {}
-        self._ends: ExpiryQueue[_Place] = ExpiryQueue(self._is_current)
+        self._expiry: ExpiryQueue[_Place] = ExpiryQueue(self._is_current)
         self._ends_of: dict[Topic, ExpiryQueue[_Place]] = {}
         self._serial = 0
         self.rows = 0
@@ -155,12 +155,12 @@ class StatedFilters:
 
     def deadline(self) -> float:
         """Return when `expire` has something to do next; infinity if never."""
-        return self._ends.first()
+        return self._expiry.first()
 
     def expire(self, now: float) -> set[Topic]:
         """Forget statements that are not valid any more; return the topics that they were about."""
         topics = set()
-        while (place := self._ends.pop(now)) is not None:
+        while (place := self._expiry.pop(now)) is not None:
             self._drop(*place)
             topics.add(place[1].topic)
         return topics
@@ -204,7 +204,7 @@ class StatedFilters:
         before = self._rows[broker].get(given)
         self._serial += 1
         self._rows[broker][given] = _Row(statement.number, self._serial, signed, sources)
-        for ends in (self._ends, self._ends_of.setdefault(given.topic, ExpiryQueue(self._is_current))):
+        for ends in (self._expiry, self._ends_of.setdefault(given.topic, ExpiryQueue(self._is_current))):
             ends.add(statement.until, self._serial, (broker, given))
         if before is None:
             self.rows += 1
