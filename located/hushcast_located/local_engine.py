@@ -1,6 +1,6 @@
 """The engine `local`: which subscriptions want which messages, in one process, on arrays.
 
-`plain` and `pruned` are those of `protocol/.../spatial/matching`, and give the same messages bit for bit.
+`plain` and `pruned` are those of `spatial/matching.py` of `protocol`, and give the same messages bit for bit.
 `reach` decides of each pair.
 """
 

@@ -1,6 +1,6 @@
 """The inverted index of spatial-oriented prefixes as arrays, and what of it can be wanted near some place.
 
-What `protocol/.../spatial/prefixes` reckons in integers for one subscription, for all of them at once in
+What `spatial/prefixes.py` of `protocol` reckons in integers for one subscription, for all of them at once in
 floats that are rounded up: a filter. It keeps all that the integers keep, and at worst a little more.
 """
 

@@ -1,4 +1,4 @@
-"""The brokers' side of a daemon: the tree that it holds, its edge broker, and the carrier."""
+"""The brokers' adapter in a daemon: the tree that it holds, its edge broker, and the carrier."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from hushcast_runtime.transports.base import Transport
 
 @dataclass(frozen=True)
 class AdapterContext:
-    """What a daemon gives its side when both are made."""
+    """What a daemon gives its carrier adapter when both are made."""
 
     env: Environment
     """With the daemon's clock."""
@@ -28,7 +28,7 @@ class AdapterContext:
 
 
 class CarrierAdapter(Protocol):
-    """The side of a daemon that is turned to its network."""
+    """Wires one carrier into a daemon."""
 
     @property
     def ready(self) -> bool:

@@ -21,7 +21,7 @@ from hushcast_protocol.overlay.profile import Profile
 
 @dataclass(frozen=True)
 class OverlayParts:
-    """What the overlay's side is made of."""
+    """What the overlay's adapter is made of."""
 
     NAME: ClassVar = "overlay"
     """What settings call this carrier."""
@@ -36,7 +36,7 @@ class OverlayParts:
 
 @dataclass(frozen=True)
 class CentralParts:
-    """What the central system's side is made of."""
+    """What the central system's adapter is made of."""
 
     NAME: ClassVar = "central"
     """What settings call this carrier."""
@@ -47,7 +47,7 @@ class CentralParts:
 
 @dataclass(frozen=True)
 class BrokersParts:
-    """What the brokers' side is made of."""
+    """What the brokers' adapter is made of."""
 
     NAME: ClassVar = "brokers"
     """What settings call this carrier."""

@@ -1,4 +1,4 @@
-"""The central system's side of a daemon: the proxies that its network.toml lists, and the carrier."""
+"""The central system's adapter in a daemon: the proxies that its network.toml lists, and the carrier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The daemon: where its parts are made and wired, a side to its network and one to applications."""
+"""The daemon: where its parts are made and wired, its carrier adapter and what applications get."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class NodeDaemon:
 
     @property
     def overlay(self) -> OverlayAdapter:
-        """Its side, for those who know that this daemon is in an overlay."""
+        """Its adapter, for those who know that this daemon is in an overlay."""
         from hushcast_node.overlay_adapter import OverlayAdapter
 
         assert isinstance(self.side, OverlayAdapter)
@@ -74,7 +74,7 @@ class NodeDaemon:
 
     @property
     def central(self) -> CentralAdapter:
-        """Its side, for those who know that this daemon is in a central system."""
+        """Its adapter, for those who know that this daemon is in a central system."""
         from hushcast_node.central_adapter import CentralAdapter
 
         assert isinstance(self.side, CentralAdapter)
@@ -82,7 +82,7 @@ class NodeDaemon:
 
     @property
     def brokers(self) -> BrokersAdapter:
-        """Its side, for those who know that this daemon is in a network of brokers."""
+        """Its adapter, for those who know that this daemon is in a network of brokers."""
         from hushcast_node.brokers_adapter import BrokersAdapter
 
         assert isinstance(self.side, BrokersAdapter)
@@ -131,7 +131,7 @@ class NodeDaemon:
 
     @property
     def ready(self) -> bool:
-        """Tell whether it serves applications, and its side is ready."""
+        """Tell whether it serves applications, and its adapter is ready."""
         return self.serves and self.side.ready
 
     @property
@@ -157,7 +157,7 @@ class NodeDaemon:
 
 
 def _side(parts: CarrierParts, around: AdapterContext) -> CarrierAdapter:
-    """Make the side, of the one carrier that is loaded: the others would take a tenth of a start."""
+    """Make the adapter, of the one carrier that is loaded: the others would take a tenth of a start."""
     if isinstance(parts, CentralParts):
         from hushcast_node.central_adapter import CentralAdapter
 

@@ -1,4 +1,4 @@
-"""The overlay's side of a daemon: rosters, the carrier and, in a relay, all that serves others."""
+"""The overlay's adapter in a daemon: rosters, the carrier and, in a relay, all that serves others."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ FILES_A_RELAY = 3  # a link in each direction, and one that replaces another
 async def examine_overlay(
     side: OverlayAdapter | None, transport: Transport | None, is_relay: bool, env: Environment
 ) -> list[Finding]:
-    """Return the findings; there is no side before the daemon is up."""
+    """Return the findings; there is no adapter before the daemon is up."""
     newest = side.rosters.newest if side is not None else None
     relays = len(_neighbours(side, env)) if side is not None and is_relay else 0
     found = [

@@ -218,7 +218,7 @@ class ShardWorld:
 
 
 class WorldSource:
-    """What daemons have heads from; implements `Source`."""
+    """What daemons have heads from; implements `RosterSource`."""
 
     def __init__(self, world: ShardWorld, env: Environment, name: str) -> None:
         self._world = world

@@ -33,7 +33,7 @@ SUBSCRIBERS = 8
 
 
 class Oracle:
-    """Knows of some filters that they are anonymous, as long as it does. Implements `Beyond`."""
+    """Knows of some filters that they are anonymous, as long as it does. Implements `NetworkCrowd`."""
 
     def __init__(self, random: Random) -> None:
         self._random = random

@@ -38,7 +38,7 @@ EDGES, SUBSCRIBERS, MOST = "abe", 5, 24
 
 
 class EdgeBroker:
-    """An edge broker without its network. Implements `Beyond`."""
+    """An edge broker without its network. Implements `NetworkCrowd`."""
 
     def __init__(self, name: str, random: Random, now: float) -> None:
         self.name, self.key, self.now = name, KEYS[name], now
