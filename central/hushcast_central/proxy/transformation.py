@@ -1,4 +1,4 @@
-"""The transformation: a proxy's part in requests and deliveries, which it turns over and cannot read."""
+"""The transformation: a proxy's part in requests and deliveries, which it transforms and cannot read."""
 
 from __future__ import annotations
 
