@@ -34,7 +34,7 @@ class DiskError(HushcastError):
 
 
 class Reader:
-    """A `Wanted` that knows ids as a subscription does; what it has on `disk` outlives a restart."""
+    """A `RoutedInterest` that knows ids as a subscription does; what it has on `disk` outlives a restart."""
 
     def __init__(
         self, keys: Keys, topic: Topic, env: Environment, where: str = "", scheme: TokenScheme | None = None
