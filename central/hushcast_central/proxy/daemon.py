@@ -62,7 +62,7 @@ class CentralProxy(ListeningDaemon):
         self._keys = TransformationKeys(parts.store, calendar, parts.role == "deliveries")
         self._admission = Admission(parts.seed.public(), calendar, self._env, self._by_room)
         self._server: ServerLink | None = None
-        self._transformation: ProxyTransformation
+        self._passing: ProxyTransformation
         self._users: Users | None = None
 
     @property
@@ -79,10 +79,8 @@ class CentralProxy(ListeningDaemon):
             await migrate(parts.store, PROXY.migrations.load())
             await self._keys.load()
             server = ServerLink(parts.network, parts.seed, parts.server_address, parts.transport, context)
-            self._transformation = ProxyTransformation(
-                parts.role, self._keys, self._admission, server, context
-            )
-            users = Users(self._transformation, self._admission, server, context)
+            self._passing = ProxyTransformation(parts.role, self._keys, self._admission, server, context)
+            users = Users(self._passing, self._admission, server, context)
             self._server, self._users = server, users
             listener = self.listener = await open_address(parts.service, parts.transport, parts.store)
             # Nobody shows a name here: users are limited where they are served.
@@ -126,5 +124,5 @@ class CentralProxy(ListeningDaemon):
         while True:
             now = self._env.now()
             if self._env.is_certain() and self._keys.expire(now):
-                self._transformation.forget_results()
+                self._passing.forget_results()
             await self._env.sleep_until(calendar.next_middle(now))
