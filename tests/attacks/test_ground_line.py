@@ -114,7 +114,7 @@ class Line:
         beacon = self.beacon(epoch // 24)
         self.last = settle(listed, self.last, epoch, RULES, beacon)
         for one in self.rolls.values():
-            one.follow(self.last, self.authorities)
+            await one.follow(self.last, self.authorities)
 
     def ballot(self, epoch: int, key: bytes, listed: tuple[listing.ListedRelay, ...]) -> Ballot:
         return Ballot(NETWORK.id, epoch, key, None, listed, None, None, None)
