@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Generator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Any, Generic, NoReturn, ParamSpec, TypeVar
 
@@ -85,3 +85,14 @@ def opened_by_with(
         return BlockingDaemonBlock(connect(*given, **named))
 
     return block
+
+
+@contextmanager
+def interrupt_alone() -> Iterator[None]:
+    """Raise Ctrl-C by itself: it comes in whichever task runs, and the groups of tasks around wrap it."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        if group.split(KeyboardInterrupt)[1] is None:
+            raise KeyboardInterrupt from group
+        raise

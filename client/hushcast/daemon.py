@@ -20,7 +20,7 @@ from hushcast.arguments import (
     sealed_payload,
     written_value,
 )
-from hushcast.blocks import opened_by_async_with
+from hushcast.blocks import interrupt_alone, opened_by_async_with
 from hushcast.control_connection import ControlConnection, open_connection
 from hushcast.descriptions import Finding, Publication, Subscription, Unsent
 from hushcast.errors import (
@@ -385,13 +385,14 @@ async def connect(
             await daemon.keep()
         daemon.leave()
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(keep)
-        try:
-            yield daemon
-        except (Exception, KeyboardInterrupt, SystemExit) as error:
-            failure = error  # raised outside of the group, which would wrap it
-        finally:
-            keeping.cancel()
+    with interrupt_alone():
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(keep)
+            try:
+                yield daemon
+            except (Exception, KeyboardInterrupt, SystemExit) as error:
+                failure = error  # raised outside of the group, which would wrap it
+            finally:
+                keeping.cancel()
     if failure is not None:
         raise failure
