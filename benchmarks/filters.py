@@ -13,6 +13,7 @@ from benchmarks.processes import printed_by, resident
 from hushcast_cli.analysis.filter_workload import ATTRIBUTES, Place, anywhere, ends, in_towns, kind
 from hushcast_protocol.brokers.anonymity_levels import Levels
 from hushcast_protocol.brokers.filters import Filter, Side, Sides, covers
+from hushcast_protocol.brokers.poset import LookBudget
 from hushcast_protocol.content.topics import make_topic
 
 FILTERS = 100_000
@@ -49,7 +50,9 @@ def _beside_all(effort: Effort, workload: str) -> Iterator[Figure]:
     taken = printed_by("benchmarks.filters", workload, str(count))
     order = levels.poset.order(_TOPIC)
     assert order is not None
-    direct = sum(1 for one in islice(order.slots, _MORE) for _ in order.directly_below(one)) / _MORE
+    looks = LookBudget()
+    below = (order.highest(order.successors(one), looks) for one in islice(order.slots, _MORE))
+    direct = sum(group.bit_count() for groups in below for group in groups) / _MORE
     yield at_most(
         f"memory of a filter {name}, bytes: at most times", taken, "directly below it", direct, None
     )
