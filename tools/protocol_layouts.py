@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from enum import Enum
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec.inspect as shapes
+from generated_page import renew_or_check
 
 from hushcast_protocol.authorities import (
     authority_set,
@@ -329,21 +329,5 @@ def _bounds(shape: shapes.IntType) -> str:
     return f"{shape.ge:,} to " + ("2^48 - 1" if most == 2**48 - 1 else f"{most:,}")
 
 
-def main() -> int:
-    """Renew or check the page; return the exit code."""
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    arguments.add_argument("--check", action="store_true", help="change nothing; fail if the page is old")
-    check: bool = arguments.parse_args().check
-    old = PAGE.read_text()
-    new = renewed(old)
-    if new == old:
-        return 0
-    if check:
-        sys.stderr.write(f"{PAGE} is older than the declarations: run python tools/protocol_layouts.py\n")
-        return 1
-    PAGE.write_text(new)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(renew_or_check(PAGE, renewed, "the declarations"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import ast
 import inspect
 import os
@@ -10,6 +9,8 @@ import re
 import sys
 from pathlib import Path
 from typing import Any
+
+from generated_page import renew_or_check
 
 import hushcast
 from hushcast import messages
@@ -160,21 +161,5 @@ def _paragraphs(documented: Any) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
-def main() -> int:
-    """Renew or check the page; return the exit code."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--check", action="store_true", help="change nothing; fail if the page is old")
-    check: bool = arguments.parse_args().check
-    old = PAGE.read_text()
-    new = renewed(old)
-    if new == old:
-        return 0
-    if check:
-        sys.stderr.write(f"{PAGE} is older than the docstrings: run python tools/python_page.py\n")
-        return 1
-    PAGE.write_text(new)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(renew_or_check(PAGE, renewed, "the docstrings"))

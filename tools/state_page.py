@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import re
 import sys
 from pathlib import Path
+
+from generated_page import renew_or_check
 
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 
@@ -72,21 +73,5 @@ def _table(owner: StateOwner, kinds: list[tuple[RecordKind, str]]) -> str:
     )
 
 
-def main() -> int:
-    """Renew or check the page; return the exit code."""
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    arguments.add_argument("--check", action="store_true", help="change nothing; fail if the page is old")
-    check: bool = arguments.parse_args().check
-    old = PAGE.read_text()
-    new = renewed(old)
-    if new == old:
-        return 0
-    if check:
-        sys.stderr.write(f"{PAGE} is older than the declarations: run python tools/state_page.py\n")
-        return 1
-    PAGE.write_text(new)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(renew_or_check(PAGE, renewed, "the declarations"))

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.anonymity_levels import Levels
-from hushcast_protocol.brokers.filter_table import Source
-from hushcast_protocol.brokers.filters import Filter, Side, covers
+from hushcast_protocol.brokers.filters import Filter, Side, Source, covers
 from hushcast_protocol.content.attributes import Attribute, Number
 
 _Steps = Callable[[Attribute, Side], Iterator[Side]]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 from types import ModuleType
 
 import pytest
-from pages import ROOT
 
 from hushcast_protocol.authorities import (
     authority_set,
@@ -105,12 +104,7 @@ MODULES = (
 
 @pytest.fixture(scope="module")
 def layouts() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("protocol_layouts", ROOT / "tools" / "protocol_layouts.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module("protocol_layouts")
 
 
 def test_the_layouts_are_up_to_date(layouts: ModuleType) -> None:

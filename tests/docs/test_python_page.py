@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import inspect
 import re
 from types import ModuleType
@@ -18,12 +18,7 @@ CLASSES = [name for name in hushcast.__all__ if inspect.isclass(getattr(hushcast
 
 @pytest.fixture(scope="module")
 def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("python_page", ROOT / "tools" / "python_page.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module("python_page")
 
 
 def test_it_is_up_to_date(tool: ModuleType) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -20,12 +19,7 @@ _CALLS = {"Change": 0, "scan": 0, "put": 0, "delete": 0, "restore": 1, "Records"
 
 @pytest.fixture(scope="module")
 def state_page() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("state_page", ROOT / "tools" / "state_page.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module("state_page")
 
 
 def test_the_page_is_up_to_date(state_page: ModuleType) -> None:

@@ -22,8 +22,7 @@ from filter_examples import TOPICS, Brute, drawn
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, Fallback
 from hushcast_protocol.brokers.edge_subscriptions import MAX_BOGUS, ExposureChanges, SubscriptionKey
 from hushcast_protocol.brokers.exposure import OPEN, Exposure
-from hushcast_protocol.brokers.filter_table import Source
-from hushcast_protocol.brokers.filters import Filter, covers
+from hushcast_protocol.brokers.filters import Filter, Source, covers
 from hushcast_protocol.brokers.frames import AnonymityTerms
 from hushcast_protocol.brokers.network_crowd import SubscriptionGroup
 

@@ -21,8 +21,7 @@ from tomography_examples import CAP, KEYS, NETWORK, NOW, SEEDS, SERVICE, WHOLE, 
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, Fallback
 from hushcast_protocol.brokers.exposure import Exposure
-from hushcast_protocol.brokers.filter_table import Source
-from hushcast_protocol.brokers.filters import Filter, covers
+from hushcast_protocol.brokers.filters import Filter, Source, covers
 from hushcast_protocol.brokers.frames import AnonymityTerms
 from hushcast_protocol.brokers.network_crowd import SubscriptionGroup
 from hushcast_protocol.brokers.tomography.broker_statements import BogusSource, BrokerStatements, Client

@@ -139,9 +139,8 @@ class Clients:
         """
         if client in self._leaving:
             raise DecodeError("a client is back before all of it is forgotten")
-        if client in self._known:
+        if is_known := client in self._known:
             self._note_attached(client)
-        is_known = client in self._known
         digest = table_digest(self._interests.entries(client)) if is_known else NOTHING
         standing = ParentHello(digest, self._admission.difficulty, self._interests.least_k)
         return [standing, *(self._interests.exposed(client) if is_known else ())]

@@ -17,8 +17,7 @@ from hushcast_brokers.held_tree import HeldTree
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
-from hushcast_protocol.brokers.filter_table import Source
-from hushcast_protocol.brokers.filters import Filter
+from hushcast_protocol.brokers.filters import Filter, Source
 from hushcast_protocol.brokers.network_crowd import CrowdWish, SubscriptionGroup
 from hushcast_protocol.brokers.tomography.broker_statements import BrokerStatements
 from hushcast_protocol.brokers.tomography.crowd_watch import CrowdWatch

@@ -10,7 +10,7 @@ from hushcast_cli.configuration.config_files import check_edited, parsed, write_
 from hushcast_protocol.base.errors import UsageError, unreadable
 from hushcast_runtime.processes.config import MAX_CONFIG
 from hushcast_runtime.processes.network_file import toml_text
-from hushcast_runtime.toml import read_toml
+from hushcast_runtime.toml import read_keys
 
 _HEADER = re.compile(r"\s*\[")
 _PASSWORD = re.compile(r"\s*password\s*=")
@@ -28,12 +28,10 @@ def put_password(file: Path, user: str, password: str) -> bool:
     Raises `UsageError`, and then changes nothing.
     """
     try:
-        text = file.read_text("utf-8")
-        before = read_toml(text)
+        data = file.read_bytes()
     except OSError as error:
         raise unreadable(file, error) from None
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{file} is not TOML: {error}") from None
+    before, text = read_keys(data, str(file)), data.decode().replace("\r\n", "\n")
     users = before.get("users", {})
     is_new = not isinstance(users, dict) or user not in users
     fresh = (

@@ -11,7 +11,7 @@ import click
 from hushcast_cli.configuration.operator_files import read_given
 from hushcast_cli.configuration.places import ProgramPlaces, name_option, places
 from hushcast_cli.options import Choices, config_option, json_option, pass_choices
-from hushcast_runtime.toml import read_toml
+from hushcast_runtime.toml import read_keys, read_toml
 
 if TYPE_CHECKING:
     from hushcast_brokers.network_file import BrokersNetworkSection
@@ -168,16 +168,14 @@ def _read_config(target: Path) -> tuple[str, Joined | None]:
     from hushcast_protocol.base.errors import UsageError, unreadable
 
     try:
-        text = target.read_text("utf-8")
-        found = read_toml(text)
+        data = target.read_bytes()
     except FileNotFoundError:
         raise UsageError(
             f"no configuration at {target}: `hushcast init relay` or `hushcast init client` makes one"
         ) from None
     except OSError as error:
         raise unreadable(target, error) from None
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{target} is not TOML: {error}") from None
+    found, text = read_keys(data, str(target)), data.decode().replace("\r\n", "\n")
     if "network" not in found:
         return text, None
     if found.get("role", "root") == "root":

@@ -13,8 +13,7 @@ from sys import maxsize
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.bitmaps import slots_in
 from hushcast_protocol.brokers.filter_index import Meter
-from hushcast_protocol.brokers.filter_table import Source
-from hushcast_protocol.brokers.filters import Filter, Sides
+from hushcast_protocol.brokers.filters import Filter, Sides, Source
 from hushcast_protocol.brokers.poset import LookBudget, Poset, TopicPoset
 from hushcast_protocol.brokers.roots import RootChanges
 from hushcast_protocol.content.topics import Topic

@@ -24,8 +24,7 @@ from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.anonymity_levels import is_own_counted, slots_behind
 from hushcast_protocol.brokers.bitmaps import Tallies, slots_in
 from hushcast_protocol.brokers.filter_index import Meter
-from hushcast_protocol.brokers.filter_table import Source
-from hushcast_protocol.brokers.filters import Filter, width
+from hushcast_protocol.brokers.filters import Filter, Source, width
 from hushcast_protocol.brokers.generalisation import narrowest
 from hushcast_protocol.brokers.network_crowd import Demands
 from hushcast_protocol.brokers.poset import Poset, TopicPoset

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from hushcast_protocol.brokers.anonymity_conditions import CrowdScope, Fallback
 from hushcast_protocol.brokers.crowds import CrowdSource
-from hushcast_protocol.brokers.filter_table import Source
-from hushcast_protocol.brokers.filters import Filter
+from hushcast_protocol.brokers.filters import Filter, Source
 from hushcast_protocol.brokers.frames import AnonymityTerms
 from hushcast_protocol.brokers.network_crowd import Demands, SubscriptionGroup
 from hushcast_protocol.brokers.roots import RootChanges

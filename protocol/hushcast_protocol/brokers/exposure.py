@@ -27,8 +27,7 @@ from hushcast_protocol.brokers.edge_subscriptions import (
     ExposureState,
     SubscriptionKey,
 )
-from hushcast_protocol.brokers.filter_table import Source
-from hushcast_protocol.brokers.filters import Filter
+from hushcast_protocol.brokers.filters import Filter, Source
 from hushcast_protocol.brokers.frames import AnonymityTerms
 from hushcast_protocol.brokers.network_crowd import CrowdWish, Demands, NetworkCrowd, SubscriptionGroup
 from hushcast_protocol.brokers.rings import Rings

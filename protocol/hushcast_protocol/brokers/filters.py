@@ -6,6 +6,7 @@ none. F1 covers F2 (F1 ⊒ F2, Tarkoma and Prehofer §3) if every message that F
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from math import prod
 
@@ -20,6 +21,8 @@ Side = tuple[int, int] | str | None
 A range of the whole grid is not the same as none: a message that lacks the attribute meets none alone.
 """
 Sides = tuple[Side, ...]
+Source = Hashable
+"""A distinct subscriber behind a filter, in any table of filters."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ from collections.abc import Set
 from typing import NamedTuple, Protocol
 
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, CrowdScope, Fallback
-from hushcast_protocol.brokers.filter_table import Source
-from hushcast_protocol.brokers.filters import Filter
+from hushcast_protocol.brokers.filters import Filter, Source
 
 Demands = frozenset[tuple[AnonymityCondition, int]]
 """Levels that a filter is to have, by which condition: what whoever subscribes wants, and the broker."""

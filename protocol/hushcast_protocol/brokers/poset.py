@@ -14,8 +14,7 @@ from sys import maxsize
 
 from hushcast_protocol.brokers.bitmaps import Tallies, bitmap, slots_in
 from hushcast_protocol.brokers.filter_index import BoxIndex, Meter
-from hushcast_protocol.brokers.filter_table import Source
-from hushcast_protocol.brokers.filters import Filter, Sides, size
+from hushcast_protocol.brokers.filters import Filter, Sides, Source, size
 from hushcast_protocol.brokers.roots import RootChanges
 from hushcast_protocol.content.topics import Topic
 

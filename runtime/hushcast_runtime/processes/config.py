@@ -11,11 +11,10 @@ import msgspec
 from hushcast_protocol.base.addresses import Address, is_onion, parse_address
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
 from hushcast_protocol.base.errors import DecodeError, UsageError
-from hushcast_protocol.base.foreign_text import foreign
 from hushcast_protocol.base.roster import Network
 from hushcast_runtime.files import read_most
 from hushcast_runtime.processes.config_errors import in_words
-from hushcast_runtime.toml import read_toml
+from hushcast_runtime.toml import read_keys
 from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.transports.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.transports.local_sockets import MAX_PATH
@@ -239,12 +238,9 @@ def parse_toml(data: bytes, where: str, kind: type[SectionT]) -> SectionT:
     """Return TOML as a section of this kind; raise `UsageError` with the key and the reason."""
     if len(data) > kind.most_bytes:
         raise UsageError(f"{where}: a configuration has at most {kind.most_bytes} bytes")
+    keys = read_keys(data, where)
     try:
-        values = kind.completed(read_toml(data.decode()))
-    except ValueError as error:  # not UTF-8, not TOML, or a number of thousands of digits
-        raise UsageError(f"{where} is not TOML: {foreign(data) or error}") from None
-    except RecursionError:
-        raise UsageError(f"{where} is not TOML that anybody would write: it is nested too deeply") from None
+        values = kind.completed(keys)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
     try:

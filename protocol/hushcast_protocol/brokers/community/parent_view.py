@@ -13,8 +13,7 @@ from hushcast_protocol.brokers.clear_words import from_outside
 from hushcast_protocol.brokers.community.community_epochs import MemberEpoch
 from hushcast_protocol.brokers.community.community_table import TableItem
 from hushcast_protocol.brokers.community.sealed_filter import SealedFilter, seal_filter
-from hushcast_protocol.brokers.filter_table import Source
-from hushcast_protocol.brokers.filters import Filter
+from hushcast_protocol.brokers.filters import Filter, Source
 from hushcast_protocol.brokers.poset import Poset
 from hushcast_protocol.brokers.roots import ROOTS_AT_ONCE, RootChanges
 

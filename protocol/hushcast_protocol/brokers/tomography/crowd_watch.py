@@ -25,8 +25,7 @@ from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.clear_words import from_outside
-from hushcast_protocol.brokers.filter_table import Source
-from hushcast_protocol.brokers.filters import Filter
+from hushcast_protocol.brokers.filters import Filter, Source
 from hushcast_protocol.brokers.network_crowd import CrowdWish, SubscriptionGroup
 from hushcast_protocol.brokers.tomography.answer_cache import AnswerCache
 from hushcast_protocol.brokers.tomography.broker_statements import BrokerStatements

@@ -12,8 +12,7 @@ from itertools import pairwise
 
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.brokers.filter_table import Source
-from hushcast_protocol.brokers.filters import Filter
+from hushcast_protocol.brokers.filters import Filter, Source
 from hushcast_protocol.brokers.tomography.inference import ComparableQuestion
 from hushcast_protocol.brokers.tomography.judgement import judge
 from hushcast_protocol.brokers.tomography.stated_filters import StatedFilters

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Set
 from itertools import pairwise
 
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.brokers.filter_table import Source
+from hushcast_protocol.brokers.filters import Source
 from hushcast_protocol.brokers.tomography.inference import ComparableQuestion
 from hushcast_protocol.brokers.tomography.stated_filters import StatedFilters
 

@@ -18,8 +18,7 @@ from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.anonymity_levels import Levels
 from hushcast_protocol.brokers.broker_tree import BrokerTree
 from hushcast_protocol.brokers.clear_words import outside
-from hushcast_protocol.brokers.filter_table import Source
-from hushcast_protocol.brokers.filters import Filter
+from hushcast_protocol.brokers.filters import Filter, Source
 from hushcast_protocol.brokers.tomography.expiry_queue import ExpiryQueue
 from hushcast_protocol.brokers.tomography.statements import Contradiction, Statement, read_statement
 from hushcast_protocol.content.topics import Topic
