@@ -33,3 +33,11 @@ def read_keys(data: bytes, where: str) -> dict[str, Any]:
         raise UsageError(f"{where} is not TOML: {foreign(data) or error}") from None
     except RecursionError:
         raise UsageError(f"{where} is not TOML that anybody would write: it is nested too deeply") from None
+
+
+def keys_if_any(data: bytes) -> dict[str, Any]:
+    """Return what a file's bytes say, nothing where they are no TOML: who loads it then says why."""
+    try:
+        return read_toml(data.decode())
+    except (ValueError, RecursionError):
+        return {}

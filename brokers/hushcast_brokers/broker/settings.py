@@ -21,7 +21,7 @@ from hushcast_protocol.brokers.frames import MAX_K, AnonymityTerms
 from hushcast_runtime.files import read_most
 from hushcast_runtime.processes.config import MAX_ROOT_CONFIG, KeyText, Section, parse_settings
 from hushcast_runtime.processes.doctors_socket import ExaminedSettings
-from hushcast_runtime.toml import read_toml
+from hushcast_runtime.toml import keys_if_any
 
 _OF_EDGES = "it is an edge broker's, which has the clients"
 _NO_CONDITIONS = 'with privacy = "full" no broker reads conditions'
@@ -170,7 +170,7 @@ def load_broker(path: Path) -> AnyBrokerSettings:
 
 def parse_broker(data: bytes, where: str) -> AnyBrokerSettings:
     """Return what a broker's configuration says; raises as `parse_settings`."""
-    if _role_in(data) == "root":
+    if keys_if_any(data).get("role") == "root":
         return parse_settings(data, where, RootSettings)
     return parse_settings(data, where, BrokerSettings)
 
@@ -183,11 +183,3 @@ def _check_service(section: TomographySection | None, transport: str, network: B
         raise UsageError(f"tomography: {_NO_CONDITIONS}: take it out")
     if network.privacy == "community":
         raise UsageError(f"tomography: {_NO_MEMBER}: take it out")
-
-
-def _role_in(data: bytes) -> object:
-    """Return what a file has as role; where that cannot be told, parsing will say why."""
-    try:
-        return read_toml(data.decode()).get("role")
-    except (ValueError, RecursionError):
-        return None

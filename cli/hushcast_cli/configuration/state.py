@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hushcast_cli.options import config_option
 from hushcast_runtime.processes.program import Program, programs
-from hushcast_runtime.toml import read_toml
+from hushcast_runtime.toml import keys_if_any
 
 if TYPE_CHECKING:
     from hushcast_runtime.storage.state_directory import StateKind
@@ -88,6 +88,6 @@ def _keys(file: Path) -> dict[str, Any]:
     from hushcast_runtime.processes.config import MAX_ROOT_CONFIG
 
     try:
-        return read_toml(read_most(file, MAX_ROOT_CONFIG).decode())
-    except (UsageError, ValueError, RecursionError):
+        return keys_if_any(read_most(file, MAX_ROOT_CONFIG))
+    except UsageError:
         return {}

@@ -11,7 +11,7 @@ import click
 from hushcast_cli.configuration.operator_files import read_given
 from hushcast_cli.configuration.places import ProgramPlaces, name_option, places
 from hushcast_cli.options import Choices, config_option, json_option, pass_choices
-from hushcast_runtime.toml import read_keys, read_toml
+from hushcast_runtime.toml import keys_if_any, read_keys, read_toml
 
 if TYPE_CHECKING:
     from hushcast_brokers.network_file import BrokersNetworkSection
@@ -92,7 +92,7 @@ def read_network(file: Path) -> Joined:
     from hushcast_runtime.processes.config import parse_toml
 
     data, where = read_given(file)
-    carrier = _carrier(_network_in(data))
+    carrier = _carrier(keys_if_any(data).get("network"))
     try:
         if carrier == "central":
             return parse_toml(data, where, CentralNetworkFile).network
@@ -103,14 +103,6 @@ def read_network(file: Path) -> Joined:
         return network
     except UsageError as error:
         raise UsageError(f"{error} (it takes network.toml, as the {_FOUNDERS[carrier]} wrote it)") from None
-
-
-def _network_in(data: bytes) -> Any:
-    """Return what a file has as its network; where that cannot be told, parsing will say why."""
-    try:
-        return read_toml(data.decode()).get("network")
-    except (ValueError, RecursionError):
-        return None
 
 
 def _carrier(network: Any) -> str:
