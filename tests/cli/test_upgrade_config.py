@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from running import hushcast
 from test_daemons import DIRECTORY, NODE, written
 
+from hushcast_cli.configuration.config_files import write_edited
 from hushcast_cli.configuration.state import guessed
 from hushcast_cli.operate.upgrade_config import with_program
+from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.processes.program import programs
 from hushcast_runtime.toml import read_toml
 
@@ -97,3 +101,28 @@ async def test_a_program_does_not_run_by_the_file_of_another(tmp_path: Path) -> 
     file.write_text(file.read_text().replace('"node"', "7"))
     outcome = await hushcast("node", "run", "--config", file)
     assert (outcome.code, "program: write a text in quotes" in outcome.error) == (2, True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root acts as others")
+def test_root_edits_nothing_that_a_link_in_somebodys_folder_leads_to() -> None:
+    """Whoever owns the folder may swap the file for a link at any moment: root writes as that user."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        theirs = folder / "theirs"
+        theirs.mkdir()
+        target, link = folder / "target.toml", theirs / "node.toml"
+        target.write_text("a = 1\n")
+        link.symlink_to(target)
+        os.chown(theirs, 65_534, 65_534)
+        with pytest.raises(UsageError, match="cannot be written"):
+            write_edited(link, "a = 2\n")
+        target.chmod(0o600)
+        with pytest.raises(UsageError, match="may not read it"):
+            write_edited(link, "a = 2\n")
+        assert target.read_text() == "a = 1\n"
+        link.unlink()
+        link.write_text("a = 1\n")
+        os.chown(link, 65_534, 65_534)
+        write_edited(link, "a = 2\n")
+        assert (link.read_text(), link.stat().st_uid) == ("a = 2\n", 65_534)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hushcast_protocol.base.errors import UsageError
-from hushcast_runtime.files import replace_file
+from hushcast_runtime.files import acting_as_owner, replace_file
 from hushcast_runtime.toml import read_toml
 
 
@@ -33,8 +33,18 @@ def check_edited(fresh: str, expected: dict[str, Any] | None, where: str, what: 
 
 
 def write_edited(file: Path, text: str) -> None:
-    """Write an edited configuration, which keeps its mode."""
-    write_whole(file, text, stat.S_IMODE(file.stat().st_mode))
+    """Write an edited configuration, which keeps its mode; raise `UsageError` where that is not permitted.
+
+    Root acts as the user whom the folder belongs to: that one could have laid a link to another's file there.
+    """
+    with acting_as_owner(file.absolute().parent):
+        # Else the text of a file that is another's would end in one of this user's.
+        if not os.access(file, os.R_OK, effective_ids=True):
+            raise UsageError(f"{file} lies in a folder of somebody who may not read it: move it elsewhere")
+        try:
+            write_whole(file, text, stat.S_IMODE(file.stat().st_mode))
+        except OSError as error:
+            raise UsageError(f"{file} cannot be written: {error.strerror}") from None
 
 
 def write_whole(file: Path, text: str, mode: int) -> None:
