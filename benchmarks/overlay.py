@@ -173,7 +173,7 @@ class Overlay:
             install = Install(
                 os.urandom(16), calendar.day(now), ToRelay(sink.id), routed, bytes(16), bytes(16)
             )
-            parcel = Parcel(NETWORK.id, daemon.relay, calendar.epoch(now), install, 0, ())
+            parcel = Parcel(NETWORK.id, daemon.relay, calendar.epoch(now), install, 0, (), os.urandom(16))
             sealed = seal_parcel(parcel, daemon.parcel_key, os.urandom)
             self.link.send(encode(ParcelFrame(number + 1, sealed, None)))
         await self.stream.send_all(self.link.data_to_send())

@@ -14,7 +14,7 @@ from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.roster import GENESIS, Network, Relay, Roster
 from hushcast_protocol.base.secrets import LeaseSecret, ParcelKey, Randomness, Seed
 from hushcast_protocol.overlay import installations
-from hushcast_protocol.overlay.installations import Installation, MailboxRoot, seal_down
+from hushcast_protocol.overlay.installations import Installation, MailboxRoot, SealedBranch, seal_down
 from hushcast_protocol.overlay.parcels import Parcel
 from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_protocol.overlay.tree import plan
@@ -43,7 +43,7 @@ def _roster(nodes: int) -> Roster:
     return Roster(Network("bench", "hardened", 3600), _EPOCH, GENESIS, bytes(32), relays)
 
 
-def _subscribe(roster: Roster) -> dict[bytes, bytes]:
+def _subscribe(roster: Roster) -> dict[bytes, SealedBranch]:
     """Do what a daemon does for a subscription by one token, from the roster to the parcels it drops."""
     seed = Seed.draw(os.urandom)
     root = MailboxRoot(seed, onion_address(seed.public()))

@@ -18,6 +18,7 @@ from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import Descriptor, Network, sign_descriptor
 from hushcast_protocol.base.secrets import ParcelKey, Seed
 from hushcast_protocol.base.wire import Wire, encode
+from hushcast_protocol.overlay.confirmations import confirm
 from hushcast_protocol.overlay.frames import (
     MAX_OVERLAY_FRAME,
     Ack,
@@ -29,6 +30,7 @@ from hushcast_protocol.overlay.frames import (
     Receipt,
     decode_overlay,
 )
+from hushcast_protocol.overlay.parcels import open_parcel
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.transports.base import Transport
 
@@ -70,6 +72,7 @@ class Adversary:
         self._network = network
         self._chance = chance
         self._env = system_environment()
+        self._parcel_key = ParcelKey.draw(os.urandom)  # of all its relays
         self._peace: dict[str, list[float]] = {}
         self.met: trio.Event | None = None
         """Set once somebody begins a handshake with a relay of the adversary's, where that is waited for."""
@@ -149,12 +152,12 @@ class Adversary:
                     if isinstance(frame, bytes):
                         said = decode_overlay(frame)
                         forwards += isinstance(said, Forward)
-                        link.send(encode(_answer(said, forwards)))
+                        link.send(encode(self._answer(seed, said, forwards)))
                 await stream.send_all(link.data_to_send())
 
     async def register(self, seed: Seed, address: Address, directory: DirectoryClient, epoch: int) -> None:
         """Have a relay of the adversary's listed, again and again."""
-        parcel_key = ParcelKey(os.urandom(32)).public()
+        parcel_key = self._parcel_key.public()
         while True:
             now = int(self._env.now())
             body = Descriptor(self._network.id, seed.public(), address, parcel_key, now, now + 3 * epoch, 0)
@@ -162,14 +165,15 @@ class Adversary:
                 await directory.register(sign_descriptor(seed, body))
             await trio.sleep(epoch / 2)
 
-
-def _answer(said: OverlayFrame, forwards: int) -> Wire:
-    """Return what a relay answers that has acknowledged so many messages, this one included."""
-    if isinstance(said, Drop):
-        return Receipt("accepted")
-    if isinstance(said, ParcelFrame):
-        return ParcelAnswer(said.number, None, ())
-    return Ack(forwards, ())
+    def _answer(self, seed: Seed, said: OverlayFrame, forwards: int) -> Wire:
+        """Return what a relay answers that has acknowledged so many messages, this one included."""
+        if isinstance(said, Drop):
+            return Receipt("accepted")
+        if isinstance(said, ParcelFrame):
+            epoch = self._network.calendar.epoch(self._env.now())
+            parcel = open_parcel(said.sealed, self._parcel_key, self._network.id, seed.public(), epoch)
+            return ParcelAnswer(said.number, None, confirm(parcel.word, (), len(said.sealed), os.urandom))
+        return Ack(forwards, ())
 
 
 def _nothing(link: Link) -> bytes:

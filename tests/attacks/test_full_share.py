@@ -49,7 +49,7 @@ async def fill(net: SmallNetwork, relay: Node, slow: Node) -> None:
     found = (element(net.profile, TOKEN, relay.id, ORIGIN),)
     day, epoch = net.calendar.day(net.now), net.calendar.epoch(net.now)
     install = Install(os.urandom(16), day, ToRelay(slow.id), found, os.urandom(16), os.urandom(16))
-    parcel = Parcel(net.net.id, relay.id, epoch, install, 0, ())
+    parcel = Parcel(net.net.id, relay.id, epoch, install, 0, (), os.urandom(16))
     assert relay.identity is not None
     key = relay.identity.parcel_key.public()
     answer = await hand_in(net, relay, ParcelFrame(0, seal_parcel(parcel, key, os.urandom), None))

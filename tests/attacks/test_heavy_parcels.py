@@ -39,7 +39,7 @@ HEAVY = 500_000  # bytes
 def parcel_for(net: SmallNetwork, relay: Node, below: Node, size: int = HEAVY) -> Parcel:
     """One that holds so many bytes for one relay below."""
     epoch, onward = net.calendar.epoch(net.now), (OnwardParcel(below.id, bytes(size)),)
-    return Parcel(net.net.id, relay.id, epoch, Withdraw(os.urandom(16)), 100, onward)
+    return Parcel(net.net.id, relay.id, epoch, Withdraw(os.urandom(16)), 100, onward, bytes(16))
 
 
 def passing_at(relay: Node) -> ParcelForwarding:

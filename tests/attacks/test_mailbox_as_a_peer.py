@@ -39,7 +39,7 @@ def parcel_for(
 ) -> ParcelFrame:
     assert relay.identity is not None
     epoch = net.calendar.epoch(net.now)
-    parcel = Parcel(net.net.id, relay.id, epoch, instruction, 100, onward)
+    parcel = Parcel(net.net.id, relay.id, epoch, instruction, 100, onward, os.urandom(16))
     return ParcelFrame(1, seal_parcel(parcel, relay.identity.parcel_key.public(), os.urandom), None)
 
 
@@ -52,7 +52,8 @@ async def dialled(net: SmallNetwork, relay: Node) -> Channel[OverlayFrame]:
     channel = await net.knock(relay)
     await channel.send(parcel_for(net, relay, install))
     answer = await channel.one(60)
-    assert answer == ParcelAnswer(1, None, ())
+    assert isinstance(answer, ParcelAnswer)
+    assert answer.refused is None
     await channel.aclose()
     return await links.receive()
 

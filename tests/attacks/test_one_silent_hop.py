@@ -73,7 +73,7 @@ async def test_what_waits_for_one_relay_is_in_the_way_of_no_other(
         await trio.sleep(1)
         assert of(passing) == most - refused == most // 16, "an eighth of what strangers have"
         with passing.reserve(parcel_for(OTHER, size), by) as passage:
-            assert await passage.run() == ()
+            assert await passage.run() == []
     assert len(passing) == passing.size == 0
     with passing.reserve(parcel_for(SILENT, size), by), passing.reserve(parcel_for(SILENT, size), by):
         pass

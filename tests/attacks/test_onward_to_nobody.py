@@ -15,6 +15,7 @@ from hushcast_overlay.relay import parcel_forwarding
 from hushcast_overlay.relay.parcel_forwarding import MAX_UNDER_WAY, STRANGERS_SHARE
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.overlay.confirmations import room
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.frames import ParcelAnswer, ParcelFrame
 from hushcast_protocol.overlay.leases import Withdraw
@@ -26,9 +27,8 @@ def a_parcel(net: SmallNetwork, relay: Node, below: list[bytes]) -> bytes:
     assert relay.identity is not None
     draw = net.env.randomness
     onward = tuple(OnwardParcel(one, draw(200)) for one in below)
-    parcel = Parcel(
-        net.net.id, relay.id, net.calendar.epoch(net.now), Withdraw(draw(16)), MAX_PATIENCE, onward
-    )
+    epoch = net.calendar.epoch(net.now)
+    parcel = Parcel(net.net.id, relay.id, epoch, Withdraw(draw(16)), MAX_PATIENCE, onward, draw(16))
     return seal_parcel(parcel, relay.identity.parcel_key.public(), draw)
 
 
@@ -55,16 +55,17 @@ def tasks() -> int:
     return trio.lowlevel.current_statistics().tasks_living
 
 
-async def test_what_no_roster_lists_costs_no_work_and_is_named_at_once() -> None:
+async def test_what_no_roster_lists_costs_no_work_and_is_answered_at_once() -> None:
     async with small_network(relays=3, clients=0) as net:
         relay, other, last = net.relays
         before, peers = tasks(), peers_of(relay)
         nobody = [net.env.randomness(32) for _ in range(MAX_FANOUT - 1)]
         began = trio.current_time()
-        answer = await hand_in(net, relay, a_parcel(net, relay, [*nobody, other.id]))
+        sealed = a_parcel(net, relay, [*nobody, other.id])
+        answer = await hand_in(net, relay, sealed)
         assert trio.current_time() - began < 5
         assert answer.refused is None
-        assert set(answer.missing) == {*nobody, other.id}
+        assert len(answer.confirmations) == room(len(sealed))
         assert other.count("refused_form") == 1, "what goes to a listed relay is passed on"
         for _ in range(10):
             channel = await net.knock(relay)
@@ -129,7 +130,7 @@ async def test_over_the_cap_parcels_are_refused_before_their_instruction(
         opened = relay.count("parcels_opened")
         answer = await hand_in(net, relay, a_parcel(net, relay, below))
         assert answer.refused == "quota"
-        assert set(answer.missing) == set(below)
+        assert answer.confirmations == ()
         assert relay.count("parcels_opened") == opened
         # What is for this relay alone, or fits, is taken all along.
         assert (await hand_in(net, relay, a_parcel(net, relay, []))).refused is None
@@ -148,7 +149,7 @@ async def test_shares_leave_room_for_all_others(monkeypatch: pytest.MonkeyPatch)
         rooms = relay.daemon.overlay.relay.parcels._passing
         epoch = net.calendar.epoch(net.now)
         onward = (OnwardParcel(one.id, b""), OnwardParcel(other.id, b""))
-        parcel = Parcel(net.net.id, relay.id, epoch, Withdraw(bytes(16)), 0, onward)
+        parcel = Parcel(net.net.id, relay.id, epoch, Withdraw(bytes(16)), 0, onward, bytes(16))
         for previous, share in ((ORIGIN, STRANGERS_SHARE), (one.id, parcel_forwarding.RELAYS_SHARE)):
             for _ in range(share // 2):
                 rooms.reserve(parcel, previous)

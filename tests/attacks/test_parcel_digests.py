@@ -25,7 +25,7 @@ async def test_as_many_digests_are_on_disk_as_are_remembered(monkeypatch: pytest
         refused: list[str | None] = []
 
         async def hand_in(epoch: int) -> None:
-            parcel = Parcel(net.net.id, node.id, epoch, Withdraw(os.urandom(16)), 0, (), None)
+            parcel = Parcel(net.net.id, node.id, epoch, Withdraw(os.urandom(16)), 0, (), os.urandom(16))
             sealed = seal_parcel(parcel, identity.parcel_key.public(), os.urandom)
             refused.append((await relay.parcels.take(sealed, bytes(32))).refused)
 

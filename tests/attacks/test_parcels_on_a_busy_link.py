@@ -13,10 +13,11 @@ from contextlib import asynccontextmanager
 import trio
 import trio.testing
 
-from hushcast_overlay.relay.session import MAX_REQUESTS, Session
+from hushcast_overlay.relay.session import MAX_CONFIRMATIONS_WAITING, MAX_REQUESTS, Session
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message
+from hushcast_protocol.overlay.confirmations import MAX_CONFIRMATIONS
 from hushcast_protocol.overlay.frames import (
     MAX_OVERLAY_FRAME,
     Forward,
@@ -93,6 +94,29 @@ async def test_who_reads_no_answers_is_given_up_all_the_same() -> None:
         assert not unread.scope.cancel_called
         unread.post(ParcelAnswer(MAX_REQUESTS, None, ()))
         assert unread.scope.cancel_called
+
+
+async def test_who_reads_no_long_answers_is_given_up_before_they_take_much() -> None:
+    """The longest answers have some thousand times what others have."""
+    longest = (bytes(16),) * MAX_CONFIRMATIONS
+    async with session() as (unread, _):
+        unread.forward(SpooledMessage(b"", message(number)) for number in range(BUSY))
+        await trio.testing.wait_all_tasks_blocked()
+        most = MAX_CONFIRMATIONS_WAITING // MAX_CONFIRMATIONS
+        for number in range(most):
+            unread.post(ParcelAnswer(number, None, longest))
+        assert not unread.scope.cancel_called
+        unread.post(ParcelAnswer(most, None, longest))
+        assert unread.scope.cancel_called
+
+
+async def test_who_reads_them_may_have_any_number_of_answers() -> None:
+    longest = (bytes(16),) * MAX_CONFIRMATIONS
+    async with session() as (busy, other):
+        for number in range(3 * MAX_CONFIRMATIONS_WAITING // MAX_CONFIRMATIONS):
+            busy.post(ParcelAnswer(number, None, longest))
+            assert await other.receive()
+        assert not busy.scope.cancel_called
 
 
 async def test_parcels_and_messages_that_wait_take_turns() -> None:

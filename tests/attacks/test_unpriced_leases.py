@@ -36,7 +36,8 @@ def sealed_to(
     below: tuple[OnwardParcel, ...] = (),
 ) -> bytes:
     assert relay.identity is not None
-    parcel = Parcel(net.net.id, relay.id, net.calendar.epoch(net.now), install, 20, below, stamp)
+    epoch, word = net.calendar.epoch(net.now), net.env.randomness(16)
+    parcel = Parcel(net.net.id, relay.id, epoch, install, 20, below, word, stamp)
     return seal_parcel(parcel, relay.identity.parcel_key.public(), net.env.randomness)
 
 

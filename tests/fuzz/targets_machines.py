@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 from unittest import mock
 
+import confirming
 import core_examples as examples
 import hop_world
 import register_world
@@ -253,6 +254,17 @@ def _parcel_memory(data: bytes) -> None:
             assert len(memory) <= 6
 
 
+def _confirmations(data: bytes) -> None:
+    """Nobody is counted who was not told, whatever relays on the way answer."""
+    script = Script(data)
+
+    def pick(most: int) -> int:
+        bool(script)
+        return script.number() % most
+
+    confirming.play(pick)
+
+
 def _hop(data: bytes) -> None:
     """Nothing is lost or stuck, whatever the other end, the network and the disk do."""
     script = Script(data)
@@ -270,6 +282,7 @@ TARGETS = [
     Target("leases", _leases, scripts, weight=2),
     Target("router", _router, lambda: scripts(size=1500), weight=3),
     Target("parcel-memory", _parcel_memory, scripts, weight=5),
+    Target("confirmations", _confirmations, scripts, weight=3),
     Target("hop", _hop, lambda: scripts(size=1500), weight=3),
     Target("register", _register, scripts, weight=2),
 ]

@@ -53,7 +53,7 @@ class Hostile:
         net = self.net
         assert at.identity is not None
         epoch = net.calendar.epoch(net.now)
-        parcel = Parcel(net.net.id, at.id, epoch, instruction, 0, ())
+        parcel = Parcel(net.net.id, at.id, epoch, instruction, 0, (), net.env.randomness(16))
         sealed = seal_parcel(parcel, at.identity.parcel_key.public(), net.env.randomness)
         channel = await net.knock(at)
         await channel.send(ParcelFrame(0, sealed, None))

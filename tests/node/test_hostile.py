@@ -286,6 +286,7 @@ def a_parcel(
         leases.Withdraw(net.env.randomness(16)),
         0,
         (),
+        net.env.randomness(16),
     )
     return parcels.seal_parcel(parcel, relay.identity.parcel_key.public(), net.env.randomness)
 
@@ -294,7 +295,9 @@ async def test_a_parcel_works_once() -> None:
     async with network_that_stays_healthy() as (net, relay):
         sealed = a_parcel(net, relay)
         opened = relay.count("parcels_opened")
-        assert await answer_to(net, relay, ParcelFrame(7, sealed, None)) == ParcelAnswer(7, None, ())
+        answer = await answer_to(net, relay, ParcelFrame(7, sealed, None))
+        assert isinstance(answer, ParcelAnswer)
+        assert (answer.number, answer.refused, len(answer.confirmations)) == (7, None, 1)
         assert await answer_to(net, relay, ParcelFrame(8, sealed, None)) == ParcelAnswer(8, "form", ())
         await relay.restart()
         assert await answer_to(net, relay, ParcelFrame(9, sealed, None)) == ParcelAnswer(9, "form", ())
@@ -310,7 +313,7 @@ async def test_parcels_meant_for_others_are_refused() -> None:
             a_parcel(net, relay, to=net.relays[1]),
             a_parcel(net, relay, network=bytes(32)),
             parcels.seal_parcel(
-                parcels.Parcel(net.net.id, relay.id, 0, leases.Withdraw(bytes(16)), 0, ()),
+                parcels.Parcel(net.net.id, relay.id, 0, leases.Withdraw(bytes(16)), 0, (), bytes(16)),
                 stranger.public(),
                 net.env.randomness,
             ),

@@ -44,7 +44,7 @@ async def test_only_what_needs_a_new_link_waits_for_its_turn(
     parcel: Any = SimpleNamespace(onward=tuple(OnwardParcel(relay, b"") for relay in RELAYS), patience=10)
     passing = ParcelForwarding(shards, others)
     with passing.reserve(parcel, ORIGIN) as passage:
-        assert await passage.run() == ()
+        assert await passage.run() == []
     assert len(others.asked) == len(RELAYS)
     assert others.asked.count(0.0) == linked
     assert max(others.asked) == pytest.approx(paced * PACE)

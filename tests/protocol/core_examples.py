@@ -134,6 +134,7 @@ def parcel_to(
         instruction=instruction,
         patience=20 if onward else 0,
         onward=onward,
+        word=bytes([number]) * 16,
     )
 
 
@@ -249,7 +250,7 @@ overlay_frames = st.one_of(
         frames.ParcelAnswer,
         counters,
         st.none() | st.sampled_from(get_args(frames.RefusalReason)),
-        st.lists(bytes32, max_size=3).map(tuple),
+        st.lists(bytes16, max_size=3).map(tuple),
     ),
 )
 certified = st.builds(
@@ -301,6 +302,7 @@ open_parcels = st.builds(
         max_size=3,
         unique_by=lambda onward: onward.relay,
     ).map(tuple),
+    word=bytes16,
     stamp=st.none() | made_stamps,
 )
 packed = st.recursive(

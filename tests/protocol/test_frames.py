@@ -4,17 +4,17 @@ from typing import get_args
 
 import msgspec
 import pytest
-from core_examples import relay_id, small_message, stream
+from core_examples import small_message, stream
 
 from hushcast_protocol.authorities import directory_requests as asked
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.proof_of_work import ProofOfWork
-from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.secrets import TopicKey
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import MAX_PAYLOAD, MAX_TOKENS, Message
 from hushcast_protocol.overlay import frames
+from hushcast_protocol.overlay.confirmations import MAX_CONFIRMATIONS
 from hushcast_protocol.overlay.parcels import MAX_PARCEL
 from hushcast_protocol.overlay.profile import HARDENED, MAX_DEPTH, PAPER, PROFILES, Root
 
@@ -31,7 +31,7 @@ def largest_message() -> Message:
         frames.Drop(largest_message(), ProofOfWork(2**48 - 1, bytes(8))),
         frames.Ack(2**48 - 1, ()),
         frames.ParcelFrame(2**48 - 1, bytes(MAX_PARCEL), ProofOfWork(2**48 - 1, bytes(8))),
-        frames.ParcelAnswer(2**48 - 1, "withdrawn", (relay_id(0),) * MAX_RELAYS),
+        frames.ParcelAnswer(2**48 - 1, "withdrawn", (bytes(16),) * MAX_CONFIRMATIONS),
     ],
     ids=lambda frame: type(frame).__name__,
 )
@@ -47,7 +47,7 @@ def test_the_largest_frames_fit(frame):
         frames.ParcelAnswer(1, "unheard of", ()),
         frames.ParcelAnswer(1, "", ()),
         frames.ParcelAnswer(1, "Form", ()),
-        frames.ParcelAnswer(1, None, (relay_id(0),) * (MAX_RELAYS + 1)),
+        frames.ParcelAnswer(1, None, (bytes(16),) * (MAX_CONFIRMATIONS + 1)),
         frames.ParcelAnswer(1, None, (b"short",)),
         frames.Ack(-1, ()),
         frames.Ack(2**48, ()),

@@ -25,7 +25,13 @@ from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.roster import GENESIS, Relay, Roster
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.overlay.elements import ORIGIN, element
-from hushcast_protocol.overlay.installations import Installation, ListedRoot, MailboxRoot, seal_down
+from hushcast_protocol.overlay.installations import (
+    Installation,
+    ListedRoot,
+    MailboxRoot,
+    SealedBranch,
+    seal_down,
+)
 from hushcast_protocol.overlay.leases import (
     Install,
     ToMailbox,
@@ -71,9 +77,9 @@ def installs(profile: Profile, made: Installation) -> dict[bytes, Install]:
     return {relay: made.install(profile, relay) for relay in made.tree.parents}
 
 
-def walk(parcels: dict[bytes, bytes]) -> list[tuple[bytes, Parcel]]:
+def walk(branches: dict[bytes, SealedBranch]) -> list[tuple[bytes, Parcel]]:
     """Hand parcels on as relays do; return what each relay opened, in order."""
-    waiting, opened = list(parcels.items()), []
+    waiting, opened = [(top, branch.sealed) for top, branch in branches.items()], []
     for relay, sealed in waiting:
         parcel = open_parcel(sealed, parcel_key(NUMBERS[relay]), NETWORK.id, relay, EPOCH)
         opened.append((relay, parcel))
@@ -256,7 +262,7 @@ def test_the_largest_network_fits_its_parcels(depth):
     )
     top = seal_down(tree, dict.fromkeys(tree.parents, largest), whole, EPOCH, stream())
     assert width <= MAX_FANOUT
-    assert max(map(len, top.values())) < MAX_PARCEL / 2
+    assert max(len(branch.sealed) for branch in top.values()) < MAX_PARCEL / 2
 
 
 def test_an_empty_tree_needs_no_parcels():

@@ -101,7 +101,7 @@ def test_parcels_are_taken_within_an_epoch(late, taken):
 
 
 @pytest.mark.parametrize(
-    "plain", [b"", b"\x00", encode(Withdraw(b"w" * 16)), encode(["parcel/1"]), b"\x91" * 1000]
+    "plain", [b"", b"\x00", encode(Withdraw(b"w" * 16)), encode(["parcel/2"]), b"\x91" * 1000]
 )
 def test_other_things_sealed_to_a_relay_are_refused(plain):
     sealed = nacl.public.SealedBox(nacl.public.PublicKey(parcel_key(0).public())).encrypt(plain)
@@ -234,8 +234,9 @@ def test_a_sealed_parcel_does_not_change():
     )
     assert opened(sealed).instruction == Withdraw(b"w" * 16)
     assert sealed.hex() == (
-        "8f40c5adb68f25624ae5b214ea767a6ec94d829d3d7b5e1ad1ba6f3e2138285ffb665c6066c9f564"
-        "baed24ede6cdf58fcb96a73f29b6f237d8e4a459ff9b9a3489a98e5a2670fe8075614be05d3a8e79"
+        "8f40c5adb68f25624ae5b214ea767a6ec94d829d3d7b5e1ad1ba6f3e2138285fb378259659fadf68"
+        "c86968167183a6a7ca96a73f29b6f237d8e7a459ff9b9a3489a98e5a2670fe8075614be05d3a8e79"
         "b00453e5a8847512702e89eaa2c847ff872947aa8e19d84ef0053983ad43200d0f911c50d006f08e"
-        "25f018e63b2cbf5b59ae9ef6435a723e48de672eff146c118ba8d4f97702b60816cf5e7868732046"
+        "25f018e63b2cbf5b59ae9ef6435a723e48de672eff146c118ba8d4f97702b60816cf5e7868732042"
+        "4fff3785ce5b5ed084078daef63660f33c0a"
     )

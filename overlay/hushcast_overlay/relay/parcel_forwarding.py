@@ -9,9 +9,9 @@ import trio
 
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.errors import HushcastError, Refusal
-from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.hops import Hop
+from hushcast_protocol.overlay.confirmations import heard
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.frames import ParcelAnswer
 from hushcast_protocol.overlay.hops import relay_hop
@@ -99,8 +99,8 @@ class ParcelForwarding:
         """Give back the bytes of a whole parcel."""
         _take_off(self._bytes, previous, size)
 
-    async def send(self, onward: OnwardParcel, patience: float) -> tuple[RelayId, ...]:
-        """Pass one on, in its turn where a link is to be opened; return those there that did not confirm."""
+    async def send(self, onward: OnwardParcel, patience: float) -> tuple[bytes, ...]:
+        """Pass one on, in its turn where a link is to be opened; return the confirmations from there."""
         hop = relay_hop(onward.relay)
         if not self._others.is_linked(hop):
             async with self._turn:
@@ -108,8 +108,8 @@ class ParcelForwarding:
         try:
             answer = await self._others.request(hop, onward.sealed, patience)
         except HushcastError:
-            return (onward.relay,)
-        return answer.missing if answer.refused is None else (onward.relay, *answer.missing)
+            return ()
+        return heard(answer.confirmations, len(onward.sealed)) if answer.refused is None else ()
 
 
 def _take_off(held: Counter[KeyT], key: KeyT, amount: int) -> None:
@@ -143,19 +143,19 @@ class Passage:
             self._passing.answered(self._previous, onward)
         self._passing.forgotten(self._previous, self._size)
 
-    async def run(self) -> tuple[RelayId, ...]:
-        """Pass on all; return the relays below that did not confirm.
+    async def run(self) -> list[bytes]:
+        """Pass on all; return the confirmations from below.
 
         Where no roster lists a relay nothing is tried: its address is nowhere.
         """
-        missing = [onward.relay for onward in self._parcel.onward if onward.relay not in self._waiting]
+        confirmations: list[bytes] = []
 
         async def send(onward: OnwardParcel) -> None:
-            missing.extend(await self._passing.send(onward, self._parcel.patience))
+            confirmations.extend(await self._passing.send(onward, self._parcel.patience))
             self._passing.answered(self._previous, self._waiting.pop(onward.relay))
 
         async with trio.open_nursery() as nursery:
             for onward in tuple(self._waiting.values()):
                 nursery.start_soon(send, onward)
                 await trio.lowlevel.checkpoint()  # others go on between two tasks that begin
-        return tuple(dict.fromkeys(missing))[:MAX_RELAYS]  # a hostile child may claim any number
+        return confirmations

@@ -14,7 +14,7 @@ from hushcast_protocol.base import observations
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.proof_of_work import ProofOfWorkCheck
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
-from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.overlay.confirmations import confirm
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.frames import ParcelAnswer, RefusalReason
 from hushcast_protocol.overlay.hops import key_of
@@ -90,20 +90,22 @@ class Parcels:
             self._counters.add("refused_form")
             return ParcelAnswer(0, "form", ())
         except Refusal as refusal:
-            return self._refused(refusal, ())
+            return self._refused(refusal)
         self._tracer.observe(observations.Parcel(len(sealed), len(parcel.onward)))
+        size = len(sealed)
         del sealed
-        below = tuple(onward.relay for onward in parcel.onward)
         try:
             with self._passing.reserve(parcel, previous) as passage:
                 await self._carry_out(parcel, previous, paid)
                 self._counters.add("parcels_opened")
-                return ParcelAnswer(0, None, await passage.run())
+                below = await passage.run()
+                confirmations = confirm(parcel.word, below, size, self._env.randomness)
+                return ParcelAnswer(0, None, confirmations)
         except PeerError:
             self._counters.add("refused_form")
-            return ParcelAnswer(0, "form", below)
+            return ParcelAnswer(0, "form", ())
         except Refusal as refusal:
-            return self._refused(refusal, below)
+            return self._refused(refusal)
 
     def _open(self, sealed: bytes) -> tuple[Parcel, bool]:
         """Return a parcel that is seen for the first time, and whether the stamp inside holds."""
@@ -122,13 +124,13 @@ class Parcels:
             return False
         return self._stamps.spend(parcel.stamp, instructed(parcel.instruction), epoch, asked)
 
-    def _refused(self, refusal: Refusal, below: tuple[RelayId, ...]) -> ParcelAnswer:
+    def _refused(self, refusal: Refusal) -> ParcelAnswer:
         counter = f"refused_{refusal.reason}" if refusal.reason in ("day", "quota") else "refused_other"
         self._counters.add(counter)
         reason: RefusalReason = "quota"
         if refusal.reason in ("day", "withdrawn"):
             reason = refusal.reason  # type: ignore[assignment]
-        return ParcelAnswer(0, reason, below)
+        return ParcelAnswer(0, reason, ())
 
     async def _carry_out(self, parcel: Parcel, previous: bytes, paid: bool) -> None:
         if isinstance(parcel.instruction, Withdraw):

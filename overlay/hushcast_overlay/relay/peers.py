@@ -241,7 +241,7 @@ class Peers:
         try:
             with scope:
                 answer = await taking
-                link.post(ParcelAnswer(number, answer.refused, answer.missing))
+                link.post(ParcelAnswer(number, answer.refused, answer.confirmations))
         finally:
             link.end_parcel(scope)
 

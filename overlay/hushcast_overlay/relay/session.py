@@ -18,6 +18,7 @@ from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import FRAMES_AT_ONCE, Channel
 
 MAX_REQUESTS = 1024  # parcels whose answers are awaited on one link
+MAX_CONFIRMATIONS_WAITING = 32_768  # in answers to be written on one link, ten of the longest; 2.5 MB
 _AT_ONCE = 256 * 1024  # bytes handed to the channel at once, and a frame more: held until they are out
 
 
@@ -37,6 +38,7 @@ class Session(LinkState[SpooledMessage]):
     __slots__ = (
         "_ahead",
         "_answers",
+        "_confirmations",
         "_flushing",
         "_forwards",
         "_parcels",
@@ -57,6 +59,7 @@ class Session(LinkState[SpooledMessage]):
         self._spawn = spawn
         self._forwards: deque[SpooledMessage] = deque()  # to be written; bounded by the window
         self._posted: deque[Wire] = deque()  # other frames to be written, which go before them, in turn
+        self._confirmations = 0  # in the answers among these
         self._ahead = 0  # bytes of parcels, which anybody hands in, over those of messages beside them
         self._flushing = False
         self._answers: dict[int, _Awaited] = {}
@@ -77,7 +80,9 @@ class Session(LinkState[SpooledMessage]):
 
     def post(self, frame: Wire) -> None:
         """Write a frame that answers one of the peer's; end the session of a peer that does not read them."""
-        if len(self._posted) >= MAX_REQUESTS:
+        if isinstance(frame, ParcelAnswer):
+            self._confirmations += len(frame.confirmations)
+        if len(self._posted) >= MAX_REQUESTS or self._confirmations > MAX_CONFIRMATIONS_WAITING:
             self.scope.cancel()
             return
         self._posted.append(frame)
@@ -154,6 +159,8 @@ class Session(LinkState[SpooledMessage]):
                 frame = self._posted.popleft()
                 taken = len(frame.sealed) if isinstance(frame, ParcelFrame) else 0
                 self._ahead += taken
+                if isinstance(frame, ParcelAnswer):
+                    self._confirmations -= len(frame.confirmations)
             else:
                 message = self._forwards.popleft().message
                 frame = Forward(message)

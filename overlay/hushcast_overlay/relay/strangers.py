@@ -88,7 +88,7 @@ class Strangers:
         taking = self._parcels.take(frame.sealed, ORIGIN)
         del frame
         answer = await taking
-        return ParcelAnswer(number, answer.refused, answer.missing)
+        return ParcelAnswer(number, answer.refused, answer.confirmations)
 
 
 async def _while_open(channel: Channel[FromStranger], answering: Awaitable[Wire]) -> Wire:

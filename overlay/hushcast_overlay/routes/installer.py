@@ -15,7 +15,7 @@ from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.frame_directions import decode_parcel_answer
 from hushcast_protocol.overlay.frames import ParcelFrame
-from hushcast_protocol.overlay.installations import PATIENCE_A_LEVEL, seal_down
+from hushcast_protocol.overlay.installations import PATIENCE_A_LEVEL, SealedBranch, seal_down
 from hushcast_protocol.overlay.leases import Instruction
 from hushcast_protocol.overlay.tree import Tree
 from hushcast_runtime.environment import Environment
@@ -70,25 +70,24 @@ class Installer:
     async def _drop_down(self, tree: Tree, instruct: Instruct, roster: Roster, confirm: Confirm) -> None:
         epoch = roster.network.calendar.epoch(self._env.now())
         try:
-            parcels = await self._env.compute(_seal, tree, instruct, roster, epoch, self._env.randomness)
+            branches = await self._env.compute(_seal, tree, instruct, roster, epoch, self._env.randomness)
         except Refusal as refusal:
             log.error("a tree cannot be installed", reason=refusal.reason)
             return
 
-        async def drop(top: RelayId, sealed: bytes) -> None:
+        async def drop(top: RelayId, branch: SealedBranch) -> None:
             async with self._drops:
-                confirm(await self._drop(tree, roster.relays[top], sealed))
+                confirm(await self._drop(tree, roster.relays[top], branch))
 
         async with trio.open_nursery() as nursery:
-            for top, sealed in parcels.items():
-                nursery.start_soon(drop, top, sealed)
+            for top, branch in branches.items():
+                nursery.start_soon(drop, top, branch)
 
-    async def _drop(self, tree: Tree, top: Relay, sealed: bytes) -> set[RelayId]:
-        below = tree.below(top.id)
+    async def _drop(self, tree: Tree, top: Relay, branch: SealedBranch) -> set[RelayId]:
         patience = PATIENCE_A_LEVEL * (1 + _levels(tree, top.id))
         try:
             answer = await self._connector.drop(
-                top, ParcelFrame(0, sealed, None), decode_parcel_answer, patience, is_drawn=False
+                top, ParcelFrame(0, branch.sealed, None), decode_parcel_answer, patience, is_drawn=False
             )
         except (TransportError, PeerError) as error:
             log.info("a parcel was not answered", reason=str(error))
@@ -96,13 +95,12 @@ class Installer:
         if answer.refused is not None:
             log.info("a parcel was refused", reason=answer.refused)
             return set()
-        missing = {lost for relay in answer.missing if relay in tree.parents for lost in tree.below(relay)}
-        return {relay for relay in below if relay not in missing}
+        return branch.confirmed(answer.confirmations)
 
 
 def _seal(
     tree: Tree, instruct: Instruct, roster: Roster, epoch: int, randomness: Randomness
-) -> dict[RelayId, bytes]:
+) -> dict[RelayId, SealedBranch]:
     return seal_down(tree, {relay: instruct(relay) for relay in tree.parents}, roster, epoch, randomness)
 
 

@@ -51,6 +51,11 @@ class TreeInstallation:
         """The number of relays that confirmed."""
         return len(self.installation.tree.parents) - len(self.unconfirmed)
 
+    @property
+    def reaches_root(self) -> bool:
+        """Whether a relay directly under the root confirmed: all that arrives comes by one of these."""
+        return not self.unconfirmed.issuperset(self.installation.tree.children.get(None, ()))
+
     def confirm(self, relays: set[RelayId]) -> None:
         """Note that relays have installed what they were told."""
         self.unconfirmed -= relays

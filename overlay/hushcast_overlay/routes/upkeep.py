@@ -108,7 +108,7 @@ class TreeUpkeep:
         return self._calendar.day(self._env.now())
 
     def _is_told(self, route: OverlayRoute) -> bool:
-        return self._is_published(route) and any(planned.nodes for planned in route.on(self._today()))
+        return self._is_published(route) and any(planned.reaches_root for planned in route.on(self._today()))
 
     def _is_published(self, route: OverlayRoute) -> bool:
         mailbox = route.mailbox(self._today())

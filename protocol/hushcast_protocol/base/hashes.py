@@ -27,6 +27,7 @@ class Domain(bytes, Enum):
     MARK = b"hc.mark"
     BYPASS = b"hc.bypass"
     PARCEL = b"hc.parcel"
+    CONFIRMATION = b"hc.confirmation"
     LINK = b"hc.link"
     PRIVATE = b"hc.private"
     HASHED_TOPIC = b"hc.hashed-topic"

@@ -10,9 +10,9 @@ import msgspec
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.hop_link import MAX_UNROUTED
 from hushcast_protocol.base.proof_of_work import ProofOfWork
-from hushcast_protocol.base.roster import MAX_RELAYS
-from hushcast_protocol.base.wire import Counter, RelayId, Wire, decoder
+from hushcast_protocol.base.wire import Bytes16, Counter, Wire, decoder
 from hushcast_protocol.content.messages import MAX_BODY, Message
+from hushcast_protocol.overlay.confirmations import MAX_CONFIRMATIONS
 from hushcast_protocol.overlay.parcels import MAX_PARCEL
 from hushcast_protocol.shards.shard_requests import MAX_SHARD_ANSWER, ShardAnswer, ShardRequest
 
@@ -65,11 +65,11 @@ class ParcelFrame(Wire, frozen=True, tag="parcel"):
 
 
 class ParcelAnswer(Wire, frozen=True, tag="parcel-answer"):
-    """What became of a parcel: carried out here unless `refused`, and not carried out at `missing` below."""
+    """What became of a parcel: why it was `refused` here, or what confirms it, among random values."""
 
     number: Counter
     refused: RefusalReason | None
-    missing: Annotated[tuple[RelayId, ...], msgspec.Meta(max_length=MAX_RELAYS)]
+    confirmations: Annotated[tuple[Bytes16, ...], msgspec.Meta(max_length=MAX_CONFIRMATIONS)]
 
 
 OverlayFrame = Forward | Ack | Ping | Drop | Receipt | ParcelFrame | ParcelAnswer | ShardRequest | ShardAnswer

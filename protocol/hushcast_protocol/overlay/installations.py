@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.hashes import LABEL
 from hushcast_protocol.base.proof_of_work import ProofOfWork, mint
 from hushcast_protocol.base.roster import Roster
 from hushcast_protocol.base.secrets import LeaseSecret, Randomness, Seed
 from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.overlay.confirmations import expected
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.leases import (
     Install,
@@ -99,14 +101,28 @@ class Installation:
         return tuple(sorted(elements))
 
 
+@dataclass(frozen=True)
+class SealedBranch:
+    """The parcel for a relay at the top of a tree, around those for all relays below it."""
+
+    sealed: bytes
+    _awaited: Mapping[bytes, RelayId] = field(repr=False)
+
+    def confirmed(self, confirmations: Iterable[bytes]) -> set[RelayId]:
+        """Return the relays that confirm by an answer to this parcel; all else in it counts as nothing."""
+        return {self._awaited[one] for one in confirmations if one in self._awaited}
+
+
 def seal_down(
     tree: Tree,
     instructions: Mapping[RelayId, Instruction],
     roster: Roster,
     epoch: int,
     randomness: Randomness,
-) -> dict[RelayId, bytes]:
-    """Seal one instruction a relay layer by layer down the tree; return the parcels of the top relays.
+) -> dict[RelayId, SealedBranch]:
+    """Seal one instruction a relay layer by layer down the tree; return what is for the top relays.
+
+    Each gets a word of its own, fresh each time: what confirms one parcel confirms no other.
 
     All relays of the tree have an instruction and stand in the roster. Those that ask for stamps get one
     each, usually by 2^16 tries a relay or less (`proof_of_work.inside`): call it from a worker thread.
@@ -114,6 +130,7 @@ def seal_down(
     sealed: dict[RelayId, bytes] = {}
     levels: dict[RelayId, int] = {}
     network = roster.network.id
+    words = {relay: randomness(LABEL) for relay in tree.parents}
     for relay in _leaves_first(tree):
         below = tree.children.get(relay, ())
         levels[relay] = 1 + max([levels[child] for child in below]) if below else 0
@@ -121,9 +138,9 @@ def seal_down(
         patience = min(levels[relay] * PATIENCE_A_LEVEL, MAX_PATIENCE)
         listed, instruction = roster.relays[relay], instructions[relay]
         stamp = _stamp(relay, instruction, listed.difficulty, epoch, randomness)
-        parcel = Parcel(network, relay, epoch, instruction, patience, onward, stamp)
+        parcel = Parcel(network, relay, epoch, instruction, patience, onward, words[relay], stamp)
         sealed[relay] = seal_parcel(parcel, listed.parcel_key, randomness)
-    return sealed
+    return {top: SealedBranch(sealed[top], awaited) for top, awaited in expected(tree, words).items()}
 
 
 def _stamp(

@@ -12,7 +12,7 @@ from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.proof_of_work import NEEDED_FROM, ProofOfWork, inside
 from hushcast_protocol.base.sealed_box import open_box, seal_box
 from hushcast_protocol.base.secrets import ParcelKey, Randomness
-from hushcast_protocol.base.wire import Bytes32, Counter, RelayId, Wire, decoder, encode
+from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, RelayId, Wire, decoder, encode
 from hushcast_protocol.overlay.leases import Install, Instruction, units
 
 MAX_PARCEL = 512 * 1024  # bytes; the top parcels of 2,000 relays stay well below
@@ -29,7 +29,7 @@ class OnwardParcel(Wire, frozen=True, tag="onward"):
     sealed: Annotated[bytes, msgspec.Meta(max_length=MAX_PARCEL)]
 
 
-class Parcel(Wire, frozen=True, tag="parcel/1"):
+class Parcel(Wire, frozen=True, tag="parcel/2"):
     """What a relay finds inside its seal. Its own key and the epoch bind it to one reader and time."""
 
     network: Bytes32
@@ -38,6 +38,7 @@ class Parcel(Wire, frozen=True, tag="parcel/1"):
     instruction: Instruction
     patience: Annotated[int, msgspec.Meta(ge=0, le=MAX_PATIENCE)]  # seconds to await answers from below
     onward: Annotated[tuple[OnwardParcel, ...], msgspec.Meta(max_length=MAX_FANOUT)]
+    word: Bytes16  # fresh for each parcel; what the relay confirms by
     stamp: ProofOfWork | None = None  # for the room that the instruction takes; needed when that is short
 
 

@@ -67,13 +67,6 @@ class Tree:
             passed.append(above)
         return tuple(passed)
 
-    def below(self, relay: RelayKey) -> list[RelayKey]:
-        """Return a relay and all relays under it."""
-        found = [relay]
-        for one in found:
-            found.extend(self.children.get(one, ()))
-        return found
-
     def only(self, relays: Iterable[RelayKey]) -> Tree:
         """Return the tree of some of the relays; those whose next hop is not among them come to the top."""
         kept = set(relays)

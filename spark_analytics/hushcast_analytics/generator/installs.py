@@ -15,7 +15,7 @@ from hushcast_analytics.generator.tree_repair import NONE, Hops, Numbers, levels
 from hushcast_analytics.generator.tree_seats import root_of
 
 # Bytes of sealed parcels as `protocol/hushcast_protocol/overlay/parcels.py` makes them; a test compares.
-LEAF = 260  # one element, nothing to pass on, no stamp
+LEAF = 278  # one element, nothing to pass on, no stamp
 ELEMENT = 18
 CONSENT = 187  # of a mailbox, to a relay at the top
 ONWARD, LONG_ONWARD, LONGER_ONWARD = 44, 1, 2  # around a parcel inside; more above 255 bytes and 65,535
