@@ -40,6 +40,7 @@ from hushcast_protocol.brokers.frames import (
 from hushcast_protocol.brokers.full.aggregation import Factors
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.content.messages import MAX_BODY, Message
+from hushcast_runtime.carriers.contact import Contact
 from hushcast_runtime.context import Context
 from hushcast_runtime.exception_groups import ungrouped
 from hushcast_runtime.logs import log
@@ -141,6 +142,8 @@ class Upstream:
         self._open: _Open | None = None
         self._turns = 0
         self._looks = trio.Event()
+        self.contact = Contact(context.env.elapsed)
+        """What became of the last attempts to be a child of whoever is the parent."""
         self.state: ParentState = "not reached"
         self._told: ParentState | None = None
 
@@ -209,6 +212,8 @@ class Upstream:
                 backoff.reset()
             else:
                 failed += 1
+                if parent is not None:
+                    self.contact.note(worked=False)
             if parent is None or self.state == "not listed" or failed >= ASK_OTHERS_AFTER:
                 await self._ask_another()
             if self._below.parent() == parent:
@@ -288,6 +293,7 @@ class Upstream:
                 raise DecodeError("a parent says twice how its child stands")
             link.standing = frame
             self._counters.add("links_opened")
+            self.contact.note(worked=True)
             self._note("open")
             link.tasks.start(self._within, link, self._below.opened, frame)
             link.tasks.start(self._within, link, self._below.linked)

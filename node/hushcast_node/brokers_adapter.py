@@ -11,7 +11,7 @@ from hushcast_brokers.client.community.membership import Membership
 from hushcast_brokers.client.model_choice import derive_for, reading_for, tokens_for
 from hushcast_brokers.client.publisher import BrokersPublisher
 from hushcast_brokers.client.routes import BrokersRoutes
-from hushcast_brokers.client.usable_tree import keep_usable_tree, reach_root
+from hushcast_brokers.client.usable_tree import keep_root_heard, keep_usable_tree, reach_root
 from hushcast_brokers.community.held_charters import HeldCharters
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.tree_request import BrokerContact
@@ -19,6 +19,7 @@ from hushcast_local.topic_keys import Derive, TopicKeys
 from hushcast_node.carrier_adapter import AdapterContext
 from hushcast_node.carrier_parts import BrokersParts
 from hushcast_protocol.base.key_agreement import agreement_key
+from hushcast_runtime.carriers.contact import Contact
 from hushcast_runtime.context import Context
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.wording import counted
@@ -30,6 +31,7 @@ class BrokersAdapter:
     def __init__(self, parts: BrokersParts, around: AdapterContext) -> None:
         self._parts = parts
         self._around = around
+        self._root_contact = Contact(around.env.elapsed)
         self._client: ClientParts | None = None
         self._routes: BrokersRoutes | None = None
         self.membership: Membership | None = None
@@ -58,8 +60,11 @@ class BrokersAdapter:
 
     @property
     def cut_off(self) -> str | None:
-        """Nothing: who is away shows beside it."""
-        return None
+        """Why root or edge broker is not reached, by what worked last; `None`: both are, or may be."""
+        root, place = self._root_contact, self._routes.attachments.current if self._routes else None
+        if root.is_lost:
+            return f"the root of the brokers does not answer: the last {root.failed} attempts failed"
+        return None if place is None else place.cut_off
 
     def topic_keys(self, env: Environment, derive: Derive) -> TopicKeys:
         """Return what derives the keys of topics, and makes words of them."""
@@ -74,14 +79,18 @@ class BrokersAdapter:
         membership = self.membership = await self._join(context)
         client = self._client = ClientParts(
             *(parts.network, root, self.tree, transport, records, context),
-            *(reading_for(parts.network, self.tree, membership, context), parts.edge, membership),
+            *(reading_for(parts.network, self.tree, membership, context), self._root_contact),
+            *(parts.edge, membership),
         )
         routes = self._routes = BrokersRoutes(client)
         context.spawn(keep_usable_tree, client, routes.attachments.choice)
+        context.spawn(keep_root_heard, client)
         if membership is not None:
             membership.is_told = routes.attachments.is_reached
             context.spawn(membership.keep, client.root_now)
-        publications = BrokersPublisher(parts.network, client.root_now, transport, membership, context)
+        publications = BrokersPublisher(
+            parts.network, client.root_now, transport, self._root_contact, membership, context
+        )
         return BrokersCarrier(client, publications, routes)
 
     async def _join(self, context: Context) -> Membership | None:

@@ -9,7 +9,7 @@ import trio
 from hushcast_central.user.attachments import UserAttachments
 from hushcast_central.user.carrier import CentralCarrier
 from hushcast_central.user.credentials import CredentialsMaker
-from hushcast_central.user.greeting import greet, greet_until_heard
+from hushcast_central.user.greeting import greet, keep_heard
 from hushcast_central.user.introducer import Introducer
 from hushcast_central.user.pseudonym import PseudonymRecords
 from hushcast_central.user.pseudonym_upkeep import PseudonymUpkeep
@@ -25,7 +25,7 @@ from hushcast_node.carrier_adapter import AdapterContext
 from hushcast_node.carrier_parts import CentralParts
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.central.frames import Pong
-from hushcast_protocol.central.network import Proxy, ProxyRole
+from hushcast_protocol.central.network import PROXY_ROLES, Proxy, ProxyRole
 from hushcast_protocol.content.tokens import OPEN_KEY, hashed_topic_key
 from hushcast_runtime.context import Context
 from hushcast_runtime.environment import Environment
@@ -38,7 +38,7 @@ class CentralAdapter:
     def __init__(self, parts: CentralParts, around: AdapterContext) -> None:
         self._parts = parts
         self._env = around.env
-        self._heard = Reachability(around.store)
+        self._heard = Reachability(around.store, around.env)
         self._links = UserLinks(
             parts.network, parts.proxies, around.transport, self._heard, around.env, around.counters
         )
@@ -67,8 +67,8 @@ class CentralAdapter:
 
     @property
     def cut_off(self) -> str | None:
-        """Nothing: who is away shows beside it."""
-        return None
+        """Why nothing gets to or from the server, by what worked last; `None`: something does, or may."""
+        return self._heard.cut_off
 
     def topic_keys(self, env: Environment, derive: Derive) -> TopicKeys:
         """Return what derives the keys of topics: as published, nobody's work and nobody's secret."""
@@ -81,7 +81,7 @@ class CentralAdapter:
         )
 
     async def start(self, context: Context) -> CentralCarrier:
-        """Make the carrier, and greet proxies that never answered."""
+        """Make the carrier, and greet proxies that never answered, or are silent."""
         parts, heard, links = self._parts, self._heard, self._links
         calendar, profile = parts.network.calendar, parts.profile
         await heard.load()
@@ -99,7 +99,8 @@ class CentralAdapter:
         publications = CentralPublisher(
             parts.network, profile, links, introducer, credentials, heard, context
         )
-        context.spawn(greet_until_heard, links, heard, context.env)
+        for role in PROXY_ROLES:
+            context.spawn(keep_heard, links, heard, role, context.env)
         return CentralCarrier(calendar, heard, publications, self._routes, context.env)
 
     async def greet(self) -> list[tuple[ProxyRole, Pong | None]]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import trio
 
-from hushcast_overlay.contact import Contact
 from hushcast_overlay.routes.dropper import Dropper
 from hushcast_overlay.routes.probes import Probes
 from hushcast_overlay.routes.route import OverlayRoute
@@ -17,6 +16,7 @@ from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.carriers.carrier import Handover, RoutedInterest, check_no_terms
+from hushcast_runtime.carriers.contact import Contact
 from hushcast_runtime.environment import Environment
 
 

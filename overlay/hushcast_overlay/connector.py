@@ -8,7 +8,6 @@ from typing import TypeVar
 import msgspec
 import trio
 
-from hushcast_overlay.contact import Contact
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import PeerError
@@ -18,6 +17,7 @@ from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey, RelayId, Wire
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Drop, ParcelFrame, handed_in
+from hushcast_runtime.carriers.contact import Contact
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.transports.base import Transport, TransportError
@@ -51,7 +51,7 @@ class Connector:
         self._counters = counters
         self._network = rosters.network.id
         self._minting = trio.Lock()
-        self.contact = Contact(env)
+        self.contact = Contact(env.elapsed)
         """Whether relays answer."""
 
     async def named(

@@ -26,6 +26,7 @@ from hushcast_protocol.brokers.broker_tree import BrokerPosition, sign_tree
 from hushcast_protocol.brokers.clear_words import shown
 from hushcast_protocol.brokers.exposure import OPEN
 from hushcast_protocol.brokers.network import BrokersNetwork
+from hushcast_runtime.carriers.contact import Contact
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
@@ -58,7 +59,9 @@ def client_parts(nursery: trio.Nursery, held: HeldTree, store: MemoryStore) -> C
     root = BrokerContact(ROOT.public(), memory_address(ROOT.public()))
     transport = MemoryNetwork().transport()
     records, reading = AttachmentRecords(store), ClearClientModel(lambda: 0)
-    return ClientParts(NETWORK, root, held, transport, records, context, reading)
+    return ClientParts(
+        NETWORK, root, held, transport, records, context, reading, Contact(context.env.elapsed)
+    )
 
 
 async def test_all_that_were_left_are_told_of_an_end_though_one_of_them_goes_meanwhile() -> None:

@@ -36,6 +36,7 @@ from hushcast_protocol.brokers.frames import (
 )
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.content.messages import Message
+from hushcast_runtime.carriers.contact import Contact
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import Transport, TransportError
@@ -56,6 +57,8 @@ class ClientParts:
     records: AttachmentRecords
     context: Context
     reading: ClientModel
+    root_contact: Contact
+    """What became of this daemon's last attempts at the root."""
     pinned: PublicKey | None = None
     """The one edge broker that the configuration allows, if it does not leave the choice to chance."""
     membership: Membership | None = None
@@ -117,6 +120,15 @@ class Attachment:
         if self.is_reached or not self.is_needed:
             self._reached_at = trio.current_time()
         return trio.current_time() - self._reached_at
+
+    @property
+    def cut_off(self) -> str | None:
+        """Why nothing comes from the edge broker, by what worked last; `None`: something does, or may."""
+        contact = self._upstream.contact
+        is_wanted = any(not one.is_ending for one in self.kept.asked.values())
+        if self.is_reached or not is_wanted or not contact.is_lost:
+            return None
+        return f"the edge broker does not serve this daemon: the last {contact.failed} attempts failed"
 
     def asked_for(self, route: bytes) -> list[AttachedSubscription]:
         """Return what is asked here for an interest."""

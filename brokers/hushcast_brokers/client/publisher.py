@@ -21,6 +21,7 @@ from hushcast_protocol.brokers.frames import (
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.carriers.carrier import Handover
+from hushcast_runtime.carriers.contact import Contact
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import Transport, TransportError
@@ -44,13 +45,18 @@ class BrokersPublisher:
         network: BrokersNetwork,
         root: Callable[[], BrokerContact],
         transport: Transport,
+        contact: Contact,
         membership: Membership | None,
         context: Context,
     ) -> None:
-        """`membership` is this daemon's part in a network of communities."""
+        """`contact` is this daemon's to the root.
+
+        `membership` is this daemon's part in a network of communities.
+        """
         self._network = network
         self._root = root
         self._transport = transport
+        self._contact = contact
         self._membership = membership
         self._env = context.env
         self._counters = context.counters
@@ -70,6 +76,8 @@ class BrokersPublisher:
             try:
                 await self._publish(message)
             except (TransportError, PeerError, Refusal) as error:
+                if not isinstance(error, Refusal):
+                    self._contact.note(worked=False)
                 log.info("no receipt came", reason=str(error))
                 handover.note_failure(f"no receipt came: {error}")
             else:
@@ -109,6 +117,7 @@ class BrokersPublisher:
         receipt = await channel.one(RECEIPT_WITHIN)
         if not isinstance(receipt, Receipt):
             raise DecodeError("the root answered what nobody asked")
+        self._contact.note(worked=True)
         self._difficulty = receipt.difficulty
         return receipt.verdict
 

@@ -1,4 +1,4 @@
-"""Sees to it that a daemon holds a tree with an edge broker that it may use."""
+"""Sees to it that a daemon holds a tree with an edge broker that it may use, and hears of the root again."""
 
 from __future__ import annotations
 
@@ -30,11 +30,24 @@ async def keep_usable_tree(parts: ClientParts, choice: Callable[[], Collection[L
             await trio.sleep(backoff.next())
 
 
+async def keep_root_heard(parts: ClientParts) -> None:
+    """Whenever the root has not answered several times in a row, ask it until it does; until cancelled."""
+    backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, parts.context.env.randomness)
+    while True:
+        await parts.root_contact.lost()
+        if await reach_root(parts):
+            backoff.reset()
+        else:
+            await trio.sleep(backoff.next())
+
+
 async def reach_root(parts: ClientParts) -> bool:
     """Take a newer tree from the root, if it has one; return whether it answered."""
     try:
         await ask_for_tree(parts.network, parts.tree, parts.root_now(), parts.transport, parts.context.env)
     except (PeerError, TransportError) as error:
         log.info("the root does not answer", reason=str(error))
+        parts.root_contact.note(worked=False)
         return False
+    parts.root_contact.note(worked=True)
     return True

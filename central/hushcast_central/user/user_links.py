@@ -48,8 +48,8 @@ class ProxyConversation:
             if not isinstance(answer, UserAnswer | AttachAnswer):
                 raise DecodeError("a proxy answered what nobody asked")
             answers.append(answer)
-            if isinstance(answer, UserAnswer):
-                self._heard.note(self.proxy.role, answer.verdict != "closed")
+            is_closed = isinstance(answer, UserAnswer) and answer.verdict == "closed"
+            self._heard.note(self.proxy.role, not is_closed)
         return answers
 
     async def ping(self) -> Pong:
@@ -125,6 +125,15 @@ class UserLinks:
     @asynccontextmanager
     async def open(self, proxy: Proxy) -> AsyncIterator[ProxyConversation]:
         """Open a link, closed at the end. Raises `TransportError`, `PeerError`."""
+        try:
+            async with self._opened(proxy) as talk:
+                yield talk
+        except (PeerError, TransportError):
+            self._heard.note_failure(proxy.role)
+            raise
+
+    @asynccontextmanager
+    async def _opened(self, proxy: Proxy) -> AsyncIterator[ProxyConversation]:
         link = Link.initiate(self._network, proxy.key, self._env.randomness, MAX_CENTRAL_FRAME)
         try:
             channel, _ = await open_channel(
