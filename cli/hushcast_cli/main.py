@@ -28,6 +28,7 @@ from hushcast_cli.operate.community import community
 from hushcast_cli.operate.directory import directory
 from hushcast_cli.operate.doctor import doctor
 from hushcast_cli.operate.gateway import gateway
+from hushcast_cli.operate.healthcheck import healthcheck
 from hushcast_cli.operate.init import init
 from hushcast_cli.operate.join import join
 from hushcast_cli.operate.key import key
@@ -75,6 +76,7 @@ for command in (
     subscriptions,
     coverage,
     status,
+    healthcheck,
     doctor,
     top,
     topic,

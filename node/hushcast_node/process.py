@@ -109,6 +109,8 @@ class _Node(ProcessFrame[NodeSettings]):
             status = self._daemon.status()
         status["transport"] = self._settings.transport
         status["tor"] = asdict(self._tor.state) if self._tor is not None else None
+        if self._tor is not None and not self._tor.state.connected:  # and no onion service is there
+            status["ready"] = False
         return status
 
 

@@ -85,7 +85,7 @@ class World:
             await self.slow.is_asked.wait()
             process.apply(fresh)
             self.slow.may_listen.set()
-            await until(lambda: process.health().ready, 10.0, "it runs")
+            await until(lambda: process.health().has_started, 10.0, "it runs")
             yield
             nursery.cancel_scope.cancel()
 

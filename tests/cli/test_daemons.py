@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 from pathlib import Path
@@ -151,13 +152,21 @@ async def test_metrics_of_a_directory(tmp_path: Path) -> None:
     file = written(tmp_path, f'metrics = "unix:{metrics}"\n' + DIRECTORY, transport="tcp")
     running = await Running.start("directory", "run", "--config", file)
     await logged(running, b"running")
-    async with await trio.open_unix_socket(metrics) as stream:
-        await stream.send_all(b"GET /metrics HTTP/1.1\r\n\r\n")
-        answer = b"".join([bytes(part) async for part in stream])
-    assert b"\nhushcast_ready 1.0\n" in answer
+    answers = []
+    for path in (b"metrics", b"readyz"):
+        async with await trio.open_unix_socket(metrics) as stream:
+            await stream.send_all(b"GET /%s HTTP/1.1\r\n\r\n" % path)
+            answers.append(b"".join([bytes(part) async for part in stream]))
+    assert b"\nhushcast_ready 1.0\n" in answers[0]
+    build = rb'\nhushcast_build_info{program="directory",role="directory",version="[0-9.]+"} 1.0\n'
+    assert re.search(build, answers[0])
+    assert answers[1].startswith(b"HTTP/1.1 200 OK\r\n")
+    checked = await hushcast("healthcheck", "--config", file)
+    assert (checked.code, checked.stdout[:7]) == (0, b"ready: ")
     running.process.terminate()
     assert (await running.outcome()).code == 0
     assert not metrics.exists()
+    assert (await hushcast("healthcheck", "--config", file)).code == 3
 
 
 @pytest.mark.slow

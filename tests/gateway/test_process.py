@@ -300,6 +300,14 @@ reader_key_file = "{files.reader_key}"
         gateway.stop()
 
 
+def test_it_is_ready_and_says_so_to_an_engine(gateway: Gateway) -> None:
+    url = f"http://127.0.0.1:{gateway.ports['metrics']}/readyz"
+    with urllib.request.urlopen(url, timeout=WITHIN) as answer:
+        assert (answer.status, answer.read()[:8]) == (200, b"working,")
+    asked = [sys.executable, "-m", "hushcast_cli.main", "healthcheck", "--config", str(gateway.file)]
+    subprocess.run(asked, check=True, capture_output=True, timeout=WITHIN)
+
+
 def test_metrics_tell_of_clients_and_name_none(gateway: Gateway) -> None:
     client = gateway.client("tcp")
     with urllib.request.urlopen(

@@ -16,7 +16,16 @@ from hushcast_directory.server.counters import DIRECTORY_COUNTERS
 from hushcast_node.counters import COUNTERS
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.counters import Counters
-from hushcast_runtime.processes.metrics import GAUGES, MAX_REQUEST, MAX_SCRAPERS, MetricsServer, readings
+from hushcast_runtime.processes.metrics import (
+    GAUGES,
+    MAX_REQUEST,
+    MAX_SCRAPERS,
+    MetricsServer,
+    Readings,
+    readings,
+)
+from hushcast_runtime.processes.readiness import Readiness
+from hushcast_runtime.storage.disk_use import disk_readings
 from hushcast_runtime.transports.endpoints import Endpoint
 
 STATUS = {
@@ -30,6 +39,11 @@ STATUS = {
     "address": "not to be told",
     "subscriptions": 2,
 }
+BUILD = {"version": "1.2.3", "program": "node", "role": "relay"}
+
+
+def served(counters: Counters | None, readings: Readings, *, ready: bool = True) -> MetricsServer:
+    return MetricsServer(counters, readings, lambda: Readiness(ready, "what it does"), BUILD)
 
 
 @pytest.fixture
@@ -38,7 +52,7 @@ async def socket(tmp_path: Path) -> AsyncIterator[Path]:
     counters.add("messages_received", 41)
     path = tmp_path / "metrics.sock"
     async with trio.open_nursery() as nursery:
-        server = MetricsServer(counters, lambda: readings(STATUS))
+        server = served(counters, lambda: {**readings(STATUS), **disk_readings(tmp_path)})
         await nursery.start(server.run, Endpoint(path=str(path)), None)
         yield path
         nursery.cancel_scope.cancel()
@@ -68,6 +82,7 @@ async def test_what_is_told_is_what_is_declared(socket: Path) -> None:
     }
     counters = {f"hushcast_{name}_total" for name in COUNTERS}
     assert samples.keys() == counters | {f"hushcast_{name}" for name in GAUGES}
+    assert samples.pop("hushcast_build_info") == (BUILD, 1.0)
     assert all(labels == {} for labels, _ in samples.values())
     assert samples["hushcast_messages_received_total"][1] == 41
     assert samples["hushcast_roster_age_epochs"][1] == -1
@@ -88,7 +103,9 @@ def test_a_daemon_that_starts_has_few_values() -> None:
     ("request_", "status"),
     [
         (b"GET /metrics?name[]=x HTTP/1.0\r\n\r\n", b"200"),
+        (b"GET /readyz?verbose HTTP/1.0\r\n\r\n", b"200"),
         (b"GET / HTTP/1.1\r\n\r\n", b"404"),
+        (b"GET /readyz/ HTTP/1.1\r\n\r\n", b"404"),
         (b"POST /metrics HTTP/1.1\r\n\r\n", b"400"),
         (b"\r\n\r\n", b"400"),
         (b"x" * MAX_REQUEST, b"400"),
@@ -97,6 +114,28 @@ def test_a_daemon_that_starts_has_few_values() -> None:
 async def test_other_requests(socket: Path, request_: bytes, status: bytes) -> None:
     head, _ = await asked(socket, request_)
     assert head.split(b" ")[1] == status
+
+
+@pytest.mark.parametrize(("ready", "status"), [(True, b"200 OK"), (False, b"503 Service Unavailable")])
+async def test_readiness_has_a_path_of_its_own(tmp_path: Path, ready: bool, status: bytes) -> None:
+    path = tmp_path / "metrics.sock"
+    async with trio.open_nursery() as nursery:
+        await nursery.start(served(None, dict, ready=ready).run, Endpoint(path=str(path)), None)
+        head, body = await asked(path, b"GET /readyz HTTP/1.1\r\n\r\n")
+        nursery.cancel_scope.cancel()
+    assert head.startswith(b"HTTP/1.1 " + status + b"\r\n")
+    assert body == b"what it does\n"
+
+
+def test_the_disk_of_a_state_is_measured_through_its_folders(tmp_path: Path) -> None:
+    before = disk_readings(tmp_path)
+    (tmp_path / "replaced").mkdir()
+    (tmp_path / "replaced" / "messages.sqlite").write_bytes(os.urandom(1 << 20))
+    (tmp_path / "loop").symlink_to(tmp_path)
+    after = disk_readings(tmp_path)
+    assert before["state_bytes"] == 0
+    assert 1 << 20 <= after["state_bytes"] < 1.1 * (1 << 20)
+    assert after["disk_free_bytes"] > 0
 
 
 async def test_a_request_may_come_in_pieces(socket: Path) -> None:
@@ -118,7 +157,7 @@ async def test_a_directory_counts_what_it_declares(tmp_path: Path) -> None:
     counters.add("rosters_asked_for", 3)
     path = tmp_path / "metrics.sock"
     async with trio.open_nursery() as nursery:
-        await nursery.start(MetricsServer(counters, dict).run, Endpoint(path=str(path)), None)
+        await nursery.start(served(counters, dict).run, Endpoint(path=str(path)), None)
         _, body = await asked(path, b"GET /metrics HTTP/1.1\r\n\r\n")
         nursery.cancel_scope.cancel()
     samples = {
@@ -127,8 +166,8 @@ async def test_a_directory_counts_what_it_declares(tmp_path: Path) -> None:
         for sample in family.samples
     }
     counts = {f"hushcast_{name}_total" for name in DIRECTORY_COUNTERS}
-    of_all = {"hushcast_longest_step_seconds", "hushcast_longest_collection_seconds"}
-    assert samples.keys() == counts | of_all
+    of_all = {"build_info", "longest_step_seconds", "longest_collection_seconds"}
+    assert samples.keys() == counts | {f"hushcast_{name}" for name in of_all}
     assert samples["hushcast_rosters_asked_for_total"] == 3
 
 
@@ -141,7 +180,7 @@ async def test_loopback(tmp_path: Path) -> None:
     async with trio.open_nursery() as nursery:
         listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
         port = listeners[0].socket.getsockname()[1]
-        server = MetricsServer(None, lambda: {"ready": 1.0})
+        server = served(None, lambda: {"ready": 1.0})
         with pytest.raises(UsageError, match="metrics"):
             await server.run(Endpoint(host="127.0.0.1", port=port), None)
         await listeners[0].aclose()
@@ -173,7 +212,7 @@ async def test_a_page_of_another_name_reads_nothing_at_a_port(head: bytes, statu
     async with trio.open_nursery() as nursery:
         with socketserver.TCPServer(("127.0.0.1", 0), socketserver.BaseRequestHandler) as free:
             port = free.server_address[1]
-        server = MetricsServer(None, lambda: {"ready": 1.0})
+        server = served(None, lambda: {"ready": 1.0})
         await nursery.start(server.run, Endpoint(host="127.0.0.1", port=port), None)
         async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
             request = b"GET /metrics HTTP/1.1\r\n" + head.replace(b"PORT", b"%d" % port) + b"\r\n"

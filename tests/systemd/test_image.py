@@ -16,6 +16,7 @@ import pytest
 import yaml
 from booted import EPOCH, LOOK_EVERY, ROOT, WITHIN, podman
 
+from hushcast_cli.configuration.places import user_places
 from hushcast_testnet.tor.private_tor import TorNetwork
 
 FOLDER = ROOT / "systemd" / "containers"
@@ -43,6 +44,18 @@ def test_daemons_have_no_network_and_share_sockets_alone_with_tor(name: str) -> 
     daemon, tor = services()[name], services()["tor"]
     assert daemon["network_mode"] == "none"
     assert set(daemon["volumes"]) & set(tor["volumes"]) == {"tor-sockets:/run/hushcast-tor"}
+
+
+@pytest.mark.parametrize("name", [name for name in services() if name != "tor"])
+def test_an_engine_hears_whether_what_runs_is_ready(name: str) -> None:
+    service = services()[name]
+    # As in the image, whose variables say where `init` writes it.
+    usual = user_places(name, None, {"XDG_CONFIG_HOME": "/etc", "XDG_STATE_HOME": "/var/lib"}).config
+    command = service["command"]
+    config = command[command.index("--config") + 1] if "--config" in command else str(usual)
+    check = service["healthcheck"]
+    assert check["test"] == ["CMD", "hushcast", "healthcheck", "--config", config]
+    assert check["interval"] == "60s"
 
 
 def test_a_gateway_shares_the_nodes_socket_and_nothing_else_with_daemons() -> None:
@@ -87,6 +100,7 @@ class Project:
             | {
                 "HUSHCAST_IMAGE": IMAGE,
                 "CONTAINERS_CONF": str(ROOT / "testnet/hushcast_testnet/containers/containers.conf"),
+                "DISABLE_HC_SYSTEMD": "true",  # there may be none; podman asks as well when it is told to
             },
         )
         assert not check or done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
@@ -179,6 +193,8 @@ def test_a_network_of_containers_by_init_and_join_alone(project: Callable[[str],
     second.compose("exec", "-T", "gateway", "/opt/hushcast/bin/python3", "-c", MQTT_PUBLISH)
     heard = second.hushcast("subscribe", "news", "--count", "1", "--timeout", str(WITHIN))
     assert "by MQTT" in [event.get("payload") for event in heard]
+    for name in ("node", "directory"):
+        assert podman("healthcheck", "run", f"{first.name}_{name}_1") == ""
     for name in ("tor", "node", "directory"):
         (found,) = json.loads(podman("inspect", f"{first.name}_{name}_1"))
         assert found["HostConfig"]["ReadonlyRootfs"] is True

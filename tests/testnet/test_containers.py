@@ -77,6 +77,14 @@ def test_containers_have_no_rights_and_see_what_is_theirs() -> None:
     ]
 
 
+def test_an_engine_hears_whether_a_daemon_is_ready() -> None:
+    services = composed()["services"]
+    words = services["r"]["healthcheck"]["test"]
+    assert words[0] == "CMD"
+    assert words[-3:] == ["healthcheck", "--config", "/t/r/config.toml"]
+    assert "healthcheck" not in services["r-tor"]
+
+
 def test_containers_want_tor_and_no_more_daemons_than_their_network_has_room_for(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="tor"):
         testnet.up(tmp_path / "net", 1, 0, "tcp", backend="containers")

@@ -71,6 +71,10 @@ def waits_for(status: Status) -> str:
         return f"waiting for tor, {tor['percent']} % ({tor['summary']})"
     if "epoch" not in status:
         return "starting"
+    if tor is not None and not tor["connected"]:
+        return "the control connection to tor is lost"
+    if status.get("cut_off"):
+        return str(status["cut_off"])
     if proxies := status.get("proxies"):
         return (
             f"waiting for a proxy for {proxies['silent'][0]} to answer" if proxies["silent"] else "starting"
@@ -79,8 +83,6 @@ def waits_for(status: Status) -> str:
         return "starting" if status["tree"] else "waiting for the root of the brokers to answer"
     if status.get("roster") is None:
         return "waiting for a roster from the directory"
-    if status.get("cut_off"):
-        return str(status["cut_off"])
     if status.get("registration"):
         return f"not registered: {status['registration']}"
     return "waiting for the directory to reach this relay" if status.get("role") == "relay" else "starting"

@@ -24,6 +24,9 @@ from hushcast_runtime.user_folders import state_home
 MAX_CONFIG = 64 * 1024  # bytes
 MAX_ROOT_CONFIG = 512 * 1024  # bytes, of a root of brokers: 1,023 of these have 260 each; none is longer
 
+READY_SOCKET = "ready.sock"
+"""In the state directory: where a process that runs tells whether it is ready."""
+
 PathText = Annotated[str, msgspec.Meta(pattern=r"^[^\x00]*\Z")]  # TOML can write what no path can hold
 
 KeyText = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]  # 32 bytes in hexadecimal digits
@@ -166,6 +169,10 @@ class ProcessSettings(Section, frozen=True, kw_only=True):
         """Return the state directory."""
         return Path(self.state)
 
+    def ready_socket(self) -> Path:
+        """Return where a process that runs tells whether it is ready."""
+        return self.state_path() / READY_SOCKET
+
     def metrics_endpoint(self) -> Endpoint | None:
         """Return where metrics are served; raises `UsageError`."""
         if self.metrics is None:
@@ -192,6 +199,7 @@ class ProcessSettings(Section, frozen=True, kw_only=True):
         metrics = self.metrics_endpoint()
         if metrics is not None and metrics.path:
             check_path("metrics", Path(metrics.path))
+        check_path("state", self.ready_socket())
         self.check_own()
 
 

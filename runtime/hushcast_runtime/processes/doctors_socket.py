@@ -1,4 +1,4 @@
-"""Sockets of daemons without a control socket, for their own user alone: each tells one thing.
+"""Sockets in a state directory, for its owner alone: each tells one thing.
 
 Whoever connects is told, in lines of JSON, and asks nothing: there is one answer. At the doctor's socket it
 is what the daemon's doctor finds.

@@ -140,6 +140,7 @@ class Process(ProcessFrame[ExaminedSettings]):
         status: dict[str, Any] = {"ready": self._is_published}
         if self._tor is not None:
             status["tor"] = asdict(self._tor.state)
+            status["ready"] &= self._tor.state.connected  # without it no onion service is there
         return status | dict(self._daemon.status() if self._daemon is not None else {})
 
     def _readings(self) -> dict[str, float]:

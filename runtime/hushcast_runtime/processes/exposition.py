@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hushcast_runtime.processes.metrics import Readings
 
 PREFIX = "hushcast_"
+BUILD = "build_info"
 
 
 class Exposition:
@@ -23,10 +24,16 @@ class Exposition:
 
     CONTENT_TYPE = CONTENT_TYPE_LATEST
 
-    def __init__(self, counters: Counters | None, readings: Readings, gauges: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        counters: Counters | None,
+        readings: Readings,
+        gauges: Mapping[str, str],
+        build: Mapping[str, str],
+    ) -> None:
         # A registry of our own: the library's default one has metrics of the process, including its start.
         self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(_Collected(counters, readings, gauges))
+        self._registry.register(_Collected(counters, readings, gauges, build))
 
     def text(self) -> bytes:
         """Return what a scraper is told now."""
@@ -34,13 +41,23 @@ class Exposition:
 
 
 class _Collected(Collector):
-    def __init__(self, counters: Counters | None, readings: Readings, gauges: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        counters: Counters | None,
+        readings: Readings,
+        gauges: Mapping[str, str],
+        build: Mapping[str, str],
+    ) -> None:
+        self._build = build
         self._counters = counters
         self._readings = readings
         self._gauges = gauges
 
     def collect(self) -> Iterator[Metric]:
-        """Yield every gauge that has a value, then every counter."""
+        """Yield what the program is, every gauge that has a value, then every counter."""
+        info = GaugeMetricFamily(PREFIX + BUILD, self._gauges[BUILD], labels=list(self._build))
+        info.add_metric(list(self._build.values()), 1.0)
+        yield info
         for name, value in self._readings().items():
             yield GaugeMetricFamily(PREFIX + name, self._gauges[name], value=value)
         if (counters := self._counters) is not None:

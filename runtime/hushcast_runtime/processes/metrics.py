@@ -1,4 +1,4 @@
-"""Metrics: a daemon's counters and gauges in Prometheus' text form, on a socket that stays on the machine.
+"""Metrics and readiness: a daemon's counters and gauges in Prometheus' text form, on a socket of the machine.
 
 Nothing here is by topic, peer or address, and nothing tells when the daemon started.
 """
@@ -14,7 +14,9 @@ import trio
 
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.counters import Counters
+from hushcast_runtime.processes.readiness import Readiness
 from hushcast_runtime.processes.steps import steps
+from hushcast_runtime.storage.disk_use import DISK_GAUGES
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.connection_slots import ConnectionSlots
 from hushcast_runtime.transports.endpoints import Endpoint
@@ -25,6 +27,7 @@ _STEPS = {
     "longest_step_seconds": "processor seconds of the longest step since the last scrape; 0: all below 0.01",
     "longest_collection_seconds": "processor seconds of the longest look for garbage since the last scrape",
 }
+_OF_ALL = {"build_info": "1; version, program and role are its labels", **DISK_GAUGES, **_STEPS}
 """Of every daemon, beside the gauges of its own."""
 
 GAUGES = {
@@ -36,7 +39,7 @@ GAUGES = {
     "links": "links to other relays that are open",
     "leases": "leases held for subscriptions of the network",
     "authorities_reached": "of several directories: others that this one reached at its last attempts",
-    **_STEPS,
+    **_OF_ALL,
 }
 """Every gauge with its meaning; a daemon leaves out those that it has no value for."""
 
@@ -62,12 +65,23 @@ def readings(status: Mapping[str, Any]) -> dict[str, float]:
 
 
 class MetricsServer:
-    """Answers `GET /metrics` with a daemon's counters and gauges as they stand."""
+    """Answers `GET /metrics` with a daemon's counters and gauges as they stand.
+
+    `GET /readyz` is answered with 200 where it is ready, else 503.
+    """
 
     def __init__(
-        self, counters: Counters | None, readings: Readings, gauges: Mapping[str, str] = GAUGES
+        self,
+        counters: Counters | None,
+        readings: Readings,
+        readiness: Callable[[], Readiness],
+        build: Mapping[str, str],
+        gauges: Mapping[str, str] = GAUGES,
     ) -> None:
-        """`gauges` are those that `readings` may give, with their meanings."""
+        """`gauges` are those that `readings` may give, with their meanings.
+
+        `build` are the labels of `build_info`.
+        """
         from hushcast_runtime.processes.exposition import (
             Exposition,  # the library takes long to load: where it is used
         )
@@ -75,7 +89,8 @@ class MetricsServer:
         def all_readings() -> Mapping[str, float]:
             return {**readings(), **dict(zip(_STEPS, steps.take_longest(), strict=True))}
 
-        self._exposition = Exposition(counters, all_readings, {**gauges, **_STEPS})
+        self._exposition = Exposition(counters, all_readings, {**gauges, **_OF_ALL}, build)
+        self._readiness = readiness
         self._scrapers = ConnectionSlots(MAX_SCRAPERS)
         self._names: frozenset[bytes] | None = None  # at a Unix socket, which no browser reaches, any will do
 
@@ -113,12 +128,17 @@ class MetricsServer:
     def _answer(self, request: bytes) -> bytes:
         words = request.partition(b"\r\n")[0].split(b" ")
         if len(words) != 3 or words[0] != b"GET":
-            return _response("400 Bad Request", b"GET /metrics is all there is\n")
+            return _response("400 Bad Request", b"GET /metrics and GET /readyz are all there is\n")
         # Against DNS rebinding: a page of another site, whose name resolves here, must not read the answer.
         if self._names is not None and _host(request) not in self._names:
             return _response("421 Misdirected Request", b"these metrics have another name\n")
-        if words[1].partition(b"?")[0] != b"/metrics":
-            return _response("404 Not Found", b"metrics are at /metrics\n")
+        path = words[1].partition(b"?")[0]
+        if path == b"/readyz":
+            readiness = self._readiness()
+            status = "200 OK" if readiness.ready else "503 Service Unavailable"
+            return _response(status, f"{readiness.doing}\n".encode())
+        if path != b"/metrics":
+            return _response("404 Not Found", b"metrics are at /metrics, readiness is at /readyz\n")
         return _response("200 OK", self._exposition.text(), self._exposition.CONTENT_TYPE)
 
 

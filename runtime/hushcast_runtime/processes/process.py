@@ -132,8 +132,8 @@ async def _live(work: Work, health: Callable[[], Health], configuration: _Config
 
 
 async def _settle(health: Callable[[], Health]) -> None:
-    """Once the daemon is ready, measure its steps: what a start takes, nobody waits for."""
-    while not health().ready:  # noqa: ASYNC110 - a state of many parts, which none of them tells
+    """Once the daemon has started, measure its steps: what a start takes, nobody waits for."""
+    while not health().has_started:  # noqa: ASYNC110 - a state of many parts, which none of them tells
         await trio.sleep(_LOOK_EVERY)
     # What it began with stays. To look through it for garbage takes 25 ms, whenever strangers have made
     # enough that is new.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
 from typing import Any, Generic
 
 import trio
@@ -14,7 +15,9 @@ from hushcast_runtime.processes.config import SettingsT
 from hushcast_runtime.processes.metrics import MetricsServer
 from hushcast_runtime.processes.process import Load, run_until_signal
 from hushcast_runtime.processes.program import Program
-from hushcast_runtime.processes.readiness import Health
+from hushcast_runtime.processes.readiness import Health, Readiness
+from hushcast_runtime.processes.readiness_socket import tell_readiness
+from hushcast_runtime.storage.disk_use import disk_readings
 from hushcast_runtime.storage.state_directory import check_keys
 from hushcast_runtime.storage.state_layout import DATABASE, check_version, kept_version
 from hushcast_runtime.storage.store import SqliteStore
@@ -43,6 +46,7 @@ class ProcessFrame(ABC, Generic[SettingsT]):
     async def live(self, nursery: trio.Nursery) -> None:
         """Start everything, and work until the nursery is cancelled."""
         self._prepare()
+        await nursery.start(tell_readiness, self._settings.ready_socket(), self.readiness)
         await self._open_sockets(nursery)
         store = SqliteStore(self._settings.state_path() / DATABASE)
         try:
@@ -68,9 +72,13 @@ class ProcessFrame(ABC, Generic[SettingsT]):
     def health(self) -> Health:
         """Tell how far the process is."""
 
+    def readiness(self) -> Readiness:
+        """Tell whether the process does now what it is there for."""
+        return Readiness(bool(self._readings()["ready"]), self.health().doing)
+
     @abstractmethod
     def _readings(self) -> Mapping[str, float]:
-        """Return the gauges by name."""
+        """Return the gauges by name; `ready` is among them."""
 
     def apply(self, fresh: Any) -> None:
         """Take what a running process can take of other settings; raises `UsageError`, then of nothing."""
@@ -78,9 +86,19 @@ class ProcessFrame(ABC, Generic[SettingsT]):
     async def _serve_metrics(self, nursery: trio.Nursery, gauges: Mapping[str, str]) -> None:
         """Serve metrics where the settings say so; `gauges` are those of `_readings`, with their meanings."""
         settings = self._settings
-        if (endpoint := settings.metrics_endpoint()) is not None:
-            metrics = MetricsServer(self._counters, self._readings, gauges)
-            await nursery.start(metrics.run, endpoint, settings.socket_group)
+        if (endpoint := settings.metrics_endpoint()) is None:
+            return
+        build = {
+            "version": version("hushcast"),
+            "program": self._program.name,
+            "role": self._program.role(settings).name,
+        }
+
+        def all_readings() -> Mapping[str, float]:
+            return {**self._readings(), **disk_readings(settings.state_path())}
+
+        metrics = MetricsServer(self._counters, all_readings, self.readiness, build, gauges)
+        await nursery.start(metrics.run, endpoint, settings.socket_group)
 
 
 def run_process(load: Load[SettingsT], make: Callable[[SettingsT], ProcessFrame[Any]]) -> None:

@@ -1,4 +1,7 @@
-"""Readiness: notifies the service manager of a daemon's progress, with heartbeats for its watchdog."""
+"""Readiness: what a daemon says of itself to who looks after it.
+
+A service manager is notified of progress, with heartbeats for its watchdog; others ask whether it is ready.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,20 @@ _PATIENCE = 30_000_000  # microseconds by which each heartbeat of a starting dae
 class Health:
     """How far a daemon is."""
 
-    ready: bool
+    has_started: bool
+    """Whether it has done what a service manager waits for; what fails later does not undo it."""
     doing: str
     """One line for the operator; it names no topic, address or key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether a daemon does now what it is there for."""
+
+    ready: bool
+    """As the metric `ready` has it."""
+    doing: str
+    """As that of `Health`."""
 
 
 class ServiceManager:
@@ -62,14 +76,14 @@ class ServiceManager:
         started, shown = False, ""
         while True:
             now = health()
-            lines = ["WATCHDOG=1"] if started or now.ready else [f"EXTEND_TIMEOUT_USEC={_PATIENCE}"]
-            if now.ready and not started:
+            lines = ["WATCHDOG=1"] if started or now.has_started else [f"EXTEND_TIMEOUT_USEC={_PATIENCE}"]
+            if now.has_started and not started:
                 about_to_be_ready()
                 lines.append("READY=1")
             if now.doing != shown:
                 lines.append(f"STATUS={now.doing}")
             if self.tell(*lines):
-                started, shown = started or now.ready, now.doing
+                started, shown = started or now.has_started, now.doing
             await trio.sleep(self.beat)
 
     def close(self) -> None:

@@ -107,9 +107,14 @@ def compose(
         # Compose replaces $ by variables unless it is doubled.
         command = ["/bin/sh", "-c", 'exec "$$@" >>"$$0" 2>&1', str(daemon.config.with_name("log")), *run]
         service = _service(frame, daemon.name, command, daemon.directories)
-        services[daemon.name] = service | {"network_mode": "none"}
+        services[daemon.name] = service | {"network_mode": "none", "healthcheck": _healthcheck(daemon.config)}
     ways = {"name": frame.containers.network, "internal": True, "ipam": {"config": [{"subnet": subnet}]}}
     return json.dumps({"services": services, "networks": {_NETWORK: ways}}, indent=2)  # JSON is YAML, too
+
+
+def _healthcheck(config: Path) -> dict[str, Any]:
+    asked = [_PYTHON, "-m", "hushcast_cli.main", "healthcheck", "--config", str(config)]
+    return {"test": ["CMD", *asked], "interval": "60s", "timeout": "30s", "start_period": "10m"}
 
 
 def _service(

@@ -17,6 +17,7 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.extras import how_to_get
 from hushcast_runtime.transports.base import TransportError
 
+_SYSTEMD = Path("/run/systemd/system")
 _UNIFIED = Path("/sys/fs/cgroup/cgroup.controllers")
 _PODMANS_COMPOSE = "podman_compose"  # PyPI's: Debian 12's knows neither addresses nor subnets
 _CONFIGURATION = Path(__file__).with_name("containers.conf")
@@ -77,5 +78,9 @@ async def _run(command: list[str]) -> str:
 
 
 def _settings() -> dict[str, str]:
-    # Where cgroups are not unified podman's own choices do not start a container.
-    return {} if _UNIFIED.exists() else {"CONTAINERS_CONF": str(_CONFIGURATION)}
+    settings = {}
+    if not _UNIFIED.exists():  # podman's own choices do not start a container there
+        settings["CONTAINERS_CONF"] = str(_CONFIGURATION)
+    if not _SYSTEMD.exists():  # podman starts no container whose health it cannot have looked at by timers
+        settings["DISABLE_HC_SYSTEMD"] = "true"
+    return settings
