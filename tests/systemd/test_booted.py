@@ -159,6 +159,25 @@ def test_killed_it_is_back_and_still_subscribed(machine: Machine, network: str) 
     assert "after the kill" in listening.communicate(timeout=WITHIN)[0]
 
 
+def test_a_timer_makes_backups_and_one_of_them_is_restored(machine: Machine, network: str) -> None:
+    for file, unit in (("/etc/hushcast/node.toml", NODE), (f"/etc/{DIRECTORY}/directory.toml", DIRECTORY)):
+        name = machine.run("systemd-escape", "--path", file).stdout.strip()
+        machine.systemctl("enable", "--now", f"hushcast-backup@{name}.timer")
+        for _ in range(2):
+            machine.systemctl("start", f"hushcast-backup@{name}.service")
+            assert machine.shown(unit, "ActiveState") == ("active",)
+        made = [f"/var/lib/hushcast-backup/{name}.{kind}" for kind in ("backup", "before")]
+        assert machine.run("stat", "-c", "%U %a", *made).stdout == 2 * "root 600\n"
+        assert machine.run("ls", "/var/lib/hushcast-backup", user="alice", check=False).returncode != 0
+    before = machine.asked("subscriptions")
+    machine.systemctl("stop", NODE)
+    machine.run("sh", "-c", "rm -r /var/lib/hushcast/*")
+    last = "/var/lib/hushcast-backup/etc-hushcast-node.toml.backup"
+    machine.run("hushcast", "restore", "--config", "/etc/hushcast/node.toml", last)
+    machine.systemctl("start", NODE)
+    assert machine.asked("subscriptions") == before
+
+
 def test_a_scheduler_that_stops_is_restarted_by_the_watchdog(machine: Machine, network: str) -> None:
     before = machine.pid(NODE)
     machine.run("kill", "-STOP", str(before))

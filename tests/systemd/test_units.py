@@ -13,7 +13,10 @@ from booted import ROOT
 from hushcast_cli.exits import ExitCode
 
 FOLDER = ROOT / "systemd"
-UNITS = sorted(FOLDER.glob("*.service"))
+BACKUP = FOLDER / "hushcast-backup@.service"
+UNITS = [unit for unit in sorted(FOLDER.glob("*.service")) if unit != BACKUP]  # what goes on running
+    unit for unit in sorted(FOLDER.glob("*.service")) if unit != BACKUP
+]  # of programs that go on running
 MOST = 1.5  # of 10, by systemd-analyze
 
 each = pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
@@ -38,7 +41,7 @@ def test_there_are_ten() -> None:
 
 
 @analyze
-@each
+@pytest.mark.parametrize("unit", [*UNITS, BACKUP], ids=lambda unit: unit.name)
 def test_exposure(unit: Path) -> None:
     command = ["systemd-analyze", "security", "--offline=true", "--no-pager", str(unit)]
     told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
@@ -47,7 +50,7 @@ def test_exposure(unit: Path) -> None:
 
 
 @analyze
-@each
+@pytest.mark.parametrize("unit", [*UNITS, BACKUP], ids=lambda unit: unit.name)
 def test_systemd_understands_every_line(unit: Path, tmp_path: Path) -> None:
     """With programs that are there; which ones are not is the machine's affair."""
     text = (
@@ -80,6 +83,20 @@ def test_all_stand_in_the_same_sandbox() -> None:
         assert [setting for setting in other if setting[0] not in its_own] == [
             setting for setting in first if setting[0] not in its_own
         ]
+
+
+def test_backups_have_no_network_and_are_off_unless_enabled() -> None:
+    found = dict(settings(BACKUP))
+    assert (found["PrivateNetwork"], found["IPAddressDeny"]) == ("yes", "any")
+    assert (found["StateDirectoryMode"], found["UMask"]) == ("0700", "0077")
+    assert found["CapabilityBoundingSet"] == "CAP_DAC_OVERRIDE CAP_SETUID CAP_SETGID"
+    # All else is as around a daemon.
+    node = settings(FOLDER / "hushcast-node.service")
+    sandbox = node[node.index(("PrivateDevices", "yes")) : node.index(("SystemCallErrorNumber", "EPERM"))]
+    assert set(sandbox) <= set(settings(BACKUP))
+    timer = settings(BACKUP.with_suffix(".timer"))
+    assert ("WantedBy", "timers.target") in timer
+    assert "enable" not in (ROOT / "tools" / "deb" / "postinst").read_text()
 
 
 def test_a_gateway_reaches_the_daemons_socket_and_nothing_else_of_it() -> None:
