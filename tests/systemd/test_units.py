@@ -15,8 +15,6 @@ from hushcast_cli.exits import ExitCode
 FOLDER = ROOT / "systemd"
 BACKUP = FOLDER / "hushcast-backup@.service"
 UNITS = [unit for unit in sorted(FOLDER.glob("*.service")) if unit != BACKUP]  # what goes on running
-    unit for unit in sorted(FOLDER.glob("*.service")) if unit != BACKUP
-]  # of programs that go on running
 MOST = 1.5  # of 10, by systemd-analyze
 
 each = pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)

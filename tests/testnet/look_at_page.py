@@ -30,6 +30,11 @@ return {
   names: cells(1), states: cells(2), pids: cells(3),
   drawn: all("#overlay .node").map((node) => node.dataset.name).sort(),
   edges: all("#overlay .edge").length,
+  taken: all("#overlay .edge.taken").length,
+  first: all(".overlay h2, .way h2").map((head) => [head.getBoundingClientRect().top, head.innerText])
+    .sort((one, other) => one[0] - other[0])[0][1],
+  probe_bars: all("#hops-chart .probe-bar").length,
+  caption: document.querySelector("#hops-chart").parentNode.querySelector("figcaption").innerText,
   messages: all("#messages b").map((topic) => topic.textContent),
   chosen: all("#messages [aria-pressed=true]").length,
   follows: document.querySelector("#follow").checked,
@@ -63,7 +68,7 @@ choice.dispatchEvent(new Event("change"));
 """
 
 
-PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+PHONE = {"width": 375, "height": 812, "deviceScaleFactor": 1, "mobile": True}
 
 
 class Browser:
@@ -130,15 +135,15 @@ def look(url: str, port: int, profile: str, shot: Path, delivered: str) -> dict[
         # Daemons are asked beside what is read from traces: on a busy machine they answer later.
         until(lambda: set(browser.run(READ)["states"]) == {"ready"})
         focused = []
-        for _ in range(4):
+        for _ in range(5):
             browser.press("\ue004")  # tab
             focused.append(browser.run(FOCUS))
         followed = browser.run(READ)["follows"]
         browser.press("\ue007")  # enter, on the first message of the list
         until(lambda: not browser.run(READ)["follows"])
+        until(lambda: browser.run(READ)["edges"])  # of the chosen message's tree, without being asked
         until(lambda: len(browser.run(READ)["options"]) > 1)
         browser.run(CHOOSE)
-        until(lambda: browser.run(READ)["edges"])
         browser.prefer("dark")
         dark = browser.run(READ)["contrast"]
         browser.shoot(shot.with_stem(f"{shot.stem}-dark"))
@@ -151,6 +156,8 @@ def look(url: str, port: int, profile: str, shot: Path, delivered: str) -> dict[
         until(lambda: browser.run(READ)["open"] > seen["open"])
         browser.shoot(shot.with_stem(f"{shot.stem}-phone"))
         seen["phone"] = browser.run(READ)
+        browser.run("document.querySelector('#probes').click()")
+        until(lambda: "and probes" in " ".join(browser.run(READ)["caption"].split()))
         return seen | {"console": browser.console()}
     finally:
         browser.close()

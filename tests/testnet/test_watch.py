@@ -43,7 +43,7 @@ def picture() -> OverlayPicture:
     for name, key in KEYS.items():
         made.take(name, {"kind": "started", "node": key, "role": "relay"})
     made.take("client-1", {"kind": "started", "node": "client-1", "role": "client"})
-    made.take("client-1", {"kind": "subscribed", "topic": "t", "mailbox": MAILBOX})
+    made.take("client-1", {"kind": "subscribed", "topic": "t", "mailbox": MAILBOX, "time": 0.0})
     tree = {KEYS["relay-1"]: None, KEYS["relay-2"]: KEYS["relay-1"], KEYS["relay-3"]: KEYS["relay-1"]}
     made.take("client-1", {"kind": "installed", "mailbox": MAILBOX, "day": 7, "tree": tree})
     return made
@@ -61,7 +61,7 @@ def test_the_newest_tree_counts_and_an_ended_subscription_none() -> None:
         "client-1", {"kind": "installed", "mailbox": MAILBOX, "day": 8, "tree": {KEYS["relay-2"]: None}}
     )
     assert made.tree(MAILBOX) == {"relay-2": None}
-    made.take("client-1", {"kind": "unsubscribed", "topic": "t", "mailbox": MAILBOX})
+    made.take("client-1", {"kind": "unsubscribed", "topic": "t", "mailbox": MAILBOX, "time": 9.0})
     assert made.subscriptions() == []
     assert made.tree(MAILBOX) is None
 
@@ -317,11 +317,15 @@ def test_a_browser_shows_every_daemon_and_the_figures_of_status(running: Path, t
     assert seen["figures"]["delivered"] == "5"
     assert int(seen["figures"]["transmissions of messages"]) >= 5
     assert seen["figures"]["median delay"].endswith("s")
-    assert seen["edges"] == 6  # of a tree of all relays
+    assert seen["edges"] == 6 + 2  # of a tree of all relays, and to the origins
+    assert seen["taken"] >= 1
+    assert seen["first"] == seen["phone"]["first"] == "The tree"
+    assert seen["probe_bars"] == 0
+    assert "probes" not in seen["caption"]
     assert seen["contrast"] != seen["dark"]
     assert seen["messages"] == ["“watched”"] * 5
     assert (seen["followed"], seen["chosen"]) == (True, 1)
-    assert seen["focused"] == ["A", "A", "INPUT", "BUTTON"]
+    assert seen["focused"] == ["A", "SUMMARY", "INPUT", "INPUT", "BUTTON"]
     told = dict(seen["stations"])
     assert told["client-2"].startswith("publisher")
     assert told["client-1"].startswith("subscriber")

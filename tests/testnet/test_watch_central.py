@@ -30,7 +30,7 @@ def network() -> CentralPicture:
         made.take(name, {"kind": "introduced", "pseudonym": pseudonym, "use": "subscribe", "topic": "news"})
         made.take("deliveries-1", {"kind": "introduced", "pseudonym": pseudonym, "use": "subscribe"})
         made.take("server", {"kind": "introduced", "pseudonym": pseudonym, "use": "subscribe"})
-        made.take(name, {"kind": "subscribed", "topic": "news", "mailbox": pseudonym})
+        made.take(name, {"kind": "subscribed", "topic": "news", "mailbox": pseudonym, "time": 1.0})
     return made
 
 

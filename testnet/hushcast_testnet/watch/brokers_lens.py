@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hushcast_runtime.wording import counted, listed
-from hushcast_testnet.watch.diagram import Arrow, Box, Diagram
+from hushcast_testnet.watch.diagram import PUBLISHER, Arrow, Box, Diagram
 from hushcast_testnet.watch.message_traces import TracedMessage
 from hushcast_testnet.watch.overlay_lens import (
-    PUBLISHER,
     after,
     natural,
     publishers_card,

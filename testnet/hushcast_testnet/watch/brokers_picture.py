@@ -73,7 +73,7 @@ class BrokersPicture(OverlayPicture):
         self._moves.clear()
         return [{"from": start, "to": end} for start, end in named]
 
-    def tree_drawing(self, mailbox: str, daemons: Iterable[str]) -> Diagram | None:
+    def tree_drawing(self, mailbox: str, daemons: Iterable[str], message: str = "") -> Diagram | None:
         """Return the tree of brokers as messages go down it, with daemons below their edge brokers."""
         known = set(self._places.brokers.values())
         edges = sum(role_of(name) == "edge" for name in known)

@@ -95,7 +95,7 @@ class CentralPicture(OverlayPicture):
         self._moves.clear()
         return moved
 
-    def tree_drawing(self, mailbox: str, daemons: Iterable[str]) -> Diagram | None:
+    def tree_drawing(self, mailbox: str, daemons: Iterable[str], message: str = "") -> Diagram | None:
         """Return the network as messages go through it: users, proxies, server, proxies, users."""
         names = list(daemons)
         publications, servers, deliveries = map(self._where.named, ("publications", "server", "deliveries"))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+PUBLISHER = "publisher"
+"""The box of the publisher; relays have their names, mailboxes their keys."""
 MAILBOX = "mailbox"
 """The box of the mailbox in the drawing of a tree."""
 
@@ -14,7 +16,7 @@ class Box(NamedTuple):
 
     id: str
     label: str
-    kind: str  # `publisher`, `origin`, `relay`, `top`, `mailbox` or `aside`
+    kind: str  # `publisher`, `origin`, `relay`, `top`, `mailbox`, `aside`, or `idle` (a message passed by)
     note: str = ""  # a few letters under the label
 
 
@@ -23,7 +25,8 @@ class Arrow(NamedTuple):
 
     start: str
     end: str
-    kind: str  # `sent`, `again` (it came a second time), `unseen` (nobody noted that it came) or `dropped`
+    kind: str
+    """`sent`, `again` (it came a second time), `unseen` (nobody noted that it came), `dropped` or `taken`."""
 
 
 class Diagram(NamedTuple):
@@ -40,24 +43,54 @@ class Diagram(NamedTuple):
         }
 
 
-def tree_drawing(tree: Mapping[str, str | None], owner: str, daemons: Iterable[str]) -> Diagram:
+class TreePassage(NamedTuple):
+    """What of a message's way lies in a tree."""
+
+    publisher: str | None
+    origins: Sequence[str]
+    hops: Collection[tuple[str, str]]  # from box to box
+    notes: Mapping[str, str]  # by box: when it came there
+
+
+def tree_drawing(
+    tree: Mapping[str, str | None], owner: str, daemons: Iterable[str], passage: TreePassage | None = None
+) -> Diagram:
     """Draw a subscription's tree as messages go: relays by depth, the mailbox of `owner`, then the others.
 
     `tree` has each relay's next hop, `None` where that is the mailbox; the owner may be one of the relays.
+    With the `passage` of a message its publisher stands above, and what it passed is told from the rest.
     """
+    notes = passage.notes if passage is not None else {}
     below: dict[str | None, list[str]] = {}
     for relay, parent in tree.items():
         below.setdefault(parent, []).append(relay)
-    levels = [[Box(MAILBOX, owner, "mailbox", "its mailbox")]]
+    levels = [[Box(MAILBOX, owner, "mailbox", notes.get(MAILBOX, "its mailbox"))]]
     level = below.get(None, [])
     while level:
         kind = "top" if len(levels) == 1 else "relay"
-        levels.append([Box(relay, relay, kind) for relay in level])
+        levels.append([_relay(relay, kind, passage) for relay in level])
         level = [lower for relay in level for lower in below.get(relay, [])]
-    others = [Box(name, name, "aside") for name in daemons if name not in tree and name != owner]
-    arrows = [Arrow(relay, parent or MAILBOX, "sent") for relay, parent in tree.items()]
+    here = {*tree, owner, passage.publisher if passage is not None else None}
+    others = [Box(name, name, "aside") for name in daemons if name not in here]
+    hops = passage.hops if passage is not None else ()
+    arrows = [
+        Arrow(relay, parent or MAILBOX, "taken" if (relay, parent or MAILBOX) in hops else "sent")
+        for relay, parent in tree.items()
+    ]
+    arrows.sort(key=lambda arrow: arrow.kind == "taken")  # those lie above the others
+    if passage is not None:
+        levels.append([Box(PUBLISHER, passage.publisher or "?", "publisher", "publisher")])
+        arrows += [Arrow(PUBLISHER, origin, "dropped") for origin in passage.origins if origin in tree]
     levels.reverse()
     return Diagram([*levels, others] if others else levels, arrows)
+
+
+def _relay(name: str, kind: str, passage: TreePassage | None) -> Box:
+    """Return a relay of a tree: an origin of a message, one that it passed, or one that it did not."""
+    if passage is None:
+        return Box(name, name, kind)
+    kind = "origin" if name in passage.origins else kind if name in passage.notes else "idle"
+    return Box(name, name, kind, passage.notes.get(name, ""))
 
 
 def levels_by_time(first: Mapping[str, float], arrows: Iterable[Arrow]) -> dict[str, int]:

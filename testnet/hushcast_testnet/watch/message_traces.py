@@ -40,6 +40,7 @@ class TracedMessage:
     topic: str | None = None
     publisher: str | None = None  # the daemon's name, once it has told
     inboxes: dict[str, float] = field(default_factory=dict)  # by daemon: when it was put there
+    fate: str = ""  # what became of it where it is in no inbox
 
     def of(self, kind: str) -> list[MessageStep]:
         """Return the steps of one kind, the earliest first."""
@@ -47,8 +48,8 @@ class TracedMessage:
 
     @property
     def relays(self) -> set[str]:
-        """The daemons that sent it on."""
-        return {step.daemon for step in self.steps if step.kind == "sent"}
+        """The daemons that it passed, mailboxes apart."""
+        return {step.daemon for step in self.steps if step.kind != "delivered"}
 
     @property
     def took(self) -> float | None:
@@ -108,8 +109,13 @@ class TracedMessages:
         return message, message.steps[:]
 
     def __getitem__(self, message: str) -> TracedMessage | None:
-        return self._named.get(message)
+        """Return a message, or a probe, by its id."""
+        return self._named.get(message) or self._unnamed.get(message)
 
     def newest_first(self) -> list[TracedMessage]:
         """Return the messages that are kept."""
         return sorted(self._named.values(), key=attrgetter("time"), reverse=True)
+
+    def probes_newest_first(self) -> list[TracedMessage]:
+        """Return what is kept that nobody has called a message so far."""
+        return sorted(self._unnamed.values(), key=attrgetter("time"), reverse=True)

@@ -8,21 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from hushcast_protocol.content.messages import HEADER, PADDED_SIZES, SEAL
 from hushcast_protocol.overlay.trail import BITS_A_LABEL
 from hushcast_runtime.wording import counted, listed
-from hushcast_testnet.watch.diagram import Arrow, Box, Diagram, levels_by_time
+from hushcast_testnet.watch.diagram import (
+    MAILBOX,
+    PUBLISHER,
+    Arrow,
+    Box,
+    Diagram,
+    TreePassage,
+    levels_by_time,
+)
 from hushcast_testnet.watch.message_traces import MessageStep, TracedMessage
-
-PUBLISHER = "publisher"
-"""The box of the publisher; relays have their names, mailboxes their keys."""
 
 _SEALED = {HEADER + size + SEAL: size for size in PADDED_SIZES}
 _SEALED_UP = "The topic's name, and the content."
 _BEYOND = "Who subscribes, and how many: it knows its next hops and nothing behind them."
-_MAILBOX = "to an address in no list: a mailbox"
+_TO_MAILBOX = "to an address in no list: a mailbox"
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,7 @@ def row(message: TracedMessage) -> dict[str, Any]:
         "relays": len(message.relays),
         "inboxes": len(message.inboxes),
         "seconds": message.took,
+        "fate": message.fate,
     }
 
 
@@ -127,7 +134,7 @@ class _Relay:
         relays = list(dict.fromkeys(self._names.of(step.other or "") for step in self._to_relays()))
         ways = [f"to {listed(relays)}"] if relays else []
         if count := len({step.other for step in self.to_mailboxes}):
-            ways.append(_MAILBOX if count == 1 else f"to {count} addresses in no list: mailboxes")
+            ways.append(_TO_MAILBOX if count == 1 else f"to {count} addresses in no list: mailboxes")
         if ways:
             return f"It sent it on {', and '.join(ways)}."
         outcomes = {step.outcome for step in self.received}
@@ -281,12 +288,29 @@ def _dropped_at(relays: list[_Relay]) -> str:
 
 def summary(message: TracedMessage, passed: str) -> str:
     """Return a sentence or two on a message; `passed` says who saw it between publisher and subscribers."""
+    if message.topic is None:
+        return f"A probe: nobody calls it a message. {passed}."
     source = message.publisher or "A daemon that has not said so yet"
     got = listed(sorted(message.inboxes, key=natural))
     text = f"{source} published it on “{message.topic}”. {passed}"
     if not got:
-        return f"{text}; it is in no inbox so far."
+        return f"{text}; {message.fate or 'it is in no inbox so far'}."
     return f"{text}; {got} got it, within {_duration(message.took or 0.0)}."
+
+
+def passage(message: TracedMessage, names: OverlayWhereabouts, mailbox: str) -> TreePassage:
+    """Return what of a message's way lies in the tree of a mailbox."""
+    noted = [step for step in message.steps if step.kind != "delivered"]
+    first = {step.daemon: step.time for step in sorted(noted, key=attrgetter("time"), reverse=True)}
+    notes = {name: after(message, time) for name, time in first.items()}
+    came = _at_mailbox(message, names.owners.get(mailbox, ""))
+    if came is not None:
+        notes[MAILBOX] = after(message, came)
+    hops = {
+        (step.daemon, MAILBOX if step.other == mailbox else names.box(step.other or ""))
+        for step in message.of("sent")
+    }
+    return TreePassage(message.publisher, [step.daemon for step in message.of("drop")], hops, notes)
 
 
 def _duration(seconds: float) -> str:

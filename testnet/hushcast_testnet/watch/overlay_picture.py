@@ -6,14 +6,17 @@ import statistics
 from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from hushcast_testnet.watch.diagram import Diagram, tree_drawing
 from hushcast_testnet.watch.history import History
+from hushcast_testnet.watch.listeners import WAITED_FOR, Listeners
 from hushcast_testnet.watch.message_traces import MessageStep, TracedMessage, TracedMessages
-from hushcast_testnet.watch.overlay_lens import OverlayWhereabouts, row, way
+from hushcast_testnet.watch.overlay_lens import OverlayWhereabouts, passage, row, way
 
 MESSAGES_LISTED = 50  # on the page: what a person may scroll through
+PROBES_LISTED = 20  # among them, where they are asked for: there are many times as many as messages
 MAILBOXES_KEPT = 1_000  # owners of mailboxes, of ended subscriptions too: messages may still come to them
 DELAYS_KEPT = 200  # deliveries of which the median is told
 MOVES_KEPT = 500  # hops not yet shown
@@ -33,6 +36,8 @@ class OverlayPicture:
         self._relays: dict[str, str] = {}  # names by keys
         self._subscriptions: dict[str, _Subscription] = {}  # by their mailboxes' keys
         self._owners: dict[str, str] = {}  # by mailboxes' keys, those of ended subscriptions among them
+        self._listeners = Listeners()
+        self._latest = 0.0  # seconds since the testnet began, of the newest line
         self._messages = TracedMessages()
         self._history = History()
         self._delays: deque[float] = deque(maxlen=DELAYS_KEPT)
@@ -43,16 +48,19 @@ class OverlayPicture:
 
     def take(self, name: str, record: dict[str, Any]) -> None:
         """Take in one line of the daemon `name`'s traces; whatever the picture has no place for passes by."""
+        self._latest = max(self._latest, record.get("time", 0.0))
         match record.get("kind"):
             case "started" if record["role"] == "relay":
                 self._relays[record["node"]] = name
             case "subscribed":
                 self._subscriptions[record["mailbox"]] = _Subscription(record["topic"], name)
                 self._owners[record["mailbox"]] = name
+                self._listeners.begin(record["mailbox"], record["topic"], record["time"])
                 if len(self._owners) > MAILBOXES_KEPT:
                     del self._owners[next(iter(self._owners))]
             case "unsubscribed":
                 self._subscriptions.pop(record["mailbox"], None)
+                self._listeners.end(record["mailbox"], record["time"])
             case "installed" if "tree" in record and record["mailbox"] in self._subscriptions:
                 trees = self._subscriptions[record["mailbox"]].trees
                 trees[record["day"]] = record["tree"]
@@ -132,15 +140,37 @@ class OverlayPicture:
             names.of(relay): None if parent is None else names.of(parent) for relay, parent in parents.items()
         }
 
-    def tree_drawing(self, mailbox: str, daemons: Iterable[str]) -> Diagram | None:
-        """Return that tree as it is drawn, the rest of the `daemons` at its foot."""
+    def subscription_of(self, message: str) -> str:
+        """Return the subscription whose tree is shown with a message, `""` where nobody has its topic.
+
+        It is one that the message came to, if there is any. Before the first message it is the first.
+        """
+        chosen = self._chosen(message)
+        if chosen is None:
+            return next(iter(self._subscriptions), "")
+        same = [key for key, one in self._subscriptions.items() if one.topic == chosen.topic]
+        return next((key for key in same if self._owners.get(key) in chosen.inboxes), (*same, "")[0])
+
+    def tree_drawing(self, mailbox: str, daemons: Iterable[str], message: str = "") -> Diagram | None:
+        """Return a subscription's tree as it is drawn, the rest of the `daemons` at its foot.
+
+        Of a message on its topic the way is told from the rest.
+        """
         if (tree := self.tree(mailbox)) is None:
             return None
-        return tree_drawing(tree, self._subscriptions[mailbox].owner, daemons)
+        subscription, chosen = self._subscriptions[mailbox], self._chosen(message)
+        lit = None
+        if chosen is not None and chosen.topic == subscription.topic:
+            lit = passage(chosen, self._names(), mailbox)
+        return tree_drawing(tree, subscription.owner, daemons, lit)
 
-    def messages(self) -> list[dict[str, Any]]:
-        """Return the list of messages, the newest first."""
-        return [row(message) for message in self._messages.newest_first()[:MESSAGES_LISTED]]
+    def messages(self, probes: bool = False) -> list[dict[str, Any]]:
+        """Return the list of messages, the newest first; with `probes`, those as well, without a topic."""
+        listed = self._messages.newest_first()[:MESSAGES_LISTED]
+        if probes:
+            listed += self._messages.probes_newest_first()[:PROBES_LISTED]
+            listed.sort(key=attrgetter("time"), reverse=True)
+        return [row(self._told(message)) for message in listed]
 
     def way(self, message: str) -> dict[str, Any] | None:
         """Return all that is shown of one message, the newest for an empty id; nothing if it is not kept."""
@@ -149,7 +179,22 @@ class OverlayPicture:
 
     def _chosen(self, message: str) -> TracedMessage | None:
         newest = self._messages.newest_first()
-        return self._messages[message] if message else newest[0] if newest else None
+        found = self._messages[message] if message else newest[0] if newest else None
+        return None if found is None else self._told(found)
+
+    def _told(self, message: TracedMessage) -> TracedMessage:
+        """Return a message with what has become of it by now."""
+        if message.topic is None:
+            message.fate = "a probe"
+        elif not self._listeners.had(message.topic, message.time):
+            message.fate = "nobody subscribed"
+        elif message.of("delivered"):
+            message.fate = "no subscriber's condition fits"
+        elif self._latest < message.time + WAITED_FOR:
+            message.fate = "on its way"
+        else:
+            message.fate = "it came to nobody"
+        return message
 
     def moves(self) -> list[dict[str, str]]:
         """Return the hops of messages since the last call; `from` is empty where a message entered."""

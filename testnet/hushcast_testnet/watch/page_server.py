@@ -142,7 +142,6 @@ class _Watch:
             "kind": kind,
             "state": words,
             "subscriptions": self._picture.subscriptions(),
-            "messages": self._picture.messages(),
             "moves": self._picture.moves(),
             "figures": self._picture.figures(),
             "history": self._picture.history(time.time() - testnet.began),
@@ -177,13 +176,21 @@ class _Watch:
     async def _tell(
         self, connection: h11.Connection, stream: trio.SocketStream, asked: dict[str, list[str]]
     ) -> None:
-        mailbox, message = (asked.get(name, [""])[0] for name in ("subscription", "message"))
+        mailbox, message, probes = (
+            asked.get(name, [""])[0] for name in ("subscription", "message", "probes")
+        )
         await stream.send_all(_head(connection, 200, "text/event-stream"))
         while True:
             if self._common:
                 daemons = [node["name"] for node in self._common["nodes"]]
-                tree = self._picture.tree_drawing(mailbox, daemons)
-                chosen = {"tree": tree and tree.as_dict(), "way": self._picture.way(message)}
+                shown = mailbox or self._picture.subscription_of(message)
+                tree = self._picture.tree_drawing(shown, daemons, message)
+                chosen = {
+                    "messages": self._picture.messages(probes == "yes"),
+                    "shown": shown,
+                    "tree": tree and tree.as_dict(),
+                    "way": self._picture.way(message),
+                }
                 event = json.dumps(self._common | chosen)
                 await stream.send_all(connection.send(h11.Data(f"data: {event}\n\n".encode())) or b"")
             await self._changed.wait()

@@ -1,7 +1,7 @@
 // Lays out boxes in levels from top to bottom, with arrows between them, and lets messages move along these.
 
 const SVG = "http://www.w3.org/2000/svg";
-const BOX = { width: 116, height: 46 }, GAP = { row: 14, level: 44 }, MARGIN = 8;
+const BOX = { width: 116, height: 46 }, SMALL = 92, GAP = { row: 14, level: 44 }, MARGIN = 8;
 const TRAVEL = 800; // milliseconds that a message is seen on a hop
 const MOST = 80; // messages shown a second; more would be a blur
 const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -17,6 +17,7 @@ export class Drawing {
   /** Draw `{levels, arrows}` as wide as there is room; a level too wide for it takes several rows. */
   draw({ levels, arrows }) {
     const width = Math.max(280, Math.floor(this.svg.getBoundingClientRect().width));
+    this.across = width < 480 ? SMALL : BOX.width; // of a box
     const shape = JSON.stringify([width, levels, arrows]);
     if (shape === this.shape) return;
     this.shape = shape;
@@ -29,7 +30,7 @@ export class Drawing {
   }
 
   place(levels, width) {
-    const most = Math.max(1, Math.floor((width - 2 * MARGIN + 8) / (BOX.width + 8)));
+    const most = Math.max(1, Math.floor((width - 2 * MARGIN + 8) / (this.across + 8)));
     this.places = new Map();
     let y = MARGIN;
     for (const level of levels.filter((boxes) => boxes.length)) {
@@ -48,8 +49,8 @@ export class Drawing {
   line({ start, end, kind }) {
     const from = this.places.get(start), to = this.places.get(end);
     const down = to.y > from.y, side = from.x <= to.x ? 1 : -1;
-    const a = down ? { x: from.x, y: from.y + BOX.height } : { x: from.x + (side * BOX.width) / 2, y: from.y + BOX.height / 2 };
-    const b = down ? { x: to.x, y: to.y - 7 } : { x: to.x - (side * (BOX.width + 14)) / 2, y: to.y + BOX.height / 2 };
+    const a = down ? { x: from.x, y: from.y + BOX.height } : { x: from.x + (side * this.across) / 2, y: from.y + BOX.height / 2 };
+    const b = down ? { x: to.x, y: to.y - 7 } : { x: to.x - (side * (this.across + 14)) / 2, y: to.y + BOX.height / 2 };
     const bend = down ? Math.min(60, (b.y - a.y) / 2) : 0;
     const path = `M${a.x} ${a.y}C${a.x} ${a.y + bend} ${b.x} ${b.y - bend} ${b.x} ${b.y}`;
     const group = add(this.lines, "g", { class: `edge ${kind}` });
@@ -64,7 +65,7 @@ export class Drawing {
     const { x, y } = this.places.get(id);
     const parent = this.prefix ? add(this.nodes, "a", { href: `#${this.prefix}${id}` }) : this.nodes;
     const group = add(parent, "g", { class: `node ${kind}`, "data-name": label, transform: `translate(${x} ${y})` });
-    add(group, "rect", { x: -BOX.width / 2, width: BOX.width, height: BOX.height, rx: 9 });
+    add(group, "rect", { x: -this.across / 2, width: this.across, height: BOX.height, rx: 9 });
     add(group, "text", { y: note ? 20 : 28 }).textContent = label;
     if (note) add(group, "text", { y: 36, class: "note" }).textContent = note;
   }

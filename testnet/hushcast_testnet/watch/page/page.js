@@ -6,7 +6,7 @@ import { Drawing } from "./drawing.js";
 const at = (id) => document.getElementById(id);
 const wayDrawing = new Drawing(at("drawing"), "saw-");
 const treeDrawing = new Drawing(at("overlay"));
-const choice = at("subscription"), follow = at("follow"), list = at("messages");
+const choice = at("subscription"), follow = at("follow"), probes = at("probes"), list = at("messages");
 const rows = document.querySelector("tbody");
 const narrow = matchMedia("(max-width: 60rem)");
 const items = new Map(); // the list's, by message
@@ -15,7 +15,9 @@ let source, chosen = "", shown = "", opened = "", began = 0;
 
 function listen() {
   source?.close();
-  const wanted = new URLSearchParams({ subscription: choice.value, message: follow.checked ? "" : chosen });
+  document.body.toggleAttribute("data-probes", probes.checked);
+  const message = follow.checked ? "" : chosen;
+  const wanted = new URLSearchParams({ subscription: choice.value, message, probes: probes.checked ? "yes" : "" });
   source = new EventSource(`events?${wanted}`);
   source.onmessage = (event) => show(JSON.parse(event.data));
   source.onerror = () => say("the testnet's page has ended", "gone");
@@ -43,11 +45,13 @@ function messages(all, isCentral) {
   const wanted = all.map((message) => {
     const item = items.get(message.id) ?? newItem(message.id);
     const [topic, when, rest] = item.firstChild.children;
-    set(topic, `“${message.topic}”`);
+    set(topic, message.topic === null ? "probe" : `“${message.topic}”`);
+    item.className = message.topic === null ? "probe" : "";
     set(when, clock(message.time));
-    const took = message.seconds === null ? "on its way" : duration(message.seconds);
-    const relays = isCentral ? "" : `${counted(message.relays, "relay")} · `;
-    set(rest, `${relays}${counted(message.inboxes, "subscriber")} · ${took}`);
+    const relays = isCentral ? [] : [counted(message.relays, "relay")];
+    const became = message.seconds === null ? [message.topic === null ? "" : message.fate]
+      : [counted(message.inboxes, "subscriber"), duration(message.seconds)];
+    set(rest, [...relays, ...became].filter(Boolean).join(" · "));
     item.firstChild.setAttribute("aria-pressed", message.id === chosen);
     return item;
   });
@@ -75,7 +79,7 @@ function newItem(id) {
     chosen = id;
     follow.checked = false;
     listen();
-    if (narrow.matches) at("way").scrollIntoView();
+    if (narrow.matches) document.querySelector(".overlay").scrollIntoView();
   };
   item.append(button);
   items.set(id, item);
@@ -87,7 +91,7 @@ function way(one, isCentral) {
   if (now !== shown) {
     shown = now;
     at("chosen").hidden = false;
-    set(at("way-title"), `The way of “${one.topic}”, ${clock(one.time)}`);
+    set(at("way-title"), `The way of ${one.topic === null ? "a probe" : `“${one.topic}”`}, ${clock(one.time)}`);
     set(at("summary"), one.summary);
     cards(one);
     set(at("others"), one.others.length ? `Saw nothing of it at all: ${one.others.join(", ")}.`
@@ -133,7 +137,7 @@ function told(kind, title, sentences) {
 function history({ history: told, figures: all, nodes }) {
   const highest = (most) => `(highest: ${most.toLocaleString()} in ${told.slice} s)`;
   set(at("messages-most"), highest(bars(at("messages-chart"), [["message-bar", told.messages]])));
-  const hops = [["message-bar", told.hops], ["probe-bar", told.probe_hops]];
+  const hops = [["message-bar", told.hops], ...(probes.checked ? [["probe-bar", told.probe_hops]] : [])];
   set(at("hops-most"), highest(bars(at("hops-chart"), hops)));
   const minute = (values) => values.slice(-Math.round(60 / told.slice)).reduce((sum, value) => sum + value, 0);
   set(at("minute"), `In the last minute: ${counted(minute(told.messages), "message")}, ` +
@@ -147,12 +151,11 @@ function history({ history: told, figures: all, nodes }) {
 }
 
 function tree(state) {
-  const subscription = state.subscriptions.find((one) => one.id === choice.value);
-  at("overlay").toggleAttribute("hidden", !state.tree);
+  const subscription = state.subscriptions.find((one) => one.id === state.shown);
+  for (const id of ["overlay", "overlay-foot"]) at(id).toggleAttribute("hidden", !state.tree);
   if (!state.directory) {
     set(at("overlay-text"), "Publications go down from users by a proxy to the server, deliveries from there by another " +
-      "proxy to users. Every daemon stands at the top as publisher and at the bottom as subscriber. Messages are drawn " +
-      "as they move, probes are not.");
+      "proxy to users. Every daemon stands at the top as publisher and at the bottom as subscriber.");
     if (state.tree) {
       treeDrawing.draw(state.tree);
       treeDrawing.show(state.moves);
@@ -160,15 +163,16 @@ function tree(state) {
     return;
   }
   if (!state.tree || !subscription) {
-    set(at("overlay-text"), state.subscriptions.length
-      ? "Choose a subscription to see its tree, and messages as they move in it." : "Nobody subscribes yet.");
+    set(at("overlay-text"), !state.subscriptions.length ? "Nobody subscribes yet."
+      : subscription ? `${subscription.owner} has just subscribed to “${subscription.topic}”: its tree is being told to the relays.`
+        : `Nobody is subscribed to ${state.way?.topic ? `“${state.way.topic}”` : "this topic"} now: no tree leads anywhere.`);
     return;
   }
-  set(at("overlay-text"), `The tree of ${subscription.owner}'s subscription to “${subscription.topic}”: ` +
-    `${counted(subscription.relays, "relay")}, each of which sends down to the next, to the mailbox in the end. ` +
-    "Messages are drawn as they move, probes are not. Whoever stands below the mailbox takes no part.");
+  set(at("overlay-text"), `${counted(subscription.relays, "relay")} pass messages on “${subscription.topic}” down to ` +
+    `${subscription.owner}'s mailbox.${state.way?.topic === subscription.topic ? " In colour: the chosen one." : ""}`);
   treeDrawing.draw(state.tree);
-  treeDrawing.show(state.moves.map((move) => (move.to === subscription.id ? { ...move, to: "mailbox" } : move)));
+  treeDrawing.show(state.moves.map(({ from, to }) =>
+    ({ from: from || "publisher", to: to === subscription.id ? "mailbox" : to })));
 }
 
 function say(text, kind) {
@@ -253,4 +257,5 @@ addEventListener("hashchange", () => {
 });
 follow.onchange = listen;
 choice.onchange = listen;
+probes.onchange = listen;
 listen();
