@@ -14,7 +14,7 @@ from hushcast import sockets
 from hushcast.daemon import Daemon, connect
 from hushcast.errors import TimedOut
 from hushcast_cli.options import Choices
-from hushcast_cli.progress import forget_waiting, waited_for, waiting
+from hushcast_cli.progress import forget_waiting, shown_when_slow, waited_for
 from hushcast_runtime.wording import counted
 
 T = TypeVar("T")
@@ -33,13 +33,20 @@ def daemon(choices: Choices, waits: bool = False) -> AbstractAsyncContextManager
     return connect(daemon_socket(choices), timeout=math.inf, reconnect=waits)
 
 
-def ask(choices: Choices, question: Callable[[Daemon], Awaitable[T]], seconds: float | None = None) -> T:
-    """Return what the daemon answers; raise `TimedOut` after `seconds`, else as the library does."""
+def ask(
+    choices: Choices,
+    question: Callable[[Daemon], Awaitable[T]],
+    seconds: float | None = None,
+    waits: str = "waiting for the daemon's answer",
+) -> T:
+    """Return what the daemon answers; raise `TimedOut` after `seconds`, else as the library does.
+
+    `waits` is what a person is told who watches, if it takes long.
+    """
 
     async def asked() -> T:
-        with waiting("waiting for the daemon's answer"):
-            async with daemon(choices) as asked_one:
-                return await question(asked_one)
+        async with shown_when_slow(waits), daemon(choices) as asked_one:
+            return await question(asked_one)
 
     return run(asked, seconds)
 

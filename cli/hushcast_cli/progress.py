@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager, contextmanager
 import trio
 
 from hushcast_cli.output import note, printable
+from hushcast_protocol.base.errors import HushcastError
+from hushcast_runtime.exception_groups import ungrouped
 
 PATIENCE = 1.0  # seconds that a person waits before asking what is going on
 
@@ -78,11 +80,12 @@ async def shown_when_slow(
 
 @asynccontextmanager
 async def _shown_late(text: str, how_far: Callable[[], Awaitable[str]] | None) -> AsyncIterator[None]:
-    async with trio.open_nursery() as nursery:
-        if person_watches():
-            nursery.start_soon(_show_late, text, how_far)
-        yield
-        nursery.cancel_scope.cancel()
+    with ungrouped(HushcastError):  # the body's own, as if there were nobody to show anything
+        async with trio.open_nursery() as nursery:
+            if person_watches():
+                nursery.start_soon(_show_late, text, how_far)
+            yield
+            nursery.cancel_scope.cancel()
 
 
 async def _show_late(text: str, how_far: Callable[[], Awaitable[str]] | None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from hushcast_cli.main import run
@@ -54,3 +56,14 @@ def test_options_of_levels_go_with_a_file_or_with_k(tmp_path, capsys):
     )
     assert run([*command, "--k", "3", "--attack", "first-spy"]) == 2
     assert "--attack is about attacks, which --k leaves out" in capsys.readouterr().err
+
+
+def test_an_attack_that_there_is_not_is_told_before_spark_is_loaded(tmp_path, capsys):
+    command = ["analyze", str(tmp_path), "--out", str(tmp_path / "out"), "--attack"]
+    loaded = {name for name in sys.modules if name.startswith("pyspark")}
+    assert run([*command, "frist-spy"]) == 2
+    assert "--attack: there is no frist-spy: did you mean first-spy?" in capsys.readouterr().err
+    assert run([*command, "magic"]) == 2
+    assert "there is no magic: the attacks are first-spy, " in capsys.readouterr().err
+    assert {name for name in sys.modules if name.startswith("pyspark")} == loaded
+    assert not (tmp_path / "out").exists()

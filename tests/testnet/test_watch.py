@@ -165,7 +165,7 @@ async def served(directory: Path) -> AsyncIterator[int]:
         up.set()
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(serve, directory, 0, ready)
+        nursery.start_soon(serve, directory, 0, ready, print)
         await up.wait()
         yield ports[0]
         nursery.cancel_scope.cancel()
@@ -199,7 +199,7 @@ def test_who_watches_what_is_down_is_told(
     empty: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(
-        "hushcast_testnet.watch.page_server.watch", lambda directory, port, ready: ready("there")
+        "hushcast_testnet.watch.page_server.watch", lambda directory, port, ready, progress: ready("there")
     )
     told = CliRunner().invoke(cli, ["testnet", "watch", "--dir", str(empty)])
     assert told.exit_code == 0

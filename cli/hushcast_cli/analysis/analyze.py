@@ -29,6 +29,18 @@ def _shares(context: click.Context, parameter: click.Parameter, text: str | None
     return shares
 
 
+def _attacks(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse a name that there is not before Spark is loaded."""
+    from hushcast_analytics.report.phrases import ATTACKS
+    from hushcast_protocol.base.suggestions import did_you_mean
+
+    for name in names:
+        if ":" not in name and name not in ATTACKS:
+            there_are = f": the attacks are {', '.join(ATTACKS)}, and module:function of your own"
+            raise click.BadParameter(f"there is no {name}{did_you_mean(name, ATTACKS) or there_are}")
+    return names
+
+
 def _known(context: click.Context, parameter: click.Parameter, share: float) -> float:
     if not 0 <= share <= 1:
         raise click.BadParameter("a share lies between 0 and 1")
@@ -64,6 +76,7 @@ class _NamesAttacks(click.Command):
     "attacks",
     multiple=True,
     metavar="NAME",
+    callback=_attacks,
     shell_complete=completion_values.attacks,
     help="One of the attacks below, or MODULE:FUNCTION of your own, several times; else all below.",
 )
@@ -156,18 +169,20 @@ def analyze(
     if learns:
         learn_k(choices, traces, out, colluding, master, seed=seed, **of_filters)
         return
-    from hushcast_analytics.analysis import AnalysisPlan, chosen
-    from hushcast_analytics.analysis import analyze as run
-    from hushcast_analytics.trace_sources import LITTLE, look
+    with reporting() as progress:
+        progress("looking at the traces")
+        from hushcast_analytics.analysis import AnalysisPlan, chosen
+        from hushcast_analytics.analysis import analyze as run
+        from hushcast_analytics.trace_sources import LITTLE, look
 
-    with told():
-        wanted = AnalysisPlan(colluding or _COLLUDING, chosen(attacks), seed, topics_known)
-        rows = [look(source) for source in (traces, baseline) if source is not None]
-    out.mkdir(parents=True, exist_ok=True)
-    little = all(number is not None and number <= LITTLE for number in rows)
-    with reporting() as progress, spark_session(master, progress, little=little) as spark:
-        live = person_watches()
-        summary = run(spark, traces, out, wanted, baseline, progress, command=choices.line, live=live)
+        with told():
+            wanted = AnalysisPlan(colluding or _COLLUDING, chosen(attacks), seed, topics_known)
+            rows = [look(source) for source in (traces, baseline) if source is not None]
+        out.mkdir(parents=True, exist_ok=True)
+        little = all(number is not None and number <= LITTLE for number in rows)
+        with spark_session(master, progress, little=little) as spark:
+            live = person_watches()
+            summary = run(spark, traces, out, wanted, baseline, progress, command=choices.line, live=live)
     if choices.json:
         write(json_line(summary))
         return

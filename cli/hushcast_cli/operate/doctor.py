@@ -12,6 +12,7 @@ from hushcast_cli.options import Choices, config_option, daemon_options, pass_ch
 if TYPE_CHECKING:
     from hushcast.control_messages import Finding
 
+EXAMINES = "waiting for the daemon to look at itself, a minute at most"
 _MARKS = {"good": "✔", "warning": "!", "bad": "✘"}
 
 
@@ -48,7 +49,7 @@ def doctor(choices: Choices, timeout: float | None, config: Path | None) -> None
             looked, _ = look_at_state(settings.state_path(), program.version)
         tell_findings(choices, [looked])
         choices.socket = choices.socket or settings.socket_path()
-    tell_findings(choices, ask(choices, lambda daemon: daemon.examine(), timeout))
+    tell_findings(choices, ask(choices, lambda daemon: daemon.examine(), timeout, EXAMINES))
 
 
 def tell_findings(choices: Choices, findings: list[Finding]) -> None:

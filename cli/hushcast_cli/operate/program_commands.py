@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from inspect import cleandoc
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,9 @@ from hushcast_cli.configuration.config_summary import tell_summary
 from hushcast_cli.configuration.places import config_of_any
 from hushcast_cli.options import FILE, Choices, config_option, json_option, pass_choices
 from hushcast_runtime.processes.program import Program
+
+if TYPE_CHECKING:
+    from hushcast_protocol.base.findings import Finding
 
 _config_option = config_option("The configuration, TOML; the one that `hushcast init` wrote unless given.")
 
@@ -73,10 +77,17 @@ def _doctor(program: Program) -> click.Command:
     def doctor(choices: Choices, config: Path | None) -> None:
         import trio
 
-        from hushcast_cli.operate.doctor import tell_findings
+        from hushcast_cli.operate.doctor import EXAMINES, tell_findings
+        from hushcast_cli.progress import shown_when_slow
 
         assert program.examine is not None
-        settings = program.load(config_of_any(program, config))
-        tell_findings(choices, trio.run(program.examine.load(), settings, program))
+        settings, examine = program.load(config_of_any(program, config)), program.examine.load()
+
+        async def examined() -> list[Finding]:
+            async with shown_when_slow(EXAMINES):
+                found: list[Finding] = await examine(settings, program)
+            return found
+
+        tell_findings(choices, trio.run(examined))
 
     return doctor

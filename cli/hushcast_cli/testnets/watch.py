@@ -39,4 +39,4 @@ def watch(choices: Choices, directory: Path, port: int) -> None:
     def ready(address: str) -> None:
         write(json_line({"url": address}) if choices.json else text_line(address))
 
-    serve(directory, port, ready)
+    serve(directory, port, ready, (lambda text: None) if choices.json else note)

@@ -20,6 +20,7 @@ from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.connection_slots import ConnectionSlots
 from hushcast_runtime.transports.streams import LOOPBACK, listen_on_loopback, port_of
 from hushcast_testnet.inventory import Testnet, away, load
+from hushcast_testnet.progress import now_and_then
 from hushcast_testnet.testnet import status_of
 from hushcast_testnet.watch.daemon_states import DaemonStates, overall
 from hushcast_testnet.watch.follower import Follower
@@ -53,10 +54,13 @@ _HEADERS = [
 ]
 
 
-async def serve(directory: Path, port: int, ready: Callable[[str], None]) -> None:
+async def serve(
+    directory: Path, port: int, ready: Callable[[str], None], progress: Callable[[str], None]
+) -> None:
     """Serve the page of a running testnet until cancelled; `ready` hears its address.
 
-    Raises `UsageError` if there is no testnet, `TransportError` if the port is taken.
+    `progress` hears how much was read of what is there, if that takes long. Raises `UsageError` if there is
+    no testnet, `TransportError` if the port is taken.
     """
     load(directory)
     listener = await listen_on_loopback(port)
@@ -69,7 +73,7 @@ async def serve(directory: Path, port: int, ready: Callable[[str], None]) -> Non
 
     ready(f"http://{LOOPBACK}:{port_of(listener)}/")
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(watch.follow)
+        nursery.start_soon(watch.follow, now_and_then(progress))
         await trio.serve_listeners(handle, [listener])
 
 
@@ -87,11 +91,12 @@ class _Watch:
         self._asking = ConnectionSlots(MAX_ASKING)
         self._watching = ConnectionSlots(MAX_VIEWERS)
 
-    async def follow(self) -> None:
+    async def follow(self, progress: Callable[[str], None]) -> None:
         """Look at traces and daemons again and again."""
-        count = 1
-        while count:  # what was written before anybody watched
-            count = self._read()
+        lines = 0
+        while count := self._read():  # what was written before anybody watched
+            lines += count
+            progress(f"reading the traces: {lines:,} lines")
             await trio.lowlevel.checkpoint()
         self._picture.moves()
         async with trio.open_nursery() as nursery:
@@ -220,6 +225,6 @@ async def _send(
     await stream.send_all(head + rest)
 
 
-def watch(directory: Path, port: int, ready: Callable[[str], None]) -> None:
+def watch(directory: Path, port: int, ready: Callable[[str], None], progress: Callable[[str], None]) -> None:
     """Serve the page until interrupted."""
-    trio.run(serve, directory.absolute(), port, ready)
+    trio.run(serve, directory.absolute(), port, ready, progress)
