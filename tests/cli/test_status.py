@@ -176,6 +176,14 @@ def test_a_client_whom_no_proxy_answered_says_of_which_role() -> None:
     assert found["proxies"].endswith("nothing heard of the server yet")
 
 
+def test_what_keeps_a_daemon_from_being_ready_is_said_before_what_it_never_had() -> None:
+    lost = {"ready": False, "tor": TOR | {"connected": False}}
+    assert told(**lost)["ready"] == "no: the control connection to tor is lost"
+    silent = {"publications": 2, "deliveries": 1, "silent": ["deliveries"]}
+    cut_off = {"ready": False, "server": None, "proxies": silent, "cut_off": CutOff.REASON}
+    assert dict(summary(CENTRAL | cut_off))["ready"] == f"no: {CutOff.REASON}"
+
+
 class CutOff(FakeDaemon):
     """One that nobody answers."""
 

@@ -130,7 +130,8 @@ async def kill_and_restart_tor(net) -> None:
 
 
 async def is_away(net, name: str) -> bool:
-    return not (await net.status(name))["tor"]["connected"]
+    status = await net.status(name)
+    return not status["tor"]["connected"] and not status["ready"]
 
 
 async def true_when(value: bool) -> bool:

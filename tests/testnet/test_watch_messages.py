@@ -8,12 +8,12 @@ import pytest
 import trio
 
 from hushcast_testnet.inventory import Member
-from hushcast_testnet.watch import daemon_states, listeners, message_traces, overlay_picture
+from hushcast_testnet.watch import daemon_states, message_traces, overlay_picture, topic_listeners
 from hushcast_testnet.watch.daemon_states import SLOW_AFTER, DaemonStates, overall, state_of
 from hushcast_testnet.watch.diagram import Arrow, levels_by_time, tree_drawing
 from hushcast_testnet.watch.history import SLICE, SLICES_KEPT, History
-from hushcast_testnet.watch.listeners import WAITED_FOR
 from hushcast_testnet.watch.overlay_picture import OverlayPicture
+from hushcast_testnet.watch.topic_listeners import WAITED_FOR
 
 KEYS = {f"relay-{number}": str(number) * 64 for number in range(1, 7)}
 MAILBOX, OTHER = "e" * 64, "f" * 64
@@ -159,7 +159,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(message_traces, "UNNAMED_KEPT", 3)
     monkeypatch.setattr(message_traces, "STEPS_KEPT", 4)
     monkeypatch.setattr(overlay_picture, "MAILBOXES_KEPT", 3)
-    monkeypatch.setattr(listeners, "LISTENERS_KEPT", 3)
+    monkeypatch.setattr(topic_listeners, "LISTENERS_KEPT", 3)
     made = network()
     for number in range(10):
         told = {"topic": "t", "mailbox": f"{number:064x}", "time": 1.0}
@@ -315,7 +315,11 @@ def test_what_waits_for_a_way_is_on_its_way_for_five_minutes() -> None:
 def test_probes_are_listed_apart_and_only_if_asked_for() -> None:
     made = network()
     travelled(made)
-    Traces(made, "cd" * 32, 101.0).drop("relay-5")
+    one = Traces(made, "cd" * 32, 101.0)
+    one.drop("relay-5")
+    assert made.subscription_of("cd" * 32) == ""
+    one.send("relay-5", OTHER)
+    assert made.subscription_of("cd" * 32) == OTHER
     assert [one["id"] for one in made.messages()] == [ID]
     probe, message = made.messages(probes=True)
     assert (probe["topic"], probe["fate"], probe["relays"]) == (None, "a probe", 1)

@@ -11,9 +11,9 @@ from typing import Any
 
 from hushcast_testnet.watch.diagram import Diagram, tree_drawing
 from hushcast_testnet.watch.history import History
-from hushcast_testnet.watch.listeners import WAITED_FOR, Listeners
 from hushcast_testnet.watch.message_traces import MessageStep, TracedMessage, TracedMessages
 from hushcast_testnet.watch.overlay_lens import OverlayWhereabouts, passage, row, way
+from hushcast_testnet.watch.topic_listeners import WAITED_FOR, TopicListeners
 
 MESSAGES_LISTED = 50  # on the page: what a person may scroll through
 PROBES_LISTED = 20  # among them, where they are asked for: there are many times as many as messages
@@ -36,7 +36,7 @@ class OverlayPicture:
         self._relays: dict[str, str] = {}  # names by keys
         self._subscriptions: dict[str, _Subscription] = {}  # by their mailboxes' keys
         self._owners: dict[str, str] = {}  # by mailboxes' keys, those of ended subscriptions among them
-        self._listeners = Listeners()
+        self._listeners = TopicListeners()
         self._latest = 0.0  # seconds since the testnet began, of the newest line
         self._messages = TracedMessages()
         self._history = History()
@@ -141,15 +141,21 @@ class OverlayPicture:
         }
 
     def subscription_of(self, message: str) -> str:
-        """Return the subscription whose tree is shown with a message, `""` where nobody has its topic.
+        """Return the subscription whose tree is shown with a message or probe, `""` where there is none.
 
-        It is one that the message came to, if there is any. Before the first message it is the first.
+        It is one that it came to, if there is any, else one on its topic. Before the first message it is the
+        first.
         """
         chosen = self._chosen(message)
         if chosen is None:
             return next(iter(self._subscriptions), "")
         same = [key for key, one in self._subscriptions.items() if one.topic == chosen.topic]
-        return next((key for key in same if self._owners.get(key) in chosen.inboxes), (*same, "")[0])
+        came = [key for key in same if self._owners.get(key) in chosen.inboxes]
+        return next(iter([*came, *self._sent_to(chosen), *same]), "")
+
+    def _sent_to(self, message: TracedMessage) -> list[str]:
+        """Return the subscriptions to whose mailboxes a message was sent."""
+        return [step.other for step in message.of("sent") if step.other in self._subscriptions]
 
     def tree_drawing(self, mailbox: str, daemons: Iterable[str], message: str = "") -> Diagram | None:
         """Return a subscription's tree as it is drawn, the rest of the `daemons` at its foot.
@@ -160,7 +166,7 @@ class OverlayPicture:
             return None
         subscription, chosen = self._subscriptions[mailbox], self._chosen(message)
         lit = None
-        if chosen is not None and chosen.topic == subscription.topic:
+        if chosen is not None and (chosen.topic == subscription.topic or mailbox in self._sent_to(chosen)):
             lit = passage(chosen, self._names(), mailbox)
         return tree_drawing(tree, subscription.owner, daemons, lit)
 

@@ -154,7 +154,9 @@ function tree(state) {
   const subscription = state.subscriptions.find((one) => one.id === state.shown);
   for (const id of ["overlay", "overlay-foot"]) at(id).toggleAttribute("hidden", !state.tree);
   if (!state.directory) {
-    set(at("overlay-text"), "Publications go down from users by a proxy to the server, deliveries from there by another " +
+    set(at("overlay-text"), state.carrier === "brokers"
+      ? "Publications go to the root, and down the tree to daemons that want them, each below its edge broker."
+      : "Publications go down from users by a proxy to the server, deliveries from there by another " +
       "proxy to users. Every daemon stands at the top as publisher and at the bottom as subscriber.");
     if (state.tree) {
       treeDrawing.draw(state.tree);
@@ -165,11 +167,12 @@ function tree(state) {
   if (!state.tree || !subscription) {
     set(at("overlay-text"), !state.subscriptions.length ? "Nobody subscribes yet."
       : subscription ? `${subscription.owner} has just subscribed to “${subscription.topic}”: its tree is being told to the relays.`
-        : `Nobody is subscribed to ${state.way?.topic ? `“${state.way.topic}”` : "this topic"} now: no tree leads anywhere.`);
+        : state.way?.topic ? `Nobody is subscribed to “${state.way.topic}” now: no tree leads anywhere.`
+          : "This probe came to no mailbox of a subscription that there is.");
     return;
   }
   set(at("overlay-text"), `${counted(subscription.relays, "relay")} pass messages on “${subscription.topic}” down to ` +
-    `${subscription.owner}'s mailbox.${state.way?.topic === subscription.topic ? " In colour: the chosen one." : ""}`);
+    `${subscription.owner}'s mailbox.${state.tree.arrows.some(({ kind }) => kind === "taken") ? " In colour: the chosen one." : ""}`);
   treeDrawing.draw(state.tree);
   treeDrawing.show(state.moves.map(({ from, to }) =>
     ({ from: from || "publisher", to: to === subscription.id ? "mailbox" : to })));

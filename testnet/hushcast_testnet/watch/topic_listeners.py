@@ -16,7 +16,7 @@ class _Listener(NamedTuple):
     ended: float
 
 
-class Listeners:
+class TopicListeners:
     """The subscriptions of late; times are seconds since the testnet began."""
 
     def __init__(self) -> None:
