@@ -100,6 +100,7 @@ class Scene:
                 self.strange |= {(name, path) for path in unix_paths(pid)} - {
                     (name, ""),
                     ("provider", f"{self.folder}/state/doctor.sock"),
+                    ("provider", f"{self.folder}/state/ready.sock"),
                 }
         for kind in KINDS:  # they have our network: one look at the kernel's table is for all
             lines = connections(os.getpid(), kind)
