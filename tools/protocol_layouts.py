@@ -39,7 +39,7 @@ from hushcast_protocol.brokers.tomography import questions, statements
 from hushcast_protocol.central import frames as central
 from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
-from hushcast_protocol.overlay import frames, leases, parcels
+from hushcast_protocol.overlay import box_frames, frames, leases, parcels
 from hushcast_protocol.purposes import grants, signed_vocabulary
 from hushcast_protocol.shards import guides, shard_requests, slices
 from hushcast_protocol.spatial import (
@@ -84,7 +84,15 @@ SECTIONS: dict[str, tuple[type, ...]] = {
     "message": (messages.Message,),
     "report": (reports.Report, reports.ReportedMessage),
     "parcel": (parcels.Parcel, parcels.OnwardParcel),
-    "instruction": (leases.Install, leases.ToRelay, leases.ToMailbox, leases.Consent, leases.Withdraw),
+    "instruction": (
+        leases.Install,
+        leases.ToRelay,
+        leases.ToMailbox,
+        leases.Consent,
+        leases.ToHost,
+        leases.Withdraw,
+    ),
+    "boxes": (box_frames.BoxStanding, box_frames.Hold, box_frames.Forget, box_frames.HoldAnswer),
     "brokers-tree": (BrokersNetwork, broker_tree.TreeBody, broker_tree.BrokerPosition),
     "brokers-community": (charter.CharterBody, charter.CharterMember, sealed_filter.SealedFilter),
     "brokers-up": (

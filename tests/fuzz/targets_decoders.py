@@ -27,14 +27,15 @@ from nacl.bindings import crypto_aead_xchacha20poly1305_ietf_encrypt as aead_sea
 from hushcast_protocol.authorities import directory_requests as asked
 from hushcast_protocol.base import links, roster
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
-from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.hashes import DIGEST, Domain, digest
 from hushcast_protocol.base.sealed_box import seal_box
 from hushcast_protocol.base.secrets import LeaseSecret
 from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.content import bodies, messages
 from hushcast_protocol.content.messages import Message
-from hushcast_protocol.overlay import frames, leases, parcels, trail
+from hushcast_protocol.overlay import box_frames as boxes
+from hushcast_protocol.overlay import frame_directions, frames, leases, parcels, trail
 from hushcast_protocol.overlay.installations import Installation, MailboxRoot, seal_down
 from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_protocol.overlay.tree import plan
@@ -175,6 +176,16 @@ def _frame(data: bytes) -> object:
     return frame
 
 
+def _owner_frame(data: bytes) -> object:
+    """What a host does first with an owner's frame."""
+    frame = frame_directions.decode_from_owner(data)
+    assert frame_directions.decode_from_owner(encode(frame)) == frame
+    if isinstance(frame, boxes.Hold):
+        assert len(boxes.held_out(frame)) == DIGEST
+        assert 0 <= boxes.hold_price(frame, 19) <= 24
+    return frame
+
+
 def _message(data: bytes) -> object:
     """A publisher that lies: the id is made right again, so that what lies behind it is reached."""
     tree = unpacked(data)
@@ -261,6 +272,11 @@ def _frames() -> Iterator[bytes]:
     yield encode(frames.Forward(examples.small_message(number=1)))
 
 
+def _box_frames() -> Iterator[bytes]:
+    yield from _drawn(examples.box_frames, 40)()
+    yield from _drawn(examples.overlay_frames, 20)()
+
+
 def _sealed_parcels() -> list[bytes]:
     return [_sealed_anew(data, 0) for data in _onions()]
 
@@ -296,6 +312,8 @@ def some_frames(random: Random) -> list[bytes]:
 
 TARGETS = [
     _packed("frame", _frame, _frames, 30),
+    _packed("owner-frame", _owner_frame, _box_frames, 10),
+    _packed("host-frame", frame_directions.decode_to_owner, _box_frames, 10, DecodeError),
     _packed("message", _message, _messages, 20),
     Target("body", _body, _bodies, (PeerError,), weight=20),
     _packed("request", asked.decode_directory_request, _drawn(examples.requests, 30), 20, DecodeError),

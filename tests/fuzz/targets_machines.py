@@ -28,6 +28,7 @@ from hushcast_protocol.content.messages import TRAIL_SIZE, Message
 from hushcast_protocol.overlay import forwarding, leases, parcels
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.forwarding import ForwardingOutcome, RecentIds, Router
+from hushcast_protocol.overlay.hops import is_box
 from hushcast_protocol.overlay.leases import Instruction, Lease, LeaseBook
 from hushcast_protocol.overlay.profile import HARDENED, PAPER
 from hushcast_protocol.overlay.trail import Trail
@@ -43,6 +44,7 @@ _WORDS = [bytes([number]) * 16 for number in range(24)]
 def _low_caps() -> Iterator[None]:
     with (
         mock.patch.object(leases, "MAX_LEASES", 8),
+        mock.patch.object(leases, "MAX_BOX_LEASES", 3),
         mock.patch.object(leases, "MAX_TOMBSTONES", 5),
         mock.patch.object(leases, "MAX_ELEMENTS_HELD", 30),
         mock.patch.object(routing_table, "CAPACITY", 10),
@@ -70,8 +72,8 @@ def _instruction(script: Script, now: float, profile: Any = HARDENED) -> Instruc
     if script.number() % 6 == 0:
         return leases.Withdraw(word)
     consented = script.choose((word, word, word, _WORDS[0]))
-    hop: leases.ToRelay | leases.ToMailbox = (
-        leases.ToRelay(relay_id(script.number() % 5))
+    hop: leases.ToRelay | leases.ToMailbox | leases.ToHost = (
+        script.choose((leases.ToRelay, leases.ToHost))(relay_id(script.number() % 5))
         if script.number() & 1
         else _mailbox(script.number() % 3, consented, day)
     )
@@ -98,6 +100,8 @@ def _check_book(book: LeaseBook, held: dict[bytes, Lease]) -> None:
     assert sum(len(lease.elements) for lease in held.values()) <= leases.MAX_ELEMENTS_HELD
     assert not held.keys() & book.tombstones().keys()
     assert len(book._tables) <= 4, "tables of days that are over, or not yet open"
+    for hop in {lease.hop for lease in held.values() if is_box(lease.hop)}:
+        assert len(book.held_for(hop)) <= leases.MAX_BOX_LEASES
     for lease in held.values():
         table = book.table(lease.day)
         assert table is not None
@@ -125,9 +129,16 @@ def _move_book(script: Script, book: LeaseBook, held: dict[bytes, Lease], now: f
         for lease in [lease for gone in book.lapse(now) for lease in gone]:
             held.pop(lease, None)
         return now
-    instruction = _instruction(script, now, profile)
+    paid = script.number() % 2 == 0
     try:
-        done = examples.carry_out(book, instruction, now, script.number() % 2 == 0)
+        if move <= 5:
+            lease, day = leases.lease_id(script.choose(_WORDS)), CALENDAR.day(now) + script.choose(_DAYS)
+            box = relay_id(script.number() % 3)
+            done: Lease | tuple[bytes, int] = book.hold(
+                lease, day, _elements(script, profile), box, now, paid
+            )
+        else:
+            done = examples.carry_out(book, _instruction(script, now, profile), now, paid)
     except (PeerError, Refusal):
         return now
     if isinstance(done, Lease):

@@ -23,6 +23,7 @@ from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signatur
 from hushcast_protocol.base.wire import decoder
 from hushcast_protocol.content import bodies, messages
 from hushcast_protocol.content.messages import TRAIL_SIZE
+from hushcast_protocol.overlay import box_frames as boxes
 from hushcast_protocol.overlay import frames, leases, parcels
 from hushcast_protocol.shards import shard_requests as shards
 from hushcast_protocol.shards.guides import piece_bits
@@ -223,7 +224,9 @@ instructions = st.one_of(
         leases.Install,
         bytes16,
         counters,
-        st.builds(leases.ToRelay, bytes32) | st.builds(leases.ToMailbox, signed),
+        st.builds(leases.ToRelay, bytes32)
+        | st.builds(leases.ToMailbox, signed)
+        | st.builds(leases.ToHost, bytes32),
         elements,
         bytes16,
         bytes16,
@@ -252,6 +255,12 @@ overlay_frames = st.one_of(
         st.none() | st.sampled_from(get_args(frames.RefusalReason)),
         st.lists(bytes16, max_size=3).map(tuple),
     ),
+)
+box_frames = st.one_of(
+    st.builds(boxes.BoxStanding, st.lists(bytes16, max_size=3).map(tuple), counters),
+    st.builds(boxes.Hold, counters, bytes16, counters, elements, st.none() | made_stamps),
+    st.builds(boxes.Forget, counters),
+    st.builds(boxes.HoldAnswer, counters, st.none() | st.sampled_from(get_args(frames.RefusalReason))),
 )
 certified = st.builds(
     heads.CertifiedHead,

@@ -9,7 +9,7 @@ from core_examples import small_message
 
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.overlay import frame_directions, frames
+from hushcast_protocol.overlay import box_frames, frame_directions, frames
 from hushcast_protocol.shards import shard_requests
 
 EXAMPLES = [
@@ -28,6 +28,12 @@ EXAMPLES = [
     shard_requests.ShownPiece(b"piece", ()),
     shard_requests.ShardUnavailable(),
 ]
+OF_BOXES = [
+    box_frames.BoxStanding((b"l" * 16,), 3),
+    box_frames.Hold(1, b"l" * 16, 1, (b"e" * 16,), None),
+    box_frames.Forget(1),
+    box_frames.HoldAnswer(1, "quota"),
+]
 REQUESTS, ANSWERS = get_args(shard_requests.ShardRequest), get_args(shard_requests.ShardAnswer)
 READERS = {
     "a relay, of a relay": (
@@ -40,6 +46,14 @@ READERS = {
         frame_directions.decode_from_stranger,
         {frames.Drop, frames.ParcelFrame, *REQUESTS},
     ),
+    "a host, of an owner": (
+        frame_directions.decode_from_owner,
+        {frames.Ack, box_frames.Hold, box_frames.Forget, frames.ParcelFrame},
+    ),
+    "an owner, of a host": (
+        frame_directions.decode_to_owner,
+        {box_frames.BoxStanding, box_frames.HoldAnswer, frames.Forward, frames.Ping, frames.ParcelAnswer},
+    ),
     "a stranger, of a drop": (frame_directions.decode_receipt, {frames.Receipt}),
     "a stranger, of a parcel": (frame_directions.decode_parcel_answer, {frames.ParcelAnswer}),
     "a stranger, of a question": (shard_requests.decode_shard_answer, set(ANSWERS)),
@@ -51,7 +65,7 @@ def test_the_examples_are_all_there_are():
 
 
 @pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("frame", EXAMPLES, ids=lambda frame: type(frame).__name__)
+@pytest.mark.parametrize("frame", EXAMPLES + OF_BOXES, ids=lambda frame: type(frame).__name__)
 def test_an_end_reads_what_the_other_may_say_and_nothing_else(reader: str, frame: Any):
     decode, said = READERS[reader]
     if type(frame) in said:
@@ -73,6 +87,7 @@ def test_the_documentation_has_the_same_table():
     assert table == {
         "relay to relay": [names["a relay, of a relay"]],
         "relay to mailbox": [names["a mailbox, of a relay"], names["a relay, of a mailbox"]],
+        "owner of a [box](#boxes) to its host": [names["a host, of an owner"], names["an owner, of a host"]],
         "anonymous initiator to relay": [{"Drop"}, names["a stranger, of a drop"]],
         "anonymous initiator to relay, too": [{"ParcelFrame"}, names["a stranger, of a parcel"]],
         "anonymous initiator, for a [shard](#shards)": [

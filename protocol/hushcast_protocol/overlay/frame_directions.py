@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hushcast_protocol.base.wire import decoder
+from hushcast_protocol.overlay.box_frames import BoxStanding, Forget, Hold, HoldAnswer
 from hushcast_protocol.overlay.frames import (
     MAX_OVERLAY_FRAME,
     Ack,
@@ -32,6 +33,12 @@ ToMailbox = Forward | Ping
 FromMailbox = Ack
 """A mailbox to a relay, which dialled whatever a stranger's lease names: it may answer, and ask nothing."""
 
+FromOwner = Ack | Hold | Forget | ParcelFrame
+"""The owner of a box to its host, under the box's key; to whoever holds no box there, it is a stranger."""
+
+ToOwner = BoxStanding | Forward | Ping | HoldAnswer | ParcelAnswer
+"""A host to the owner of a box."""
+
 decode_from_stranger: Callable[[bytes], FromStranger] = decoder(
     FromStranger, "stranger's frame", MAX_OVERLAY_FRAME
 )
@@ -46,3 +53,5 @@ decode_receipt: Callable[[bytes], Receipt] = decoder(Receipt, "answer to a drop"
 decode_parcel_answer: Callable[[bytes], ParcelAnswer] = decoder(
     ParcelAnswer, "answer to a parcel", MAX_OVERLAY_FRAME
 )
+decode_from_owner: Callable[[bytes], FromOwner] = decoder(FromOwner, "owner's frame", MAX_OVERLAY_FRAME)
+decode_to_owner: Callable[[bytes], ToOwner] = decoder(ToOwner, "host's frame to an owner", MAX_OVERLAY_FRAME)

@@ -1,14 +1,14 @@
-"""Next hops: a relay or a mailbox, as one byte of kind before its Ed25519 key.
+"""Next hops: a relay, a mailbox, a host or a box, as one byte of kind before its Ed25519 key.
 
 The kinds are kept apart so that nobody can have messages sent to a mailbox by calling it a relay, without its
-consent.
+consent; and because a relay that is a tree's next relay is gone around, where a host is waited for.
 """
 
 from __future__ import annotations
 
 from hushcast_protocol.content.hops import Hop
 
-_RELAY, _MAILBOX = b"r", b"m"
+_RELAY, _MAILBOX, _HOST, _BOX = b"r", b"m", b"h", b"b"
 
 
 def relay_hop(relay: bytes) -> Hop:
@@ -21,9 +21,29 @@ def mailbox_hop(mailbox: bytes) -> Hop:
     return Hop(_MAILBOX + mailbox)
 
 
+def host_hop(relay: bytes) -> Hop:
+    """Return the hop that is a relay of the roster, as the host of a box."""
+    return Hop(_HOST + relay)
+
+
+def box_hop(box: bytes) -> Hop:
+    """Return the hop that is a box of this relay's own, which is a host: its owner opens the links."""
+    return Hop(_BOX + box)
+
+
 def is_mailbox(hop: Hop) -> bool:
     """Tell whether a hop is a mailbox."""
     return hop[:1] == _MAILBOX
+
+
+def is_host(hop: Hop) -> bool:
+    """Tell whether a hop is a host: no other relay takes its messages, so that they wait for it."""
+    return hop[:1] == _HOST
+
+
+def is_box(hop: Hop) -> bool:
+    """Tell whether a hop is a box."""
+    return hop[:1] == _BOX
 
 
 def key_of(hop: Hop) -> bytes:

@@ -20,7 +20,7 @@ from hushcast_protocol.base.wire import Bytes16, Counter, PublicKey, RelayId, Wi
 from hushcast_protocol.content.bloom import CAPACITY
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.routing_table import RoutingTable
-from hushcast_protocol.overlay.hops import mailbox_hop, relay_hop
+from hushcast_protocol.overlay.hops import box_hop, host_hop, is_box, mailbox_hop, relay_hop
 
 MAX_LEASES = 20_000  # held by one relay: 10,000 subscriptions on two days; some 40 MB
 MAX_ELEMENTS = 1024  # in one lease: a filter (`bloom.CAPACITY`) holds two of the largest
@@ -28,6 +28,7 @@ ELEMENTS_A_LEASE = 32  # of a lease of the usual size; a larger one counts as se
 MAX_ELEMENTS_HELD = ELEMENTS_A_LEASE * MAX_LEASES  # in all together; 620 MB if each has its own next hop
 MAX_TOMBSTONES = 20_000  # of lease ids never seen; 40,000 together with leases held and withdrawn
 MAX_CONSENT = 256  # bytes; a consent has about 200
+MAX_BOX_LEASES = 16  # held for one box: a tree has one a day, and there are two days at most
 _AT_ONCE = 1024  # leases that expire in one piece: some 3 ms, and 1 ms of looking for them
 assert MAX_ELEMENTS <= CAPACITY
 
@@ -56,6 +57,12 @@ class ToMailbox(Wire, frozen=True, tag="mailbox"):
     consent: Signed
 
 
+class ToHost(Wire, frozen=True, tag="host"):
+    """A next hop that the roster lists, as the host of a box: messages wait for it and never go around."""
+
+    relay: RelayId
+
+
 class Install(Wire, frozen=True, tag="install"):
     """The instruction "route these elements to this next hop" for one day, under a lease id.
 
@@ -65,7 +72,7 @@ class Install(Wire, frozen=True, tag="install"):
 
     lease: Bytes16
     day: Counter
-    next_hop: ToRelay | ToMailbox
+    next_hop: ToRelay | ToMailbox | ToHost
     elements: Elements
     mark: Bytes16
     bypass: Bytes16
@@ -133,12 +140,14 @@ class Lease:
     id: bytes
     day: int
     hop: Hop
-    address: Address | None  # of a mailbox; a relay's is in the roster
+    address: Address | None  # of a mailbox; a relay's is in the roster, and a box is here
     elements: tuple[bytes, ...]
     mark: bytes
     bypass: bytes
     before: Hop | None = None  # the next hop that it had until it was installed anew
 
+
+_NONE = bytes(LABEL)  # no mark and no bypass: nothing goes around a box
 
 _Moved = tuple[int, Hop, bytes]
 """Day, next hop of before and mark of leases that have another now."""
@@ -192,16 +201,14 @@ class LeaseBook:
         Installing a lease again replaces it: so an instruction is idempotent, and a tree may grow. Raises
         `Refusal` ("day", "quota", "withdrawn") or a `PeerError`.
         """
-        if install.day not in self._calendar.installable_days(now):
-            raise Refusal("day")
-        if install.lease in self._tombstones:
-            raise Refusal("withdrawn")
+        self._check_timely(install.lease, install.day, now)
         address = None
         if isinstance(install.next_hop, ToMailbox):
             consent = check_consent(install.next_hop.consent, self._relay, install)
             hop, address = mailbox_hop(consent.mailbox), parse_address(consent.address)
         else:
-            hop = relay_hop(install.next_hop.relay)
+            is_relay = isinstance(install.next_hop, ToRelay)
+            hop = (relay_hop if is_relay else host_hop)(install.next_hop.relay)
             if install.next_hop.relay == self._relay:
                 raise DecodeError("an instruction routes a relay to itself")
         elements = tuple(dict.fromkeys(install.elements))
@@ -212,6 +219,36 @@ class LeaseBook:
         lease = Lease(
             install.lease, install.day, hop, address, elements, install.mark, install.bypass, before
         )
+        return self._take(lease, paid)
+
+    def hold(
+        self, lease: bytes, day: int, elements: tuple[bytes, ...], box: bytes, now: float, paid: bool = False
+    ) -> Lease:
+        """Have elements lead to a box of this relay's, under a lease id; return the lease.
+
+        It is bounded and refused as `install` is, and replaced when it is held again; a box has
+        `MAX_BOX_LEASES` at most. Who knows the id of another's lease gets a `DecodeError`.
+        """
+        self._check_timely(lease, day, now)
+        hop = box_hop(box)
+        if lease not in self._leases and len(self.held_for(hop)) >= MAX_BOX_LEASES:
+            raise Refusal("quota")
+        return self._take(Lease(lease, day, hop, None, tuple(dict.fromkeys(elements)), _NONE, _NONE), paid)
+
+    def held_for(self, hop: Hop) -> list[bytes]:
+        """Return the ids of all leases whose next hop is `hop`."""
+        return [lease for held in self._by_hop.get(hop, {}).values() for lease in held]
+
+    def _check_timely(self, lease: bytes, day: int, now: float) -> None:
+        if day not in self._calendar.installable_days(now):
+            raise Refusal("day")
+        if lease in self._tombstones:
+            raise Refusal("withdrawn")
+
+    def _take(self, lease: Lease, paid: bool) -> Lease:
+        held = self._leases.get(lease.id)
+        if held is not None and held.hop != lease.hop and (is_box(held.hop) or is_box(lease.hop)):
+            raise DecodeError("a lease is held for another box")
         if held == lease:
             return held
         if not self._has_room(held, lease, paid):

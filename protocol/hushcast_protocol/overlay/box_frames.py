@@ -1,0 +1,62 @@
+"""Frames between the owner of a box and its host, over the link that the box's key has opened."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.proof_of_work import ProofOfWork, inside
+from hushcast_protocol.base.wire import Bytes16, Counter, Wire
+from hushcast_protocol.overlay.frames import RefusalReason
+from hushcast_protocol.overlay.leases import MAX_BOX_LEASES, Elements, units
+
+
+class BoxStanding(Wire, frozen=True, tag="box-standing"):
+    """Host to owner, first on every link: which leases lead to the box, and how many messages gave way.
+
+    `gave_way` counts since the box was made, and never falls; a host that lost its disk begins anew.
+    """
+
+    leases: Annotated[tuple[Bytes16, ...], msgspec.Meta(max_length=MAX_BOX_LEASES)]
+    gave_way: Counter
+
+
+class Hold(Wire, frozen=True, tag="hold"):
+    """Owner to host: on this day these elements lead to the box, under this lease id.
+
+    It is a lease without a next hop elsewhere. To hold again under the same id replaces what was held.
+    """
+
+    number: Counter
+    lease: Bytes16
+    day: Counter
+    elements: Elements
+    stamp: ProofOfWork | None
+
+
+class Forget(Wire, frozen=True, tag="forget"):
+    """Owner to host: the box is done with. What waits is deleted; what still comes is dropped."""
+
+    number: Counter
+
+
+class HoldAnswer(Wire, frozen=True, tag="hold-answer"):
+    """What became of the `Hold` or `Forget` with this number: carried out, and on disk, unless `refused`."""
+
+    number: Counter
+    refused: RefusalReason | None
+
+
+def held_out(hold: Hold) -> bytes:
+    """Return the digest (32 bytes) of a hold, which its stamp is bound to."""
+    return digest(Domain.STAMP, b"hold", hold.lease, hold.day.to_bytes(8, "big"), *hold.elements)
+
+
+def hold_price(hold: Hold, difficulty: int) -> int:
+    """Return the bits of a hold's stamp at a host that advertises a difficulty (bits).
+
+    It is a stranger's frame, and a lease as one inside a parcel is: the dearer of the two counts.
+    """
+    return max(difficulty, inside(difficulty, units(len(hold.elements))))
