@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from hushcast_overlay.connector import Connector
 from hushcast_overlay.relay.admission_control import AdmissionControl
+from hushcast_overlay.relay.boxes.box_links import BoxLinks
+from hushcast_overlay.relay.boxes.kept_boxes import KeptBoxes
+from hushcast_overlay.relay.boxes.owners import OwnerRequests, Owners
 from hushcast_overlay.relay.detours import Detours
 from hushcast_overlay.relay.drops import Drops
 from hushcast_overlay.relay.forwarding import Forwarding, TakeListed
@@ -14,6 +17,7 @@ from hushcast_overlay.relay.identity import Identity
 from hushcast_overlay.relay.incoming_connections import IncomingConnections
 from hushcast_overlay.relay.kept_links import KeptLinks
 from hushcast_overlay.relay.lease_store import LeaseStore
+from hushcast_overlay.relay.next_hops import NextHops
 from hushcast_overlay.relay.parcels import Parcels
 from hushcast_overlay.relay.peers import OwnRelay, Peers
 from hushcast_overlay.relay.placement import SpoolPlacement
@@ -45,12 +49,15 @@ class RelayRole:
     admission: AdmissionControl
     incoming: IncomingConnections
     kept_links: KeptLinks
+    boxes: KeptBoxes
+    box_links: BoxLinks
 
     async def load(self) -> None:
         """Read back leases, and take up the messages that a restart interrupted."""
         await self.leases.load()
         await self.parcels.load()
         await self.forwarding.load()
+        await self.boxes.load()
         await self.drops.load()
 
     async def begin_epoch(self, is_certain: bool) -> None:
@@ -60,6 +67,7 @@ class RelayRole:
             await self.leases.lapse()
             await self.parcels.lapse()
             await self.forwarding.lapse()
+            await self.boxes.lapse()
 
 
 def make_relay(
@@ -93,7 +101,10 @@ def make_relay(
     own = OwnRelay(locate, take_forwards, take_parcel)
     peers = Peers(identity.seed, connector, spool, detours, own, context)
     placing = SpoolPlacement(spool, detours, router, env, counters)
-    forwarding = Forwarding(router, spool, placing, peers, shards.calendar, take_listed, context)
+    boxes = KeptBoxes(leases, spool, shards.calendar, context)
+    box_links = BoxLinks(boxes, spool, context)
+    next_hops = NextHops(peers, box_links)
+    forwarding = Forwarding(router, spool, placing, next_hops, shards.calendar, take_listed, context)
     drops = Drops(profile, forwarding, spool, context)
     kept_links = KeptLinks(leases, peers, shards.calendar, context)
 
@@ -104,9 +115,13 @@ def make_relay(
     parcels = Parcels(identity, shards, leases, peers, lease_came, context)
 
     def fullness() -> float:
-        return max(leases.book.fullness(), parcels.fullness())
+        return max(leases.book.fullness(), parcels.fullness(), boxes.fullness())
 
     admission = AdmissionControl(relay, shards, env, fullness)
     strangers = Strangers(admission, drops, parcels, shards.serving, env, counters)
-    incoming = IncomingConnections(identity.seed, connector, shards, peers, strangers)
-    return RelayRole(relay, leases, peers, forwarding, drops, parcels, admission, incoming, kept_links)
+    requests = OwnerRequests(relay, shards, boxes, admission, drops.take_up, context)
+    owners = Owners(boxes, box_links, requests, strangers, context)
+    incoming = IncomingConnections(identity.seed, connector, shards, peers, strangers, owners)
+    return RelayRole(
+        relay, leases, peers, forwarding, drops, parcels, admission, incoming, kept_links, boxes, box_links
+    )

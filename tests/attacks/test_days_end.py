@@ -29,7 +29,7 @@ def test_what_waits_from_a_day_gone_by_is_forgotten_in_steps() -> None:
         spool.put([HopMessage(hop, message) for hop in HOPS])
     spool.put([HopMessage(HOPS[0], Message(b"l" * 32, 8, (b"t" * 16,), bytes(TRAIL_SIZE), bytes(1167)))])
     moves, began = Moves(), time.thread_time()
-    for _ in spool.expire(lambda day: day == 8):
+    for _ in spool.expire(lambda _, day: day == 8):
         moves.next()
     moves.next()
     assert moves.longest < (time.thread_time() - began) * SHORT + 0.005

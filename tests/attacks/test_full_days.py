@@ -72,7 +72,7 @@ async def test_a_full_spool_is_emptied_in_short_steps() -> None:
         message = Message(name(number), TODAY, (bytes(16),), bytes(TRAIL_SIZE), bytes(100))
         spool.put([HopMessage(hop, message) for hop in hops])
     async with trio.open_nursery() as nursery:  # a task of the program's, each of whose steps is measured
-        nursery.start_soon(in_steps, spool.expire(lambda day: day != TODAY))
+        nursery.start_soon(in_steps, spool.expire(lambda _, day: day != TODAY))
     assert (len(spool), spool.size) == (0, 0)
 
 
@@ -86,7 +86,7 @@ async def test_what_is_acknowledged_meanwhile_is_not_forgotten_again(
     async with trio.open_nursery() as nursery:
 
         async def expire() -> None:
-            assert await in_steps(spool.expire(lambda day: False)) == 2
+            assert await in_steps(spool.expire(lambda _, day: False)) == 2
 
         nursery.start_soon(expire)
         spool.done([placed[2][1]])

@@ -146,8 +146,8 @@ async def test_a_days_end_takes_bodies_with_it() -> None:
     spool = Spool(store)
     spool.put([HopMessage(hop, message(1)) for hop in hops(3)])
     spool.put([HopMessage(ONE, message(2))])
-    assert await in_steps(spool.expire(lambda day: day == 7)) == 0
-    assert await in_steps(spool.expire(lambda day: False)) == 4
+    assert await in_steps(spool.expire(lambda _, day: day == 7)) == 0
+    assert await in_steps(spool.expire(lambda _, day: False)) == 4
     assert spool.size == 0
     assert await store.scan("spool") == await store.scan("spool-body") == []
 
@@ -214,9 +214,9 @@ async def test_what_expires_while_it_is_read_hides_nothing_behind_it() -> None:
     spool.put([HopMessage(ONE, message(number)) for number in range(20)])
     later = replace(message(20), day=8)
     spool.put([HopMessage(ONE, later)])
-    store.lapse = lambda: list(spool.expire(lambda day: day == 8))
+    store.lapse = lambda: list(spool.expire(lambda _, day: day == 8))
     assert [item.message for item in await spool.waiting(ONE)] == [later]
-    store.lapse = lambda: list(spool.expire(lambda day: False))
+    store.lapse = lambda: list(spool.expire(lambda _, day: False))
     assert await spool.waiting(ONE) == []
 
 

@@ -351,7 +351,7 @@ class Broker(ListeningDaemon):
                     await trio.lowlevel.checkpoint()
                 if self._publications is not None:
                     await self._publications.expire(now)
-                lapsing = self._spool.expire(lambda day: calendar.lapse(day) > now)  # noqa: B023 - over before the next
+                lapsing = self._spool.expire(lambda _, day: calendar.lapse(day) > now)  # noqa: B023 - over before the next
                 expired = await in_steps(lapsing)
                 self.counters.add("messages_expired", expired)
             await self._env.sleep_until(calendar.next_middle(now))

@@ -224,7 +224,7 @@ class CentralServer(ListeningDaemon):
             now = self._env.now()
             if self._env.is_certain():
                 # Messages before those they are for: then little is left to look for.
-                lapsing = self._spool.expire(lambda day: calendar.lapse(day) > now)  # noqa: B023 - over before the next
+                lapsing = self._spool.expire(lambda _, day: calendar.lapse(day) > now)  # noqa: B023 - over before the next
                 expired = await in_steps(lapsing)
                 self.counters.add("deliveries_expired", expired)
                 await self._subscriptions.expire(now)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-from hushcast_overlay.relay.peers import Peers
+from hushcast_overlay.relay.next_hops import NextHops
 from hushcast_overlay.relay.placement import SpoolPlacement
 from hushcast_overlay.relay.rate_limiter import RateLimiter
 from hushcast_protocol.base import observations
@@ -17,6 +17,7 @@ from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.forwarding import ForwardingDecision, ForwardingOutcome, Router
+from hushcast_protocol.overlay.hops import is_box
 from hushcast_protocol.overlay.trail import LABEL_SIZE
 from hushcast_runtime.context import Context
 from hushcast_runtime.storage.recovery import restore, sized
@@ -49,7 +50,7 @@ class Forwarding:
         router: Router,
         spool: Spool,
         placing: SpoolPlacement,
-        peers: Peers,
+        next_hops: NextHops,
         calendar: Calendar,
         take_listed: TakeListed,
         context: Context,
@@ -57,7 +58,7 @@ class Forwarding:
         self._router = router
         self._spool = spool
         self._placing = placing
-        self._peers = peers
+        self._next_hops = next_hops
         self._calendar = calendar
         self._take_listed = take_listed
         self._env = context.env
@@ -70,7 +71,7 @@ class Forwarding:
         """Take up the messages that were on their way when a restart interrupted them."""
         await self._load_label()
         for hop in await self._spool.load():
-            self._peers.resume(hop)
+            self._next_hops.resume(hop)
 
     def begin_epoch(self) -> None:
         """Take a fresh trail label, by which the relay knows what has passed it."""
@@ -80,8 +81,12 @@ class Forwarding:
 
     async def lapse(self) -> None:
         """Forget what waits from days gone by; whoever calls is certain that they are."""
-        open_days = self._open_days()
-        self._counters.add("messages_expired", await in_steps(self._spool.expire(open_days.__contains__)))
+        first = self._open_days().start
+
+        def keeps(hop: Hop, day: int) -> bool:
+            return day >= first - is_box(hop)  # an owner has the day after to fetch what waits
+
+        self._counters.add("messages_expired", await in_steps(self._spool.expire(keeps)))
 
     async def take(self, messages: list[Message], previous: bytes) -> list[int]:
         """Take over messages from a previous hop; return the places of those that nothing here routes.
@@ -157,7 +162,7 @@ class Forwarding:
                 passing.append(message)
             if decision.sends:
                 spare = 0 if settle is None else len(message.body)
-                ways, more = self._placing.place(decision.sends, self._peers.away, spare)
+                ways, more = self._placing.place(decision.sends, self._next_hops.away, spare)
                 is_held |= more
                 placed += self._spool.take(ways, changes)
             if len(placed) >= COPIES_AT_ONCE:
@@ -177,9 +182,9 @@ class Forwarding:
 
     def _send(self, placed: list[tuple[Hop, SpooledMessage]], changes: list[Change]) -> list[Hop]:
         """Send what was placed; return to whom. Nothing is waited for before: the router has noted it."""
-        self._peers.enqueue(placed)
         if changes:
             self._store.write_soon(*changes)
+        self._next_hops.enqueue(placed)
         return [hop for hop, _ in placed]
 
     def _decide(self, message: Message, previous: bytes, now: float, is_again: bool) -> ForwardingDecision:

@@ -1,32 +1,48 @@
-"""Takes connections at a relay's address through the handshake, to the peers or the strangers."""
+"""Takes connections at a relay's address through the handshake, to peers, owners or strangers."""
 
 from __future__ import annotations
 
 import trio
 
 from hushcast_overlay.connector import Connector
+from hushcast_overlay.relay.boxes.owners import Owners
 from hushcast_overlay.relay.peers import Peers
 from hushcast_overlay.relay.strangers import Strangers
 from hushcast_overlay.shards.shards import Shards
-from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.overlay.frame_directions import FromRelay, decode_from_relay, decode_from_stranger
+from hushcast_protocol.overlay.box_shares import MAX_BOXES
+from hushcast_protocol.overlay.frame_directions import (
+    FromRelay,
+    decode_from_owner,
+    decode_from_relay,
+    decode_from_stranger,
+)
 from hushcast_runtime.transports.channel import Channel
+from hushcast_runtime.transports.connection_guard import MAX_STRANGERS
 
-MAX_CONNECTIONS = 4096  # links of other relays to us at once: each of a full roster may have two
+# Links under a name to us at once: each relay of a full roster may have two, each box has one, and who has no
+# box yet a stranger's place, as much again while those that gave way end.
+MAX_CONNECTIONS = 4096 + MAX_BOXES + 2 * MAX_STRANGERS
 
 
 class IncomingConnections:
     """The connections that others open to one relay."""
 
     def __init__(
-        self, seed: Seed, connector: Connector, shards: Shards, peers: Peers, strangers: Strangers
+        self,
+        seed: Seed,
+        connector: Connector,
+        shards: Shards,
+        peers: Peers,
+        strangers: Strangers,
+        owners: Owners,
     ) -> None:
         self._seed = seed
         self._connector = connector
         self._shards = shards
         self._peers = peers
         self._strangers = strangers
+        self._owners = owners
 
     async def accept(self, stream: trio.abc.Stream) -> Channel[FromRelay]:
         """Take a stream through the handshake; raises a `PeerError` or `TransportError`."""
@@ -39,4 +55,4 @@ class IncomingConnections:
         elif self._shards.relay(channel.peer) is not None:
             await self._peers.serve(channel)
         else:
-            raise DecodeError("a relay that no roster lists")
+            await self._owners.serve(channel.speaking(decode_from_owner))

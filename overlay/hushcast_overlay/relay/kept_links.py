@@ -13,6 +13,7 @@ from hushcast_overlay.relay.lease_store import LeaseStore
 from hushcast_overlay.relay.peers import Peers
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.content.hops import Hop
+from hushcast_protocol.overlay.hops import is_box
 from hushcast_runtime.context import Context
 
 MAX_KEPT = 512  # links for one day; each costs circuits at both ends
@@ -58,7 +59,10 @@ class KeptLinks:
     def _look(self) -> None:
         now = self._env.elapsed()
         self._left = {hop: at for hop, at in self._left.items() if now - at < LEFT_FOR}
-        chosen = [self._to_be_opened(self._leases.book.next_hops((day,))) for day in self._days()]
+        next_hops = self._leases.book.next_hops
+        chosen = [
+            self._to_be_opened([hop for hop in next_hops((day,)) if not is_box(hop)]) for day in self._days()
+        ]
         for hop in dict.fromkeys(itertools.chain.from_iterable(chosen)):
             self._spawn(self._open, hop)
 

@@ -96,11 +96,15 @@ class LeaseStore:
     async def install(self, instruction: Install, paid: bool) -> Lease:
         """Hold a lease, durably on return; raises a `Refusal` or `PeerError` as the book does."""
         lease = self.book.install(instruction, self._env.now(), paid)
+        await self.keep(lease)
+        return lease
+
+    async def keep(self, lease: Lease, *beside: Change) -> None:
+        """Write a lease that the book has taken, and what belongs to it, in one commit."""
         stored = _StoredLease(
             lease.day, lease.hop, lease.address, lease.elements, lease.mark, lease.bypass, lease.before
         )
-        await self._store.write(Change(_LEASE, lease.id, encode(stored)))
-        return lease
+        await self._store.write(*beside, Change(_LEASE, lease.id, encode(stored)))
 
     async def withdraw(self, instruction: Withdraw, paid: bool) -> None:
         """Drop a lease and keep its tombstone; raises a `Refusal` or `PeerError` as the book does."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import trio
 
+from hushcast_overlay.relay.admission_control import counted_refusal
 from hushcast_overlay.relay.identity import Identity
 from hushcast_overlay.relay.lease_store import LeaseStore
 from hushcast_overlay.relay.parcel_forwarding import ParcelForwarding, ParcelPeers
@@ -16,7 +17,7 @@ from hushcast_protocol.base.proof_of_work import ProofOfWorkCheck
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.overlay.confirmations import confirm
 from hushcast_protocol.overlay.elements import ORIGIN
-from hushcast_protocol.overlay.frames import ParcelAnswer, RefusalReason
+from hushcast_protocol.overlay.frames import ParcelAnswer
 from hushcast_protocol.overlay.hops import key_of
 from hushcast_protocol.overlay.leases import Withdraw
 from hushcast_protocol.overlay.parcels import Parcel, ParcelMemory, instructed, open_parcel, price
@@ -125,14 +126,11 @@ class Parcels:
         return self._stamps.spend(parcel.stamp, instructed(parcel.instruction), epoch, asked)
 
     def _refused(self, refusal: Refusal) -> ParcelAnswer:
-        counter = f"refused_{refusal.reason}" if refusal.reason in ("day", "quota") else "refused_other"
-        self._counters.add(counter)
-        reason: RefusalReason = "quota"
-        if refusal.reason in ("day", "withdrawn"):
-            reason = refusal.reason  # type: ignore[assignment]
-        return ParcelAnswer(0, reason, ())
+        return ParcelAnswer(0, counted_refusal(refusal, self._counters), ())
 
     async def _carry_out(self, parcel: Parcel, previous: bytes, paid: bool) -> None:
+        if parcel.instruction is None:
+            return
         if isinstance(parcel.instruction, Withdraw):
             await self._leases.withdraw(parcel.instruction, paid)
             return

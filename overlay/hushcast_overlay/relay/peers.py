@@ -1,4 +1,4 @@
-"""Peers: drives the hop machine of each relay or mailbox that this relay sends to, or that sends to it."""
+"""Peers: drives the hop machine of each relay, host or mailbox that this one sends to, or is sent to by."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from hushcast_protocol.overlay.frame_directions import (
     decode_from_relay,
 )
 from hushcast_protocol.overlay.frames import Ack, Forward, ParcelAnswer, ParcelFrame, Ping
-from hushcast_protocol.overlay.hops import is_mailbox, key_of, relay_hop
+from hushcast_protocol.overlay.hops import is_host, is_mailbox, key_of, relay_hop, waits
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 from hushcast_runtime.storage.spool import READ_AT_ONCE, Spool, SpooledMessage
@@ -111,6 +111,7 @@ class Peers:
         self._tracer = context.tracer
         self._spawn = context.spawn
         self._rules = HopRules(spool.holds, context.env.randomness, detours is not None)
+        self._rules_of_hosts = HopRules(spool.holds, context.env.randomness, goes_around=False)
         self._peers: dict[Hop, Peer] = {}
         self.away: set[Hop] = set()
         """The next hops that messages go around."""
@@ -217,6 +218,8 @@ class Peers:
             if isinstance(frame, Ack):
                 if frame.unrouted and is_mailbox(peer.hop):
                     raise DecodeError("a mailbox routes nothing, and says that something leads nowhere")
+                if frame.unrouted and is_host(peer.hop):  # it has no such box: it lost its disk
+                    self._counters.add("messages_without_box", len(frame.unrouted))
                 self._do(peer, peer.acknowledged(link, frame.number, frame.unrouted, self._now()))
             elif isinstance(frame, Ping):
                 self._acknowledge(link, 0)
@@ -247,7 +250,7 @@ class Peers:
 
     def _peer(self, hop: Hop) -> Peer:
         if (peer := self._peers.get(hop)) is None:
-            peer = self._peers[hop] = Peer(hop, self._rules)
+            peer = self._peers[hop] = Peer(hop, self._rules_of_hosts if is_host(hop) else self._rules)
         return peer
 
     def _do(self, peer: Peer, actions: HopActions[Session, SpooledMessage]) -> None:
@@ -365,7 +368,7 @@ class Peers:
         """Return the seconds of silence after which messages for a next hop go around it."""
         if self._relay.locate(hop) is None:
             return 0.0
-        return math.inf if is_mailbox(hop) else DETOUR_AFTER
+        return math.inf if waits(hop) else DETOUR_AFTER
 
     async def _open(self, hop: Hop) -> PeerChannel:
         address = self._relay.locate(hop)

@@ -1,25 +1,26 @@
 """Placement: what becomes of a message to be sent, by the room that the spool has for its next hop.
 
-A next hop whose share is full is gone around. Where there is no way around, or the whole spool is full, the
-message is *held*: whoever keeps it still (the link that brought it, or this relay's record of what it
-accepted) brings it again. Only what waits for a mailbox is lost when all shares for it are full.
+A next hop whose share is full is gone around, but for a host. Where there is no way around, or the whole
+spool is full, the message is *held*: whoever keeps it still (the link that brought it, or this relay's record
+of what it accepted) brings it again. Only what waits for a mailbox is lost when all shares for it are full,
+and what waits for a host when its share is full here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Container
+from collections.abc import Container, Sequence
 
 from hushcast_overlay.relay.detours import Detours
 from hushcast_protocol.content.hops import Hop, HopMessage
 from hushcast_protocol.overlay.forwarding import Router
-from hushcast_protocol.overlay.hops import is_mailbox
+from hushcast_protocol.overlay.hops import is_host, waits
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
 from hushcast_runtime.storage.spool import Spool
 
-TOLD_EVERY = 3600.0  # seconds between two lines of the log that messages for mailboxes are lost
+TOLD_EVERY = 3600.0  # seconds between two lines of the log that messages are lost
 
 
 class SpoolPlacement:
@@ -61,9 +62,9 @@ class SpoolPlacement:
                 if others is None:
                     others = self._detours.with_room(day, size, away) if self._detours is not None else []
                 unsent.append(send.hop)
-                if self._detours is not None and (way := self._detours.aside(send, others)) is not None:
+                if (way := self._aside(send, others)) is not None:
                     ways.append(way)
-                elif is_mailbox(send.hop):
+                elif waits(send.hop):
                     self._lose()
                 else:
                     is_held = True
@@ -71,11 +72,14 @@ class SpoolPlacement:
             self._router.unsent(sends[0].message, unsent)
         return ways, is_held
 
+    def _aside(self, send: HopMessage, others: Sequence[Hop]) -> HopMessage | None:
+        return None if self._detours is None or is_host(send.hop) else self._detours.aside(send, others)
+
     def _lose(self) -> None:
         self._counters.add("messages_over_share")
         now = self._env.elapsed()
         if now - self._told >= TOLD_EVERY:
             self._told = now
             log.warning(
-                "a mailbox takes too little: more waits for it than may, and messages for it are lost"
+                "a mailbox or host takes too little: more waits for it than may, and messages are lost"
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 
 import trio
 
@@ -56,24 +56,34 @@ class Strangers:
         self._showing = ConnectionSlots(MAX_SHOWING, env.below, lambda: counters.add("strangers_dropped"))
         self._answering: Counter[type] = Counter()  # a parcel takes minutes, and drops do not wait for them
 
+    def place(self, within: float) -> AbstractContextManager[None]:
+        """Hold a stranger's place for the block, as `ConnectionSlots.place` does."""
+        return self._slots.place(within)
+
     async def serve(self, channel: Channel[FromStranger]) -> None:
         """Answer one unnamed connection; raises a `PeerError` or `TransportError`."""
         with self._slots.place(ANONYMOUS_TIMEOUT):
             frame = await channel.first()
         # What was handed in is carried out, whoever comes meanwhile; only its answer may give way again.
-        kind, answering = type(frame), self._answer(frame)
+        is_parcel, answering = isinstance(frame, ParcelFrame), self.answer(frame)
         del frame  # half a MiB, which nobody needs once it is open
-        self._answering[kind] += 1
-        try:
-            answer = await (_while_open(channel, answering) if kind is ParcelFrame else answering)
-        finally:
-            self._answering[kind] -= 1
+        answer = await (_while_open(channel, answering) if is_parcel else answering)
         is_large = isinstance(answer, ShownSlice | ShownPiece)
         with self._showing.place(SHOWN_WITHIN) if is_large else self._slots.place(RECEIPT_WITHIN):
             await channel.send(answer)
             await channel.finish()
 
-    async def _answer(self, frame: FromStranger) -> Wire:
+    async def answer(self, frame: FromStranger) -> Wire:
+        """Admit a frame, and carry it out; whoever awaits this is not to keep it."""
+        kind, answering = type(frame), self._admit(frame)
+        del frame
+        self._answering[kind] += 1
+        try:
+            return await answering
+        finally:
+            self._answering[kind] -= 1
+
+    async def _admit(self, frame: FromStranger) -> Wire:
         if isinstance(frame, AskLeaf | AskSlice | AskPiece):
             return self._serving.answer(frame)
         full = self._answering[type(frame)] > MAX_ANSWERING

@@ -37,8 +37,13 @@ def is_mailbox(hop: Hop) -> bool:
 
 
 def is_host(hop: Hop) -> bool:
-    """Tell whether a hop is a host: no other relay takes its messages, so that they wait for it."""
+    """Tell whether a hop is a host."""
     return hop[:1] == _HOST
+
+
+def waits(hop: Hop) -> bool:
+    """Tell whether messages wait for a hop however long it is away: nobody else has what it is for."""
+    return hop[:1] in (_MAILBOX, _HOST)
 
 
 def is_box(hop: Hop) -> bool:

@@ -35,7 +35,7 @@ class Parcel(Wire, frozen=True, tag="parcel/2"):
     network: Bytes32
     relay: RelayId
     epoch: Counter
-    instruction: Instruction
+    instruction: Instruction | None  # none where all that it has to do is to pass on
     patience: Annotated[int, msgspec.Meta(ge=0, le=MAX_PATIENCE)]  # seconds to await answers from below
     onward: Annotated[tuple[OnwardParcel, ...], msgspec.Meta(max_length=MAX_FANOUT)]
     word: Bytes16  # fresh for each parcel; what the relay confirms by
@@ -45,13 +45,16 @@ class Parcel(Wire, frozen=True, tag="parcel/2"):
 _decode_parcel: Callable[[bytes], Parcel] = decoder(Parcel, "parcel", MAX_PARCEL)
 
 
-def instructed(instruction: Instruction) -> bytes:
-    """Return the digest (32 bytes) of an instruction, which the stamp inside its parcel is bound to."""
+def instructed(instruction: Instruction | None) -> bytes:
+    """Return the digest (32 bytes) of an instruction, or none, which the stamp in a parcel is bound to."""
     return digest(Domain.STAMP, b"instruction", encode(instruction))
 
 
-def price(instruction: Instruction, difficulty: int) -> int:
-    """Return the bits of the stamp for an instruction at a relay that advertises a difficulty (bits)."""
+def price(instruction: Instruction | None, difficulty: int) -> int:
+    """Return the bits of the stamp for an instruction at a relay that advertises a difficulty (bits).
+
+    Whatever it says, the digest of its parcel takes room.
+    """
     worth = units(len(instruction.elements)) if isinstance(instruction, Install) else 1
     return inside(difficulty, worth)
 
@@ -71,6 +74,8 @@ def open_parcel(sealed: bytes, key: ParcelKey, network: bytes, relay: RelayId, e
     parcel = _decode_parcel(open_box(key.private_key(), sealed))
     if parcel.network != network or parcel.relay != relay:
         raise AuthenticationError("a parcel is meant for another relay or network")
+    if parcel.instruction is None and not parcel.onward:
+        raise DecodeError("a parcel tells nothing, and passes on nothing")
     below = {onward.relay for onward in parcel.onward}
     if len(below) < len(parcel.onward) or relay in below:
         raise DecodeError("a parcel passes on to a relay twice, or to the one that opens it")

@@ -7,7 +7,7 @@ hop a small reference to it; the body goes with the last of them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from weakref import ref
 
 import msgspec
@@ -268,21 +268,35 @@ class Spool:
 
     def done(self, spooled: Iterable[SpooledMessage]) -> None:
         """Forget messages that were acknowledged, or given up."""
+        self.forget([item.key for item in spooled])
+
+    def forget(self, places: Iterable[bytes]) -> None:
+        """Forget messages by their places."""
         changes: list[Change] = []
-        for item in spooled:
-            changes += self._release(item.key)
+        for key in places:
+            changes += self._release(key)
         self._store.write_soon(*changes)
+
+    def held(self) -> Iterator[tuple[bytes, int]]:
+        """Yield the places of all messages, and the bytes of their bodies; nothing may come meanwhile."""
+        return ((key, body.size) for key, body in self._held.items())
+
+    def __contains__(self, place: bytes) -> bool:
+        return place in self._held
 
     def holds(self, item: SpooledMessage) -> bool:
         """Tell whether a message still waits: it was neither acknowledged nor has it expired."""
         return item.key in self._held
 
-    def expire(self, is_open: Callable[[int], bool]) -> Generator[None, None, int]:
-        """Forget messages of days that are over; return how many. Pauses after each step of a few ms."""
+    def expire(self, keeps: Callable[[Hop, int], bool]) -> Generator[None, None, int]:
+        """Forget messages but for those whose next hop and day `keeps` says yes to; return how many.
+
+        Pauses after each step of a few ms.
+        """
         expired = 0
         for place, key in enumerate(list(self._held)):
             body = self._held.get(key)
-            if body is not None and not is_open(body.day):
+            if body is not None and not keeps(Hop(key[:HOP_SIZE]), body.day):
                 self._store.write_soon(*self._release(key))  # one by one: no commit need take all of them
                 expired += 1
             if place % _EXPIRED_AT_ONCE == _EXPIRED_AT_ONCE - 1:

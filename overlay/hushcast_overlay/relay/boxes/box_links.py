@@ -1,0 +1,187 @@
+"""The links of owners: what waits in a box is pushed over the one that its owner opened last.
+
+There is a machine (`base/hop.py`) for as long as there is a link, which this end never opens; without one all
+waits in the spool alone. Those who send to a box are answered as if there were none: what comes is written to
+links a moment later, when it has been answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import trio
+
+from hushcast_overlay.relay.boxes.kept_boxes import KeptBoxes
+from hushcast_protocol.base import observations
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.hop import NextHop
+from hushcast_protocol.base.hop_link import LinkState
+from hushcast_protocol.base.hop_values import HopActions, HopRules, ReadBack, SendItems, Settle
+from hushcast_protocol.content.hops import Hop
+from hushcast_protocol.overlay.frame_directions import FromOwner
+from hushcast_protocol.overlay.frames import Forward, Ping
+from hushcast_protocol.overlay.hops import box_hop
+from hushcast_runtime.context import Context
+from hushcast_runtime.storage.spool import READ_AT_ONCE, Spool, SpooledMessage
+from hushcast_runtime.transports.channel import Channel
+from hushcast_runtime.transports.channel_writer import Writer
+
+WINDOW = 512 * 1024  # bytes sent to an owner before the next wait: its tor has many circuits to serve
+PUSH_WITHIN = (
+    0.05  # seconds until what has come goes to the owner, drawn anew: its sender is answered by then
+)
+MAX_OWNERS_PARCELS = 64  # of one owner that are carried out at once: a tree of 2,000 relays has 45 at its top
+SIGN_OF_LIFE = 120.0  # seconds between two looks at links; idle ones end after 300
+
+_Actions = HopActions["OwnerLink", SpooledMessage]
+
+
+class OwnerLink(LinkState[SpooledMessage]):
+    """The open link of an owner, with the machine that sends on it."""
+
+    __slots__ = ("_timed", "box", "coming", "is_gathering", "machine", "parcels", "writer")
+
+    def __init__(self, box: bytes, writer: Writer, rules: HopRules[SpooledMessage], now: float) -> None:
+        super().__init__(now)
+        self.box = box
+        self.writer = writer
+        self.machine: NextHop[OwnerLink, SpooledMessage] = NextHop(rules)
+        self.coming: list[SpooledMessage] = []
+        """What is in the window, and not handed to the writer yet."""
+        self.is_gathering = False
+        self.parcels: set[trio.CancelScope] = set()
+        """Those of the owner's that are being carried out."""
+        self._timed = 0.0
+        self.set_timer(now)
+
+    @property
+    def sent(self) -> int:
+        """How many messages it was sent."""
+        return self._acknowledged + len(self.unacknowledged)
+
+    def begin_parcel(self) -> trio.CancelScope:
+        """Return the scope in which to carry out a parcel; it ends with the link.
+
+        Raises `DecodeError` if there are too many.
+        """
+        if len(self.parcels) >= MAX_OWNERS_PARCELS:
+            raise DecodeError("an owner hands in more parcels at once than any tree needs")
+        scope = trio.CancelScope()
+        self.parcels.add(scope)
+        return scope
+
+    def set_timer(self, now: float) -> None:
+        """End the link at its deadline, which is by the clock that says `now`."""
+        if self.deadline != self._timed:
+            self._timed = self.deadline
+            self.writer.scope.deadline = trio.current_time() + (self.deadline - now)
+
+
+class BoxLinks:
+    """The open links of one relay's boxes, at most one each."""
+
+    def __init__(self, boxes: KeptBoxes, spool: Spool, context: Context) -> None:
+        self._boxes = boxes
+        self._spool = spool
+        self._env = context.env
+        self._now = context.env.elapsed
+        self._counters = context.counters
+        self._tracer = context.tracer
+        self._spawn = context.spawn
+        self._rules: HopRules[SpooledMessage] = HopRules(
+            spool.holds, context.env.randomness, goes_around=False, dials=False, window=WINDOW
+        )
+        self._links: dict[bytes, OwnerLink] = {}
+
+    def __len__(self) -> int:
+        """Return how many are open."""
+        return len(self._links)
+
+    def begin(self, box: bytes, channel: Channel[FromOwner]) -> OwnerLink:
+        """Say how a box stands, and send what waits in it; an older link of its owner's ends."""
+        if (older := self._links.get(box)) is not None:
+            older.writer.scope.cancel()
+        now = self._now()
+        link = self._links[box] = OwnerLink(box, Writer(channel, self._spawn), self._rules, now)
+        self._boxes.attend(box)
+        link.writer.post(self._boxes.standing(box))
+        self._do(link, link.machine.link_up(link, is_dialled=False, now=now))
+        self._do(link, link.machine.resume(now))
+        return link
+
+    def end(self, link: OwnerLink) -> None:
+        """Hear that a link is gone; what it sent and nobody acknowledged waits in the spool."""
+        link.writer.scope.cancel()
+        for parcel in link.parcels:
+            parcel.cancel()
+        if self._links.get(link.box) is link:
+            del self._links[link.box]
+
+    def enqueue(self, placed: Iterable[tuple[Hop, SpooledMessage]]) -> None:
+        """Take what was spooled for boxes, and send it where an owner is there."""
+        now = self._now()
+        for box, item in self._boxes.take(placed):
+            if (link := self._links.get(box)) is not None:
+                self._do(link, link.machine.enqueue((item,), now), is_new=True)
+
+    def acknowledged(self, link: OwnerLink, number: int) -> None:
+        """Take an acknowledgement; raise `DecodeError` where it is of what was not sent."""
+        if number > link.sent:
+            raise DecodeError("a message is acknowledged that was not sent")
+        if self._links.get(link.box) is link:
+            self._do(link, link.machine.acknowledged(link, number, (), self._now()))
+
+    def heard(self, link: OwnerLink) -> None:
+        """Note that an owner has said something."""
+        link.touch(now := self._now())
+        link.set_timer(now)
+
+    async def run(self) -> None:
+        """Note whose owner is there, and show a sign of life on quiet links of boxes, until cancelled."""
+        while True:
+            await trio.sleep(SIGN_OF_LIFE * self._env.uniform(0.75, 1.0))
+            now = self._now()
+            for box, link in self._links.items():
+                self._boxes.attend(box)
+                if box in self._boxes and link.is_quiet(now):
+                    link.writer.post(Ping())
+
+    def _do(self, link: OwnerLink, actions: _Actions, is_new: bool = False) -> None:
+        for action in actions:
+            if isinstance(action, SendItems):
+                self._send(link, action.items, is_new)
+            elif isinstance(action, Settle):
+                self._boxes.settled(link.box, action.items)
+            else:
+                what = "an owner opens its links itself, one after the other, and there is no other way"
+                assert isinstance(action, ReadBack), what
+                self._spawn(self._read_back, link, action.after)
+
+    def _send(self, link: OwnerLink, items: list[SpooledMessage], is_new: bool) -> None:
+        link.set_timer(self._now())
+        link.coming += items
+        if link.is_gathering:
+            return
+        if is_new:
+            link.is_gathering = True
+            self._spawn(self._write_later, link)
+        else:
+            self._write(link)
+
+    async def _write_later(self, link: OwnerLink) -> None:
+        await trio.sleep(self._env.uniform(0.0, PUSH_WITHIN))
+        link.is_gathering = False
+        if self._links.get(link.box) is link:
+            self._write(link)
+
+    def _write(self, link: OwnerLink) -> None:
+        self._counters.add("messages_sent", len(link.coming))
+        for item in link.coming:
+            link.writer.post(Forward(item.message))
+            self._tracer.observe(observations.Sent(item.message.id, item.message.tokens, link.box))
+        link.coming.clear()
+
+    async def _read_back(self, link: OwnerLink, after: SpooledMessage | None) -> None:
+        items = await self._spool.waiting(box_hop(link.box), after, READ_AT_ONCE)
+        if self._links.get(link.box) is link:
+            self._do(link, link.machine.read_back(items, self._now()))

@@ -1,0 +1,39 @@
+"""Next hops of what this relay has spooled: others, over links, and the boxes that it keeps itself."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+
+from hushcast_overlay.relay.boxes.box_links import BoxLinks
+from hushcast_overlay.relay.peers import Peers
+from hushcast_protocol.content.hops import Hop
+from hushcast_protocol.overlay.hops import is_box
+from hushcast_runtime.storage.spool import SpooledMessage
+
+
+class NextHops:
+    """All next hops of one relay."""
+
+    def __init__(self, peers: Peers, boxes: BoxLinks) -> None:
+        self._peers = peers
+        self._boxes = boxes
+
+    @property
+    def away(self) -> Container[Hop]:
+        """The next hops that messages go around."""
+        return self._peers.away
+
+    def enqueue(self, placed: Iterable[tuple[Hop, SpooledMessage]]) -> None:
+        """Send spooled messages to next hops as soon as these can take them."""
+        kept: list[tuple[Hop, SpooledMessage]] = []
+        onward: list[tuple[Hop, SpooledMessage]] = []
+        for hop, item in placed:
+            (kept if is_box(hop) else onward).append((hop, item))
+        self._peers.enqueue(onward)
+        if kept:
+            self._boxes.enqueue(kept)
+
+    def resume(self, hop: Hop) -> None:
+        """Send what the spool holds for `hop` since before a restart; a box's owner comes for it."""
+        if not is_box(hop):
+            self._peers.resume(hop)

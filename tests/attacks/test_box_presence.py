@@ -1,0 +1,106 @@
+"""A relay that sends to a box compares what its host answers, and when, to see whether the owner is there.
+
+What a host answers is a matter of its disk alone: the same frames at the same moments whether the owner is
+there, takes what comes or does not, is away, is done with the box, or has one that is full.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+from owner_end import BODY, TRUNK, OwnerEnd, message
+from small_network import Node, SmallNetwork, small_network
+
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.overlay import box_shares
+from hushcast_protocol.overlay.frames import Forward, OverlayFrame
+from hushcast_runtime.transports.channel import Channel
+
+LONG = 4 * 3600
+TRIALS = 200
+WAY = 0.1  # seconds of each stream, one way
+
+
+Answered = tuple[float, bytes]
+"""After how many seconds, and what."""
+
+
+async def attached(owner: OwnerEnd) -> None:
+    pass
+
+
+async def silent(owner: OwnerEnd) -> None:
+    owner.acknowledges = False
+
+
+async def away(owner: OwnerEnd) -> None:
+    await owner.detach()
+
+
+async def done(owner: OwnerEnd) -> None:
+    await owner.forget()
+
+
+async def done_and_away(owner: OwnerEnd) -> None:
+    await owner.forget()
+    await owner.detach()
+
+
+async def full(owner: OwnerEnd) -> None:
+    box_shares.MAX_BOX = 3 * BODY  # type: ignore[misc]
+    await owner.detach()
+
+
+STATES = [attached, silent, away, done, done_and_away, full]
+
+
+async def answers(net: SmallNetwork, child: Node, host: Node, sent: list[Message]) -> list[Answered]:
+    """Send messages as a child does, some of them twice; return what is answered, and after how long."""
+    assert child.identity is not None
+    channel: Channel[OverlayFrame] = await net.knock(host, child.identity.seed)
+    began = trio.current_time()
+    said: list[Answered] = []
+
+    async def read() -> None:
+        while batch := await channel.receive():
+            said.extend((round(trio.current_time() - began, 6), encode(frame)) for frame in batch)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        for number, one in enumerate(sent):
+            again = [Forward(sent[number - 1])] * (number % 3 == 2)
+            await channel.send(Forward(one), *again)
+            await trio.sleep(0.4 if number % 5 else 3.1)
+        await trio.sleep(60)
+        nursery.cancel_scope.cancel()
+    await channel.aclose()
+    return said
+
+
+@pytest.mark.slow
+async def test_what_a_host_answers_tells_nothing_of_the_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(box_shares, "MAX_BOX", box_shares.MAX_BOX)
+    sent: list[Message] = []
+    told: dict[str, Any] = {}
+    for state in STATES:
+        monkeypatch.setattr(box_shares, "MAX_BOX", 4 * 1024 * 1024)
+        async with small_network(relays=3, clients=0, epoch=LONG) as net:
+            child, host, _ = net.relays
+            net.wires.delay = lambda: WAY
+            sent = sent or [message(net.calendar.day(net.now)) for _ in range(TRIALS)]
+            owner = OwnerEnd(net, host)
+            await owner.attach()
+            await owner.hold(child, trunk=TRUNK)
+            await state(owner)
+            told[state.__name__] = await answers(net, child, host, sent)
+            if state is attached:
+                assert len(owner.heard) == TRIALS
+            if state is full:
+                assert host.count("messages_gave_way") == TRIALS - 3
+    assert len(told["attached"]) > TRIALS / 2
+    assert all(one == told["attached"] for one in told.values()), {
+        name: one != told["attached"] for name, one in told.items()
+    }
