@@ -34,7 +34,7 @@ _KIND = RecordKind(
     StateOwner.SERVER,
     StateOwner.BROKER,
     holds="messages that wait for a next hop, a pseudonym or a child, each in its order",
-    lifetime="until acknowledged, or their day has lapsed",
+    lifetime="until acknowledged, or their day has lapsed, in a box the day after",
     bound=f"{MAX_SPOOL // 2**20} MiB of bodies, {MAX_SHARE // 2**20} MiB for each that they wait for",
 )
 _BODY = RecordKind(
