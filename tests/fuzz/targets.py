@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import targets_archive
 import targets_authorities
+import targets_boxes
 import targets_broker
 import targets_central
 import targets_community
@@ -34,6 +35,7 @@ _EVERY = [
         targets_links,
         targets_machines,
         targets_daemons,
+        targets_boxes,
         targets_local,
         targets_mqtt,
         targets_purpose_commands,
