@@ -15,6 +15,7 @@ from owner_end import BODY, OwnerEnd, drop, message
 from small_network import Node, SmallNetwork, small_network, until
 
 from hushcast_overlay.relay.boxes import kept_boxes
+from hushcast_overlay.relay.boxes.box_links import MAX_OWNERS_REQUESTS
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.proof_of_work import MAX_INSIDE, mint
@@ -264,3 +265,26 @@ async def test_a_full_box_keeps_nobody_waiting() -> None:
         await owner.forget()
         assert owner.waiting() == 0
         assert await owner.spooled() == []
+
+
+async def test_who_takes_no_answers_is_given_up() -> None:
+    async with small_network(relays=2, clients=0, epoch=LONG) as net:
+        host = net.relays[0]
+        greedy, lazy = OwnerEnd(net, host), OwnerEnd(net, host)
+        for one in (greedy, lazy):
+            await one.attach()
+            await one.hold()
+        links = host.daemon.overlay.relay.box_links  # type: ignore[union-attr]
+        for one in (greedy, lazy):  # a circuit that takes nothing more
+            await links._links[one.box].writer.channel.send()
+            links._links[one.box].writer.channel._sending = trio.Event()
+        await greedy.say(*(greedy.hold_of(day=0) for _ in range(MAX_OWNERS_REQUESTS + 1)))
+        await until(lambda: greedy.links_ended == 1, 5, "more than may be asked at once")
+        await lazy.say(lazy.hold_of(day=0))
+        for _ in range(10):
+            await trio.sleep(60)
+            if not lazy.links_ended:
+                await lazy.say(Ack(0, ()))
+        assert lazy.links_ended == 1
+        assert lazy.waiting() == 0
+        assert len(links) == 0

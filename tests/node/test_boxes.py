@@ -6,7 +6,7 @@ import os
 
 import pytest
 import trio
-from owner_end import TRUNK, OwnerEnd, drop, leads_to, message
+from owner_end import BODY, TRUNK, OwnerEnd, drop, leads_to, message
 from small_network import EPOCH_SECONDS, small_network, until
 
 from hushcast_protocol.base.secrets import Seed
@@ -15,6 +15,7 @@ from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.frames import ParcelAnswer, ParcelFrame
 from hushcast_protocol.overlay.leases import Install, ToHost, lease_mark
 from hushcast_protocol.overlay.parcels import OnwardParcel, Parcel, seal_parcel
+from hushcast_runtime.storage import spool as spools
 
 LONG = 4 * 3600  # seconds of an epoch, so long that no day ends
 
@@ -187,6 +188,28 @@ async def test_a_host_that_lost_its_disk_tells_and_nothing_waits_for_ever() -> N
         assert await owner.hold(top, lease=lease) == lease
         await drop(net, top, three := message(net.calendar.day(net.now)))
         await owner.hears(three)
+
+
+async def test_what_is_over_a_hosts_share_is_lost_not_gone_around(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(spools, "MAX_SHARE", 4 * BODY)
+    async with small_network(relays=4, clients=0, epoch=LONG) as net:
+        top, host, *_ = net.relays
+        owner = OwnerEnd(net, host)
+        await owner.attach()
+        await owner.hold(top)
+        await leads_to(net, top, host)
+        await host.stop()
+        sent = [message(net.calendar.day(net.now)) for _ in range(6)]
+        await drop(net, top, *sent)
+        await until(lambda: top.count("messages_over_share") == 2, 10)
+        await host.start()
+        await owner.attach()
+        await owner.hears(*sent[:4])
+        await trio.sleep(120)
+        assert owner.ids == {one.id for one in sent[:4]}
+        assert net.count("messages_detoured") == 0
 
 
 @pytest.mark.slow

@@ -541,6 +541,18 @@ def test_the_second_implementation_agrees_with_the_first():
     assert BOB.public() in proof
 
 
+def test_a_proof_that_was_given_over_another_link_proves_nothing_over_this():
+    """Who was once shown a key's proof, as the host of a box, cannot attach by it elsewhere."""
+    before, liar, link = Liar(50), Liar(51), responder()
+    before.connect(responder())
+    liar.connect(link)
+    given = signature(ALICE, SignaturePurpose.LINK_INITIATOR, before.transcript)
+    heard = hear(link, [liar.seal(encode(IdentityProof(ALICE.public(), given, None)))])
+    assert heard.events == []
+    assert heard.error is not None
+    assert heard.error[0] is AuthenticationError
+
+
 @pytest.mark.parametrize("known", [ALICE.public(), bytes(32), b""])
 @pytest.mark.parametrize("split", [whole, byte_by_byte])
 def test_a_responder_says_nothing_to_whoever_does_not_know_its_key(known, split):

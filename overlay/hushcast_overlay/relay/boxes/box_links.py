@@ -7,7 +7,7 @@ links a moment later, when it has been answered.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import trio
 
@@ -17,9 +17,11 @@ from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.hop import NextHop
 from hushcast_protocol.base.hop_link import LinkState
 from hushcast_protocol.base.hop_values import HopActions, HopRules, ReadBack, SendItems, Settle
+from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.content.hops import Hop
+from hushcast_protocol.overlay.box_frames import HoldAnswer
 from hushcast_protocol.overlay.frame_directions import FromOwner
-from hushcast_protocol.overlay.frames import Forward, Ping
+from hushcast_protocol.overlay.frames import Forward, ParcelAnswer, Ping
 from hushcast_protocol.overlay.hops import box_hop
 from hushcast_runtime.context import Context
 from hushcast_runtime.storage.spool import READ_AT_ONCE, Spool, SpooledMessage
@@ -27,10 +29,10 @@ from hushcast_runtime.transports.channel import Channel
 from hushcast_runtime.transports.channel_writer import Writer
 
 WINDOW = 512 * 1024  # bytes sent to an owner before the next wait: its tor has many circuits to serve
-PUSH_WITHIN = (
-    0.05  # seconds until what has come goes to the owner, drawn anew: its sender is answered by then
-)
-MAX_OWNERS_PARCELS = 64  # of one owner that are carried out at once: a tree of 2,000 relays has 45 at its top
+# Seconds, drawn anew, until what has come goes to the owner: whoever sent it has its answer by then.
+PUSH_WITHIN = 0.05
+# Of one owner, until it has taken the answer: a tree of 2,000 relays has 45 parcels at its top.
+MAX_OWNERS_REQUESTS = 64
 SIGN_OF_LIFE = 120.0  # seconds between two looks at links; idle ones end after 300
 
 _Actions = HopActions["OwnerLink", SpooledMessage]
@@ -39,18 +41,37 @@ _Actions = HopActions["OwnerLink", SpooledMessage]
 class OwnerLink(LinkState[SpooledMessage]):
     """The open link of an owner, with the machine that sends on it."""
 
-    __slots__ = ("_timed", "box", "coming", "is_gathering", "machine", "parcels", "writer")
+    __slots__ = (
+        "_answers",
+        "_is_stuck",
+        "_timed",
+        "box",
+        "coming",
+        "is_gathering",
+        "machine",
+        "parcels",
+        "writer",
+    )
 
-    def __init__(self, box: bytes, writer: Writer, rules: HopRules[SpooledMessage], now: float) -> None:
+    def __init__(
+        self,
+        box: bytes,
+        channel: Channel[FromOwner],
+        spawn: Callable[..., None],
+        rules: HopRules[SpooledMessage],
+        now: float,
+    ) -> None:
         super().__init__(now)
         self.box = box
-        self.writer = writer
+        self.writer = Writer(channel, spawn, wrote=self._wrote)
         self.machine: NextHop[OwnerLink, SpooledMessage] = NextHop(rules)
         self.coming: list[SpooledMessage] = []
         """What is in the window, and not handed to the writer yet."""
         self.is_gathering = False
         self.parcels: set[trio.CancelScope] = set()
         """Those of the owner's that are being carried out."""
+        self._answers = 0  # posted, and not written yet
+        self._is_stuck = False
         self._timed = 0.0
         self.set_timer(now)
 
@@ -59,13 +80,29 @@ class OwnerLink(LinkState[SpooledMessage]):
         """How many messages it was sent."""
         return self._acknowledged + len(self.unacknowledged)
 
-    def begin_parcel(self) -> trio.CancelScope:
-        """Return the scope in which to carry out a parcel; it ends with the link.
+    def begin_request(self) -> None:
+        """Make sure that another request may be carried out; raise `DecodeError` if there are too many."""
+        if len(self.parcels) + self._answers >= MAX_OWNERS_REQUESTS:
+            raise DecodeError("an owner asks for more at once than any tree needs, or takes no answers")
 
-        Raises `DecodeError` if there are too many.
-        """
-        if len(self.parcels) >= MAX_OWNERS_PARCELS:
-            raise DecodeError("an owner hands in more parcels at once than any tree needs")
+    def answer(self, frame: Wire) -> None:
+        """Write the answer to a request."""
+        self._answers += 1
+        self.writer.post(frame)
+
+    def look(self) -> None:
+        """End the link if no answer of those that there were at the last look has been taken since."""
+        if self._answers and self._is_stuck:
+            self.writer.scope.cancel()
+        self._is_stuck = bool(self._answers)
+
+    def _wrote(self, frame: Wire) -> None:
+        if isinstance(frame, HoldAnswer | ParcelAnswer):
+            self._answers -= 1
+            self._is_stuck = False
+
+    def begin_parcel(self) -> trio.CancelScope:
+        """Return the scope in which to carry out a parcel; it ends with the link."""
         scope = trio.CancelScope()
         self.parcels.add(scope)
         return scope
@@ -102,7 +139,7 @@ class BoxLinks:
         if (older := self._links.get(box)) is not None:
             older.writer.scope.cancel()
         now = self._now()
-        link = self._links[box] = OwnerLink(box, Writer(channel, self._spawn), self._rules, now)
+        link = self._links[box] = OwnerLink(box, channel, self._spawn, self._rules, now)
         self._boxes.attend(box)
         link.writer.post(self._boxes.standing(box))
         self._do(link, link.machine.link_up(link, is_dialled=False, now=now))
@@ -137,12 +174,13 @@ class BoxLinks:
         link.set_timer(now)
 
     async def run(self) -> None:
-        """Note whose owner is there, and show a sign of life on quiet links of boxes, until cancelled."""
+        """Look after links until cancelled: note whose owner is there, show signs of life on quiet ones."""
         while True:
             await trio.sleep(SIGN_OF_LIFE * self._env.uniform(0.75, 1.0))
             now = self._now()
             for box, link in self._links.items():
                 self._boxes.attend(box)
+                link.look()
                 if box in self._boxes and link.is_quiet(now):
                     link.writer.post(Ping())
 

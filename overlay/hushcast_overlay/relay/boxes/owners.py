@@ -123,12 +123,14 @@ class Owners:
                 if frame.unrouted:
                     raise DecodeError("an owner routes nothing, and says that something leads nowhere")
                 self._links.acknowledged(link, frame.number)
-            elif isinstance(frame, ParcelFrame):
+                continue
+            link.begin_request()
+            if isinstance(frame, ParcelFrame):
                 self._spawn(self._pass_on, link, frame, link.begin_parcel())
             elif isinstance(frame, Hold):
-                link.writer.post(await self._requests.hold(link.box, frame))
+                link.answer(await self._requests.hold(link.box, frame))
             else:
-                link.writer.post(await self._requests.forget(link.box, frame))
+                link.answer(await self._requests.forget(link.box, frame))
         return bool(batch)
 
     async def _pass_on(self, link: OwnerLink, frame: ParcelFrame, scope: trio.CancelScope) -> None:
@@ -136,6 +138,6 @@ class Owners:
         del frame
         try:
             with scope:
-                link.writer.post(await answering)
+                link.answer(await answering)
         finally:
             link.parcels.discard(scope)
