@@ -165,7 +165,6 @@ class OverlayAdapter:
         context.spawn(listener.serve, guard.admit)
         context.spawn(self._keep_time, relay)
         context.spawn(relay.kept_links.run)
-        context.spawn(relay.box_links.run)
         context.spawn(
             keep_registered,
             identity,

@@ -163,7 +163,7 @@ async def test_whoever_pays_nothing_leaves_half_of_the_boxes(monkeypatch: pytest
         late = owners[4]
         await late.attach()
         assert await late.ask(late.hold_of()) == "quota"
-        shards = net.relays[1].daemon.overlay.shards
+        shards = host.daemon.overlay.shards
         await until(lambda: shards.least_price(host.id) == MAX_INSIDE, 4 * net.epoch, "it has a price")
         await late.attach()
         assert await late.ask(late.hold_of()) in ("stamp", "quota")

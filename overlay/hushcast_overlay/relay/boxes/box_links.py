@@ -129,6 +129,7 @@ class BoxLinks:
             spool.holds, context.env.randomness, goes_around=False, dials=False, window=WINDOW
         )
         self._links: dict[bytes, OwnerLink] = {}
+        self._is_looked_after = False
 
     def __len__(self) -> int:
         """Return how many are open."""
@@ -144,6 +145,9 @@ class BoxLinks:
         link.writer.post(self._boxes.standing(box))
         self._do(link, link.machine.link_up(link, is_dialled=False, now=now))
         self._do(link, link.machine.resume(now))
+        if not self._is_looked_after:
+            self._is_looked_after = True
+            self._spawn(self._look_after)
         return link
 
     def end(self, link: OwnerLink) -> None:
@@ -173,16 +177,17 @@ class BoxLinks:
         link.touch(now := self._now())
         link.set_timer(now)
 
-    async def run(self) -> None:
-        """Look after links until cancelled: note whose owner is there, show signs of life on quiet ones."""
-        while True:
-            await trio.sleep(SIGN_OF_LIFE * self._env.uniform(0.75, 1.0))
+    async def _look_after(self) -> None:
+        """Note whose owner is there, and show signs of life on quiet links, until there are none."""
+        while self._links:
+            await trio.sleep(SIGN_OF_LIFE)
             now = self._now()
             for box, link in self._links.items():
                 self._boxes.attend(box)
                 link.look()
                 if box in self._boxes and link.is_quiet(now):
                     link.writer.post(Ping())
+        self._is_looked_after = False
 
     def _do(self, link: OwnerLink, actions: _Actions, is_new: bool = False) -> None:
         for action in actions:
