@@ -2,7 +2,7 @@
 
 Its one argument is JSON: network, epoch_seconds, directory, directory_key, store (a path, null for memory),
 tor (its control and socks ports, null for tcp).
-All but the store is what `hushcast node run` wires, without a control socket.
+All but the store is what `hushcast run node` wires, without a control socket.
 """
 
 from __future__ import annotations

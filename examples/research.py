@@ -1,7 +1,7 @@
 """Research: an own query over the tables of traces, with pandas and with PySpark, and an own attack.
 
     python examples/research.py /tmp/analysis/tables
-    hushcast analyze /tmp/traces --out /tmp/analysis --attack research:busiest_hop
+    hushcast lab analyze /tmp/traces --out /tmp/analysis --attack research:busiest_hop
 
 The query asks of each run at how many relays a message was, in the mean and at most. The attack names the
 relay to which colluders sent most of a topic's messages. docs/your-own-query.md explains both.

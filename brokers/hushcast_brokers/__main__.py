@@ -1,4 +1,4 @@
-"""`python -m hushcast_brokers CONFIG`: what `hushcast broker run` does."""
+"""`python -m hushcast_brokers CONFIG`: what `hushcast run broker` does."""
 
 import sys
 

@@ -11,7 +11,6 @@ _RESTORED = (
 
 BROKER = Program(
     name="broker",
-    group="broker",
     module=("hushcast_brokers",),
     roles=(
         ProgramRole(
@@ -23,8 +22,8 @@ BROKER = Program(
             restore_note="It is as it was then: it takes the newest tree that it signed from brokers below, "
             "and signs the next one, with the brokers that its configuration lists; publications taken since "
             "and not passed on are lost.",
-            admission="\n# What follows are all other brokers of the tree, which `hushcast broker admit "
-            "broker.toml` writes here.\n",
+            admission="\n# What follows are all other brokers of the tree, which `hushcast admin broker "
+            "admit broker.toml` writes here.\n",
         ),
         ProgramRole(
             "edge-broker",
@@ -58,24 +57,11 @@ BROKER = Program(
     summary=DottedPath("hushcast_brokers.broker.summary.broker_summary"),
     role_name="{role}-broker",
     rotate="a root's keys are its network; any other broker with other keys is another one: empty its "
-    "state, and have it take the old one's place by `hushcast broker replace`",
+    "state, and have it take the old one's place by `hushcast admin broker replace`",
     are_apart=True,
-    run_help="""Run a broker in the foreground until SIGTERM or Ctrl-C.
-
-    The root writes `network.toml`, the section that brokers and daemons of the network need, into its state
-    directory. Any other broker writes `broker.toml`, the lines that the root's operator needs, and waits
-    until the root lists it. SIGHUP makes the root sign the tree that its configuration lists then, and an
-    edge broker serve the clients that its own lists then.""",
-    doctor_help="""Look for what keeps a broker from working.
-
-    Says what to do about it. Looks at the state, and asks a broker that runs for its Tor, clock, disk and
-    limits, whether its onion service is published and reached from here, whether its parent is reached, and
-    which brokers below it are connected. Takes two minutes at most. Run it as the broker's user or as root.
-    Ends with exit code 1 if anything is bad.""",
 )
 TOMOGRAPHY = Program(
     name="tomography",
-    group="tomography",
     module=("hushcast_brokers.tomography",),
     roles=(
         ProgramRole(
@@ -94,12 +80,5 @@ TOMOGRAPHY = Program(
     summary=DottedPath("hushcast_brokers.broker.summary.tomography_summary"),
     rotate="a tomography service with other keys is another one: empty its state, and give out its new "
     "tomography.toml",
-    run_help="""Run the tomography service in the foreground until SIGTERM or Ctrl-C.
-
-    It writes `tomography.toml`, the section that brokers and whoever asks need, into its state directory.""",
-    doctor_help="""Look for what keeps the tomography service from working.
-
-    Says what to do about it, as `broker doctor` does, and which part of the brokers states. Ends with exit
-    code 1 if anything is bad.""",
 )
 PROGRAMS = (BROKER, TOMOGRAPHY)

@@ -8,7 +8,6 @@ _PROXY_RESTORED = (
 
 SERVER = Program(
     name="central-server",
-    group="central server",
     module=("hushcast_central", "server"),
     roles=(
         ProgramRole(
@@ -18,7 +17,7 @@ SERVER = Program(
             restore_note="It is as it was then: subscriptions made since are missing until users' daemons "
             "make them again by themselves; deliveries acknowledged since come again and are shown once; "
             "what was taken since and waited for somebody is lost.",
-            admission="\n# What follows are the proxies that it serves, which `hushcast central server admit "
+            admission="\n# What follows are the proxies that it serves, which `hushcast admin central admit "
             "proxy.toml` writes here.\n",
         ),
     ),
@@ -27,21 +26,9 @@ SERVER = Program(
     key_files=DottedPath("hushcast_central.keys.SERVER_KEYS"),
     summary=DottedPath("hushcast_central.summary.server_summary"),
     rotate="a central server's keys are its network: start another one, and have it joined",
-    run_help="""Run the server in the foreground until SIGTERM or Ctrl-C.
-
-    It writes `network.toml`, the section that the network's proxies and daemons need, into its state
-    directory. SIGHUP makes it serve the proxies that the configuration lists then, and write that file
-    anew.""",
-    doctor_help="""Look for what keeps a central server from working.
-
-    Says what to do about it. Looks at the state, and asks a server that runs for its Tor, clock, disk and
-    limits, whether its onion service is published and reached from here, and which proxies are connected.
-    Takes two minutes at most. Run it as the server's user or as root. Ends with exit code 1 if anything is
-    bad.""",
 )
 PROXY = Program(
     name="central-proxy",
-    group="central proxy",
     module=("hushcast_central", "proxy"),
     roles=(
         ProgramRole(
@@ -67,15 +54,5 @@ PROXY = Program(
     role_name="{role}-proxy",
     rotate="a proxy with other keys is another one: empty its state, and have it admitted",
     are_apart=True,
-    run_help="""Run a proxy in the foreground until SIGTERM or Ctrl-C.
-
-    It writes `proxy.toml`, the lines that the server's operator needs, into its state directory, and waits
-    until the server lists it.""",
-    doctor_help="""Look for what keeps a proxy from working.
-
-    Says what to do about it. Looks at the state, and asks a proxy that runs for its Tor, clock, disk and
-    limits, whether its onion service is published and reached from here, and whether the server is reached
-    and lists it. Takes two minutes at most. Run it as the proxy's user or as root. Ends with exit code 1 if
-    anything is bad.""",
 )
 PROGRAMS = (SERVER, PROXY)

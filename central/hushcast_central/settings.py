@@ -30,7 +30,7 @@ class ServedNetworkSection(CentralTerms, frozen=True, kw_only=True):
 
 
 class ServerSettings(ExaminedSettings, frozen=True, kw_only=True):
-    """Settings of `hushcast central server run`."""
+    """Settings of `hushcast run central-server`."""
 
     program_name: ClassVar[str] = "central-server"
     """What `program` says in its file."""
@@ -41,7 +41,7 @@ class ServerSettings(ExaminedSettings, frozen=True, kw_only=True):
     listed: Annotated[tuple[ProxySection, ...], msgspec.Meta(max_length=MAX_PROXIES)] = msgspec.field(
         name="proxies", default=()
     )
-    """The proxies that it serves, no others; `hushcast central server admit` adds one."""
+    """The proxies that it serves, no others; `hushcast admin central admit` adds one."""
 
     def proxies(self) -> tuple[Proxy, ...]:
         """Return the proxies."""
@@ -54,7 +54,7 @@ class ServerSettings(ExaminedSettings, frozen=True, kw_only=True):
 
 
 class ProxySettings(ExaminedSettings, frozen=True, kw_only=True):
-    """Settings of `hushcast central proxy run`."""
+    """Settings of `hushcast run central-proxy`."""
 
     program_name: ClassVar[str] = "central-proxy"
     """What `program` says in its file."""

@@ -9,7 +9,7 @@ VARIABLE = "_HUSHCAST_COMPLETE"
 """The environment variable by which the script asks this program what could follow."""
 
 
-@click.command()
+@click.command(short_help="Print the completion script for a shell.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:

@@ -1,4 +1,4 @@
-"""What a shell suggests behind a command: topics that the daemon is subscribed to, faults, attacks."""
+"""What a shell suggests: topics that the daemon is subscribed to, nodes of a testnet, faults, attacks."""
 
 from __future__ import annotations
 
@@ -20,6 +20,16 @@ def topics(context: click.Context, parameter: click.Parameter, incomplete: str) 
         listed = ask(context.ensure_object(Choices), lambda daemon: daemon.subscriptions(), _PATIENCE)
         named = [held.handle if held.is_private or held.attributes else held.topic for held in listed]
         return [topic for topic in dict.fromkeys(named) if topic.startswith(incomplete)]
+    return []
+
+
+def nodes(incomplete: str) -> list[str]:
+    """Suggest daemons of the last testnet."""
+    from hushcast_cli.last_testnet import node_names
+    from hushcast_protocol.base.errors import HushcastError
+
+    with suppress(HushcastError, OSError):
+        return [name for name in node_names() if name.startswith(incomplete)]
     return []
 
 

@@ -21,8 +21,20 @@ T = TypeVar("T")
 
 
 def daemon_socket(choices: Choices) -> Path:
-    """Return the chosen socket, or the first of the usual ones that exists; raise `NoDaemon`."""
-    return sockets.daemon_socket(choices.socket)
+    """Return the chosen daemon's socket, or the first of the usual ones that exists.
+
+    Raises `NoDaemon`, or `UsageError` for a node of a testnet that there is not.
+    """
+    return sockets.daemon_socket(chosen_socket(choices))
+
+
+def chosen_socket(choices: Choices) -> Path | None:
+    """Return the socket that was chosen by --socket or --node, if one was; raises `UsageError`."""
+    if choices.node is None:
+        return choices.socket
+    from hushcast_cli.last_testnet import node_socket
+
+    return node_socket(choices.node)
 
 
 def daemon(choices: Choices, waits: bool = False) -> AbstractAsyncContextManager[Daemon]:

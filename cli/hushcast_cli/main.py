@@ -9,47 +9,40 @@ import sys
 
 import click
 
-from hushcast_cli.analysis.analyze import analyze
-from hushcast_cli.analysis.filters import filters
-from hushcast_cli.analysis.traces import traces
+from hushcast_cli.analysis.lab import lab
+from hushcast_cli.command_groups import SectionedGroup
 from hushcast_cli.completion import PROGRAM, VARIABLE, completion
 from hushcast_cli.exits import ExitCode, report
+from hushcast_cli.help import help_command
 from hushcast_cli.located.located import located
+from hushcast_cli.located.located_lab import located_lab
 from hushcast_cli.messages.coverage import coverage
 from hushcast_cli.messages.outbox import outbox
 from hushcast_cli.messages.publish import publish
 from hushcast_cli.messages.subscribe import subscribe
 from hushcast_cli.messages.subscriptions import ack, subscriptions, unsubscribe
 from hushcast_cli.messages.topic import topic
-from hushcast_cli.operate.backup import backup, restore
-from hushcast_cli.operate.broker import broker
-from hushcast_cli.operate.central import central
-from hushcast_cli.operate.community import community
-from hushcast_cli.operate.directory import directory
+from hushcast_cli.operate.admin import admin
 from hushcast_cli.operate.doctor import doctor
 from hushcast_cli.operate.gateway import gateway
 from hushcast_cli.operate.healthcheck import healthcheck
 from hushcast_cli.operate.init import init
 from hushcast_cli.operate.join import join
-from hushcast_cli.operate.key import key
-from hushcast_cli.operate.node import check_config, node
-from hushcast_cli.operate.program_commands import add_commands
+from hushcast_cli.operate.run import run as run_command
 from hushcast_cli.operate.status import status
-from hushcast_cli.operate.tomography import tomography
 from hushcast_cli.operate.top import top
-from hushcast_cli.operate.upgrade_config import upgrade_config
-from hushcast_cli.options import Choices, json_option, socket_option
+from hushcast_cli.options import Choices, daemon_options
 from hushcast_cli.output import note
 from hushcast_cli.purposes.purpose import purpose
-from hushcast_cli.purposes.purpose_rules import purposes
+from hushcast_cli.purposes.purpose_rules import purpose_rules
 from hushcast_cli.testnets.testnet import testnet
-from hushcast_runtime.processes.program import programs
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=SectionedGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(package_name="hushcast", prog_name=PROGRAM, message="%(prog)s %(version)s")
-@socket_option(from_environment=True)
-@json_option
+@daemon_options
 def cli() -> None:
     """Publish and subscribe anonymously, over Tor onion services.
 
@@ -67,45 +60,17 @@ def cli() -> None:
     """
 
 
-for command in (
-    publish,
-    outbox,
-    subscribe,
-    ack,
-    unsubscribe,
-    subscriptions,
-    coverage,
-    status,
-    healthcheck,
-    doctor,
-    top,
-    topic,
-    key,
-    init,
-    join,
-    node,
-    directory,
-    central,
-    broker,
-    community,
-    tomography,
-    gateway,
-    located,
-    purpose,
-    purposes,
-    check_config,
-    upgrade_config,
-    backup,
-    restore,
-    testnet,
-    traces,
-    analyze,
-    filters,
-    completion,
-):
-    cli.add_command(command)
-for program in programs():
-    add_commands(cli, program)
+for command in (located_lab, purpose_rules):
+    lab.add_command(command)
+cli.fill(
+    {
+        "Messages": (publish, subscribe, unsubscribe, subscriptions, topic, outbox, ack),
+        "Your daemon": (status, healthcheck, doctor, coverage, top),
+        "Networks": (init, join, run_command, admin),
+        "Try, measure": (testnet, lab),
+        "More": (gateway, located, purpose, completion, help_command),
+    }
+)
 
 
 def run(arguments: list[str]) -> int:

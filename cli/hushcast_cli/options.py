@@ -1,9 +1,10 @@
-"""Options that several commands share. `--socket` and `--json` work before and after a command's name."""
+"""Options that several commands share. Those of all commands work before and after a command's name."""
 
 from __future__ import annotations
 
 import functools
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, TypeVar, get_args
 
 import click
 
+from hushcast.sockets import VARIABLE
 from hushcast_protocol.base.shard_count import MIN_SHARD_SIZE, SHARD_SIZE
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, Fallback
 from hushcast_protocol.overlay.profile import HARDENED, MAX_DEPTH, PROFILES
@@ -23,8 +25,15 @@ class Choices:
     """What the shared options chose, wherever on the command line they stood; and that line, as typed."""
 
     socket: Path | None = None
+    node: str | None = None
+    """A daemon's name in the last testnet; never together with a socket."""
     json: bool = False
     line: str | None = None
+
+    @property
+    def names_daemon(self) -> bool:
+        """Whether somebody said which daemon is meant, here or in the environment."""
+        return bool(self.socket or self.node or os.environ.get(VARIABLE))
 
 
 CURSOR: click.ParamType[int] = click.IntRange(0, 2**63 - 1)  # as the control socket has it
@@ -32,6 +41,8 @@ CURSOR: click.ParamType[int] = click.IntRange(0, 2**63 - 1)  # as the control so
 FILE: click.Path = click.Path(path_type=Path)
 GIVEN: click.Path = click.Path(path_type=Path, allow_dash=True)
 """A file, or `-` for standard input."""
+
+_CHOSEN_AT = "hushcast daemon chosen at"
 
 pass_choices = click.make_pass_decorator(Choices, ensure=True)
 
@@ -48,18 +59,41 @@ def _choose(context: click.Context, parameter: click.Parameter, value: Any) -> N
         setattr(context.ensure_object(Choices), str(parameter.name), value)
 
 
-def socket_option(*, from_environment: bool = False) -> Callable[[CommandT], CommandT]:
-    """Add `--socket`. The environment is asked at one place only, or it would win over an earlier option."""
-    return click.option(
-        "--socket",
-        type=click.Path(path_type=Path),
-        metavar="PATH",
-        envvar="HUSHCAST_SOCKET" if from_environment else None,
-        expose_value=False,
-        callback=_choose,
-        help="The daemon's control socket; also HUSHCAST_SOCKET. Otherwise "
-        "hushcast/control.sock below $XDG_RUNTIME_DIR, ~/.local/state or /run, the first that exists.",
-    )
+def _choose_daemon(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    if not value:
+        return
+    choices = context.ensure_object(Choices)
+    if context.meta.get(_CHOSEN_AT) is context:
+        raise click.UsageError("give --socket or --node, not both", context)
+    context.meta[_CHOSEN_AT] = context
+    choices.socket, choices.node = None, None
+    setattr(choices, str(parameter.name), value)
+
+
+def _nodes(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    from hushcast_cli.completion_values import nodes
+
+    return nodes(incomplete)
+
+
+# The environment is asked where nothing was chosen: asked here, it would win over a configuration.
+socket_option = click.option(
+    "--socket",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    expose_value=False,
+    callback=_choose_daemon,
+    help="The daemon's control socket; also HUSHCAST_SOCKET. Otherwise "
+    "hushcast/control.sock below $XDG_RUNTIME_DIR, ~/.local/state or /run, the first that exists.",
+)
+node_option = click.option(
+    "--node",
+    metavar="NAME",
+    expose_value=False,
+    callback=_choose_daemon,
+    shell_complete=_nodes,
+    help="Instead of --socket: the daemon of this name in the last testnet, such as client-1.",
+)
 
 
 json_option = click.option(
@@ -106,7 +140,7 @@ def config_option(help_: str, required: bool = False) -> Callable[[CommandT], Co
 
 def daemon_options(command: CommandT) -> CommandT:
     """Add the options of every command that speaks to a daemon."""
-    return socket_option()(json_option(command))
+    return socket_option(node_option(json_option(command)))
 
 
 link_file_option = click.option(

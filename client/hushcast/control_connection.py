@@ -265,7 +265,7 @@ async def open_connection(path: Path) -> ControlConnection:
     except ConnectionRefusedError:
         if not path.is_socket():
             raise NoDaemon(f"no daemon at {path}: it is no socket, name the daemon's") from None
-        raise NoDaemon(f"no daemon at {path}: it ended; `hushcast node run` starts it") from None
+        raise NoDaemon(f"no daemon at {path}: it ended; `hushcast run node` starts it") from None
     except OSError as error:
         raise NoDaemon(f"no daemon at {path}: {error.strerror or error}") from None
     connection = ControlConnection(stream)

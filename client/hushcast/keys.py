@@ -45,7 +45,7 @@ def new_author(path: str | os.PathLike[str], randomness: Randomness = os.urandom
 
 def read_author(path: str | os.PathLike[str]) -> Author:
     """Return the author whose key lies in a file that only its owner can read; raise `UsageError`."""
-    return Author(Seed(read_key(Path(path), Seed.LENGTH, "hushcast key new FILE")))
+    return Author(Seed(read_key(Path(path), Seed.LENGTH, "hushcast admin key new FILE")))
 
 
 def new_link(

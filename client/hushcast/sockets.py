@@ -30,7 +30,7 @@ def daemon_socket(path: str | os.PathLike[str] | None = None) -> Path:
             return place
     places = " or ".join(map(str, usual))
     raise NoDaemon(
-        f"no daemon at {places}: start one with `hushcast node run`, or name its socket with --socket or "
+        f"no daemon at {places}: start one with `hushcast run`, or name its socket with --socket or "
         f"{VARIABLE}"
     )
 

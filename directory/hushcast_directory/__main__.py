@@ -1,4 +1,4 @@
-"""`python -m hushcast_directory CONFIG`: what `hushcast directory run` does."""
+"""`python -m hushcast_directory CONFIG`: what `hushcast run directory` does."""
 
 import sys
 

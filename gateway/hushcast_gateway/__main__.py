@@ -1,4 +1,4 @@
-"""`python -m hushcast_gateway CONFIG`: what `hushcast gateway run` does."""
+"""`python -m hushcast_gateway CONFIG`: what `hushcast run gateway` does."""
 
 import sys
 

@@ -163,7 +163,7 @@ class GatewayDoctor:
     def _files(self) -> Finding:
         soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if self._pid is None else _open_files(self._pid)
         if soft < FILES_NEEDED:
-            advice = "raise `ulimit -n` before `hushcast gateway run`; the package's unit has LimitNOFILE"
+            advice = "raise `ulimit -n` before `hushcast run gateway`; the package's unit has LimitNOFILE"
             return bad("open files", f"{soft} allowed, {FILES_NEEDED} may be needed", advice)
         return good("open files", f"{soft} allowed")
 
@@ -255,7 +255,7 @@ class GatewayDoctor:
             yield warning(
                 f"reservations of {owner or 'anybody'}",
                 f"there is no such user any more, and {counted(count, 'reservation')} of theirs",
-                "`hushcast gateway purposes list` shows them, and `drop` takes them away",
+                "`hushcast gateway purpose list` shows them, and `drop` takes them away",
             )
 
     def _kept_back(self) -> Iterator[Finding]:

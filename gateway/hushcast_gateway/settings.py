@@ -135,7 +135,7 @@ class DaemonSection(Section, frozen=True, kw_only=True):
 
 
 class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
-    """Settings of `hushcast gateway run`."""
+    """Settings of `hushcast run gateway`."""
 
     program_name: ClassVar[str] = "gateway"
     """What `program` says in its file."""

@@ -149,5 +149,5 @@ def _author(request: PublishRequest) -> Seed | None:
     if request.author is None:
         return None
     if len(request.author) != Seed.LENGTH:
-        raise UsageError(f"an author's key has {Seed.LENGTH} bytes: `hushcast key new` makes one")
+        raise UsageError(f"an author's key has {Seed.LENGTH} bytes: `hushcast admin key new` makes one")
     return Seed(request.author)

@@ -4,8 +4,6 @@ from hushcast_runtime.processes.program import SOMEBODY, DottedPath, Program, Pr
 
 PROVIDER = Program(
     name="located-provider",
-    group="located",
-    verb="provide",
     module=("hushcast_located.service",),
     roles=(
         ProgramRole(
@@ -31,16 +29,5 @@ PROVIDER = Program(
     summary=DottedPath("hushcast_located.service.summary.summary"),
     home="hushcast-located",
     config="provider",
-    run_help="""Run a provider of a located feed in the foreground until SIGTERM or Ctrl-C.
-
-    It takes batches from the feed's owner and subscriptions from whoever has its offer, and publishes an
-    answer to each subscription for each batch. All goes through the daemon at `daemon.socket`: it opens no
-    other connection, and does not learn who subscribes. Logs go to standard error and never show places,
-    words or links.""",
-    doctor_help="""Look for what keeps a provider from working.
-
-    Says what to do about it. Looks at the state, the links, the daemon, and, if the provider runs, at batches
-    that wait or never came, and how full it is. Run it as the provider's user or as root. Ends with exit
-    code 1 if anything is bad.""",
 )
 PROGRAMS = (PROVIDER,)

@@ -1,4 +1,4 @@
-"""`python -m hushcast_node CONFIG`: what `hushcast node run` does."""
+"""`python -m hushcast_node CONFIG`: what `hushcast run node` does."""
 
 import sys
 

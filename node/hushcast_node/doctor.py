@@ -7,6 +7,7 @@ from pathlib import Path
 from hushcast.control_messages import Finding
 from hushcast_node.carrier_parts import BrokersParts, CentralParts
 from hushcast_node.daemon import NodeDaemon
+from hushcast_node.program import NODE
 from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.findings import good, warning
 from hushcast_runtime.environment import Environment
@@ -32,7 +33,7 @@ class NodeDoctor:
         found.append(examine_disk(Path(settings.state)))
         found += examine_records(Path(settings.state) / DATABASE)
         if settings.testnet is None:
-            found.append(examine_core_dumps("hushcast node run"))
+            found.append(examine_core_dumps(NODE.run_command))
         return found if settings.role == "relay" else [*found, self._subscriptions()]
 
     async def _network(self) -> list[Finding]:

@@ -4,7 +4,6 @@ from hushcast_runtime.processes.program import SOMEBODY, SOMEWHERE, DottedPath, 
 
 NODE = Program(
     name="node",
-    group="node",
     module=("hushcast_node",),
     roles=(
         ProgramRole(
@@ -26,7 +25,7 @@ NODE = Program(
     settings=DottedPath("hushcast_node.settings.NodeSettings"),
     example=f'[network]\nname = "any"\ndirectory = "{SOMEWHERE}"\ndirectory_key = "{SOMEBODY}"\n',
     run=DottedPath("hushcast_node.process.run_node"),
-    examine=None,
+    examine=DottedPath("hushcast_node.outside_doctor.examine"),
     key_files=DottedPath("hushcast_node.relay_keys.key_files"),
     migrations=DottedPath("hushcast_node.upgrade.MIGRATIONS"),
     role_name="{role}",
@@ -38,9 +37,5 @@ NODE = Program(
     socket_help="Where `hushcast` finds the daemon.",
     group_help="Members of this group may use it, and read all that it reads.",
     has_instances=True,
-    run_help="""Run a relay or a client in the foreground until SIGTERM or Ctrl-C.
-
-    A configuration that could reach anything outside Tor is refused, with exit code 2. Logs go to standard
-    error and never show topics, payloads, keys or onion addresses.""",
 )
 PROGRAMS = (NODE,)

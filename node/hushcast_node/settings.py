@@ -97,7 +97,7 @@ class BrokersSection(Section, frozen=True, kw_only=True):
 
 
 class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
-    """Settings of `hushcast node run`."""
+    """Settings of `hushcast run node`."""
 
     program_name: ClassVar[str] = "node"
     """What `program` says in its file."""
@@ -174,10 +174,10 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
         if self.role == "relay":
             kind = "a central network" if is_central else "a network of brokers"
             servers = "proxies" if is_central else "brokers"
-            program = "hushcast central proxy" if is_central else "hushcast broker"
+            made = "publications-proxy" if is_central else "broker"
             raise UsageError(
                 f'role: {kind} has no relays: write role = "client"; its {servers} are programs of their own'
-                f" (`{program} --help`)"
+                f" (`hushcast init {made}`)"
             )
         for key in ("depth", "origins", "trees"):
             if getattr(self, key) is not None:

@@ -21,7 +21,7 @@ PAUSE = 1.0  # seconds between attempts
 
 
 class Keeper:
-    """One keeper, with a directory as `hushcast community new` makes it."""
+    """One keeper, with a directory as `hushcast admin community new` makes it."""
 
     def __init__(self, directory: Path, network: str) -> None:
         """`network` is what the root wrote for others to join it."""

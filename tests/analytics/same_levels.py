@@ -1,4 +1,4 @@
-"""By hand: are the levels that `hushcast analyze` wrote those that the brokers' own code finds?
+"""By hand: are the levels that `hushcast lab analyze` wrote those that the brokers' own code finds?
 
 python tests/analytics/same_levels.py subscriptions.jsonl DIR
 """

@@ -62,7 +62,7 @@ def test_the_same_traces_and_command_give_the_same_bytes_but_for_the_date(
     traces, out = tmp_path / "a [1] trace", tmp_path / "out{1}"
     for profile in ("paper", "hardened"):
         simulate(Scenario(12, 1, 8, topics=4, depth=2, profile=profile, seed=5, traces=traces / profile))
-    command = "hushcast analyze traces --out out"
+    command = "hushcast lab analyze traces --out out"
     wanted = AnalysisPlan((0.4,), chosen([EXAMPLE, "mine:first_in_the_list"]), seed=7)
     written = []
     for _ in range(2):

@@ -123,7 +123,7 @@ def test_pictures_by_share_have_one_chance_each_and_no_attack_that_cannot_fail()
 @pytest.mark.slow
 def test_trials_that_are_too_few_come_with_what_to_type() -> None:
     whole = page(findings(attacks=[BETTER, WORSE], network={"relays": 77.0}), None)
-    assert "<pre>hushcast traces generate --nodes 77 " in whole
+    assert "<pre>hushcast lab traces generate --nodes 77 " in whole
     assert "To decide" not in page(findings(attacks=[BETTER]), None)
 
 

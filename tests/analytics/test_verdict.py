@@ -153,7 +153,7 @@ def test_one_command_a_profile_decides_all_and_can_be_typed() -> None:
     assert len(typed) == 2
     for line, profile in zip(typed, ("paper", "hardened"), strict=True):
         program, group, name, *options = shlex.split(line)
-        assert (program, group, name) == ("hushcast", "traces", "generate")
+        assert (program, group, name) == ("hushcast", "lab", "traces", "generate")
         command = cli.commands["traces"].commands["generate"]
         made = command.make_context("generate", options).params
         assert made["profile"] == made["run"] == profile

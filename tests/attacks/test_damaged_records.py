@@ -221,6 +221,6 @@ async def what_was_signed(store: MemoryStore) -> None:
 async def test_a_directory_does_not_without_what_it_signed(kind: str) -> None:
     store = MemoryStore()
     store.write_soon(*(Change(kind, key, value) for key, value in FOREIGN[:1]))
-    with pytest.raises(StoreError, match=r"damaged \(.*\): without it .* `hushcast restore`"):
+    with pytest.raises(StoreError, match=r"damaged \(.*\): without it .* `hushcast admin restore`"):
         await what_was_signed(store)
     assert await store.scan(DAMAGED) == []

@@ -71,7 +71,7 @@ def test_where_brokers_aggregate_is_said() -> None:
 def test_a_parent_is_looked_at() -> None:
     verdicts = [examine_parent(state).verdict for state in ("open", "not listed", "not reached", None)]
     assert verdicts == ["good", "bad", "bad", "bad"]
-    assert "hushcast broker admit broker.toml" in (examine_parent("not listed").advice or "")
+    assert "hushcast admin broker admit broker.toml" in (examine_parent("not listed").advice or "")
 
 
 def test_those_below_are_looked_at() -> None:

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.processes
 class Service(Daemon):
     def start(self) -> None:
         with self._log.open("ab") as log:
-            command = [*HUSHCAST, "tomography", "run", "--config", str(self.file)]
+            command = [*HUSHCAST, "run", "tomography", "--config", str(self.file)]
             self.process = subprocess.Popen(command, stderr=log, stdout=log)
 
 

@@ -1,4 +1,4 @@
-"""`hushcast analyze`: wrong usage is told before Spark is started."""
+"""`hushcast lab analyze`: wrong usage is told before Spark is started."""
 
 from __future__ import annotations
 

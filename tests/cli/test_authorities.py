@@ -1,4 +1,4 @@
-"""`hushcast directory simulate`."""
+"""`hushcast admin directory simulate`."""
 
 from __future__ import annotations
 

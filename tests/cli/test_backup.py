@@ -27,30 +27,30 @@ def give_state(folder: Path, version: int = 1, keys: tuple[str, ...] = RELAY_KEY
 @pytest.mark.slow
 async def test_a_running_directory_is_backed_up_and_restored(tmp_path: Path) -> None:
     file, backup, state = written(tmp_path, DIRECTORY, transport="tcp"), tmp_path / "b", tmp_path / "state"
-    running = await Running.start("directory", "run", "--config", file)
+    running = await Running.start("run", "directory", "--config", file)
     await logged(running, b"running")
-    (told,) = (await hushcast("backup", backup, "--config", file, "--json")).objects
+    (told,) = (await hushcast("admin", "backup", backup, "--config", file, "--json")).objects
     assert list(told) == ["file", "role", "version", "made", "bytes"]
     assert (told["role"], told["version"], told["bytes"]) == ("directory", 1, backup.stat().st_size)
     key = (state / "directory.key").read_bytes()
-    refused = await hushcast("restore", backup, "--config", file, "--force")
+    refused = await hushcast("admin", "restore", backup, "--config", file, "--force")
     assert refused.code == 2
     assert "another daemon is running" in refused.error
     running.process.kill()
     await running.process.wait()
-    refused = await hushcast("restore", backup, "--config", file)
+    refused = await hushcast("admin", "restore", backup, "--config", file)
     assert refused.code == 2
     assert "--force" in refused.error
-    done = await hushcast("restore", backup, "--config", file, "--force")
+    done = await hushcast("admin", "restore", backup, "--config", file, "--force")
     assert (done.code, done.stderr) == (0, "")
     (aside,) = state.glob("replaced-*")
     assert str(aside) in done.stdout.decode()
     assert (state / "directory.key").read_bytes() == (aside / "directory.key").read_bytes() == key
     assert b"Never start two daemons" in done.stdout
     assert b"It signs nothing" in done.stdout
-    running = await Running.start("directory", "run", "--config", file)
+    running = await Running.start("run", "directory", "--config", file)
     await logged(running, b"running")
-    doctor = await hushcast("directory", "doctor", "--json", "--config", file)
+    doctor = await hushcast("doctor", "directory", "--json", "--config", file)
     (restored,) = [found for found in doctor.objects if found["check"] == "restored"]
     assert "a backup was restored" in restored["found"]
     running.process.terminate()
@@ -61,31 +61,31 @@ async def test_a_state_of_before_is_backed_up_by_a_file_of_before(tmp_path: Path
     """That has no line which names its program."""
     file, backup = written(tmp_path, NODE.replace('program = "node"\n', "")), tmp_path / "b"
     give_state(tmp_path / "state")
-    made = await hushcast("backup", backup, "--config", file, "--json")
+    made = await hushcast("admin", "backup", backup, "--config", file, "--json")
     assert (made.code, made.objects[0]["role"]) == (0, "relay")
     assert made.stderr.count("upgrade-config") == 1
-    assert (await hushcast("upgrade-config", file)).code == 0
-    restored = await hushcast("restore", backup, "--config", file, "--force")
+    assert (await hushcast("admin", "upgrade-config", file)).code == 0
+    restored = await hushcast("admin", "restore", backup, "--config", file, "--force")
     assert (restored.code, restored.stderr) == (0, "")
 
 
 async def test_where_nothing_can_be_backed_up_or_restored(tmp_path: Path) -> None:
     file, backup = written(tmp_path, NODE), tmp_path / "b"
-    missing = await hushcast("backup", backup, "--config", file)
+    missing = await hushcast("admin", "backup", backup, "--config", file)
     assert missing.code == 2
     assert "no state in" in missing.error
     give_state(tmp_path / "state")
-    assert (await hushcast("backup", backup, "--config", file)).code == 0
-    again = await hushcast("backup", backup, "--config", file)
+    assert (await hushcast("admin", "backup", backup, "--config", file)).code == 0
+    again = await hushcast("admin", "backup", backup, "--config", file)
     assert again.code == 2
     assert f"{backup} exists" in again.error
-    assert (await hushcast("backup", backup, "--config", file, "--force")).code == 0
+    assert (await hushcast("admin", "backup", backup, "--config", file, "--force")).code == 0
     for command in ("backup", "restore"):
         no_config = await hushcast(command, backup, "--config", tmp_path / "none.toml")
         assert no_config.code == 2
         assert "none.toml" in no_config.error
     client = written(tmp_path, NODE.replace('"relay"', '"client"'), state=str(tmp_path / "other"))
-    other = await hushcast("restore", backup, "--config", client)
+    other = await hushcast("admin", "restore", backup, "--config", client)
     assert other.code == 2
     assert "of a relay, and the configuration is of a client" in other.error
     assert not (tmp_path / "other").exists()
@@ -100,7 +100,7 @@ async def test_bad_backups(tmp_path: Path, data: bytes | None, code: int, told: 
     file, backup = written(tmp_path, NODE), tmp_path / "b"
     if data is not None:
         backup.write_bytes(data)
-    outcome = await hushcast("restore", backup, "--config", file)
+    outcome = await hushcast("admin", "restore", backup, "--config", file)
     assert (outcome.code, outcome.stdout) == (code, b"")
     assert told in outcome.error
     assert str(backup) in outcome.error
@@ -118,20 +118,23 @@ async def test_a_newer_state_is_refused_and_left_as_it_is(tmp_path: Path, kind: 
     assert (run.code, run.stdout) == (2, b"")
     assert "of version 7, and this program knows versions up to 1: install the version" in run.error
     assert {name: (state / name).read_bytes() for name in before} == before
-    asked = ("doctor", "--socket", tmp_path / "none") if kind == "node" else ("directory", "doctor")
-    doctor = await hushcast(*asked, "--config", file)
+    doctor = await hushcast("doctor", "--config", file)
     assert doctor.code == 1
     assert doctor.error.startswith("not well: state")
     assert "✘ state: version 7, this program knows " in doctor.stdout.decode()
-    assert (await hushcast("backup", tmp_path / "b", "--config", file)).code == (0 if kind == "node" else 2)
+    assert (await hushcast("admin", "backup", tmp_path / "b", "--config", file)).code == (
+        0 if kind == "node" else 2
+    )
 
 
 @pytest.mark.parametrize(("version", "verdict"), [(0, "good"), (1, "good"), (2, "bad")])
-async def test_the_doctor_looks_at_the_state_first(tmp_path: Path, version: int, verdict: str) -> None:
+async def test_the_doctor_looks_at_the_state_of_a_node_that_does_not_run(
+    tmp_path: Path, version: int, verdict: str
+) -> None:
     file = written(tmp_path, NODE)
     give_state(tmp_path / "state", version)
     doctor = await hushcast("doctor", "--json", "--config", file)
-    assert [(found["check"], found["verdict"]) for found in doctor.objects] == [("state", verdict)]
-    assert doctor.code == (1 if verdict == "bad" else 3)
-    if verdict == "good":
-        assert f"no daemon at {tmp_path / 'state' / 'control.sock'}" in doctor.error
+    found = {one["check"]: one["verdict"] for one in doctor.objects}
+    assert (found["configuration"], found["state"], found["daemon"]) == ("good", verdict, "bad")
+    assert doctor.code == 1
+    assert doctor.objects[-1]["advice"] == f"hushcast run --config {file}"

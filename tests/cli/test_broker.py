@@ -1,4 +1,4 @@
-"""`hushcast broker`: first configurations, joining, giving seats, the tree, doctors, as a person types it."""
+"""Networks of brokers: first configurations, joining, seats, the tree, doctors, as a person types it."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ async def test_init_is_all_that_a_root_needs(tmp_path: Path, home: dict[str, str
     config = tmp_path / "hushcast" / "broker-root.toml"
     assert (made.code, made.stderr) == (0, "")
     assert made.stdout.decode() == (
-        f"{config}: the configuration of a root broker\nnext: hushcast broker run\n"
+        f"{config}: the configuration of a root broker\nnext: hushcast run broker\n"
     )
     settings = load_root(config)
     assert (settings.network.name, settings.network.epoch_seconds) == ("mine", 20)
-    checked = await hushcast("broker", "check-config", config, "--json", env=home)
+    checked = await hushcast("admin", "check-config", "--show", config, "--json", env=home)
     assert (checked.objects[0]["kind"], checked.objects[0]["brokers"]) == ("root-broker", ["none yet"])
-    drawn = await hushcast("broker", "tree", env=home)
+    drawn = await hushcast("admin", "broker", "tree", env=home)
     assert drawn.code == 0, "states of others are not looked at where there is none"
     assert "the root does not run" in drawn.stdout.decode()
 
@@ -76,17 +76,17 @@ async def test_init_and_join_are_all_that_a_broker_needs(
     config = tmp_path / "hushcast" / "broker.toml"
     join = f"hushcast join network.toml --config {config}"
     assert made.objects == [{"file": str(config), "kind": f"{role}-broker", "next": [join]}]
-    unfinished = await hushcast("broker", "check-config", config, env=home)
+    unfinished = await hushcast("admin", "check-config", "--show", config, env=home)
     assert "network: this is missing: `hushcast join" in unfinished.error
     joined = await hushcast("join", "-", "--config", config, stdin=WHOLE.encode(), env=home)
     assert (joined.code, joined.stderr) == (0, "")
     assert joined.stdout.decode() == (
-        f"{config}: an {role} broker of the network mine\nnext: hushcast broker run --config {config}\n"
+        f"{config}: an {role} broker of the network mine\nnext: hushcast run --config {config}\n"
     )
     settings = load_broker(config)
     assert isinstance(settings, BrokerSettings)
     assert (settings.role, settings.network.network()) == (role, NETWORK)
-    general = await hushcast("check-config", config, "--json", env=home)
+    general = await hushcast("admin", "check-config", config, "--json", env=home)
     assert general.objects == [{"file": str(config), "kind": f"{role}-broker"}]
     moved = brokers_section(NETWORK, onion_address(key(9)))
     refused = await hushcast("join", "-", "--config", config, stdin=moved.encode(), env=home)
@@ -97,7 +97,7 @@ async def test_a_client_joins_and_a_relay_has_no_part(tmp_path: Path, home: dict
     await hushcast("init", "client", env=home)
     config = tmp_path / "hushcast" / "node.toml"
     joined = await hushcast("join", "-", stdin=WHOLE.encode(), env=home)
-    assert joined.stdout.decode() == f"{config}: a client of the network mine\nnext: hushcast node run\n"
+    assert joined.stdout.decode() == f"{config}: a client of the network mine\nnext: hushcast run node\n"
     settings = load_settings(config, NodeSettings)
     assert isinstance(settings.network, BrokersNetworkSection)
     assert settings.network.network() == NETWORK
@@ -114,7 +114,7 @@ async def test_a_client_joins_and_a_relay_has_no_part(tmp_path: Path, home: dict
         (["init", "broker", "--network", "x"], "others get them by `join`"),
         (["init", "broker-root", "--role", "edge"], "--role is a broker's, which is not the root"),
         (["init", "broker", "--name", "x"], "a machine has one broker"),
-        (["broker", "run"], "`hushcast init broker-root` makes one"),
+        (["run", "broker"], "`hushcast init broker-root` makes one"),
         (["broker", "admit", "none.toml", "--config", "none.toml"], "cannot be read"),
         (["broker", "tree", "--config", "none.toml"], "cannot be read"),
     ],
@@ -131,7 +131,6 @@ async def test_a_root_joins_nothing_and_is_no_node(root: Path) -> None:
             ("join", "-", "--config", root),
             "is a root's: only relays and clients, and proxies and other brokers",
         ),
-        (("doctor", "--config", root), "`hushcast broker doctor` looks at"),
         (("key", "rotate", "--config", root), "a root's keys are its network"),
     ):
         outcome = await hushcast(*arguments, stdin=WHOLE.encode())
@@ -149,7 +148,7 @@ async def test_admit_gives_a_seat_and_leaves_all_else(tmp_path: Path, root: Path
     first = await hushcast(*admit, file)
     short = f"{key(2).hex()[:16]}…"
     assert first.stdout.decode() == (
-        f"{root}: lists the inner broker {short}, below the root\nnext: hushcast broker run --config {root}\n"
+        f"{root}: lists the inner broker {short}, below the root\nnext: hushcast run --config {root}\n"
     )
     assert first.stderr == "nobody can subscribe yet: an edge broker is missing\n"
     wished = await hushcast(*admit, "-", "--json", stdin=lines(3, "edge", 2).encode())
@@ -168,7 +167,7 @@ async def test_admit_gives_a_seat_and_leaves_all_else(tmp_path: Path, root: Path
     assert text.startswith("# mine\n")
     assert 'name = "mine"  # so\n' in text
     assert stat.S_IMODE(root.stat().st_mode) == 0o640
-    drawn = await hushcast("broker", "tree", "--config", root)
+    drawn = await hushcast("admin", "broker", "tree", "--config", root)
     assert [line.rstrip("…").rstrip("0123456789abcdef") for line in drawn.stdout.decode().splitlines()] == [
         "network mine, 5 brokers, tree not signed: the root does not run",
         "root",
@@ -188,7 +187,7 @@ async def test_admit_gives_a_seat_and_leaves_all_else(tmp_path: Path, root: Path
         (lines(4, "root"), [], "brokers #1.role"),
         (broker_lines(key(4), Address("127.0.0.1:80"), "edge", None), [], "must be an onion address"),
         (lines(2, "edge"), [], "lists this broker with another role, address or parent"),
-        (lines(2, at=9), [], "`hushcast broker replace` it"),
+        (lines(2, at=9), [], "`hushcast admin broker replace` it"),
         (lines(4, at=2), [], "#1 and #3 have the same address: each broker has one of its own"),
         (lines(4, parent=9), [], "brokers #3.parent: it is not listed: admit it first"),
         (lines(4, parent=3), [], "brokers #3.parent: an edge broker has clients below it, no brokers"),
@@ -203,7 +202,7 @@ async def test_admit_gives_a_seat_and_leaves_all_else(tmp_path: Path, root: Path
 async def test_what_has_no_seat_changes_nothing(root: Path, text: str, options: list[str], told: str) -> None:
     root.write_text(root.read_text() + lines(2) + lines(3, "edge", 2))
     before = root.read_text()
-    outcome = await hushcast("broker", "admit", "-", "--config", root, *options, stdin=text.encode())
+    outcome = await hushcast("admin", "broker", "admit", "-", "--config", root, *options, stdin=text.encode())
     assert (outcome.code, root.read_text()) == (2, before)
     assert told in outcome.error
 
@@ -212,7 +211,9 @@ async def test_a_tree_that_would_be_too_deep_is_refused(root: Path) -> None:
     deep = "".join(lines(n, parent=n - 1 if n > 2 else None) for n in range(2, 10))
     root.write_text(root.read_text() + deep)
     before = root.read_text()
-    outcome = await hushcast("broker", "admit", "-", "--config", root, stdin=lines(10, "edge", 9).encode())
+    outcome = await hushcast(
+        "admin", "broker", "admit", "-", "--config", root, stdin=lines(10, "edge", 9).encode()
+    )
     assert (outcome.code, root.read_text()) == (2, before)
     assert "more than 8 below each other: give one of them another parent" in outcome.error
     nearer = await hushcast(
@@ -250,7 +251,7 @@ async def test_a_list_that_cannot_be_edited_is_left_to_people(root: Path) -> Non
     inline = f'{{role = "inner", key = "{key(2).hex()}", address = "{onion_address(key(2))}"}}'
     root.write_text(f"brokers = [{inline}]\n" + root.read_text())
     before = root.read_text()
-    told = await hushcast("broker", "admit", "-", "--config", root, stdin=lines(3).encode())
+    told = await hushcast("admin", "broker", "admit", "-", "--config", root, stdin=lines(3).encode())
     assert (told.code, root.read_text()) == (2, before)
     assert "put it in by hand" in told.error
 
@@ -258,10 +259,10 @@ async def test_a_list_that_cannot_be_edited_is_left_to_people(root: Path) -> Non
 async def test_other_brokers_list_nobody(tmp_path: Path) -> None:
     file = tmp_path / "edge.toml"
     file.write_text(f'program = "broker"\nrole = "edge"\nstate = "{tmp_path}/s"\n' + WHOLE)
-    told = await hushcast("broker", "admit", "-", "--config", file, stdin=lines(3).encode())
+    told = await hushcast("admin", "broker", "admit", "-", "--config", file, stdin=lines(3).encode())
     assert told.code == 2
     assert "is an edge broker's: the root alone lists brokers" in told.error
-    gone = await hushcast("broker", "tree", "--config", file)
+    gone = await hushcast("admin", "broker", "tree", "--config", file)
     assert gone.code == 1
     assert "does not run, or holds no tree yet" in gone.error
 
@@ -290,13 +291,15 @@ def test_the_picture_says_whom_this_broker_sees() -> None:
 
 
 async def test_of_a_broker_that_does_not_run_the_state_is_looked_at(tmp_path: Path, root: Path) -> None:
-    told = await hushcast("broker", "doctor", "--config", root, "--json")
+    told = await hushcast("doctor", "--config", root, "--json")
     assert told.code == 1
     assert [(found["check"], found["verdict"]) for found in told.objects] == [
+        ("configuration", "good"),
         ("state", "good"),
         ("daemon", "bad"),
+        ("service", "warning"),
     ]
-    assert "`hushcast broker run`" in told.objects[1]["advice"]
+    assert "`hushcast run broker`" in told.objects[2]["advice"]
 
 
 @pytest.mark.slow
@@ -306,32 +309,34 @@ async def test_a_root_that_runs_is_asked_and_signs_a_new_tree_at_once(tmp_path: 
         f'program = "broker"\nrole = "root"\nstate = "{tmp_path}/s"\ntransport = "tcp"\n'
         '[network]\ncarrier = "brokers"\nname = "mine"\n'
     )
-    running = await Running.start("broker", "run", "--config", file)
+    running = await Running.start("run", "broker", "--config", file)
     await until((tmp_path / "s" / "network.toml").exists)
     given = broker_lines(b"\2" * 32, Address("127.0.0.1:9"), "edge", None).encode()
-    listed = await hushcast("broker", "admit", "-", "--config", file, "--json", stdin=given)
+    listed = await hushcast("admin", "broker", "admit", "-", "--config", file, "--json", stdin=given)
     assert listed.objects[0]["next"] == [], "it was told"
     seen: list[object] = []
     with trio.fail_after(WITHIN):
         while len(seen) < 2:
-            told = (await hushcast("broker", "tree", "--config", file, "--json")).objects[0]
+            told = (await hushcast("admin", "broker", "tree", "--config", file, "--json")).objects[0]
             seen = [place["seen"] for place in told["brokers"]]
     assert (seen, told["version"]) == (["this", "away"], 2)
-    doctor = await hushcast("broker", "doctor", "--config", file, "--json")
+    doctor = await hushcast("doctor", "broker", "--config", file, "--json")
     found = {one["check"]: one["verdict"] for one in doctor.objects}
     assert found["onion service"] == found["core dumps"] == "good"
     assert (found["brokers below"], doctor.code) == ("bad", 1)
-    own = (await hushcast("broker", "tree", "--config", file, "--json")).objects[0]["brokers"][0]["key"]
+    own = (await hushcast("admin", "broker", "tree", "--config", file, "--json")).objects[0]["brokers"][0][
+        "key"
+    ]
     itself = broker_lines(bytes.fromhex(own), Address("127.0.0.1:8"), "inner", None).encode()
-    refused = await hushcast("broker", "admit", "-", "--config", file, stdin=itself)
+    refused = await hushcast("admin", "broker", "admit", "-", "--config", file, stdin=itself)
     assert "this is the root itself, which has its seat already" in refused.error
     address = told["brokers"][0]["address"]
     there = broker_lines(b"\3" * 32, Address(address), "inner", None)
-    refused = await hushcast("broker", "admit", "-", "--config", file, stdin=there.encode())
+    refused = await hushcast("admin", "broker", "admit", "-", "--config", file, stdin=there.encode())
     assert "this broker has the root's address" in refused.error
     file.write_text(file.read_text() + there)  # by hand
     running.process.send_signal(signal.SIGHUP)
-    still = await hushcast("broker", "tree", "--config", file, "--json")
+    still = await hushcast("admin", "broker", "tree", "--config", file, "--json")
     assert len(still.objects[0]["brokers"]) == 2
     running.process.terminate()
     outcome = await running.outcome()
@@ -348,10 +353,10 @@ async def test_a_roots_state_can_be_kept_and_put_back(tmp_path: Path, root: Path
     for name in ("broker.key", "service.key"):
         (state / name).write_bytes(name.encode().ljust(32))
     (state / "state.db").touch()
-    kept = await hushcast("backup", "--config", root, tmp_path / "kept", "--json")
+    kept = await hushcast("admin", "backup", "--config", root, tmp_path / "kept", "--json")
     assert kept.objects[0]["role"] == "root-broker"
     (state / "broker.key").write_bytes(b"other".ljust(32))
-    back = await hushcast("restore", "--config", root, tmp_path / "kept", "--force")
+    back = await hushcast("admin", "restore", "--config", root, tmp_path / "kept", "--force")
     assert back.code == 0
     assert (state / "broker.key").read_bytes() == b"broker.key".ljust(32)
 
@@ -363,25 +368,24 @@ async def test_a_tomography_service_joins_is_checked_and_is_no_node(
     made = await hushcast("init", "tomography", "--json", env=home)
     join = f"hushcast join network.toml --config {file}"
     assert made.objects == [{"file": str(file), "kind": "tomography-service", "next": [join]}]
-    unfinished = await hushcast("tomography", "check-config", file, env=home)
+    unfinished = await hushcast("admin", "check-config", "--show", file, env=home)
     assert unfinished.code == 2
     assert "network: this is missing: `hushcast join" in unfinished.error
     joined = await hushcast("join", "-", "--config", file, stdin=WHOLE.encode(), env=home)
     assert (joined.code, joined.stderr) == (0, "")
     assert joined.stdout.decode() == (
-        f"{file}: a tomography service of the network mine\nnext: hushcast tomography run --config {file}\n"
+        f"{file}: a tomography service of the network mine\nnext: hushcast run --config {file}\n"
     )
-    checked = await hushcast("tomography", "check-config", file, "--json", env=home)
+    checked = await hushcast("admin", "check-config", "--show", file, "--json", env=home)
     assert checked.objects[0]["cap"] == ["8 sources of each edge broker on one topic"]
-    known = await hushcast("check-config", file, "--json", env=home)
+    known = await hushcast("admin", "check-config", file, "--json", env=home)
     assert known.objects[0]["kind"] == "tomography-service"
-    lost = await hushcast("doctor", "--config", file, env=home)
-    assert lost.code == 2
-    assert "hushcast tomography doctor" in lost.error
+    looked = await hushcast("doctor", "--config", file, env=home)
+    assert looked.stdout.decode().startswith(f"✔ configuration: {file}, a tomography service's\n")
     asked = ("tomography", "ask", "news", "--from", "3b6a27bc")
     unnamed = await hushcast(*asked, "--k", "5", "--config", file, env=home)
     assert unnamed.code == 2
     assert "names no tomography service: give its tomography.toml with --service" in unnamed.error
-    rotated = await hushcast("key", "rotate", "--config", file, env=home)
+    rotated = await hushcast("admin", "key", "rotate", "--config", file, env=home)
     assert rotated.code == 2
     assert "is another one: empty its state" in rotated.error

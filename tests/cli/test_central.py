@@ -58,13 +58,13 @@ async def test_init_is_all_that_a_server_needs(tmp_path: Path, home: dict[str, s
     config = tmp_path / "hushcast" / "central-server.toml"
     assert (made.code, made.stderr) == (0, "")
     assert made.stdout.decode() == (
-        f"{config}: the configuration of a central server\nnext: hushcast central server run\n"
+        f"{config}: the configuration of a central server\nnext: hushcast run central-server\n"
     )
     settings = load_settings(config, ServerSettings)
     assert (settings.network.name, settings.network.epoch_seconds) == ("mine", 20)
-    checked = await hushcast("central", "server", "check-config", config, "--json", env=home)
+    checked = await hushcast("admin", "check-config", "--show", config, "--json", env=home)
     assert checked.objects[0]["proxies"] == ["publications: none yet", "deliveries: none yet"]
-    general = await hushcast("check-config", config, "--json", env=home)
+    general = await hushcast("admin", "check-config", config, "--json", env=home)
     assert general.objects == [{"file": str(config), "kind": "central-server"}]
 
 
@@ -75,20 +75,19 @@ async def test_init_and_join_are_all_that_a_proxy_needs(
     made = await hushcast("init", f"{role}-proxy", "--json", env=home)
     config = tmp_path / "hushcast" / f"{role}-proxy.toml"
     assert made.objects[0]["next"] == [f"hushcast join network.toml --config {config}"]
-    unfinished = await hushcast("central", "proxy", "check-config", config, env=home)
+    unfinished = await hushcast("admin", "check-config", "--show", config, env=home)
     assert "network: this is missing: `hushcast join" in unfinished.error
     lone = central_section(NETWORK, onion(1), [])  # as the server writes it first
     for text in (lone, WHOLE):
         joined = await hushcast("join", "-", "--config", config, stdin=text.encode(), env=home)
         assert (joined.code, joined.stderr) == (0, "")
         assert joined.stdout.decode() == (
-            f"{config}: a {role} proxy of the network mine\n"
-            f"next: hushcast central proxy run --config {config}\n"
+            f"{config}: a {role} proxy of the network mine\nnext: hushcast run --config {config}\n"
         )
     settings = load_settings(config, ProxySettings)
     assert (settings.role, settings.network.network()) == (role, NETWORK)
     assert settings.network.proxies() == [], "a proxy needs to know no other"
-    general = await hushcast("check-config", config, "--json", env=home)
+    general = await hushcast("admin", "check-config", config, "--json", env=home)
     assert general.objects == [{"file": str(config), "kind": f"{role}-proxy"}]
 
 
@@ -106,7 +105,7 @@ async def test_a_client_joins_and_takes_each_new_list_of_proxies(
     more = central_section(NETWORK, onion(1), [PUBLICATIONS, DELIVERIES, proxy(4, "deliveries")])
     for text, count, after in ((WHOLE, 2, "run"), (more, 3, "run"), (WHOLE, 2, "run")):
         joined = await hushcast("join", "-", "--json", stdin=text.encode(), env=home)
-        assert joined.objects[0]["next"] == [f"hushcast node {after}"]
+        assert joined.objects[0]["next"] == [f"hushcast {after} node"]
         settings = load_settings(config, NodeSettings)
         assert len(settings.network.proxies()) == count  # type: ignore[union-attr]
         assert settings.inbox.max_age_days == 3, "all else stays"
@@ -131,9 +130,9 @@ async def test_a_relay_has_no_part_in_a_central_network(home: dict[str, str]) ->
         (["init", "deliveries-proxy", "--network", "x"], "others get them by `join`"),
         (["init", "central-server", "--name", "x"], "a machine has one central-server"),
         (["init", "central"], "not one of"),
-        (["central", "server", "run"], "`hushcast init central-server` makes one"),
-        (["central", "proxy", "doctor"], "`hushcast init publications-proxy` makes one"),
-        (["central", "server", "admit", "none.toml", "--config", "none.toml"], "cannot be read"),
+        (["run", "central-server"], "`hushcast init central-server` makes one"),
+        (["doctor", "central-proxy"], "`hushcast init publications-proxy` makes one"),
+        (["admin", "central", "admit", "none.toml", "--config", "none.toml"], "cannot be read"),
     ],
 )
 async def test_wrong_usage(home: dict[str, str], arguments: list[str], told: str) -> None:
@@ -145,7 +144,7 @@ async def test_wrong_usage(home: dict[str, str], arguments: list[str], told: str
 async def test_proxies_of_both_roles_are_told_apart(home: dict[str, str]) -> None:
     for role in ("publications-proxy", "deliveries-proxy"):
         await hushcast("init", role, env=home)
-    outcome = await hushcast("central", "proxy", "run", env=home)
+    outcome = await hushcast("run", "central-proxy", env=home)
     assert outcome.code == 2
     assert "say which with --config" in outcome.error
 
@@ -153,7 +152,6 @@ async def test_proxies_of_both_roles_are_told_apart(home: dict[str, str]) -> Non
 async def test_a_server_joins_nothing_and_is_no_node(server: Path) -> None:
     for arguments, told in (
         (("join", "-", "--config", server), "is a server's: only relays and clients, and proxies"),
-        (("doctor", "--config", server), "`hushcast central server doctor` looks at"),
         (("key", "rotate", "--config", server), "a central server's keys are its network"),
     ):
         outcome = await hushcast(*arguments, stdin=WHOLE.encode())
@@ -170,7 +168,7 @@ async def test_a_configuration_is_utf_8_whatever_the_terminal_is(tmp_path: Path,
     file = tmp_path / "proxy.toml"
     file.write_text(proxy_section(DELIVERIES))
     done = await trio.run_process(
-        [*COMMAND, "central", "server", "admit", file, "--config", server],
+        [*COMMAND, "admin", "central", "admit", file, "--config", server],
         env=environment(LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0"),
         capture_stdout=True,
         capture_stderr=True,
@@ -184,11 +182,11 @@ async def test_a_configuration_is_utf_8_whatever_the_terminal_is(tmp_path: Path,
 async def test_admit_lists_a_proxy_and_leaves_all_else(tmp_path: Path, server: Path) -> None:
     file = tmp_path / "proxy.toml"
     file.write_text(proxy_section(PUBLICATIONS))
-    admit = ("central", "server", "admit", "--config", server)
+    admit = ("admin", "central", "admit", "--config", server)
     first = await hushcast(*admit, file)
     assert first.code == 0
     assert first.stdout.decode() == (
-        f"{server}: lists a proxy for publications\nnext: hushcast central server run --config {server}\n"
+        f"{server}: lists a proxy for publications\nnext: hushcast run --config {server}\n"
     )
     assert first.stderr == "nobody can use the network yet: a proxy for deliveries is missing\n"
     second = await hushcast(*admit, "-", "--json", stdin=proxy_section(DELIVERIES).encode())
@@ -219,7 +217,7 @@ async def test_admit_lists_a_proxy_and_leaves_all_else(tmp_path: Path, server: P
 async def test_what_is_no_proxy_changes_nothing(server: Path, text: str, told: str) -> None:
     server.write_text(server.read_text() + proxy_section(PUBLICATIONS))
     before = server.read_text()
-    outcome = await hushcast("central", "server", "admit", "-", "--config", server, stdin=text.encode())
+    outcome = await hushcast("admin", "central", "admit", "-", "--config", server, stdin=text.encode())
     assert (outcome.code, server.read_text()) == (2, before)
     assert told in outcome.error
 
@@ -231,7 +229,7 @@ async def test_a_list_that_cannot_be_edited_is_left_to_people(server: Path) -> N
     server.write_text(f"proxies = [{inline}]\n" + server.read_text())
     before = server.read_text()
     told = await hushcast(
-        "central", "server", "admit", "-", "--config", server, stdin=proxy_section(DELIVERIES).encode()
+        "admin", "central", "admit", "-", "--config", server, stdin=proxy_section(DELIVERIES).encode()
     )
     assert (told.code, server.read_text()) == (2, before)
     assert "put it in by hand" in told.error
@@ -246,7 +244,7 @@ async def test_a_proxy_that_cannot_write_what_it_gives_out_says_so(tmp_path: Pat
     file.write_text(
         f'program = "central-proxy"\nrole = "deliveries"\nstate = "{state}"\ntransport = "tcp"\n{network}'
     )
-    outcome = await hushcast("central", "proxy", "run", "--config", file)
+    outcome = await hushcast("run", "central-proxy", "--config", file)
     assert outcome.code == 2
     assert outcome.stderr.endswith(f"hushcast: {state}/proxy.toml cannot be written: Is a directory\n")
     assert "Traceback" not in outcome.stderr
@@ -256,16 +254,18 @@ async def test_a_proxy_that_cannot_write_what_it_gives_out_says_so(tmp_path: Pat
 
 
 async def test_of_a_daemon_that_does_not_run_the_state_is_looked_at(tmp_path: Path, server: Path) -> None:
-    doctor = ("central", "server", "doctor", "--config", server)
+    doctor = ("doctor", "central-server", "--config", server)
     told = await hushcast(*doctor, "--json")
     assert told.code == 1
     assert [(found["check"], found["verdict"]) for found in told.objects] == [
+        ("configuration", "good"),
         ("state", "good"),
         ("daemon", "bad"),
+        ("service", "warning"),
     ]
     (tmp_path / "state").mkdir(mode=0o755)
     open_to_all = await hushcast(*doctor, "--json")
-    assert open_to_all.objects[0]["advice"] == f"chmod 700 {tmp_path}/state"
+    assert open_to_all.objects[1]["advice"] == f"chmod 700 {tmp_path}/state"
 
 
 @pytest.mark.slow
@@ -275,17 +275,17 @@ async def test_a_server_that_runs_is_asked_and_takes_a_proxy_at_once(tmp_path: P
         f'program = "central-server"\nstate = "{tmp_path}/s"\ntransport = "tcp"\n'
         f'[network]\ncarrier = "central"\nname = "mine"\n'
     )
-    running = await Running.start("central", "server", "run", "--config", file)
+    running = await Running.start("run", "central-server", "--config", file)
     network = tmp_path / "s" / "network.toml"
     await until(network.exists)
-    told = await hushcast("central", "server", "doctor", "--config", file, "--json")
+    told = await hushcast("doctor", "central-server", "--config", file, "--json")
     found = {one["check"]: one["verdict"] for one in told.objects}
     assert found["onion service"] == found["core dumps"] == "good"
     assert found["proxies for publications"] == found["proxies for deliveries"] == "bad"
     assert told.code == 1
     listed = await hushcast(
+        "admin",
         "central",
-        "server",
         "admit",
         "-",
         "--config",
@@ -321,10 +321,10 @@ async def test_a_servers_state_can_be_kept_and_put_back(tmp_path: Path, server: 
     for name in ("server.key", "service.key", "sealing.key", "group.key"):
         (state / name).write_bytes(name.encode().ljust(32))
     (state / "state.db").touch()
-    kept = await hushcast("backup", "--config", server, tmp_path / "kept", "--json")
+    kept = await hushcast("admin", "backup", "--config", server, tmp_path / "kept", "--json")
     assert kept.objects[0]["role"] == "central-server"
     (state / "server.key").write_bytes(b"other".ljust(32))
-    back = await hushcast("restore", "--config", server, tmp_path / "kept", "--force")
+    back = await hushcast("admin", "restore", "--config", server, tmp_path / "kept", "--force")
     assert back.code == 0
     assert (state / "server.key").read_bytes() == b"server.key".ljust(32)
 
@@ -334,14 +334,14 @@ async def test_a_server_that_lost_a_key_does_not_start_as_another(
     tmp_path: Path, server: Path, gone: str
 ) -> None:
     server.write_text('transport = "tcp"\n' + server.read_text())
-    await _refuses_to_start(tmp_path / "state", gone, "central", "server", "run", "--config", server)
+    await _refuses_to_start(tmp_path / "state", gone, "run", "central-server", "--config", server)
 
 
 @pytest.mark.parametrize("gone", ["proxy.key", "service.key"])
 async def test_a_proxy_that_lost_a_key_does_not_start_as_another(tmp_path: Path, gone: str) -> None:
     file = tmp_path / "proxy.toml"
     file.write_text(f'program = "central-proxy"\nrole = "deliveries"\nstate = "{tmp_path}/state"\n{WHOLE}')
-    await _refuses_to_start(tmp_path / "state", gone, "central", "proxy", "run", "--config", file)
+    await _refuses_to_start(tmp_path / "state", gone, "run", "central-proxy", "--config", file)
 
 
 async def test_a_directory_that_lost_its_signing_key_does_not_start_as_another(tmp_path: Path) -> None:
@@ -349,7 +349,7 @@ async def test_a_directory_that_lost_its_signing_key_does_not_start_as_another(t
     file.write_text(
         f'program = "directory"\nstate = "{tmp_path}/state"\ntransport = "tcp"\n[network]\nname = "mine"\n'
     )
-    await _refuses_to_start(tmp_path / "state", "directory.key", "directory", "run", "--config", file)
+    await _refuses_to_start(tmp_path / "state", "directory.key", "run", "directory", "--config", file)
 
 
 async def _refuses_to_start(state: Path, gone: str, *command: str | Path) -> None:
@@ -361,7 +361,7 @@ async def _refuses_to_start(state: Path, gone: str, *command: str | Path) -> Non
     outcome = await hushcast(*command)
     assert outcome.code == 2
     assert f"{state / gone} is gone" in outcome.error
-    assert "hushcast restore" in outcome.error
+    assert "hushcast admin restore" in outcome.error
     assert not (state / gone).exists()
 
 

@@ -1,4 +1,4 @@
-"""`hushcast community`: keepers' directories, and a daemon's setting, as a person types it."""
+"""`hushcast admin community`: keepers' directories, and a daemon's setting, as a person types it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OTHER = brokers_section(BrokersNetwork("mine", "clear", 3600, key(1)), onion_add
 
 
 async def typed(*arguments: object) -> Outcome:
-    return await hushcast("community", *map(str, arguments))
+    return await hushcast("admin", "community", *map(str, arguments))
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ async def test_a_keeper_admits_and_expels(tmp_path: Path, network: Path) -> None
     assert stat.S_IMODE((club / "keeper.key").stat().st_mode) == 0o600
     admitted = await typed("admit", club, "root", broker, key(3).hex(), "--as", "Alice, laptop")
     assert admitted.stdout == b"epoch 1, 3 members, begins in 120 seconds\n"
-    assert f"hushcast community send {club}" in admitted.stderr
+    assert f"hushcast admin community send {club}" in admitted.stderr
     kept = load(club)
     assert list(kept.members) == [key(1), key(2), key(3)]
     first = kept.charter

@@ -1,4 +1,4 @@
-"""`node run`, `directory run`, `check-config`: a bad configuration is refused in the same words by all."""
+"""`run node`, `run directory`, `check-config`: a bad configuration is refused in the same words by all."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def written(tmp_path: Path, text: str, **values: str) -> Path:
 )
 async def test_good_configurations(tmp_path: Path, text: str, kind: str) -> None:
     file = written(tmp_path, text)
-    outcome = await hushcast("check-config", file, "--json")
+    outcome = await hushcast("admin", "check-config", file, "--json")
     assert (outcome.code, outcome.objects) == (0, [{"file": str(file), "kind": kind}])
     assert not (tmp_path / "state").exists()
 
@@ -68,8 +68,8 @@ async def test_good_configurations(tmp_path: Path, text: str, kind: str) -> None
 )
 async def test_bad_node_configurations(tmp_path: Path, text: str, values: dict[str, str], told: str) -> None:
     file = written(tmp_path, text, **values)
-    checked = await hushcast("check-config", file)
-    run = await hushcast("node", "run", "--config", file)
+    checked = await hushcast("admin", "check-config", file)
+    run = await hushcast("run", "node", "--config", file)
     assert checked.code == run.code == 2
     assert checked.error == run.error
     assert told in checked.error
@@ -79,15 +79,15 @@ async def test_bad_node_configurations(tmp_path: Path, text: str, values: dict[s
 
 async def test_bad_directory_configuration(tmp_path: Path) -> None:
     file = written(tmp_path, "first_roster = 0\n" + DIRECTORY)
-    checked = await hushcast("check-config", file)
-    run = await hushcast("directory", "run", "--config", file)
+    checked = await hushcast("admin", "check-config", file)
+    run = await hushcast("run", "directory", "--config", file)
     assert checked.code == run.code == 2
     assert checked.error == run.error
     assert "first_roster" in checked.error
 
 
 async def test_missing_configuration(tmp_path: Path) -> None:
-    outcome = await hushcast("check-config", tmp_path / "none.toml")
+    outcome = await hushcast("admin", "check-config", tmp_path / "none.toml")
     assert outcome.code == 2
     assert "none.toml" in outcome.error
 
@@ -107,7 +107,7 @@ async def logged(running: Running, word: bytes) -> bytes:
 @pytest.mark.slow
 async def test_a_signal_applies_what_can_be_applied(tmp_path: Path) -> None:
     file = written(tmp_path, DIRECTORY + '[log]\nlevel = "info"\n', transport="tcp")
-    running = await Running.start("directory", "run", "--config", file)
+    running = await Running.start("run", "directory", "--config", file)
     await logged(running, b"running")
     good = file.read_text()
     file.write_text(good.replace("info", "loud"))
@@ -132,7 +132,7 @@ async def test_a_daemon_tells_its_service_manager(tmp_path: Path) -> None:
     heard.settimeout(WITHIN)
     with heard:
         running = await Running.start(
-            "directory", "run", "--config", file, NOTIFY_SOCKET=str(tmp_path / "notify")
+            "run", "directory", "--config", file, NOTIFY_SOCKET=str(tmp_path / "notify")
         )
         lines: list[str] = []
         while "READY=1" not in lines:
@@ -150,7 +150,7 @@ async def test_a_daemon_tells_its_service_manager(tmp_path: Path) -> None:
 async def test_metrics_of_a_directory(tmp_path: Path) -> None:
     metrics = tmp_path / "metrics.sock"
     file = written(tmp_path, f'metrics = "unix:{metrics}"\n' + DIRECTORY, transport="tcp")
-    running = await Running.start("directory", "run", "--config", file)
+    running = await Running.start("run", "directory", "--config", file)
     await logged(running, b"running")
     answers = []
     for path in (b"metrics", b"readyz"):
@@ -172,14 +172,14 @@ async def test_metrics_of_a_directory(tmp_path: Path) -> None:
 @pytest.mark.slow
 async def test_directory_runs_until_a_signal(tmp_path: Path) -> None:
     file = written(tmp_path, DIRECTORY, transport="tcp")
-    running = await Running.start("directory", "run", "--config", file)
+    running = await Running.start("run", "directory", "--config", file)
     assert running.process.stderr is not None
     logged = b""
     while b"running" not in logged:
         part = await running.process.stderr.receive_some()
         assert part, logged
         logged += part
-    second = await hushcast("directory", "run", "--config", file)
+    second = await hushcast("run", "directory", "--config", file)
     assert second.code == 2
     assert "another daemon" in second.error
     running.process.terminate()

@@ -69,7 +69,7 @@ async def test_a_daemon_of_another_network_is_refused(tmp_path: Path) -> None:
         daemon = OfNetwork(tmp_path / "control.sock")
         await daemon.start(nursery)
         file = config(tmp_path, network="another")
-        outcome = await hushcast("directory", "probe", "--config", file, "--socket", daemon.socket)
+        outcome = await hushcast("admin", "directory", "probe", "--config", file, "--socket", daemon.socket)
         assert outcome.code == 2
         assert "the daemon is of the network test, and the directory of another" in outcome.stderr
         daemon.stop()
@@ -82,7 +82,7 @@ async def test_the_list_has_a_place_of_its_own(tmp_path: Path, list_: str, told:
     file = config(tmp_path, list_=list_)
     if not list_:
         file.write_text(file.read_text().replace("expelled =", "# expelled ="))
-    outcome = await hushcast("directory", "probe", "--config", file)
+    outcome = await hushcast("admin", "directory", "probe", "--config", file)
     assert outcome.code == 2
     assert told in outcome.error
 

@@ -1,4 +1,4 @@
-"""`hushcast filters levels`: what it tells of a file of subscriptions, and what it says of a bad one."""
+"""`hushcast lab filters levels`: what it tells of a file of subscriptions, and what it says of a bad one."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_text_is_a_topic_without_attributes(tmp_path: Path, capfd: pytest.Capt
 
 async def test_people_get_a_table_and_standard_input_is_read(file: Path) -> None:
     outcome = await hushcast(
-        "filters", "levels", "-", "--k", "3", "--condition", "successor", stdin=file.read_bytes()
+        "lab", "filters", "levels", "-", "--k", "3", "--condition", "successor", stdin=file.read_bytes()
     )
     assert (outcome.code, outcome.stderr) == (0, "")
     lines = outcome.stdout.decode().splitlines()

@@ -1,4 +1,4 @@
-"""`hushcast gateway purposes`, and what check-config and doctor say of purposes, as a person types it."""
+"""`hushcast gateway purpose`, and what check-config and doctor say of purposes, as a person types it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def test_why_a_client_gets_something_or_not(tmp_path: Path) -> None:
     config = written(tmp_path)
     await filled(tmp_path)
     outcome = await hushcast(
-        "gateway", "purposes", "explain", "screen", "cars/7", "--config", config, "--json"
+        "gateway", "purpose", "explain", "screen", "cars/7", "--config", config, "--json"
     )
     assert [(one["user"], one["filter"], one["allowed"]) for one in outcome.objects] == [
         ("billing", "cars/+", True),
@@ -95,7 +95,7 @@ async def test_why_a_client_gets_something_or_not(tmp_path: Path) -> None:
     assert outcome.objects[0]["because"] == "car's reservation of cars/# allows operations"
     assert outcome.objects[3]["because"] == "the configuration has no such user"
     supposed = await hushcast(
-        *("gateway", "purposes", "explain", "any", "cars/7", "--config", config),
+        *("gateway", "purpose", "explain", "any", "cars/7", "--config", config),
         *("--user", "billing", "--purpose", "operations/billing"),
     )
     assert supposed.stdout.decode() == (
@@ -106,17 +106,17 @@ async def test_why_a_client_gets_something_or_not(tmp_path: Path) -> None:
 
 async def test_what_is_reserved_is_listed(tmp_path: Path) -> None:
     config = written(tmp_path, '[[purposes.reservation]]\nfilter = "home/#"\npip = ["marketing"]')
-    empty = await hushcast("gateway", "purposes", "list", "--user", "car", "--config", config)
+    empty = await hushcast("gateway", "purpose", "list", "--user", "car", "--config", config)
     assert (empty.code, empty.stdout, empty.stderr.strip()) == (0, b"", "note: nothing is reserved")
     await filled(tmp_path)
-    outcome = await hushcast("gateway", "purposes", "list", "--config", config)
+    outcome = await hushcast("gateway", "purpose", "list", "--config", config)
     assert outcome.stdout.decode().splitlines() == [
         "car reserves cars/# for operations",
         "gone reserves attic/7 for nothing (there is no such user any more)",
         "gone reserves home/# for operations, not for marketing (there is no such user any more)",
         "the configuration reserves home/# for nothing, not for marketing",
     ]
-    gone = await hushcast("gateway", "purposes", "list", "--user", "gone", "--config", config, "--json")
+    gone = await hushcast("gateway", "purpose", "list", "--user", "gone", "--config", config, "--json")
     assert gone.objects == [
         {"owner": "gone", "filter": "attic/7", "aip": [], "pip": [], "gone": True},
         {"owner": "gone", "filter": "home/#", "aip": ["operations"], "pip": ["marketing"], "gone": True},
@@ -126,7 +126,7 @@ async def test_what_is_reserved_is_listed(tmp_path: Path) -> None:
 async def test_the_doctor_tells_of_users_that_are_gone(tmp_path: Path) -> None:
     config = written(tmp_path)
     await filled(tmp_path)
-    outcome = await hushcast("gateway", "doctor", "--config", config, "--json")
+    outcome = await hushcast("doctor", "gateway", "--config", config, "--json")
     (found,) = [one for one in outcome.objects if one["check"] == "reservations of gone"]
     assert found["verdict"] == "warning"
     assert found["found"] == "there is no such user any more, and 2 reservations of theirs"
@@ -135,12 +135,12 @@ async def test_the_doctor_tells_of_users_that_are_gone(tmp_path: Path) -> None:
 async def test_a_gateway_that_does_not_run_takes_it_away_when_it_starts(tmp_path: Path) -> None:
     config = written(tmp_path)
     await filled(tmp_path)
-    outcome = await hushcast("gateway", "purposes", "drop", "gone", "attic/7", "--config", config, "--json")
+    outcome = await hushcast("gateway", "purpose", "drop", "gone", "attic/7", "--config", config, "--json")
     assert outcome.objects == [{"owner": "gone", "filter": "attic/7", "dropped": False}]
     assert outcome.stderr.strip() == "note: the gateway takes it away when it starts"
-    left = await hushcast("gateway", "purposes", "list", "--user", "gone", "--config", config, "--json")
+    left = await hushcast("gateway", "purpose", "list", "--user", "gone", "--config", config, "--json")
     assert [one["filter"] for one in left.objects] == ["home/#"]
-    more = await hushcast("gateway", "purposes", "drop", "gone", "--config", config)
+    more = await hushcast("gateway", "purpose", "drop", "gone", "--config", config)
     assert more.code == 2
     assert "has not taken away yet" in more.error
 
@@ -156,7 +156,7 @@ async def test_a_gateway_that_does_not_run_takes_it_away_when_it_starts(tmp_path
 async def test_what_is_not_there_is_not_dropped(tmp_path: Path, arguments: list[str], told: str) -> None:
     config = written(tmp_path)
     await filled(tmp_path)
-    outcome = await hushcast("gateway", "purposes", "drop", *arguments, "--config", config)
+    outcome = await hushcast("gateway", "purpose", "drop", *arguments, "--config", config)
     assert outcome.code == 2
     assert told in outcome.error
 
@@ -173,30 +173,30 @@ async def test_what_is_not_there_is_not_dropped(tmp_path: Path, arguments: list[
 )
 async def test_questions_without_an_answer(tmp_path: Path, arguments: list[str], told: str) -> None:
     config = written(tmp_path)
-    outcome = await hushcast("gateway", "purposes", "explain", *arguments, "--config", config)
+    outcome = await hushcast("gateway", "purpose", "explain", *arguments, "--config", config)
     assert outcome.code == 2
     assert told in outcome.error
 
 
 async def test_the_audit_log(tmp_path: Path) -> None:
     config = written(tmp_path)
-    empty = await hushcast("gateway", "purposes", "audit", "--config", config)
+    empty = await hushcast("gateway", "purpose", "audit", "--config", config)
     assert (empty.code, empty.stdout) == (0, b"")
     await filled(tmp_path)
-    outcome = await hushcast("gateway", "purposes", "audit", "--config", config)
+    outcome = await hushcast("gateway", "purpose", "audit", "--config", config)
     assert outcome.stdout.decode() == (
         "1970-01-01T00:00:00Z car (c7) reserves cars/# for operations\n"
         "1970-01-01T00:00:01Z anybody (x) reserves cars/# for nothing: refused, "
         "the user may not reserve this\n"
     )
-    last = await hushcast("gateway", "purposes", "audit", "--config", config, "--last", "1", "--json")
+    last = await hushcast("gateway", "purpose", "audit", "--config", config, "--last", "1", "--json")
     (entry,) = last.objects
     assert entry["refused"] == "the user may not reserve this"
 
 
 async def test_check_config_shows_purposes_and_refuses_strangers(tmp_path: Path) -> None:
     config = written(tmp_path, '[[purposes.reservation]]\nfilter = "cars/#"\naip = ["operations"]')
-    outcome = await hushcast("gateway", "check-config", config, "--json")
+    outcome = await hushcast("admin", "check-config", "--show", config, "--json")
     (said,) = outcome.objects
     assert said["purposes"] == [
         "decided for each message, by a cached store; the unreserved is for everybody",
@@ -207,7 +207,7 @@ async def test_check_config_shows_purposes_and_refuses_strangers(tmp_path: Path)
         "device: subscribes for operations",
     ]
     (tmp_path / "vocabulary").write_text("marketing\n")
-    outcome = await hushcast("gateway", "check-config", config)
+    outcome = await hushcast("admin", "check-config", "--show", config)
     assert outcome.code == 2
     assert "purposes.reservation #1.aip: 'operations' is not in the vocabulary" in outcome.error
     (tmp_path / "vocabulary").unlink()
@@ -220,13 +220,13 @@ async def test_check_config_shows_purposes_and_refuses_strangers(tmp_path: Path)
 async def test_doctor_finds_what_is_missing(tmp_path: Path) -> None:
     config = written(tmp_path)
     (tmp_path / "vocabulary").write_text("marketing\noperations/routing\n")
-    outcome = await hushcast("gateway", "doctor", "--config", config, "--json")
+    outcome = await hushcast("doctor", "gateway", "--config", config, "--json")
     found = {one["check"]: one for one in outcome.objects}
     assert found["users.billing.purposes #1"]["verdict"] == "bad"
     assert "not in the vocabulary" in found["users.billing.purposes #1"]["found"]
     assert "users.device.purpose" not in found
     (tmp_path / "vocabulary").unlink()
-    outcome = await hushcast("gateway", "doctor", "--config", config, "--json")
+    outcome = await hushcast("doctor", "gateway", "--config", config, "--json")
     (finding,) = [one for one in outcome.objects if one["check"] == "vocabulary"]
     assert finding["verdict"] == "bad"
 
@@ -264,10 +264,10 @@ reader_key_file = "{key}"
 grant_files = ["{grant}"]
 '''
     )
-    outcome = await hushcast("gateway", "doctor", "--config", config, "--json")
+    outcome = await hushcast("doctor", "gateway", "--config", config, "--json")
     warnings = [one["found"] for one in outcome.objects if one["check"] == "grants of cars"]
     assert warnings == [f"{one}, and nobody granted that" for one in found]
-    (said,) = (await hushcast("gateway", "check-config", config, "--json")).objects
+    (said,) = (await hushcast("admin", "check-config", "--show", config, "--json")).objects
     assert said["travels"] == ["hush/cars/…, sealed for purposes"]
 
 
@@ -286,7 +286,7 @@ grant_files = ["{grant}"]
 async def test_configurations_that_cannot_be_used(tmp_path: Path, change: tuple[str, str], told: str) -> None:
     config = written(tmp_path, 'mode = "publish"')
     config.write_text(config.read_text().replace(*change))
-    outcome = await hushcast("gateway", "check-config", config)
+    outcome = await hushcast("admin", "check-config", "--show", config)
     assert outcome.code == 2
     assert told in outcome.error
 
@@ -295,5 +295,5 @@ async def test_purposes_of_users_need_the_section(tmp_path: Path) -> None:
     config = written(tmp_path)
     text = config.read_text()
     config.write_text(text.replace(f'[purposes]\nvocabulary = "{tmp_path}/vocabulary"\n', ""))
-    outcome = await hushcast("gateway", "check-config", config)
+    outcome = await hushcast("admin", "check-config", "--show", config)
     assert "add it" in outcome.error

@@ -56,12 +56,12 @@ async def test_init_and_join_are_all_that_a_node_needs(
         made.stdout.decode() == f"{config}: the configuration of a {role}\nnext: hushcast join network.toml\n"
     )
     assert stat.S_IMODE(config.stat().st_mode) == 0o600
-    unfinished = await hushcast("check-config", config, env=home)
+    unfinished = await hushcast("admin", "check-config", config, env=home)
     assert unfinished.code == 2
     assert "network: this is missing: `hushcast join network.toml` adds it" in unfinished.error
     joined = await hushcast("join", tmp_path / "network.toml", env=home)
     assert (joined.code, joined.stderr) == (0, "")
-    assert joined.stdout.decode() == f"{config}: a {role} of the network test\nnext: hushcast node run\n"
+    assert joined.stdout.decode() == f"{config}: a {role} of the network test\nnext: hushcast run node\n"
     assert stat.S_IMODE(config.stat().st_mode) == 0o600
     settings = load_settings(config, NodeSettings)
     assert (settings.role, settings.network.name) == (role, "test")
@@ -99,7 +99,7 @@ async def test_init_is_all_that_a_directory_needs(tmp_path: Path, home: dict[str
     made = await hushcast("init", "directory", "--network", "mine", "--epoch", "20", "--json", env=home)
     config = tmp_path / "config" / "hushcast" / "directory.toml"
     assert made.stderr == ""
-    assert made.objects == [{"file": str(config), "kind": "directory", "next": ["hushcast directory run"]}]
+    assert made.objects == [{"file": str(config), "kind": "directory", "next": ["hushcast run directory"]}]
     settings = load_settings(config, DirectorySettings)
     assert (settings.network.name, settings.network.epoch_seconds) == ("mine", 20)
 
@@ -119,7 +119,7 @@ async def test_another_file_names_itself_and_a_state_that_two_share_is_told(
     file = tmp_path / "mine.toml"
     alone = await hushcast("init", "relay", "--output", file, env=home)
     assert alone.stderr == ""
-    assert f"#   hushcast check-config {file}\n" in file.read_text()
+    assert f"#   hushcast admin check-config {file}\n" in file.read_text()
     await hushcast("init", "client", env=home)
     shared = await hushcast("init", "relay", "--output", tmp_path / "other.toml", env=home)
     assert shared.code == 0
@@ -135,7 +135,7 @@ async def test_nothing_is_replaced_unless_told(tmp_path: Path, home: dict[str, s
     assert f"{file} is there already: --force replaces it" in refused.error
     assert (await hushcast("init", "relay", "--output", file, "--force", env=home)).code == 0
     joined = await hushcast("join", tmp_path / "network.toml", "--config", file, env=home)
-    assert f"next: hushcast node run --config {file}\n" in joined.stdout.decode()
+    assert f"next: hushcast run --config {file}\n" in joined.stdout.decode()
     before = file.read_text()
     other = network_text("other").encode()
     refused = await hushcast("join", "-", "--config", file, stdin=other, env=home)
@@ -198,8 +198,8 @@ async def test_loopback_is_a_directory_only_where_the_configuration_says_tcp(
         (["init", "relay", "--name", "node"], "cannot be used"),
         (["join", "network.toml"], "cannot be read"),
         (["join", "-", "--name", "a", "--config", "b"], "not both"),
-        (["node", "run"], "`hushcast init relay` makes one"),
-        (["directory", "run"], "`hushcast init directory` makes one"),
+        (["run", "node"], "`hushcast init relay` makes one"),
+        (["run", "directory"], "`hushcast init directory` makes one"),
     ],
 )
 async def test_wrong_usage(tmp_path: Path, home: dict[str, str], arguments: list[str], told: str) -> None:

@@ -1,4 +1,4 @@
-"""`hushcast key new` and `publish --as`: who signs, and which files are not used."""
+"""`hushcast admin key new` and `publish --as`: who signs, and which files are not used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from running import Running, hushcast, side_by_side
 
 async def made(file: Path) -> str:
     """Make a key and return its fingerprint."""
-    outcome = await hushcast("key", "new", file)
+    outcome = await hushcast("admin", "key", "new", file)
     assert (outcome.code, outcome.stderr) == (0, "")
     return outcome.stdout.decode().strip()
 
@@ -21,12 +21,12 @@ async def test_a_key_is_its_owners_alone_and_never_overwritten(tmp_path: Path) -
     assert len(bytes.fromhex(await made(file))) == 16
     assert (len(file.read_bytes()), file.stat().st_mode & 0o777) == (32, 0o600)
     before = file.read_bytes()
-    again = await hushcast("key", "new", file)
+    again = await hushcast("admin", "key", "new", file)
     assert (again.code, again.stdout) == (2, b"")
     assert str(file) in again.error
     assert file.read_bytes() == before
     other = tmp_path / "other.key"
-    (told,) = (await hushcast("key", "new", other, "--json")).objects
+    (told,) = (await hushcast("admin", "key", "new", other, "--json")).objects
     assert list(told) == ["file", "fingerprint"]
     assert told["file"] == str(other)
     assert before.hex() not in str(told)

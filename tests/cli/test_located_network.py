@@ -124,25 +124,27 @@ async def test_init_says_what_is_missing(tmp_path: Path, home: dict[str, str]) -
     made = await hushcast("init", "located-provider", env=home)
     file = tmp_path / "hushcast" / "located-provider.toml"
     told = f"{file}: the configuration of a located provider\n"
-    told += f"next: hushcast located check-config {file}\nnext: hushcast located provide\n"
+    told += f"next: hushcast admin check-config {file}\nnext: hushcast run located-provider\n"
     assert (made.code, made.stdout.decode()) == (0, told)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     for missing, command in (("owner", "located key new"), ("feed", "link of the topic")):
-        outcome = await hushcast("located", "check-config", file, env=home)
+        outcome = await hushcast("admin", "check-config", "--show", file, env=home)
         assert outcome.code == 2
         assert missing in outcome.error
         assert command in outcome.error
         file.write_text(file.read_text().replace('# owner = "…"', f'owner = "{"0" * 64}"'))
     file.write_text(file.read_text().replace("# feed =", "feed ="))
-    general = await hushcast("check-config", file, "--json", env=home)
+    general = await hushcast("admin", "check-config", file, "--json", env=home)
     assert general.objects == [{"file": str(file), "kind": "located-provider"}]
     assert (
-        "1,000 subscriptions" in (await hushcast("located", "check-config", file, env=home)).stdout.decode()
+        "1,000 subscriptions"
+        in (await hushcast("admin", "check-config", "--show", file, env=home)).stdout.decode()
     )
     assert load_settings(file, ProviderSettings).state_path() == Path(
         home["XDG_STATE_HOME"], "hushcast-located"
     )
-    assert "located doctor" in (await hushcast("doctor", "--config", file, env=home)).error
+    looked = await hushcast("doctor", "--config", file, env=home)
+    assert looked.stdout.decode().startswith(f"✔ configuration: {file}, a located provider's\n")
 
 
 def test_the_services_file_fits_its_unit() -> None:
@@ -176,7 +178,7 @@ def test_what_cannot_be_meant_is_refused_by_its_key(tmp_path: Path, key: str, va
 @asynccontextmanager
 async def provider(file: Path, home: dict[str, str]) -> AsyncIterator[trio.Process]:
     """Run a provider's process until the block is left; it has to end well."""
-    command = [*COMMAND, "located", "provide", "--config", str(file)]
+    command = [*COMMAND, "run", "located-provider", "--config", str(file)]
     async with trio.open_nursery() as nursery:
         start = functools.partial(trio.run_process, command, env=home, stderr=subprocess.PIPE, check=False)
         process: trio.Process = await nursery.start(start)
@@ -190,7 +192,7 @@ async def test_a_provider_runs_is_looked_at_and_killed(daemon: FakeDaemon, owner
     file = config(owner.folder, public)
     config_option = ("--config", file)
     assert "first time" in (await hushcast("located", "offer", *config_option, env=home)).error
-    away = await hushcast("located", "doctor", *config_option, env=home)
+    away = await hushcast("doctor", "located-provider", *config_option, env=home)
     assert away.code == 1
     assert "does not run" in away.stdout.decode()
     async with provider(file, home) as process:
@@ -216,7 +218,7 @@ async def test_a_provider_runs_is_looked_at_and_killed(daemon: FakeDaemon, owner
             whole = Assembly().take(event.payload)
             assert whole is not None
             assert isinstance(decode_reply(whole), RequestConfirmation)
-        good = await hushcast("located", "doctor", *config_option, "--json", env=home)
+        good = await hushcast("doctor", "located-provider", *config_option, "--json", env=home)
         found = {one["check"]: one["verdict"] for one in good.objects}
         assert (found["network"], found["subscriptions"], found["batches"]) == ("good", "good", "warning")
         process.send_signal(signal.SIGKILL)

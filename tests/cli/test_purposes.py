@@ -1,4 +1,4 @@
-"""`hushcast purposes`: what it answers by rules in a file, and what it says of bad ones."""
+"""`hushcast lab purpose`: what it answers by rules in a file, and what it says of bad ones."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_reservations_in_a_file_have_no_order(tmp_path: Path, capfd: pytest.Capt
 
 
 async def test_questions_from_standard_input(rules: Path) -> None:
-    done = await hushcast("purposes", "decide", rules, "-", "--json", stdin=b'{"topic": "a"}\n')
+    done = await hushcast("lab", "purpose", "decide", rules, "-", "--json", stdin=b'{"topic": "a"}\n')
     assert (done.code, done.objects) == (0, [{"allowed": True, "because": "nobody reserved it"}])
 
 

@@ -49,7 +49,7 @@ async def test_a_relay_becomes_a_new_one(relay: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
     held, keys = kinds(state), {name: (state / name).read_bytes() for name in KEY_FILES}
     assert held & {*RECORDS_OF_IDENTITY} >= {"lease", "tombstone", "spool"}
-    done = await hushcast("key", "rotate", "--config", relay)
+    done = await hushcast("admin", "key", "rotate", "--config", relay)
     assert (done.code, done.stderr) == (0, "")
     (aside,) = state.glob("replaced-*")
     assert {path.name: path.read_bytes() for path in aside.iterdir()} == keys
@@ -58,7 +58,7 @@ async def test_a_relay_becomes_a_new_one(relay: Path, tmp_path: Path) -> None:
     assert not any((state / name).exists() for name in keys)
     assert kinds(state) == held - {*RECORDS_OF_IDENTITY, *RECORDS_OF_ADDRESS}
     assert kinds(state) >= {"interest", "mailbox", "installation", "inbox", "roster"}
-    again = await hushcast("key", "rotate", "--config", relay)
+    again = await hushcast("admin", "key", "rotate", "--config", relay)
     assert again.code == 2
     assert "no identity.key" in again.error
 
@@ -66,12 +66,14 @@ async def test_a_relay_becomes_a_new_one(relay: Path, tmp_path: Path) -> None:
 async def test_one_key_at_a_time(relay: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
     held = kinds(state)
-    (told,) = (await hushcast("key", "rotate", "--json", "--config", relay, "parcel", "filter")).objects
+    (told,) = (
+        await hushcast("admin", "key", "rotate", "--json", "--config", relay, "parcel", "filter")
+    ).objects
     assert list(told) == ["state", "keys", "aside"]
     assert told["keys"] == ["parcel", "filter"]
     assert {path.name for path in Path(told["aside"]).iterdir()} == {"parcel.key", "filter.key"}
     assert kinds(state) == held
-    assert (await hushcast("key", "rotate", "--config", relay, "service")).code == 0
+    assert (await hushcast("admin", "key", "rotate", "--config", relay, "service")).code == 0
     assert kinds(state) == held - {*RECORDS_OF_ADDRESS}
 
 
@@ -84,20 +86,20 @@ def test_all_that_a_relay_keeps_is_its_name_s_or_stays() -> None:
 async def test_whose_keys_are_not_replaced(relay: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
     with locked(state):
-        running = await hushcast("key", "rotate", "--config", relay)
+        running = await hushcast("admin", "key", "rotate", "--config", relay)
     assert running.code == 2
     assert "another daemon is running" in running.error
-    wrong = await hushcast("key", "rotate", "--config", relay, "author")
+    wrong = await hushcast("admin", "key", "rotate", "--config", relay, "author")
     assert wrong.code == 2
     database = sqlite3.connect(state / DATABASE)
     database.execute("PRAGMA user_version=9")
     database.close()
-    newer = await hushcast("key", "rotate", "--config", relay)
+    newer = await hushcast("admin", "key", "rotate", "--config", relay)
     assert newer.code == 2
     assert "of version 9" in newer.error
     assert not list(state.glob("replaced-*"))
     client = written(tmp_path, NODE.replace('"relay"', '"client"'))
-    outcome = await hushcast("key", "rotate", "--config", client)
+    outcome = await hushcast("admin", "key", "rotate", "--config", client)
     assert outcome.code == 2
     assert "unsubscribe, and subscribe again" in outcome.error
 
@@ -107,7 +109,7 @@ async def test_whose_keys_are_not_replaced(relay: Path, tmp_path: Path) -> None:
 
 async def run_once(file: Path) -> dict[str, str]:
     """Start a directory, stop it, and return the network that it tells of."""
-    running = await Running.start("directory", "run", "--config", file)
+    running = await Running.start("run", "directory", "--config", file)
     await logged(running, b"running")
     running.process.terminate()
     assert (await running.outcome()).code == 0
@@ -121,14 +123,14 @@ async def test_a_directory_gets_another_key_and_keeps_its_address(tmp_path: Path
     file = written(tmp_path, DIRECTORY, transport="tcp")
     before = await run_once(file)
     old = (tmp_path / "state" / "directory.key").read_bytes()
-    (told,) = (await hushcast("key", "rotate", "--config", file, "--json", *options)).objects
+    (told,) = (await hushcast("admin", "key", "rotate", "--config", file, "--json", *options)).objects
     assert told["keys"] == ["signing"]
     assert told["handed_over"] is (options == [])
     assert (Path(told["aside"]) / "directory.key").read_bytes() == old
     assert (tmp_path / "state" / "directory.key").stat().st_mode & 0o777 == 0o600
     after = await run_once(file)
     assert after == before | {"directory_key": told["directory_key"]}
-    people = await hushcast("key", "rotate", "--config", file, "signing", *options)
+    people = await hushcast("admin", "key", "rotate", "--config", file, "signing", *options)
     assert people.code == 0
     assert 'directory_key = "' in people.stdout.decode()
     assert ("follow by themselves" in people.stdout.decode()) is (options == [])
@@ -139,7 +141,7 @@ async def test_a_directory_gets_another_address(tmp_path: Path) -> None:
     file = written(tmp_path, DIRECTORY, transport="tcp")
     await run_once(file)
     held = kinds(tmp_path / "state")
-    done = await hushcast("key", "rotate", "--config", file, "service")
+    done = await hushcast("admin", "key", "rotate", "--config", file, "service")
     assert done.code == 0
     assert b"every member" in done.stdout
     assert kinds(tmp_path / "state") == held - {"address"}
@@ -159,7 +161,7 @@ async def test_a_directory_gets_another_address(tmp_path: Path) -> None:
     ],
 )
 async def test_what_cannot_be_replaced(tmp_path: Path, text: str, arguments: list[str], told: str) -> None:
-    outcome = await hushcast("key", "rotate", "--config", written(tmp_path, text), *arguments)
+    outcome = await hushcast("admin", "key", "rotate", "--config", written(tmp_path, text), *arguments)
     assert (outcome.code, outcome.stdout) == (2, b"")
     assert told in outcome.error
     assert not (tmp_path / "state").exists()

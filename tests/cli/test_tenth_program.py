@@ -82,22 +82,18 @@ def run_tenth(load):
 
 TENTH = Program(
     name="tenth",
-    group="tenth",
     module=("hushcast_tenth",),
     roles=(ProgramRole("tenth", "A tenth.", founded="overlay", restore_note="It is as it was then."),),
     settings=DottedPath("hushcast_tenth.program.TenthSettings"),
     run=DottedPath("hushcast_tenth.program.run_tenth"),
     key_files=DottedPath("hushcast_tenth.program.KEYS"),
     rotate="a tenth has one key for ever",
-    help="Do nothing.",
-    run_help="Run a tenth.",
-    doctor_help="Look at a tenth.",
 )
 PROGRAMS = (TENTH,)
 '''
 UNIT = """
 [Service]
-ExecStart=/usr/bin/hushcast tenth run --config /etc/hushcast-tenth/tenth.toml
+ExecStart=/usr/bin/hushcast run tenth --config /etc/hushcast-tenth/tenth.toml
 StateDirectory=hushcast-tenth
 """
 LAUNCHER = """
@@ -135,7 +131,7 @@ class Machine:
         ]
 
     def start(self, config: Path) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-c", LAUNCHER, "tenth", "run", "--config", str(config)]
+        command = [sys.executable, "-c", LAUNCHER, "run", "--config", str(config)]
         return subprocess.Popen(command, env=self._env, stderr=subprocess.DEVNULL)
 
 
@@ -159,41 +155,40 @@ def until(is_there: Path) -> None:
 
 
 def test_all_commands_know_it(machine: Machine, folder: Path) -> None:
-    assert "tenth" in machine.hushcast("--help").stdout
-    assert "Run a tenth." in machine.hushcast("tenth", "run", "--help").stdout
     config, backup = folder / "tenth.toml", folder / "backup"
     (made,) = machine.objects("init", "tenth", "--network", "n", "--output", config)
-    assert (made["kind"], made["next"]) == ("tenth", [f"hushcast tenth run --config {config}"])
+    assert (made["kind"], made["next"]) == ("tenth", [f"hushcast run --config {config}"])
     config.write_text(
         config.read_text().replace('program = "tenth"\n', 'program = "tenth"\ntransport = "tcp"\n')
     )
-    assert machine.objects("check-config", config) == [{"file": str(config), "kind": "tenth"}]
+    assert machine.objects("admin", "check-config", config) == [{"file": str(config), "kind": "tenth"}]
     state = folder / "s" / "hushcast-tenth"
     running = machine.start(config)
     try:
         until(state / "tenth.key")
         found = {
-            one["check"]: one["verdict"] for one in machine.objects("tenth", "doctor", "--config", config)
+            one["check"]: one["verdict"] for one in machine.objects("doctor", "tenth", "--config", config)
         }
-        assert found == {"state": "good", "daemon": "good", "tenth": "good"}
-        (told,) = machine.objects("backup", backup, "--config", config)
+        assert found == dict.fromkeys(("configuration", "state", "daemon", "tenth"), "good")
+        (told,) = machine.objects("admin", "backup", backup, "--config", config)
         assert (told["role"], told["version"]) == ("tenth", 1)
     finally:
         running.terminate()
         assert running.wait(WITHIN) == 0
-    asked = machine.objects("tenth", "doctor", "--config", config, code=1)
+    asked = machine.objects("doctor", "--config", config, code=1)
     assert [one["check"] for one in asked if one["verdict"] == "bad"] == ["daemon"]
-    elsewhere = machine.hushcast("doctor", "--config", config, code=2)
-    assert f"{config} is a tenth's, which `hushcast tenth doctor` looks at" in elsewhere.stderr
     key = (state / "tenth.key").read_bytes()
     (state / "tenth.key").unlink()
     assert (
-        "It is as it was then." in machine.hushcast("restore", backup, "--config", config, "--force").stdout
+        "It is as it was then."
+        in machine.hushcast("admin", "restore", backup, "--config", config, "--force").stdout
     )
     assert (state / "tenth.key").read_bytes() == key
-    assert "a tenth has one key" in machine.hushcast("key", "rotate", "--config", config, code=2).stderr
+    assert (
+        "a tenth has one key" in machine.hushcast("admin", "key", "rotate", "--config", config, code=2).stderr
+    )
     config.write_text(config.read_text().replace('program = "tenth"\n', ""))
-    assert machine.hushcast("check-config", config).stderr.count("upgrade-config") == 1, (
+    assert machine.hushcast("admin", "check-config", config).stderr.count("upgrade-config") == 1, (
         "it is told to name it"
     )
 

@@ -1,4 +1,4 @@
-"""`hushcast traces`: what it needs is said in one line, and nobody else loads it."""
+"""`hushcast lab traces`: what it needs is said in one line, and nobody else loads it."""
 
 from __future__ import annotations
 

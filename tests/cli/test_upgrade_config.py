@@ -39,19 +39,19 @@ async def test_a_file_of_before_is_told_by_its_keys_and_gets_the_line(name: str,
     file.write_text(before(FIRST[name]))
     file.chmod(0o640)
     program = read_toml(FIRST[name])["program"]
-    checked = await hushcast("check-config", file, "--json")
+    checked = await hushcast("admin", "check-config", file, "--json")
     (told,) = checked.objects
     assert (checked.code, told["kind"]) == (0, KIND.get(name, name.removesuffix(".toml")))
-    assert f'`hushcast upgrade-config` adds program = "{program}"' in checked.stderr
-    done = await hushcast("upgrade-config", file, "--json")
+    assert f'`hushcast admin upgrade-config` adds program = "{program}"' in checked.stderr
+    done = await hushcast("admin", "upgrade-config", file, "--json")
     assert (done.code, done.stderr) == (0, "")
     assert done.objects == [{"file": str(file), "program": program, "added": ["program"]}]
     assert file.read_text() == FIRST[name], "all else is as it was"
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
-    again = await hushcast("upgrade-config", file)
+    again = await hushcast("admin", "upgrade-config", file)
     assert (again.code, file.read_text()) == (0, FIRST[name])
     assert again.stdout.decode() == f'{file}: program = "{program}" is there already\n'
-    assert (await hushcast("check-config", file)).stderr == ""
+    assert (await hushcast("admin", "check-config", file)).stderr == ""
 
 
 def test_every_program_has_an_example_of_before() -> None:
@@ -87,19 +87,19 @@ def test_the_line_comes_below_the_comment_of_the_file(text: str, fresh: str) -> 
 async def test_what_cannot_be_upgraded_stays(text: str, told: str, tmp_path: Path) -> None:
     file = tmp_path / "f.toml"
     file.write_text(text)
-    outcome = await hushcast("upgrade-config", file)
+    outcome = await hushcast("admin", "upgrade-config", file)
     assert (outcome.code, file.read_text()) == (2, text)
     assert told in outcome.error
-    assert (await hushcast("upgrade-config", tmp_path / "none")).code == 2
+    assert (await hushcast("admin", "upgrade-config", tmp_path / "none")).code == 2
 
 
 async def test_a_program_does_not_run_by_the_file_of_another(tmp_path: Path) -> None:
     file = written(tmp_path, NODE)
-    outcome = await hushcast("directory", "run", "--config", file)
+    outcome = await hushcast("run", "directory", "--config", file)
     assert outcome.code == 2
     assert outcome.error == f'{file}: program: the file is of "node", and "directory" is to read it'
     file.write_text(file.read_text().replace('"node"', "7"))
-    outcome = await hushcast("node", "run", "--config", file)
+    outcome = await hushcast("run", "node", "--config", file)
     assert (outcome.code, "program: write a text in quotes" in outcome.error) == (2, True)
 
 

@@ -12,7 +12,10 @@ from running import hushcast
         ("subscrib news", "there is no command 'subscrib': did you mean subscribe"),
         ("testnet simulat", "there is no command 'simulat': did you mean simulate?"),
         ("zzz", "there is no command 'zzz' (see `hushcast --help`)"),
-        ("status --jsno", "there is no option --jsno: did you mean --json? (see `hushcast status --help`)"),
+        (
+            "status --jsno",
+            "there is no option --jsno: did you mean --json or --node? (see `hushcast status --help`)",
+        ),
         ("--sockt x status", "there is no option --sockt: did you mean --socket or"),
         ("status -Z", "there is no option -Z (see"),
         ("subscribe t --count abc", "--count: 'abc' is not a whole number of at least 0 (see"),

@@ -175,7 +175,7 @@ async def test_no_daemon_says_where_it_was_looked_for(
 ) -> None:
     monkeypatch.delenv("HUSHCAST_SOCKET", raising=False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    with pytest.raises(hushcast.NoDaemon, match=r"hushcast node run"):
+    with pytest.raises(hushcast.NoDaemon, match=r"hushcast run"):
         async with hushcast.connect():
             pass
     monkeypatch.setenv("HUSHCAST_SOCKET", str(tmp_path / "nothing"))
@@ -362,7 +362,7 @@ async def test_what_is_no_socket_is_told_from_a_daemon_that_ended(world: World, 
         listener.bind(str(left))
 
     async def program() -> None:
-        for path, told in ((file, "it is no socket"), (left, "hushcast node run")):
+        for path, told in ((file, "it is no socket"), (left, "hushcast run")):
             with pytest.raises(hushcast.NoDaemon, match=told):
                 await hushcast.connect(path).__aenter__()
 

@@ -45,7 +45,7 @@ class Daemon:
 
 
 async def rotate(directory: Directory, new: Seed, signs: bool = True) -> None:
-    """What `hushcast key rotate` does, and the next start."""
+    """What `hushcast admin key rotate` does, and the next start."""
     old = directory.seed
     await directory.kill()
     epoch = await _next_epoch(directory.store, NETWORK, old)

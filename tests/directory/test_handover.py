@@ -38,7 +38,7 @@ def signed(number: int, epoch: int = 3) -> Signed:
 
 
 async def rotate(made: Bench, old: Seed, new: Seed, signs: bool = True) -> None:
-    """What `hushcast key rotate` does to the directory of a bench, and its next start."""
+    """What `hushcast admin key rotate` does to the directory of a bench, and its next start."""
     await made.stop()
     epoch = await _next_epoch(made.store, NETWORK, old)
     await hand_over(made.store, NETWORK, old, new, epoch, signs)

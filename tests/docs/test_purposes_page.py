@@ -40,13 +40,13 @@ def followed(beginning: str, capfd: pytest.CaptureFixture[str]) -> list[str]:
 
 
 def test_rules_are_tried(capfd: pytest.CaptureFixture[str]) -> None:
-    decided, effective = followed("hushcast purposes decide", capfd)
+    decided, effective = followed("hushcast lab purpose decide", capfd)
     assert decided == shown("allowed ")
     assert effective == "operations\noperations/billing\n"
 
 
 def test_a_vocabulary_of_ones_own(capfd: pytest.CaptureFixture[str]) -> None:
-    shipped, own = followed("hushcast purposes vocabulary", capfd)
+    shipped, own = followed("hushcast lab purpose vocabulary", capfd)
     assert len(shipped.splitlines()) == 95
     assert own.split() == [
         *("marketing", "individualized", "newsletter"),

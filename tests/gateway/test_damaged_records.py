@@ -55,6 +55,6 @@ async def test_they_do_not_without_what_somebody_closed_or_took_back(kind: str) 
     store = MemoryStore()
     store.write_soon(*(Change(kind, *record) for record in FOREIGN))
     part = PurposeState("flat") if kind == RESERVATION else PurposeWithdrawals()
-    with pytest.raises(StoreError, match=r"without it .* `hushcast restore`"):
+    with pytest.raises(StoreError, match=r"without it .* `hushcast admin restore`"):
         await part.load(store)
     assert set_aside(store) == set()

@@ -46,7 +46,7 @@ class Gateway:
             f'[[listen]]\nkind = "tcp"\nport = {self.port}\n'
             f'[[listen]]\nkind = "ws"\nport = {self.websocket}\n'
         )
-        command = [sys.executable, "-m", "hushcast_cli.main", "gateway", "run", "--config", str(config)]
+        command = [sys.executable, "-m", "hushcast_cli.main", "run", "gateway", "--config", str(config)]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(command, stderr=log, stdout=log)
         until = time.monotonic() + WITHIN

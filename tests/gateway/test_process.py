@@ -57,7 +57,7 @@ class Gateway:
     def start(self) -> None:
         """Start it and wait until it serves."""
         self.file.write_text(self.text)
-        command = [sys.executable, "-m", "hushcast_cli.main", "gateway", "run", "--config", str(self.file)]
+        command = [sys.executable, "-m", "hushcast_cli.main", "run", "gateway", "--config", str(self.file)]
         environment = os.environ | {"NOTIFY_SOCKET": str(self.manager)}
         with self._log.open("ab") as log:
             started = self.log.count("running")

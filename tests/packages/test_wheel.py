@@ -47,7 +47,7 @@ def test_the_wheel_knows_its_version(environment: Path, tmp_path: Path) -> None:
 
 
 def test_the_wheel_brings_the_shipped_purposes(environment: Path, tmp_path: Path) -> None:
-    shown = run(environment / "hushcast", "purposes", "vocabulary", cwd=tmp_path)
+    shown = run(environment / "hushcast", "lab", "purpose", "vocabulary", cwd=tmp_path)
     assert "  personalised-advertising\n" in shown
 
 

@@ -107,7 +107,7 @@ async def test_the_doctor_tells_kinds_and_numbers_alone(tmp_path: Path) -> None:
     assert finding.verdict == "warning"
     assert "thing 2" in finding.found
     assert "secret" not in repr(finding)
-    assert "hushcast restore" in finding.advice
+    assert "hushcast admin restore" in finding.advice
 
 
 @pytest.mark.parametrize("data", [b"", bytes(7), bytes(9), b"\0\1" + bytes(6), b"\xff" * 8])

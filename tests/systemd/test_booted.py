@@ -58,7 +58,7 @@ def test_init_leaves_files_that_only_the_daemons_read(machine: Machine, network:
         ("/etc/hushcast-directory/directory.toml", "hushcast-directory"),
     ):
         assert machine.run("stat", "-c", "%U:%G %a", file).stdout == f"root:{group} 640\n"
-        assert machine.run("hushcast", "check-config", file).returncode == 0
+        assert machine.run("hushcast", "admin", "check-config", file).returncode == 0
 
 
 def test_a_service_that_is_started_can_be_used(machine: Machine, network: str) -> None:
@@ -137,7 +137,7 @@ def test_the_doctor_finds_all_well(machine: Machine, network: str) -> None:
 
 
 def test_so_does_that_of_the_directory(machine: Machine, network: str) -> None:
-    told = machine.run("hushcast", "directory", "doctor", "--json", check=False).stdout
+    told = machine.run("hushcast", "doctor", "directory", "--json", check=False).stdout
     found = {line["check"]: line for line in map(json.loads, told.splitlines())}
     del found["open files"]  # a container may not be permitted as many as the unit asks for
     assert {line["verdict"] for line in found.values()} == {"good"}, found
@@ -294,7 +294,7 @@ def exposure(machine: Machine, unit: str) -> str:
 def test_a_gateway_reaches_its_daemon(machine: Machine, gateway: None) -> None:
     working = "working, 0 clients connected"
     machine.until(lambda: machine.shown(GATEWAY, "ActiveState", "StatusText") == ("active", working))
-    told = machine.run("hushcast", "gateway", "doctor", "--json", check=False).stdout
+    told = machine.run("hushcast", "doctor", "gateway", "--json", check=False).stdout
     found = {line["check"]: line["verdict"] for line in map(json.loads, told.splitlines())}
     files = machine.run("cat", f"/proc/{machine.pid(GATEWAY)}/limits").stdout
     clamped = re.search(r"Max open files +1024 ", files)  # a container may not raise its limits
@@ -324,7 +324,7 @@ def provider(machine: Machine, network: str) -> None:
 def test_a_provider_reaches_its_daemon_without_a_network(machine: Machine, provider: None) -> None:
     working = "working, 0 subscriptions"
     machine.until(lambda: machine.shown(PROVIDER, "ActiveState", "StatusText") == ("active", working))
-    told = machine.run("hushcast", "located", "doctor", "--json", check=False).stdout
+    told = machine.run("hushcast", "doctor", "located-provider", "--json", check=False).stdout
     found = {line["check"]: line["verdict"] for line in map(json.loads, told.splitlines())}
     assert found.pop("batches") == "warning"  # nobody has published one
     assert set(found.values()) == {"good"}, told
@@ -382,9 +382,9 @@ def central(machine: Machine, network: str) -> None:
 def test_a_proxy_waits_until_the_server_lists_it(machine: Machine, central: None) -> None:
     waiting = "deliveries: waiting for the server to list this proxy"
     machine.until(lambda: machine.shown(PROXY, "ActiveState", "StatusText") == ("active", waiting))
-    machine.run("hushcast", "central", "server", "admit", f"/var/lib/{PROXY}/proxy.toml")
+    machine.run("hushcast", "admin", "central", "admit", f"/var/lib/{PROXY}/proxy.toml")
     machine.until(lambda: machine.shown(PROXY, "StatusText") == ("deliveries: working",))
-    told = machine.run("hushcast", "central", "server", "doctor", "--json", check=False).stdout
+    told = machine.run("hushcast", "doctor", "central-server", "--json", check=False).stdout
     found = {line["check"]: line["verdict"] for line in map(json.loads, told.splitlines())}
     assert [check for check, verdict in found.items() if verdict != "good"] == ["proxies for publications"]
     config = f"/etc/{SERVER}/central-server.toml"
@@ -404,15 +404,15 @@ def root(machine: Machine, network: str) -> None:
 
 
 def test_a_root_signs_the_tree_of_whom_it_admits(machine: Machine, root: None) -> None:
-    lonely = "root: working, but no broker is listed yet: `hushcast broker admit` lists one"
+    lonely = "root: working, but no broker is listed yet: `hushcast admin broker admit` lists one"
     machine.until(lambda: machine.shown(BROKER, "ActiveState", "StatusText") == ("active", lonely))
     somebody = Seed(b"\1" * 32).public()
     machine.write("/root/broker.toml", broker_lines(somebody, onion_address(somebody), "edge", None))
-    machine.run("hushcast", "broker", "admit", "/root/broker.toml")
+    machine.run("hushcast", "admin", "broker", "admit", "/root/broker.toml")
     below = "root: working, 0 of 1 brokers below connected"
     machine.until(lambda: machine.shown(BROKER, "StatusText") == (below,))
-    machine.until(lambda: "edge" in machine.run("hushcast", "broker", "tree").stdout)
-    told = machine.run("hushcast", "broker", "doctor", "--json", check=False).stdout
+    machine.until(lambda: "edge" in machine.run("hushcast", "admin", "broker", "tree").stdout)
+    told = machine.run("hushcast", "doctor", "broker", "--json", check=False).stdout
     found = {line["check"]: line["verdict"] for line in map(json.loads, told.splitlines())}
     del found["open files"]  # a container may not be permitted as many as the unit asks for
     assert [check for check, verdict in found.items() if verdict != "good"] == ["brokers below"]

@@ -171,7 +171,7 @@ def project(image: str, tor_network: TorNetwork, tmp_path: Path) -> Iterator[Cal
 @pytest.mark.tor
 def test_a_network_of_containers_by_init_and_join_alone(project: Callable[[str], Project]) -> None:
     first, second = project("one"), project("two")
-    assert "next: hushcast directory run" in first.run(
+    assert "next: hushcast run directory" in first.run(
         "directory", "init", "directory", "--network", "image", "--epoch", str(EPOCH)
     )
     first.compose("up", "--detach", "directory")
@@ -215,7 +215,7 @@ def test_brokers_in_containers(project: Callable[[str], Project]) -> None:
     edge.run("broker", "join", "-", "--config", "/etc/hushcast/broker.toml", stdin=network)
     edge.compose("up", "--detach", "broker")
     seat = given_out(edge, "broker", "broker.toml")
-    listed = ("hushcast", "broker", "admit", "-", "--config", "/etc/hushcast/broker-root.toml")
+    listed = ("hushcast", "admin", "broker", "admit", "-", "--config", "/etc/hushcast/broker-root.toml")
     root.compose("exec", "-T", "broker-root", *listed, stdin=seat)
     edge.run("node", "init", "client")
     assert "a client of the network image" in edge.run("node", "join", "-", stdin=network)
@@ -225,7 +225,7 @@ def test_brokers_in_containers(project: Callable[[str], Project]) -> None:
     edge.hushcast("publish", "news", "it rains")
     heard = edge.hushcast("subscribe", "news", "--count", "1", "--timeout", str(WITHIN))
     assert "it rains" in [event.get("payload") for event in heard]
-    asked = ("hushcast", "broker", "doctor", "--config", "/etc/hushcast/broker.toml", "--json")
+    asked = ("hushcast", "doctor", "broker", "--config", "/etc/hushcast/broker.toml", "--json")
     told = edge.compose("exec", "-T", "broker", *asked, check=False).stdout.splitlines()
     bad = {line["check"] for line in map(json.loads, told) if line["verdict"] != "good"}
     assert bad <= {"open files"}, "which is the engine's to allow"
@@ -263,7 +263,7 @@ def open_gateway(operator: Project) -> None:
     operator.compose("up", "--detach", "--no-deps", "gateway")
 
     def reached() -> bool:
-        told = operator.look("gateway", "hushcast", "gateway", "doctor", "--json")
+        told = operator.look("gateway", "hushcast", "doctor", "gateway", "--json")
         found = {line["check"]: line["verdict"] for line in map(json.loads, told.splitlines())}
         return found.get("daemon") == found.get("listen #2") == "good"
 

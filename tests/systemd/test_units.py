@@ -7,10 +7,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
 from booted import ROOT
 
 from hushcast_cli.exits import ExitCode
+from hushcast_cli.main import cli
 
 FOLDER = ROOT / "systemd"
 BACKUP = FOLDER / "hushcast-backup@.service"
@@ -36,6 +38,29 @@ def test_there_are_ten() -> None:
     names += ["hushcast-located.service"]
     names += ["hushcast-node.service", "hushcast-node@.service", "hushcast-tomography.service"]
     assert [unit.name for unit in UNITS] == names
+
+
+def path_of(words: list[str]) -> str:
+    """Return the path of the command that these words lead to; click refuses options that it has not."""
+    context = cli.make_context("hushcast", words)
+    while isinstance(context.command, click.Group):
+        name, command, rest = context.command.resolve_command(
+            context, [*context._protected_args, *context.args]
+        )
+        assert command is not None
+        context = command.make_context(name, rest, parent=context)
+    return context.command_path
+
+
+@each
+def test_its_commands_are_those_of_today_and_its_manual_page_is_there(unit: Path) -> None:
+    typed = [value.split() for name, value in settings(unit) if name.startswith("Exec")]
+    ours = [words[1:] for words in typed if words[0].lstrip("-") == "/usr/bin/hushcast"]
+    paths = [path_of(words) for words in ours]
+    assert len(paths) >= 3
+    for path, words in zip(paths, ours, strict=True):
+        assert path.removeprefix("hushcast ") in " ".join(words), "no name of before"
+    assert f"Documentation=man:{paths[1].replace(' ', '-')}(1)" in unit.read_text()
 
 
 @analyze

@@ -138,7 +138,7 @@ async def test_a_private_topic_reaches_only_those_with_its_link(tor_testnet, tmp
     net, name = tor_testnet, fresh_topic("family")
     link, key = tmp_path / "family.link", tmp_path / "author.key"
     await hushcast("topic", "new", name, "--private", "--output", link)
-    fingerprint = (await hushcast("key", "new", key)).decode().strip()
+    fingerprint = (await hushcast("admin", "key", "new", key)).decode().strip()
     sender = net.socket("client-2")
     async with (
         subscribe(net.socket("client-1"), "--link-file", link) as family,

@@ -12,11 +12,11 @@ from hushcast_protocol.brokers.privacy import Privacy
 _PARENT: Mapping[str, tuple[str, str]] = {
     "not listed": (
         "the root does not list this broker yet",
-        "give the root's operator this broker's broker.toml, for `hushcast broker admit broker.toml`",
+        "give the root's operator this broker's broker.toml, for `hushcast admin broker admit broker.toml`",
     ),
     "not reached": (
         "not reached",
-        "its operator can say whether it runs; `hushcast broker replace` puts another in its place",
+        "its operator can say whether it runs; `hushcast admin broker replace` puts another in its place",
     ),
 }
 
@@ -71,12 +71,12 @@ def examine_below(tree: BrokerTree | None, own: PublicKey, connected: Collection
         )
     seat = tree.brokers[own]
     if seat.role == "root" and not tree.edges:
-        advice = "`hushcast broker admit broker.toml` lists one; without any nobody can subscribe"
+        advice = "`hushcast admin broker admit broker.toml` lists one; without any nobody can subscribe"
         found.append(bad("edge brokers", "none listed", advice))
     below = [one.key in connected for one in tree.children(own)]
     if below:
         told = f"{sum(below)} of {len(below)} connected"
-        advice = "`hushcast broker tree` says which are away; what is for them waits on this disk"
+        advice = "`hushcast admin broker tree` says which are away; what is for them waits on this disk"
         if not any(below):
             found.append(bad("brokers below", told, advice))
         else:

@@ -179,7 +179,7 @@ class _Root(_Broker):
 
     def _doing(self) -> str:
         if not self._own.listed:
-            return "root: working, but no broker is listed yet: `hushcast broker admit` lists one"
+            return "root: working, but no broker is listed yet: `hushcast admin broker admit` lists one"
         return f"root: working, {self._below_in_words()}"
 
 

@@ -59,7 +59,7 @@ class RootSettings(ExaminedSettings, frozen=True, kw_only=True):
     listed: Annotated[tuple[BrokerSection, ...], msgspec.Meta(max_length=MAX_BROKERS - 1)] = msgspec.field(
         name="brokers", default=()
     )
-    """All other brokers of the tree; `hushcast broker admit` adds one."""
+    """All other brokers of the tree; `hushcast admin broker admit` adds one."""
     communities: Annotated[tuple[KeyText, ...], msgspec.Meta(max_length=MAX_COMMUNITIES)] = ()
     """With `privacy = "community"`: the communities that there are, by their keepers' keys."""
     tomography: TomographySection | None = None
@@ -114,7 +114,7 @@ class BrokerSettings(ExaminedSettings, frozen=True, kw_only=True):
     """What adds a key that is missing."""
     live: ClassVar[frozenset[str]] = frozenset({"log", "edge"})
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "brokers": "the root alone lists brokers: `hushcast broker admit` on its machine",
+        "brokers": "the root alone lists brokers: `hushcast admin broker admit` on its machine",
         "communities": "the root alone lists them; charters say which of them this broker is in",
     }
     """Keys of the root, and why other brokers have none of them."""

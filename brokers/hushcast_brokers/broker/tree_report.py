@@ -14,7 +14,7 @@ from hushcast_protocol.brokers.broker_tree import MAX_BROKERS, BrokerRole, Broke
 from hushcast_runtime.processes.doctors_socket import ask
 
 TREE_SOCKET = "tree.sock"
-"""In the state directory: where `hushcast broker tree` asks a broker that runs."""
+"""In the state directory: where `hushcast admin broker tree` asks a broker that runs."""
 
 MAX_TOLD = MAX_BROKERS * 512  # bytes; a seat takes 320
 

@@ -33,7 +33,7 @@ RECEIPT_WITHIN = 30.0  # seconds from a publication to its receipt, which the ro
 
 _NOBODY = (
     "the root knows nobody in this daemon's community: nobody subscribes there now, and the root is not in it"
-    " (`hushcast community admit` takes its key)"
+    " (`hushcast admin community admit` takes its key)"
 )
 
 

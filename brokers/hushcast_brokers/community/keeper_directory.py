@@ -69,7 +69,8 @@ def load(directory: Path) -> KeeperDirectory:
         seed, network, members = ((directory / name).read_bytes() for name in (KEEPER_KEY, NETWORK, MEMBERS))
     except OSError as error:
         raise UsageError(
-            f"{directory} is no keeper's directory ({error.strerror}): `hushcast community new` makes one"
+            f"{directory} is no keeper's directory ({error.strerror}):"
+            " `hushcast admin community new` makes one"
         ) from None
     if len(seed) != Seed.LENGTH or len(network) > MAX_CONFIG:
         raise UsageError(f"{directory / KEEPER_KEY} is damaged: restore it from a backup")
@@ -119,7 +120,7 @@ def with_more(kept: KeeperDirectory, keys: Collection[PublicKey], beside: str) -
 def without(kept: KeeperDirectory, keys: Collection[PublicKey]) -> Mapping[PublicKey, str]:
     """Return the members without some; raise `UsageError` where one is none."""
     if strangers := [key for key in keys if key not in kept.members]:
-        raise UsageError(f"{strangers[0].hex()} is no member: `hushcast community show` lists them")
+        raise UsageError(f"{strangers[0].hex()} is no member: `hushcast admin community show` lists them")
     return {key: beside for key, beside in kept.members.items() if key not in keys}
 
 

@@ -1,4 +1,4 @@
-"""`python -m hushcast_brokers.tomography CONFIG`: what `hushcast tomography run` does."""
+"""`python -m hushcast_brokers.tomography CONFIG`: what `hushcast run tomography` does."""
 
 import sys
 

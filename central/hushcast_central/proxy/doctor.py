@@ -9,7 +9,7 @@ from hushcast_protocol.base.findings import Finding, bad, good
 _LINKS: Mapping[str, tuple[str, str]] = {
     "not listed": (
         "the server does not list this proxy yet",
-        "give its operator this proxy's proxy.toml, for `hushcast central server admit proxy.toml`",
+        "give its operator this proxy's proxy.toml, for `hushcast admin central admit proxy.toml`",
     ),
     "not reached": (
         "not reached",

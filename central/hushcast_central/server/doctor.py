@@ -16,10 +16,10 @@ def examine_proxies(listed: Sequence[Proxy], connected: frozenset[bytes]) -> lis
         told = f"{sum(ours)} of {len(ours)} connected"
         check = f"proxies for {role}"
         if not ours:
-            advice = "`hushcast central server admit proxy.toml` lists one; another operator's is best"
+            advice = "`hushcast admin central admit proxy.toml` lists one; another operator's is best"
             found.append(bad(check, "none listed", advice))
         elif not any(ours):
-            found.append(bad(check, told, "ask their operators; `central proxy doctor` tells them why"))
+            found.append(bad(check, told, "ask their operators; `doctor central-proxy` tells them why"))
         elif not all(ours):
             found.append(
                 warning(check, told, "the others carry on; ask the operators of those that are away")

@@ -104,7 +104,7 @@ class _Server(Process):
     def _doing(self) -> str:
         assert self._server is not None
         if not self._proxies:
-            return "working, but no proxy is listed yet: `hushcast central server admit` lists one"
+            return "working, but no proxy is listed yet: `hushcast admin central admit` lists one"
         return f"working, {len(self._server.connected())} of {len(self._proxies)} proxies connected"
 
 

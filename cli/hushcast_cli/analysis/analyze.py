@@ -1,4 +1,4 @@
-"""`hushcast analyze`: how anonymous was it?"""
+"""`hushcast lab analyze`: how anonymous was it?"""
 
 from __future__ import annotations
 
@@ -149,16 +149,16 @@ def analyze(
 ) -> None:
     """Attack the traces of a test network, and measure how well people were hidden.
 
-    TRACES holds what daemons of testnets wrote, or tables of `hushcast traces generate`. DIR gets
-    report.html, summary.json and Parquet tables. Where TRACES is a file of subscriptions, as `hushcast
+    TRACES holds what daemons of testnets wrote, or tables of `hushcast lab traces generate`. DIR gets
+    report.html, summary.json and Parquet tables. Where TRACES is a file of subscriptions, as `lab
     filters levels` takes them, it is measured among how many subscribers each filter hides; with --k also
     where TRACES are of a network of brokers, for the subscriptions that edge brokers saw.
 
     \b
     Examples:
-      hushcast analyze /tmp/hush/traces --out /tmp/analysis --colluding 0.1,0.2
-      hushcast analyze subscriptions.jsonl --out /tmp/levels --k 5,10 --condition successor
-      hushcast analyze /tmp/hush/traces --out /tmp/levels --k 3
+      hushcast lab analyze /tmp/hush/traces --out /tmp/analysis --colluding 0.1,0.2
+      hushcast lab analyze subscriptions.jsonl --out /tmp/levels --k 5,10 --condition successor
+      hushcast lab analyze /tmp/hush/traces --out /tmp/levels --k 3
     """
     from hushcast_cli.analysis.spark import check_spark, spark_session, told
     from hushcast_cli.output import json_line, text_line, write

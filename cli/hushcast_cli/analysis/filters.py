@@ -1,4 +1,4 @@
-"""`hushcast filters`: how anonymous subscriptions would be among each other, without a network."""
+"""`hushcast lab filters`: how anonymous subscriptions would be among each other, without a network."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.options import Choices, json_option, pass_choices
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 
@@ -14,7 +15,7 @@ _positive = click.IntRange(min=1)
 _AT_ONCE = 1000  # lines that are written together
 
 
-@click.group()
+@click.group(cls=CommandGroup, short_help="See how many subscribers a filter hides among.")
 @json_option
 def filters() -> None:
     """See how many subscribers a filter hides among, before brokers are told of it."""
@@ -41,7 +42,7 @@ def levels(choices: Choices, file: Path, k: int | None, condition: str | None) -
 
     \b
     Example:
-      hushcast filters levels subscriptions.jsonl --k 5 --condition successor
+      hushcast lab filters levels subscriptions.jsonl --k 5 --condition successor
     """
     if (k is None) != (condition is None):
         raise click.UsageError("give --k and --condition, or neither", click.get_current_context())
@@ -64,7 +65,7 @@ def generate(subscriptions: int, subscribers: int, topics: int, towns: bool, see
 
     \b
     Example:
-      hushcast filters generate --subscriptions 10000 --subscribers 2000 --topics 10 > made.jsonl
+      hushcast lab filters generate --subscriptions 10000 --subscribers 2000 --topics 10 > made.jsonl
     """
     from hushcast_cli.analysis.filter_workload import FilterWorkload, lines
     from hushcast_cli.output import write

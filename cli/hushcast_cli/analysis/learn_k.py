@@ -1,4 +1,4 @@
-"""`hushcast analyze` of subscriptions, from a file or from brokers' traces: among how many does each hide?"""
+"""`hushcast lab analyze` of subscriptions, of a file or of brokers' traces: among how many does each hide?"""
 
 from __future__ import annotations
 

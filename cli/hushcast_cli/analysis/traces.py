@@ -1,4 +1,4 @@
-"""`hushcast traces`: synthetic traces, and shards that are only drawn."""
+"""`hushcast lab traces`: synthetic traces, and shards that are only drawn."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from hushcast_cli.analysis.spark import master_option
+from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.options import Choices, depth_option, json_option, pass_choices, profile_option
 
 _positive = click.IntRange(min=1)
@@ -16,10 +17,10 @@ _BESIDE_RELAYS = {"relays", "shards", "days", "colluding", "up", "down", "seed",
 """All that says anything of shards that are only drawn."""
 
 
-@click.group()
+@click.group(cls=CommandGroup, short_help="Make traces to analyze, of networks larger than a machine runs.")
 @json_option
 def traces() -> None:
-    """Make traces for `hushcast analyze`, of networks larger than a machine can run."""
+    """Make traces for `hushcast lab analyze`, of networks larger than a machine can run."""
 
 
 def _check_kind(of_shards: dict[str, Any]) -> None:
@@ -109,15 +110,15 @@ def generate(choices: Choices, /, out: str | None, master: str | None, **asked: 
 
     \b
     Example, both profiles, to see what the one hides from whom the other names:
-      hushcast traces generate --nodes 200 --topics 60 --subscribers 1 --authors 1 \\
+      hushcast lab traces generate --nodes 200 --topics 60 --subscribers 1 --authors 1 \\
         --publications 600 --out /tmp/traces
-      hushcast traces generate --nodes 200 --topics 60 --subscribers 1 --authors 1 \\
+      hushcast lab traces generate --nodes 200 --topics 60 --subscribers 1 --authors 1 \\
         --publications 600 --profile paper --run paper --out /tmp/traces
-      hushcast analyze /tmp/traces --out /tmp/analysis
+      hushcast lab analyze /tmp/traces --out /tmp/analysis
 
     \b
     Example, how many colluders come together in one shard of a million relays:
-      hushcast traces generate --relays 1000000 --shards 2048 --days 30 --colluding 0.1
+      hushcast lab traces generate --relays 1000000 --shards 2048 --days 30 --colluding 0.1
     """
     of_shards = {name: asked.pop(name) for name in ("relays", "shards", "days", "colluding")}
     _check_kind(of_shards)

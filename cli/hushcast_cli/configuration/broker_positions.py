@@ -60,7 +60,7 @@ def admit_broker(config: Path, broker: BrokerSection, parent: str | None) -> tup
     if known is not None:
         raise UsageError(
             f"{config} lists this broker with another role, address or parent: change its lines there,"
-            " or `hushcast broker replace` it"
+            " or `hushcast admin broker replace` it"
         )
     _check_not_root(before, broker)
     lines = broker_lines(bytes.fromhex(broker.key), Address(broker.address), broker.role, broker.parent)
@@ -102,7 +102,7 @@ def _listed(settings: RootSettings, digits: str) -> BrokerSection:
         say = "several brokers" if len(digits) >= _LEAST_DIGITS and found else "no broker"
         raise UsageError(
             f"{say} listed with a key that begins with {digits!r}: give at least {_LEAST_DIGITS} digits of"
-            " it, as `hushcast broker tree` shows them"
+            " it, as `hushcast admin broker tree` shows them"
         )
     return found[0]
 

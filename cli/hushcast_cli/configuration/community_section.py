@@ -25,7 +25,7 @@ def join_community(config: Path, keeper: str) -> tuple[str, bool]:
     """
     if not _KEY.match(keeper):
         raise UsageError(
-            "a community is named by 64 hexadecimal digits, which `hushcast community new` shows"
+            "a community is named by 64 hexadecimal digits, which `hushcast admin community new` shows"
         )
     settings = load_settings(config, NodeSettings)
     if not settings.has_communities:

@@ -73,7 +73,7 @@ def first_config(
     text = (
         f"# {role.title}\n"
         f"# Made by `hushcast init {made}`. All settings: docs/configuration.md. After a change:\n"
-        f"#   {program.check_command} {places.config}\n\n"
+        f"#   hushcast admin check-config {places.config}\n\n"
     )
     text += f'program = "{program.name}"\n{_filled(role.head, words)}'
     if role.word is not None:

@@ -45,6 +45,15 @@ def service_places(kind: str, name: str | None = None, etc: Path = _ETC) -> Prog
     )
 
 
+def unit_of(program: Program, config: Path, etc: Path = _ETC) -> str | None:
+    """Return the unit of the package that runs a configuration; `None` where none does."""
+    if config.absolute().parent != etc / program.service_home:
+        return None
+    if config.stem == (program.config or program.name):
+        return program.service_unit
+    return f"{program.service_unit}@{config.stem}" if program.has_instances else None
+
+
 def user_places(kind: str, name: str | None, environment: Mapping[str, str]) -> ProgramPlaces:
     """Return the places of a daemon that a user runs, as the XDG base directories have them."""
     configs = config_home(environment) / "hushcast"

@@ -30,5 +30,5 @@ def how_to_apply(usual: ProgramPlaces, command: str, config: Path | None, told: 
     if config is None and usual.unit is not None:
         return [f"systemctl {'enable --now' if told is None else 'reload'} {usual.unit}"]
     if told is None:
-        return [command + (f" --config {config}" if config is not None else "")]
+        return [f"hushcast run --config {config}" if config is not None else command]
     return ["have the daemon's user, or root, send it SIGHUP"]

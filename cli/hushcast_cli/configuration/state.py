@@ -53,7 +53,7 @@ def program_of(file: Path) -> Program:
         name = guessed(keys)
         if keys and "program" not in keys:
             line = f'program = "{name}"'
-            note(f"{file} does not say which program it is of: `hushcast upgrade-config` adds {line}")
+            note(f"{file} does not say which program it is of: `hushcast admin upgrade-config` adds {line}")
     known = {program.name: program for program in programs()}
     if name not in known:
         raise UsageError(f'{file}: program: there is no "{name}"{did_you_mean(name, known)}')

@@ -1,4 +1,4 @@
-"""`hushcast located map`: one batch, who wanted what, and whose answer does not hold, as a page."""
+"""`hushcast lab located map`: one batch, who wanted what, and whose answer does not hold, as a page."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def draw_map(
 ) -> None:
     """Draw a batch: messages, subscriptions, what they want, and in red whose answer does not hold.
 
-    It takes what `hushcast located match` took and made, and finds anew what each subscription wants. The
+    It takes what `hushcast lab located match` took and made, and finds anew what each subscription wants. The
     page is one file without any script.
 
     \b
     Example:
-      hushcast located map --batch batches --subscriptions subs.jsonl --answers answers --out map.html
+      hushcast lab located map --batch batches --subscriptions subs.jsonl --answers answers --out map.html
     """
     from hushcast_cli.output import json_line, note, write
     from hushcast_located.batch_folder import write_whole

@@ -17,7 +17,7 @@ from hushcast_protocol.base.errors import UsageError
 
 @dataclass(frozen=True)
 class MatchOptions:
-    """The options of `hushcast located match`."""
+    """The options of `hushcast lab located match`."""
 
     folder: Path
     subscriptions: Path

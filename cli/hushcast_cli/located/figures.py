@@ -1,4 +1,4 @@
-"""`hushcast located figures`: what matching and proofs take, as pictures on one page."""
+"""`hushcast lab located figures`: what matching and proofs take, as pictures on one page."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def figures(choices: Choices, out: Path, subscriptions: int, messages: int, seed
 
     \b
     Example:
-      hushcast located figures --out /tmp/located --subscriptions 1000000
+      hushcast lab located figures --out /tmp/located --subscriptions 1000000
     """
     from hushcast_cli.output import json_line, note, write
     from hushcast_cli.progress import reporting

@@ -1,4 +1,4 @@
-"""`hushcast located provide` and what goes with it: runs a provider, and looks for what is wrong with it."""
+"""`hushcast located offer`: what subscribers need of a provider."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from hushcast_cli.options import (
 from hushcast_runtime.wording import counted
 
 
-@click.command()
+@click.command(short_help="Show how much of the network reaches this daemon.")
 @click.argument("topic", required=False, shell_complete=completion_values.topics)
 @link_file_option
 @where_option

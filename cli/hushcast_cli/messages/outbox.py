@@ -11,7 +11,7 @@ from hushcast_cli.options import Choices, daemon_options, pass_choices, timeout_
 from hushcast_runtime.wording import counted
 
 
-@click.command()
+@click.command(short_help="List messages that no relay has taken over yet.")
 @click.option("--cancel", metavar="ID", help="Take the message with this id out of the outbox.")
 @timeout_option
 @daemon_options

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Publish = Callable[[Daemon, bytes], Awaitable[Publication]]
 
 
-@click.command()
+@click.command(short_help="Publish a message on a topic.")
 @click.argument("topic", required=False, shell_complete=completion_values.topics)
 @click.argument("payload", required=False)
 @click.option(
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     "key_file",
     type=click.Path(path_type=Path),
     metavar="KEYFILE",
-    help="Sign as the author whose key `hushcast key new` wrote into this file.",
+    help="Sign as the author whose key `hushcast admin key new` wrote into this file.",
 )
 @click.option(
     "--no-wait",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hushcast.purposes.keys import ReadFor
 
 
-@click.command()
+@click.command(short_help="Subscribe to topics, and print their messages.")
 @click.argument("topics", nargs=-1, metavar="[TOPIC]...", shell_complete=completion_values.topics)
 @link_file_option
 @open_option

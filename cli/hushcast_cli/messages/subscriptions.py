@@ -22,7 +22,7 @@ from hushcast_cli.options import (
 from hushcast_runtime.wording import counted
 
 
-@click.command()
+@click.command(short_help="List the daemon's subscriptions, with their handles.")
 @timeout_option
 @daemon_options
 @pass_choices
@@ -64,7 +64,7 @@ def _anonymity(held: Mapping[str, Any]) -> str:
     return f", held back: fewer than {held['k']} stand behind it"
 
 
-@click.command()
+@click.command(short_help="Acknowledge messages: the daemon forgets them.")
 @click.argument("topic", required=False, shell_complete=completion_values.topics)
 @click.argument("cursor", required=False, type=CURSOR)
 @link_file_option
@@ -119,7 +119,7 @@ def ack(
         write(json_line({"topic": name, "cursor": cursor}))
 
 
-@click.command()
+@click.command(short_help="End subscriptions of the daemon.")
 @click.argument("topic", required=False, shell_complete=completion_values.topics)
 @link_file_option
 @where_option

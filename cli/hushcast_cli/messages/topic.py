@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.options import Choices, check_one_topic, json_option, link_file_option, pass_choices
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from hushcast_protocol.content.topics import Topic
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 @json_option
 def topic() -> None:
     """Make topics, and see what a link holds."""

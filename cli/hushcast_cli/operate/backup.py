@@ -1,4 +1,4 @@
-"""`hushcast backup`, `hushcast restore`: a daemon's state in one file, and back again."""
+"""`hushcast admin backup`, `hushcast admin restore`: a daemon's state in one file, and back again."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def backup(choices: Choices, file: Path, config: Path, force: bool) -> None:
 
     \b
     Example:
-      sudo hushcast backup --config /etc/hushcast/node.toml /root/hushcast.backup
+      sudo hushcast admin backup --config /etc/hushcast/node.toml /root/hushcast.backup
     """
     from hushcast_cli.configuration.state import load_daemon
     from hushcast_cli.output import json_line, text_line, write
@@ -56,7 +56,7 @@ def backup(choices: Choices, file: Path, config: Path, force: bool) -> None:
 @json_option
 @pass_choices
 def restore(choices: Choices, file: Path, config: Path, force: bool) -> None:
-    """Put the state in FILE, which `hushcast backup` made, into the state directory of this configuration.
+    """Put the state in FILE, which `admin backup` made, into the state directory of this configuration.
 
     The daemon must be stopped; when it starts, it brings an older state to its own version. Nothing is
     written unless the whole FILE is as it was made, and fits role and network; nothing is ever deleted. Never
@@ -65,7 +65,7 @@ def restore(choices: Choices, file: Path, config: Path, force: bool) -> None:
 
     \b
     Example:
-      sudo hushcast restore --config /etc/hushcast/node.toml /root/hushcast.backup
+      sudo hushcast admin restore --config /etc/hushcast/node.toml /root/hushcast.backup
     """
     from hushcast_cli.configuration.state import load_daemon
     from hushcast_cli.output import json_line, text_line, write

@@ -1,4 +1,4 @@
-"""`hushcast broker`: runs the brokers of a network, gives them their seats, and looks for what is wrong."""
+"""`hushcast admin broker`: gives the brokers of a network their seats, and shows their tree."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hushcast_brokers.program import BROKER
+from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.configuration.places import config_of, config_of_any, places
 from hushcast_cli.options import GIVEN, Choices, config_option, json_option, pass_choices
 
@@ -23,10 +24,10 @@ _root_option = config_option(
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 @json_option
 def broker() -> None:
-    """Run a broker of a network of brokers."""
+    """Give brokers their seats in the tree, and show it."""
 
 
 @broker.command("admit")
@@ -48,8 +49,8 @@ def admit(choices: Choices, file: Path, parent: str | None, config: Path | None)
 
     \b
     Examples:
-      hushcast broker admit broker.toml
-      ssh broker.example cat broker.toml | hushcast broker admit - --parent 9f86d081
+      hushcast admin broker admit broker.toml
+      ssh broker.example cat broker.toml | hushcast admin broker admit - --parent 9f86d081
     """
     from hushcast_brokers.broker.summary import short
     from hushcast_cli.configuration.broker_positions import admit_broker, read_broker
@@ -79,7 +80,7 @@ def replace(choices: Choices, old: str, file: Path, config: Path | None) -> None
 
     \b
     Example:
-      hushcast broker replace 9f86d081 broker.toml
+      hushcast admin broker replace 9f86d081 broker.toml
     """
     from hushcast_brokers.broker.summary import short
     from hushcast_cli.configuration.broker_positions import read_broker, replace_broker
@@ -102,7 +103,7 @@ def _tell_applied(
     from hushcast_cli.output import json_line, note, text_line, write
 
     read = tell_daemon(settings.state_path())
-    after = how_to_apply(places("broker-root"), "hushcast broker run", config, read)
+    after = how_to_apply(places("broker-root"), "hushcast run broker", config, read)
     has_edges = any(one.role == "edge" for one in settings.listed)
     if choices.json:
         write(json_line({**told, "edges": has_edges, "next": after}))
@@ -129,7 +130,7 @@ def tree(choices: Choices, config: Path | None) -> None:
 
     \b
     Example:
-      sudo hushcast broker tree
+      sudo hushcast admin broker tree
     """
     import trio
     from msgspec import to_builtins
@@ -148,7 +149,7 @@ def tree(choices: Choices, config: Path | None) -> None:
     if told is None and isinstance(settings, RootSettings) and holder(settings.state_path()) is None:
         told = tree_listed(settings)
     if told is None:
-        raise Failure("this broker does not run, or holds no tree yet: `hushcast broker doctor` says why")
+        raise Failure("this broker does not run, or holds no tree yet: `hushcast doctor broker` says why")
     if choices.json:
         write(json_line(to_builtins(told)))
         return

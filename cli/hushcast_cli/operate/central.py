@@ -1,4 +1,4 @@
-"""`hushcast central`: runs the server and the proxies of a central network, and looks for what is wrong."""
+"""`hushcast admin central`: says which proxies the server of a central network serves."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.configuration.places import config_of, places
 from hushcast_cli.options import Choices, config_option, json_option, pass_choices
 
@@ -18,25 +19,13 @@ _server_option = config_option(
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 @json_option
 def central() -> None:
-    """Run the server or a proxy of a central network."""
+    """Have the server of a central network serve proxies."""
 
 
-@central.group()
-@json_option
-def server() -> None:
-    """Run the server of a central network."""
-
-
-@central.group()
-@json_option
-def proxy() -> None:
-    """Run a proxy between a central network's users and its server."""
-
-
-@server.command("admit")
+@central.command("admit")
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE")
 @_server_option
 @json_option
@@ -50,8 +39,8 @@ def admit(choices: Choices, file: Path, config: Path | None) -> None:
 
     \b
     Examples:
-      hushcast central server admit proxy.toml
-      ssh proxy.example cat proxy.toml | hushcast central server admit -
+      hushcast admin central admit proxy.toml
+      ssh proxy.example cat proxy.toml | hushcast admin central admit -
     """
     from hushcast_cli.configuration.proxy_admission import admit_proxy, read_proxy
     from hushcast_cli.configuration.reload import how_to_apply, tell_daemon
@@ -63,7 +52,7 @@ def admit(choices: Choices, file: Path, config: Path | None) -> None:
     settings, is_new = admit_proxy(target, admitted)
     told = tell_daemon(settings.state_path())
     missing = missing_roles(proxy.role for proxy in settings.proxies())
-    after = how_to_apply(places("central-server"), "hushcast central server run", config, told)
+    after = how_to_apply(places("central-server"), "hushcast run central-server", config, told)
     if choices.json:
         line = {"file": str(target), "role": admitted.role, "new": is_new, "missing": missing, "next": after}
         write(json_line(line))

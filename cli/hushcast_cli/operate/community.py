@@ -1,4 +1,4 @@
-"""`hushcast community`: who is in a community of a network of brokers."""
+"""`hushcast admin community`: who is in a community of a network of brokers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.configuration.places import config_of, name_option, places
 from hushcast_cli.options import (
     GIVEN,
@@ -34,7 +35,7 @@ _begins_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup, short_help="Say who may read, in a network of brokers with communities.")
 @json_option
 def community() -> None:
     """Say who may read what is asked for, in a network of brokers with `privacy = "community"`.
@@ -56,7 +57,7 @@ def new(choices: Choices, directory: Path, network: Path) -> None:
 
     \b
     Example:
-      hushcast community new club network.toml
+      hushcast admin community new club network.toml
     """
     from hushcast_brokers.community import keeper_directory
     from hushcast_cli.configuration.operator_files import read_given
@@ -70,7 +71,9 @@ def new(choices: Choices, directory: Path, network: Path) -> None:
         return
     write(text_line(key))
     note(f'the root\'s operator adds it to the configuration: communities = ["{key}"]')
-    note(f"next: hushcast community admit {directory} KEY, of each broker and daemon that is to be in it")
+    note(
+        f"next: hushcast admin community admit {directory} KEY, of each broker and daemon that is to be in it"
+    )
 
 
 @community.command()
@@ -85,13 +88,13 @@ def admit(
 ) -> None:
     """Admit members: a new epoch begins, which they can read, and nothing of before.
 
-    KEY is what `hushcast community join` shows to a daemon's operator, a broker's key or its broker.toml, or
+    KEY is what `admin community join` shows to a daemon's operator, a broker's key or its broker.toml, or
     `root`.
 
     \b
     Examples:
-      hushcast community admit club root broker.toml
-      hushcast community admit club 3b6a27bc… --as 'Alice, laptop'
+      hushcast admin community admit club root broker.toml
+      hushcast admin community admit club 3b6a27bc… --as 'Alice, laptop'
     """
     from hushcast_brokers.community import keeper_directory
 
@@ -114,7 +117,7 @@ def expel(choices: Choices, directory: Path, keys: tuple[str, ...], begins_in: i
 
     \b
     Example:
-      hushcast community expel club 3b6a27bc…
+      hushcast admin community expel club 3b6a27bc…
     """
     from hushcast_brokers.community import keeper_directory
 
@@ -138,7 +141,7 @@ def send(choices: Choices, directory: Path, config: Path | None, timeout: float 
 
     \b
     Example:
-      hushcast community send club
+      hushcast admin community send club
     """
     from hushcast_brokers.community import keeper_directory
     from hushcast_brokers.community.charter_sender import send_charter
@@ -151,7 +154,7 @@ def send(choices: Choices, directory: Path, config: Path | None, timeout: float 
     kept = keeper_directory.load(directory)
     charter = kept.charter
     if charter is None:
-        raise UsageError(f"{directory} has no charter yet: `hushcast community admit` makes one")
+        raise UsageError(f"{directory} has no charter yet: `hushcast admin community admit` makes one")
     file = config_of("node", config)
 
     async def work() -> None:
@@ -173,7 +176,7 @@ def show(choices: Choices, directory: Path) -> None:
 
     \b
     Example:
-      hushcast community show club
+      hushcast admin community show club
     """
     from hushcast_brokers.community import keeper_directory
     from hushcast_cli.output import json_line, text_line, write
@@ -200,12 +203,12 @@ def show(choices: Choices, directory: Path) -> None:
 def join(choices: Choices, keeper: str, config: Path | None, name: str | None) -> None:
     """Have a daemon be in COMMUNITY, and show the key that its keeper is to admit.
 
-    COMMUNITY is what `hushcast community new` showed to the keeper. It becomes the setting `community` of the
+    COMMUNITY is what `admin community new` showed to the keeper. It becomes the setting `community` of the
     section `brokers`; the daemon takes it up when it is started again. Typed again, it shows the key again.
 
     \b
     Example:
-      hushcast community join 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+      hushcast admin community join 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
     """
     from hushcast_cli.configuration.community_section import join_community
     from hushcast_cli.output import json_line, note, text_line, write
@@ -219,7 +222,7 @@ def join(choices: Choices, keeper: str, config: Path | None, name: str | None) -
         write(json_line({"file": str(target), "community": keeper, "key": key, "new": is_new}))
         return
     write(text_line(key))
-    note("give this key to the keeper, for `hushcast community admit`")
+    note("give this key to the keeper, for `hushcast admin community admit`")
     if is_new:
         note(f"{target} names the community: start the daemon again")
 
@@ -253,7 +256,7 @@ def _sign(
         return
     when = "at once" if not seconds else f"in {seconds} seconds"
     write(text_line(f"epoch {charter.epoch}, {len(charter.members)} members, begins {when}"))
-    note(f"next: hushcast community send {kept.directory}")
+    note(f"next: hushcast admin community send {kept.directory}")
 
 
 def _told(kept: KeeperDirectory, charter: Charter | None) -> dict[str, object]:

@@ -1,18 +1,19 @@
-"""`hushcast directory`: runs and examines a directory, makes several that agree, or simulates them."""
+"""`hushcast admin directory`: makes directories that agree, examines or simulates them."""
 
 from __future__ import annotations
 
 import click
 
+from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.operate.directory_audit import audit, evidence
 from hushcast_cli.operate.directory_probe import probe
 from hushcast_cli.operate.directory_set import init, members
 from hushcast_cli.testnets.directory_simulation import simulate_authorities
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def directory() -> None:
-    """Run or examine a directory, make several that agree, or simulate them."""
+    """Make several directories that agree, examine or simulate them."""
 
 
 for _command in (init, members, probe, audit, evidence, simulate_authorities):

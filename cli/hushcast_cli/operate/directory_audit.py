@@ -1,4 +1,4 @@
-"""`hushcast directory audit` and `evidence`: what several directories show, and what proves that one lied."""
+"""`hushcast admin directory audit`, `evidence`: what directories show, and what proves that one lied."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def audit(choices: Choices, config: Path | None, epochs: int, proofs: Path | Non
 
     \b
     Examples:
-      hushcast directory audit
-      hushcast directory audit --config /etc/hushcast/node.toml --epochs 24
+      hushcast admin directory audit
+      hushcast admin directory audit --config /etc/hushcast/node.toml --epochs 24
     """
     from hushcast_cli.configuration.places import config_of
     from hushcast_cli.operate.doctor import tell_findings
@@ -76,8 +76,8 @@ def evidence(choices: Choices, file: Path | None, config: Path | None) -> None:
 
     \b
     Examples:
-      hushcast directory evidence --json >proofs
-      hushcast directory evidence proofs --config /etc/hushcast/node.toml
+      hushcast admin directory evidence --json >proofs
+      hushcast admin directory evidence proofs --config /etc/hushcast/node.toml
     """
     from hushcast_cli.configuration.operator_files import read_given
     from hushcast_cli.configuration.places import config_of

@@ -1,4 +1,4 @@
-"""`hushcast directory probe`: finds relays that lose messages, for a directory that leaves them out."""
+"""`hushcast admin directory probe`: finds relays that lose messages, for a directory that leaves them out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hushcast_cli.options import Choices, config_option, pass_choices, socket_option
+from hushcast_cli.options import Choices, config_option, node_option, pass_choices, socket_option
 
 if TYPE_CHECKING:
     import trio
@@ -33,7 +33,8 @@ LEAST_HIDDEN = 6  # with fewer, `MIN_TRIALS` do not come together while they cou
     metavar="N",
     help="Keep N hidden subscriptions.",
 )
-@socket_option()
+@socket_option
+@node_option
 @pass_choices
 def probe(choices: Choices, config: Path | None, subscriptions: int) -> None:
     """Find relays that lose messages, and list them for this directory to leave out, until SIGTERM or Ctrl-C.
@@ -46,9 +47,10 @@ def probe(choices: Choices, config: Path | None, subscriptions: int) -> None:
 
     \b
     Example:
-      hushcast directory probe --config directory.toml --socket /run/hushcast/probe/control.sock
+      hushcast admin directory probe --config directory.toml --socket /run/hushcast/probe/control.sock
     """
     from hushcast_cli.configuration.places import config_of
+    from hushcast_cli.daemon_calls import chosen_socket
     from hushcast_runtime.processes.process import run_until_signal
 
     file = config_of("directory", config)
@@ -56,7 +58,7 @@ def probe(choices: Choices, config: Path | None, subscriptions: int) -> None:
     def load() -> DirectorySettings:
         return _own(file)
 
-    process = _Process(load(), choices.socket, subscriptions)
+    process = _Process(load(), chosen_socket(choices), subscriptions)
     run_until_signal(process.settings, load, process.live, process.health)
 
 

@@ -1,4 +1,4 @@
-"""`hushcast directory init` and `members`: the configurations of several directories that agree."""
+"""`hushcast admin directory init` and `members`: the configurations of several directories that agree."""
 
 from __future__ import annotations
 
@@ -113,11 +113,11 @@ def init(
 
     Move each folder to its machine, set `state` in its directory.toml to where `state` lies then, and give
     network.toml to everyone who may join. Whoever runs this has all keys: operators who do not trust each
-    other run `hushcast init directory` each, and put the set together with `hushcast directory members`.
+    other run `hushcast init directory` each, and put the set together with `admin directory members`.
 
     \b
     Example:
-      hushcast directory init set --authorities 5 --quorum 3 --newcomers 20 --growth 2 --age
+      hushcast admin directory init set --authorities 5 --quorum 3 --newcomers 20 --growth 2 --age
     """
     from hushcast_directory.server.process import KEY_FILES
     from hushcast_protocol.base.addresses import onion_address
@@ -157,12 +157,12 @@ def members(
     """Print what the configurations of several directories have in common, from their network.toml.
 
     Each directory runs alone first (`hushcast init directory` with the same --network and --epoch, `hushcast
-    directory run`) and writes a network.toml. What this prints goes behind each one's directory.toml, the
+    run`) and writes a network.toml. What this prints goes behind each one's directory.toml, the
     same everywhere.
 
     \b
     Example:
-      hushcast directory members a.toml b.toml c.toml --newcomers 20 --growth 2 --age >>directory.toml
+      hushcast admin directory members a.toml b.toml c.toml --newcomers 20 --growth 2 --age >>directory.toml
     """
     from hushcast_cli.configuration.operator_files import read_given
     from hushcast_cli.output import write
@@ -246,4 +246,4 @@ def _tell(choices: Choices, folder: Path, folders: Sequence[Path]) -> None:
     for own in folders:
         write(text_line(f"{own}: configuration and keys of a directory"))
     write(text_line(f"{network}: for everyone who may join"))
-    write(text_line(f"next, at each: hushcast directory run --config {folders[0].name}/{CONFIG}"))
+    write(text_line(f"next, at each: hushcast run --config {folders[0].name}/{CONFIG}"))

@@ -1,4 +1,4 @@
-"""`hushcast gateway`: runs the MQTT gateway, makes its users, and looks for what is wrong with it."""
+"""`hushcast gateway`: makes users of an MQTT gateway, and looks at its purposes."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from pathlib import Path
 
 import click
 
+from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.options import Choices, config_option, json_option, pass_choices
 from hushcast_cli.purposes.gateway_purposes import gateway_purposes
 
 
-@click.group()
+@click.group(cls=CommandGroup, short_help="Make users of an MQTT gateway, and look at its purposes.")
 @json_option
 def gateway() -> None:
-    """Run an MQTT gateway, which any MQTT client can use."""
-
-
-gateway.add_command(gateway_purposes)
+    """Make users of an MQTT gateway, and look at its purposes; `hushcast run gateway` runs it."""
 
 
 @gateway.command("passwd")
@@ -74,3 +72,6 @@ def _password() -> bytes:
         return text.encode()
     line = sys.stdin.buffer.readline(MAX_PASSWORD + 3) if sys.stdin is not None else b""
     return line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+gateway.add_command(gateway_purposes)

@@ -211,8 +211,8 @@ def _next(
     config = f" --config {output}" if output else ""
     if role.founded or program.key_files is None:
         start = f"systemctl enable --now {found.unit}" if found.unit and not output else ""
-        check = [f"{program.check_command} {output or found.config}"] if role.head else []
-        return [*check, start or f"{program.run_command}{config}"]
+        check = [f"hushcast admin check-config {output or found.config}"] if role.head else []
+        return [*check, start or (f"hushcast run{config}" if output else program.run_command)]
     if not program.has_instances:  # `join` looks for a node's unless told
         return [f"hushcast join network.toml --config {output or found.config}"]
     return [f"hushcast join network.toml{config or (f' --name {name}' if name else '')}"]

@@ -28,7 +28,7 @@ _ONLY = "only relays and clients, and proxies and other brokers, join a network"
 _OURS = re.compile(r"\s*\[\[\s*network\s*\.\s*(proxies|authorities)\s*\]\]")
 
 
-@click.command("join")
+@click.command("join", short_help="Join a network, by the file that its operator gave out.")
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE")
 @config_option("The daemon's configuration.")
 @name_option
@@ -223,5 +223,4 @@ def _ends(line: str) -> bool:
 def _next(program: Program, usual: ProgramPlaces | None, config: Path, running: bool) -> str:
     if usual is not None and usual.config == config and usual.unit is not None:
         return f"systemctl {'restart' if running else 'enable --now'} {usual.unit}"
-    start = program.run_command
-    return start if config == places("node").config else f"{start} --config {config}"
+    return program.run_command if config == places("node").config else f"hushcast run --config {config}"

@@ -1,4 +1,4 @@
-"""`hushcast key`: keys by which readers know an author, and the replacing of daemons' keys."""
+"""`hushcast admin key`: keys by which readers know an author, and the replacing of daemons' keys."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.operate.rotate import rotate
 from hushcast_cli.options import Choices, json_option, pass_choices
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 @json_option
 def key() -> None:
     """Make keys that sign messages; replace daemons' keys."""
@@ -28,7 +29,7 @@ def new(choices: Choices, file: Path) -> None:
 
     \b
     Example:
-      hushcast key new author.key
+      hushcast admin key new author.key
     """
     from hushcast.keys import new_author
     from hushcast_cli.output import json_line, text_line, write

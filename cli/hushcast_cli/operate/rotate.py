@@ -1,4 +1,4 @@
-"""`hushcast key rotate`: a relay's or a directory's keys are replaced, and it is said what follows."""
+"""`hushcast admin key rotate`: a relay's or a directory's keys are replaced, and it is said what follows."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def rotate(choices: Choices, config: Path, keys: tuple[str, ...], no_hand_over: 
 
     \b
     Examples:
-      sudo hushcast key rotate --config /etc/hushcast/node.toml parcel
-      sudo hushcast key rotate --config /etc/hushcast-directory/directory.toml
+      sudo hushcast admin key rotate --config /etc/hushcast/node.toml parcel
+      sudo hushcast admin key rotate --config /etc/hushcast-directory/directory.toml
     """
     from hushcast_cli.configuration.state import load_daemon
     from hushcast_cli.output import json_line, text_line, write

@@ -1,4 +1,4 @@
-"""`hushcast tomography`: runs the service that tells how anonymous a filter is on its way, and asks it."""
+"""`hushcast admin tomography`: asks how anonymous a filter is on its way to the root."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.configuration.places import config_of
 from hushcast_cli.options import (
     GIVEN,
@@ -21,10 +22,10 @@ from hushcast_cli.options import (
 from hushcast_protocol.brokers.anonymity_conditions import LEAST_CROWD
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 @json_option
 def tomography() -> None:
-    """Ask whether a filter has a crowd on its way to the root, or run the service that tells."""
+    """Ask whether a filter has a crowd on its way to the root."""
 
 
 @tomography.command("ask")
@@ -69,7 +70,7 @@ def ask(
 
     \b
     Example:
-      hushcast tomography ask news --from 3b6a27bc --k 5 --service tomography.toml
+      hushcast admin tomography ask news --from 3b6a27bc --k 5 --service tomography.toml
     """
     check_one_topic(topic, link_file)
     from hushcast_cli.daemon_calls import run

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from hushcast_cli.options import Choices, pass_choices, socket_option
+from hushcast_cli.options import Choices, node_option, pass_choices, socket_option
 from hushcast_protocol.base.errors import UsageError
 
 
-@click.command()
+@click.command(short_help="Show a daemon, or a whole testnet, on this terminal.")
 @click.option(
     "--dir",
     "directory",
@@ -18,7 +18,8 @@ from hushcast_protocol.base.errors import UsageError
     metavar="D",
     help="All daemons of the testnet in this directory, instead of one.",
 )
-@socket_option()
+@socket_option
+@node_option
 @pass_choices
 def top(choices: Choices, directory: Path | None) -> None:
     """Show a daemon, or all of a testnet, on this terminal until `q` is pressed.

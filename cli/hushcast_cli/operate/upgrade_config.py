@@ -1,4 +1,4 @@
-"""`hushcast upgrade-config`: a configuration of an earlier version gets what this one writes into its own."""
+"""`hushcast admin upgrade-config`: an old configuration gets what this version writes into its own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def upgrade_config(choices: Choices, file: Path) -> None:
 
     \b
     Example:
-      sudo hushcast upgrade-config /etc/hushcast/node.toml
+      sudo hushcast admin upgrade-config /etc/hushcast/node.toml
     """
     from hushcast_cli.configuration.config_files import check_edited, write_edited
     from hushcast_cli.configuration.state import guessed, program_of

@@ -1,4 +1,4 @@
-"""`hushcast gateway purposes`: what is reserved, why a client gets something or not, and who did what."""
+"""`hushcast gateway purpose`: what is reserved, why a client gets something or not, and who did what."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.configuration.places import config_of
 from hushcast_cli.options import Choices, config_option, json_option, pass_choices
 
@@ -16,7 +17,7 @@ _config_option = config_option(
 _TAKEN_WITHIN = 10.0  # seconds until a gateway that runs has taken it away, as a rule one
 
 
-@click.group("purposes")
+@click.group("purpose", cls=CommandGroup)
 @json_option
 def gateway_purposes() -> None:
     """Look at what messages may be used for at an MQTT gateway."""
@@ -35,8 +36,8 @@ def list_reservations(choices: Choices, user: str | None, config: Path | None) -
 
     \b
     Examples:
-      hushcast gateway purposes list
-      hushcast gateway purposes list --user car7 --json
+      hushcast gateway purpose list
+      hushcast gateway purpose list --user car7 --json
     """
     from hushcast_cli.output import json_line, note, text_line, write
     from hushcast_gateway.purposes.standing_reservations import as_json, as_text, standing
@@ -68,8 +69,8 @@ def drop(choices: Choices, user: str, filter_: str | None, config: Path | None) 
 
     \b
     Examples:
-      hushcast gateway purposes drop car7 'cars/car7/#'
-      hushcast gateway purposes drop car7
+      hushcast gateway purpose drop car7 'cars/car7/#'
+      hushcast gateway purpose drop car7
     """
     import time
 
@@ -117,8 +118,8 @@ def explain(
 
     \b
     Examples:
-      hushcast gateway purposes explain dashboard cars/7/position
-      hushcast gateway purposes explain x cars/7/position --user bob --purpose marketing
+      hushcast gateway purpose explain dashboard cars/7/position
+      hushcast gateway purpose explain x cars/7/position --user bob --purpose marketing
     """
     from hushcast_cli.output import json_line, text_line, write
     from hushcast_gateway.purposes.explanation import explain as explained
@@ -151,7 +152,7 @@ def audit(choices: Choices, last: int | None, config: Path | None) -> None:
 
     \b
     Example:
-      hushcast gateway purposes audit --last 20
+      hushcast gateway purpose audit --last 20
     """
     from collections import deque
 

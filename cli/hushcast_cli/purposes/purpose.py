@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.options import FILE, GIVEN, Choices, json_option, pass_choices
 
 if TYPE_CHECKING:
@@ -16,12 +17,16 @@ _FOLDER = click.argument("directory", type=click.Path(file_okay=False, path_type
 _WEEKS = click.IntRange(1, 26)  # epochs of a vocabulary
 
 
-@click.group()
+@click.group(
+    cls=CommandGroup,
+    short_help="Grant keys by which messages open for a purpose alone.",
+)
 @json_option
 def purpose() -> None:
     """Grant keys by which messages open for a purpose, and for no other.
 
     An issuer has a folder with its key. Its vocabulary goes to all who publish or read, a grant to one.
+    `hushcast lab purpose` tries rules, which need no keys.
     """
 
 

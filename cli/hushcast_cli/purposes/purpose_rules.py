@@ -1,4 +1,4 @@
-"""`hushcast purposes`: whether data may be used for something, by rules in a file."""
+"""`hushcast lab purpose`: whether data may be used for something, by rules in a file."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from pathlib import Path
 
 import click
 
+from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.options import FILE, Choices, json_option, pass_choices
 
 
-@click.group()
+@click.group("purpose", cls=CommandGroup)
 @json_option
-def purposes() -> None:
+def purpose_rules() -> None:
     """Try rules that say what messages may be used for, without a gateway."""
 
 
-@purposes.command()
+@purpose_rules.command()
 @click.argument("rules", type=FILE, metavar="RULES")
 @click.argument("questions", type=FILE, metavar="QUESTIONS")
 @json_option
@@ -31,14 +32,14 @@ def decide(choices: Choices, rules: Path, questions: Path) -> None:
 
     \b
     Example:
-      hushcast purposes decide rules.json questions.jsonl
+      hushcast lab purpose decide rules.json questions.jsonl
     """
     from hushcast_cli.purposes.rule_questions import tell
 
     tell(rules, questions, choices.json)
 
 
-@purposes.command("effective")
+@purpose_rules.command("effective")
 @click.argument("rules", type=FILE, metavar="RULES")
 @click.argument("topic", metavar="TOPIC")
 @json_option
@@ -46,18 +47,18 @@ def decide(choices: Choices, rules: Path, questions: Path) -> None:
 def effective_command(choices: Choices, rules: Path, topic: str) -> None:
     """List what a TOPIC, or all topics of a filter, may be used for by the RULES.
 
-    RULES are as `purposes decide` reads them.
+    RULES are as `lab purpose decide` reads them.
 
     \b
     Example:
-      hushcast purposes effective rules.json 'cars/+/position'
+      hushcast lab purpose effective rules.json 'cars/+/position'
     """
     from hushcast_cli.purposes.rule_questions import tell_effective
 
     tell_effective(rules, topic, choices.json)
 
 
-@purposes.command()
+@purpose_rules.command()
 @click.option("--file", "file", type=FILE, metavar="F", help="One's own, one purpose a line.")
 @json_option
 @pass_choices
@@ -69,7 +70,7 @@ def vocabulary(choices: Choices, file: Path | None) -> None:
 
     \b
     Example:
-      hushcast purposes vocabulary --file purposes.txt
+      hushcast lab purpose vocabulary --file purposes.txt
     """
     from hushcast_cli.purposes.rule_questions import tell_vocabulary
 

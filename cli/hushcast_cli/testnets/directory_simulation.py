@@ -1,4 +1,4 @@
-"""`hushcast directory simulate`: several directories that agree, while some of them lie."""
+"""`hushcast admin directory simulate`: several directories that agree, while some of them lie."""
 
 from __future__ import annotations
 
@@ -93,9 +93,9 @@ def simulate_authorities(
 
     \b
     Example:
-      hushcast directory simulate --authorities 5 --quorum 3 --faulty 2 --epochs 110
-      hushcast directory simulate --authorities 7 --quorum 5 --late 0.05 --epochs 110 --json
-      hushcast directory simulate --relays 60 --shard-size 8 --epochs 110
+      hushcast admin directory simulate --authorities 5 --quorum 3 --faulty 2 --epochs 110
+      hushcast admin directory simulate --authorities 7 --quorum 5 --late 0.05 --epochs 110 --json
+      hushcast admin directory simulate --relays 60 --shard-size 8 --epochs 110
     """
     from hushcast_cli.output import json_line, table, write
     from hushcast_cli.progress import reporting

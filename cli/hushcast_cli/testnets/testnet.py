@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.options import (
     Choices,
     carrier_option,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from hushcast_testnet.layouts import BrokersModel
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 @json_option
 def testnet() -> None:
     """Try Hushcast on this machine, in a network of its own.
@@ -42,12 +43,6 @@ def testnet() -> None:
     from hushcast_runtime.logs import configure_logs
 
     configure_logs("error", as_json=False)  # progress tells enough; standard output is for results
-
-
-testnet.add_command(simulate)
-testnet.add_command(compare)
-testnet.add_command(chaos)
-testnet.add_command(watch)
 
 
 @testnet.command()
@@ -295,3 +290,7 @@ def demo(gateway: bool, carrier: CarrierName, privacy: BrokersModel | None) -> N
         raise Failure(f"{counted(outcome['extra'], 'arrival')} too many: twice, or where it was not wanted")
     if outcome["lost"]:
         raise Failure(f"{counted(outcome['lost'], 'delivery was', 'deliveries were')} lost")
+
+
+for _command in (watch, chaos, simulate, compare):
+    testnet.add_command(_command)

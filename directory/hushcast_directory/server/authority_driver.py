@@ -127,7 +127,7 @@ class AuthorityDriver:
     def problem(self) -> str | None:
         """One line for the operator of what is wrong; `None`: nothing."""
         if self._machine is not None and self._machine.chain.state.fork is not None:
-            return "the authorities forked: this one votes no more, see `hushcast directory evidence`"
+            return "the authorities forked: this one votes no more, see `hushcast admin directory evidence`"
         problem = self.silence or self.doubt
         if problem is None and self.peers.is_cut_off:
             problem = "no other authority is reached"

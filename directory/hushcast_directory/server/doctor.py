@@ -104,7 +104,7 @@ def examine_fork(chain: Chain) -> list[Finding]:
     if fork is None:
         return []
     told = f"two rosters of epoch {decode_head(fork.first.head).epoch}: this directory stopped"
-    advice = "`hushcast directory evidence` names who signed both; the operators have to begin anew"
+    advice = "`hushcast admin directory evidence` names who signed both; the operators have to begin anew"
     return [bad("fork", told, advice)]
 
 
@@ -177,7 +177,9 @@ def examine_faults(head: Head, own: PublicKey) -> Finding:
         return bad("faults", told, _TWICE)
     if head.faults:
         names = listed(_name(key, head.authorities.keys) for key in head.faults)
-        return warning("faults", f"voted twice: {names}", "`hushcast directory evidence`; ask the operator")
+        return warning(
+            "faults", f"voted twice: {names}", "`hushcast admin directory evidence`; ask the operator"
+        )
     return good("faults", "the newest roster names nobody")
 
 
@@ -208,7 +210,8 @@ def examine_evidence(state: Path, own: PublicKey, keys: Sequence[PublicKey]) -> 
     if own in tally:
         return bad("evidence", f"{told}: this directory itself is accused", _TWICE)
     if proofs:
-        advice = "`hushcast directory evidence --json` shows it: send it to the others, and vote that one out"
+        shown = "`hushcast admin directory evidence --json` shows it"
+        advice = f"{shown}: send it to the others, and vote that one out"
         return warning("evidence", told, advice)
     return good("evidence", told)
 
@@ -240,5 +243,5 @@ def examine_expelled(left_out: int, named: int) -> Finding:
 
 
 def _name(key: PublicKey, keys: Sequence[PublicKey]) -> str:
-    """Return what operators call a directory: as `hushcast directory audit` does."""
+    """Return what operators call a directory: as `hushcast admin directory audit` does."""
     return called(keys.index(key) + 1 if key in keys else None, key)

@@ -1,4 +1,4 @@
-"""The list of expelled relays: a file that `hushcast directory probe` writes and a directory reads."""
+"""The list of expelled relays: a file that `hushcast admin directory probe` writes and a directory reads."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def read_proofs(data: bytes, where: str) -> list[Evidence | Fork]:
             found.append(_decode(bytes.fromhex(json.loads(line)["proof"])))
         except (ValueError, KeyError, TypeError, RecursionError, PeerError):
             raise UsageError(
-                f"{where}, line {number}: not what `hushcast directory evidence --json` prints"
+                f"{where}, line {number}: not what `hushcast admin directory evidence --json` prints"
             ) from None
     return found
 

@@ -1,7 +1,7 @@
 """Restoration: what a directory whose state was put back from a backup may have signed since that was made.
 
 Two heads of one epoch with a quorum each are proof of a fork, at which daemons stop for good. So `hushcast
-restore` notes in the state up to which epoch nothing more is signed.
+admin restore` notes in the state up to which epoch nothing more is signed.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class AuthoritiesSection(SetSection, frozen=True, kw_only=True):
 
 
 class DirectorySettings(ExaminedSettings, frozen=True, kw_only=True):
-    """Settings of `hushcast directory run`."""
+    """Settings of `hushcast run directory`."""
 
     program_name: ClassVar[str] = "directory"
     """What `program` says in its file."""
@@ -92,7 +92,7 @@ class DirectorySettings(ExaminedSettings, frozen=True, kw_only=True):
     relays: PathText | None = None
     """A file with the names of the relays that may be listed: a closed network. Otherwise all may."""
     expelled: PathText | None = None
-    """A file with relays that are left out for some days, which `hushcast directory probe` writes."""
+    """A file with relays that are left out for some days, which `hushcast admin directory probe` writes."""
     authorities: AuthoritiesSection | None = None
     """The directories that agree, if this is one of them, or is to be alone what they are together."""
 

@@ -45,7 +45,7 @@ def to_drop(settings: GatewaySettings, owner: str, wanted: str | None) -> list[C
     found = [one for one in standing(settings, owner) if wanted in (None, one.filter)]
     if not found:
         what = f"{owner or 'anybody'} reserved nothing" + (f" for {wanted}" if wanted is not None else "")
-        raise UsageError(f"{what}: `hushcast gateway purposes list` shows all that is reserved")
+        raise UsageError(f"{what}: `hushcast gateway purpose list` shows all that is reserved")
     return found
 
 

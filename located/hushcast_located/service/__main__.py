@@ -1,4 +1,4 @@
-"""`python -m hushcast_located.service CONFIG`: what `hushcast located provide` does."""
+"""`python -m hushcast_located.service CONFIG`: what `hushcast run located-provider` does."""
 
 import sys
 

@@ -26,7 +26,7 @@ class ProvidersDaemonSection(Section, frozen=True, kw_only=True):
 
 
 class ProviderSettings(ProcessSettings, frozen=True, kw_only=True):
-    """Settings of `hushcast located provide`."""
+    """Settings of `hushcast run located-provider`."""
 
     program_name: ClassVar[str] = "located-provider"
     """What `program` says in its file."""

@@ -152,7 +152,7 @@ def _agreement(heads: dict[int, dict[bytes, CertifiedHead]], newest: int, forks:
         text += f"; none of the epoch before {_epochs(gaps)}"
     if head.faults:
         return warning(
-            "agreement", f"{text}; {len(head.faults)} voted twice", "`hushcast directory evidence`"
+            "agreement", f"{text}; {len(head.faults)} voted twice", "`hushcast admin directory evidence`"
         )
     return good("agreement", text)
 

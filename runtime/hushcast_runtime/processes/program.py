@@ -67,8 +67,6 @@ class Program:
 
     name: str
     """`program = "…"` in its configuration."""
-    group: str
-    """The command with its subcommands, after `hushcast`."""
     roles: tuple[ProgramRole, ...]
     module: tuple[str, ...]
     """`python -m` runs it by this module, and these words before its configuration."""
@@ -76,8 +74,8 @@ class Program:
     """The class of its settings, or a function of a file's bytes and where they came from that tells them."""
     run: DottedPath
     """A function that runs it until a signal ends it, of what reads its settings."""
-    examine: DottedPath | None = DottedPath("hushcast_runtime.processes.doctor.examine_from_outside")
-    """A coroutine of settings and program: looks at it from outside. `None`: `hushcast doctor` asks it."""
+    examine: DottedPath = DottedPath("hushcast_runtime.processes.doctor.examine_from_outside")
+    """A coroutine of settings and program: looks at it from outside, whether it runs or not."""
     key_files: DottedPath | None = None
     """The names of its key files, or a function of the settings that tells them; `None` for a program that
     is no daemon of a network."""
@@ -86,7 +84,7 @@ class Program:
     migrations: DottedPath = DottedPath("hushcast_runtime.storage.state_layout.FIRST")
     """In order, from version 0 of its state on; to the first ones a program adds its own."""
     summary: DottedPath | None = None
-    """A function of the settings: what `check-config` of its group shows; `None` where there is none."""
+    """A function of the settings: what `check-config --show` shows; `None` where there is no more to tell."""
     role_name: str = ""
     """The name of its role, with {role} for the word in its configuration; its only role's unless given."""
     rotate: DottedPath | str = ""
@@ -115,12 +113,6 @@ class Program:
     """Whether a machine may run several, each with a name."""
     are_apart: bool = False
     """Whether each role has places of its own where a user runs it."""
-    verb: str = "run"
-    """The subcommand that runs it."""
-    help: str = ""
-    """What its group is for, where the command line has no such group."""
-    run_help: str = ""
-    doctor_help: str = ""
 
     @property
     def noun(self) -> str:
@@ -135,17 +127,12 @@ class Program:
     @property
     def run_command(self) -> str:
         """What people type to run it."""
-        return f"hushcast {self.group} {self.verb}"
-
-    @property
-    def check_command(self) -> str:
-        """What people type to have its configuration checked."""
-        return "hushcast check-config" if self.key_files else f"hushcast {self.group} check-config"
+        return f"hushcast run {self.name}"
 
     @property
     def doctor_command(self) -> str:
         """What people type to have it looked at."""
-        return f"hushcast {self.group} doctor" if self.examine else "hushcast doctor"
+        return f"hushcast doctor {self.name}"
 
     @property
     def version(self) -> int:
@@ -163,8 +150,8 @@ class Program:
         return self.unit or self.service_home
 
     def is_called(self, word: str) -> bool:
-        """Tell whether a word means this program: its name, that of its group, or a role's."""
-        return word in (self.name, self.group.split()[-1], *(role.word for role in self.roles))
+        """Tell whether a word means this program: its name, the last part of that, or a role's."""
+        return word in (self.name, self.name.rpartition("-")[2], *(role.word for role in self.roles))
 
     def role(self, settings: Any) -> ProgramRole:
         """Return the role of these settings."""

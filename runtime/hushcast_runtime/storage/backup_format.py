@@ -99,7 +99,7 @@ class BackupReader:
         self._digest = hashlib.sha256()
         first = file.readline(len(_FIRST_LINE) + 8)
         if not first.startswith(_NAME):
-            raise BackupError(f"{path} is no backup: `hushcast backup FILE` makes one")
+            raise BackupError(f"{path} is no backup: `hushcast admin backup FILE` makes one")
         if first != _FIRST_LINE:
             form = first.removeprefix(_NAME).strip().decode("ascii", "replace")
             if not form.isdecimal():

@@ -143,8 +143,8 @@ def examine_records(database: Path) -> list[Finding]:
         warning(
             "records",
             f"damaged ones were set aside ({told})",
-            f"look at the disk; restore a backup with `hushcast restore` if what they held is missed: after "
-            f"{KEPT_FOR} starts they are forgotten",
+            "look at the disk; restore a backup with `hushcast admin restore` if what they held is missed: "
+            f"after {KEPT_FOR} starts they are forgotten",
         )
     ]
 

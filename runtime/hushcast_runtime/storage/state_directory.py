@@ -64,7 +64,7 @@ def check_keys(state: Path, names: Sequence[str]) -> None:
     if missing := [name for name in names if not (state / name).exists()]:
         raise UsageError(
             f"{state / missing[0]} is gone, and what is in {DATABASE} is of no use without it: put it back, "
-            f"or a backup with `hushcast restore`; or empty {state} to start anew, under other keys"
+            f"or a backup with `hushcast admin restore`; or empty {state} to start anew, under other keys"
         )
 
 

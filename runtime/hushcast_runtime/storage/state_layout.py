@@ -53,7 +53,7 @@ def kept_version(state: Path) -> int:
 def check_version(found: int, known: int) -> None:
     """Raise `UsageError` for a state newer than the `known` version, `StoreError` for none of ours."""
     if found < 0:
-        raise StoreError("the database is damaged: restore a backup with `hushcast restore`")
+        raise StoreError("the database is damaged: restore a backup with `hushcast admin restore`")
     if found > known:
         raise UsageError(
             f"the state is of version {found}, and this program knows versions up to {known}: "

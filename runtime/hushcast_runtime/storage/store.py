@@ -26,7 +26,7 @@ FAILURES = (sqlite3.Error, UnicodeDecodeError)
 
 T = TypeVar("T")
 
-_WAY_OUT = "restore a backup with `hushcast restore`"
+_WAY_OUT = "restore a backup with `hushcast admin restore`"
 
 SOON = 0.2  # seconds that a change waits for others before it is committed alone
 MAX_COMMIT = 8 * 1024 * 1024  # bytes after which further changes are left to the next commit; some 0.2 s

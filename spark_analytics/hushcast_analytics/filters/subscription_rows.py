@@ -42,7 +42,7 @@ _LABEL_BITS = 62  # of a label's hash: 10⁶ labels make no two alike in all but
 
 
 def read_file(spark: SparkSession, file: Path) -> DataFrame:
-    """Return the subscriptions in a file, lines as `hushcast filters levels` takes them, computed once.
+    """Return the subscriptions in a file, lines as `hushcast lab filters levels` takes them, computed once.
 
     Raises `TracesError` with the number of the first line that cannot be used, if there is none in it, or
     if Spark would read another file for this one.

@@ -116,7 +116,7 @@ def _verdicts(findings: Findings) -> tuple[list[str], list[str]]:
         [f"<p>{html.text(left_out)}</p>"] if left_out else []
     )
     if typed := more(findings):
-        lines = "\n".join([*typed, "hushcast analyze /tmp/more --out /tmp/more-analysis"])
+        lines = "\n".join([*typed, "hushcast lab analyze /tmp/more --out /tmp/more-analysis"])
         still.append(f"<p>To decide it:</p><pre>{escape(lines)}</pre>")
     return decided, still
 

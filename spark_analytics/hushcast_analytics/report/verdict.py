@@ -196,7 +196,7 @@ def commands(found: Iterable[GoalVerdict], relays: int) -> list[str]:
         if each.need is not None:
             needs.setdefault(each.profile, []).append(each.need)
     return [
-        f"hushcast traces generate --nodes {relays} --subscribers 1 --authors 1"
+        f"hushcast lab traces generate --nodes {relays} --subscribers 1 --authors 1"
         f" --topics {max(need.topics for need in each)}"
         f" --publications {max(need.publications for need in each)}"
         f" --profile {profile} --run {profile} --out /tmp/more"

@@ -32,14 +32,14 @@ from hushcast_runtime.transports.base import Transport, TransportError
 FRESH = 60.0  # seconds for which what was heard of charters is believed before something is published
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0  # seconds between two questions to the root
 
-_NONE = "this daemon is in no community: `hushcast community join` says of which it is to be a member"
+_NONE = "this daemon is in no community: `hushcast admin community join` says of which it is to be a member"
 _UNHEARD = (
     "no charter of this daemon's community has come yet: the root's operator lists the community, and its"
-    " keeper hands the charter in with `hushcast community send`"
+    " keeper hands the charter in with `hushcast admin community send`"
 )
 _OUT = (
-    "this daemon is not in its community: its keeper admits it with `hushcast community admit` and the key"
-    " that `hushcast community join` shows here"
+    "this daemon is not in its community: its keeper admits it with `hushcast admin community admit` and the"
+    " key that `hushcast admin community join` shows here"
 )
 
 

@@ -1,0 +1,69 @@
+"""Groups of commands: the help of each shows whole sentences; that of the root has sections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+
+from hushcast_cli.old_names import current_words
+
+_WHOLE = 1000  # characters of a first sentence: none is as long
+
+
+def first_sentence(command: click.Command) -> str:
+    """Return the line by which a command is listed, uncut."""
+    return command.get_short_help_str(_WHOLE)
+
+
+class CommandGroup(click.Group):
+    """A group whose help cuts no line, in the order in which its commands were added."""
+
+    group_class = type
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of its commands, in the order in which they were added."""
+        return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what it holds, a sentence each."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, first_sentence(one)) for name, one in self.commands.items()])
+
+
+class SectionedGroup(CommandGroup):
+    """The command line as a whole: its commands stand in sections, and those of before are understood."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.sections: Mapping[str, Sequence[click.Command]] = {}
+
+    def fill(self, sections: Mapping[str, Sequence[click.Command]]) -> None:
+        """Take over all commands, by the titles of their sections."""
+        self.sections = sections
+        for commands in sections.values():
+            for command in commands:
+                self.add_command(command)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the words `args` begin with, under its name or an old one."""
+        return super().resolve_command(ctx, current_words(args))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the sections, a line for each command; all first columns are equally wide."""
+        width = max(map(len, self.commands))
+        for title, commands in self.sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{one.name:<{width}}", first_sentence(one)) for one in commands])
+
+
+def leaves(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Return the commands that do something, at `path` and below, each with its path."""
+    if not isinstance(command, click.Group):
+        yield path, command
+        return
+    for name, child in command.commands.items():
+        yield from leaves(child, (*path, name))
