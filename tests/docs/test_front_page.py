@@ -49,9 +49,9 @@ def test_its_picture_is_shown_before_the_first_heading() -> None:
     assert len(picture) < MAX_PICTURE_BYTES
 
 
-def test_it_takes_one_line_to_install_and_six_to_try() -> None:
+def test_it_takes_one_line_to_install_and_five_to_try() -> None:
     lines = [block.text.splitlines() for block in blocks(README) if block.language == "console"]
-    assert [len(block) for block in lines] == [1, 6]
+    assert [len(block) for block in lines] == [1, 5]
 
 
 def test_it_says_what_it_is_not() -> None:
