@@ -2,7 +2,7 @@
 
 Its one argument is JSON: seed (hex), store (a path), network (as below), and for the server sealing and group
 (hex) and proxies (pairs of key and role), for a proxy role and server (an address). It is what
-`hushcast central server|proxy run` wires; the first line it prints is its address.
+`hushcast run` wires; the first line it prints is its address.
 """
 
 from __future__ import annotations

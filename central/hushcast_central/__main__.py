@@ -1,4 +1,4 @@
-"""`python -m hushcast_central server|proxy CONFIG`: what `hushcast central … run` does."""
+"""`python -m hushcast_central server|proxy CONFIG`: what `hushcast run` does."""
 
 import sys
 

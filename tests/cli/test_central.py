@@ -1,4 +1,4 @@
-"""`hushcast central`: first configurations, joining, admitting a proxy, doctors, as a person types it."""
+"""Central networks: first configurations, joining, admitting a proxy, doctors, as a person types it."""
 
 from __future__ import annotations
 
