@@ -94,6 +94,14 @@ def test_without_a_roster_it_is_starting_and_says_so(machine: Machine, network: 
     machine.until(lambda: "configuration read again" in machine.journal(unit))
     assert machine.shown(unit, "ActiveState", "NRestarts") == ("activating", "0")
     machine.systemctl("stop", unit)
+    doctor = ("hushcast", "doctor", "--config", "/etc/hushcast/lost.toml", "--json")
+    found = {
+        one["check"]: one for one in map(json.loads, machine.run(*doctor, check=False).stdout.splitlines())
+    }
+    assert [check for check, one in found.items() if one["verdict"] == "bad"] == ["daemon"]
+    assert f"{unit} is inactive (dead)" in found["service"]["found"]
+    assert "; its state was last written 0 minutes ago" in found["service"]["found"]
+    assert found["service"]["advice"] == f"systemctl enable --now {unit}"
 
 
 def test_publish_and_subscribe_in_the_right_group(machine: Machine, network: str) -> None:
