@@ -152,9 +152,9 @@ def test_one_command_a_profile_decides_all_and_can_be_typed() -> None:
     typed = commands(found, 500)
     assert len(typed) == 2
     for line, profile in zip(typed, ("paper", "hardened"), strict=True):
-        program, group, name, *options = shlex.split(line)
-        assert (program, group, name) == ("hushcast", "lab", "traces", "generate")
-        command = cli.commands["traces"].commands["generate"]
+        program, lab, traces, generate, *options = shlex.split(line)
+        assert (program, lab, traces, generate) == ("hushcast", "lab", "traces", "generate")
+        command = cli.commands[lab].commands[traces].commands[generate]
         made = command.make_context("generate", options).params
         assert made["profile"] == made["run"] == profile
         assert made["nodes"] == 500

@@ -97,7 +97,7 @@ SCALED = {
 
 def _examples() -> list[list[str]]:
     """Return the command lines of the help's examples, scaled down."""
-    command = cli.commands["traces"].commands["generate"]
+    command = cli.commands["lab"].commands["traces"].commands["generate"]
     lines = command.help.partition("Example")[2].replace("\\\n", " ").splitlines()
     words = [shlex.split(line) for line in lines if line.strip().startswith("hushcast ")]
     return [
