@@ -155,7 +155,7 @@ def test_the_helps_example_gives_something_to_see(tmp_path, warm_spark, capfd):
     from hushcast_analytics.attacks.catalogue import ATTACKS
 
     examples = [line for line in _examples() if "--relays" not in line]
-    assert [line[0] for line in examples] == ["traces", "traces", "analyze"]
+    assert [line[:2] for line in examples] == [["lab", "traces"], ["lab", "traces"], ["lab", "analyze"]]
     commands = [[word.replace("/tmp/", f"{tmp_path}/") for word in line] for line in examples]
     # One attack of each kind of trial: the others have the same trials, and Spark takes its time.
     commands[-1] += ["--colluding", "0.2", *(word for name in ONE_OF_EACH for word in ("--attack", name))]
