@@ -52,7 +52,7 @@ def path_of(words: list[str]) -> str:
     return context.command_path
 
 
-@each
+@pytest.mark.parametrize("unit", [*UNITS, BACKUP], ids=lambda unit: unit.name)
 def test_its_commands_are_those_of_today_and_its_manual_page_is_there(unit: Path) -> None:
     typed = [value.split() for name, value in settings(unit) if name.startswith("Exec")]
     ours = [words[1:] for words in typed if words[0].lstrip("-") == "/usr/bin/hushcast"]
@@ -60,7 +60,8 @@ def test_its_commands_are_those_of_today_and_its_manual_page_is_there(unit: Path
     assert len(paths) >= 3
     for path, words in zip(paths, ours, strict=True):
         assert path.removeprefix("hushcast ") in " ".join(words), "no name of before"
-    assert f"Documentation=man:{paths[1].replace(' ', '-')}(1)" in unit.read_text()
+    pages = {f"man:{path.replace(' ', '-')}(1)" for path in paths}
+    assert dict(settings(unit))["Documentation"] in pages
 
 
 @analyze

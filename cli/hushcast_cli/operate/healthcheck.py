@@ -10,7 +10,7 @@ from hushcast_cli.configuration.state import program_of
 from hushcast_cli.options import Choices, config_option, json_option, pass_choices
 
 
-@click.command(short_help="Tell by the exit code whether a program of this machine is ready.")
+@click.command(short_help="Tell by the exit code whether a program is ready.")
 @config_option("The program's configuration, TOML.", required=True)
 @json_option
 @pass_choices
