@@ -57,7 +57,6 @@ def test_its_commands_are_those_of_today_and_its_manual_page_is_there(unit: Path
     typed = [value.split() for name, value in settings(unit) if name.startswith("Exec")]
     ours = [words[1:] for words in typed if words[0].lstrip("-") == "/usr/bin/hushcast"]
     paths = [path_of(words) for words in ours]
-    assert len(paths) >= 3
     for path, words in zip(paths, ours, strict=True):
         assert path.removeprefix("hushcast ") in " ".join(words), "no name of before"
     pages = {f"man:{path.replace(' ', '-')}(1)" for path in paths}
