@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from hushcast_protocol.base.errors import UsageError, unreadable
+from hushcast_protocol.spatial.keywords import NEWEST, WordRule
 from hushcast_protocol.spatial.located_messages import LocatedMessage, read_message
 from hushcast_protocol.spatial.located_subscription import LocatedSubscription, read_subscription
 
@@ -17,24 +19,24 @@ _FILE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\Z")
 T = TypeVar("T")
 
 
-def read_messages(file: Path, number: int) -> list[LocatedMessage]:
+def read_messages(file: Path, number: int, rule: WordRule = NEWEST) -> list[LocatedMessage]:
     """Return the messages of a file for the batch of this number; raise `UsageError`."""
 
     def read(line: bytes) -> tuple[str, LocatedMessage]:
-        one = read_message(line, number)
+        one = read_message(line, number, rule)
         return one.id, one
 
     return list(_read(file, read).values())
 
 
-def read_subscriptions(file: Path) -> dict[str, LocatedSubscription]:
+def read_subscriptions(file: Path, rule: WordRule = NEWEST) -> dict[str, LocatedSubscription]:
     """Return the subscriptions of a file by their ids, of which files are to be named; raise `UsageError`."""
-    return _read(file, read_named)
+    return _read(file, partial(read_named, rule=rule))
 
 
-def read_named(line: bytes) -> tuple[str, LocatedSubscription]:
+def read_named(line: bytes, rule: WordRule = NEWEST) -> tuple[str, LocatedSubscription]:
     """Return the id, of which a file can be named, and the subscription on a line; raise `UsageError`."""
-    name, one = read_subscription(line)
+    name, one = read_subscription(line, rule)
     if not _FILE_NAME.match(name):
         raise UsageError(
             f"'id' is {name[:64]!r}: 1 to 64 letters, digits, '_', '-' and '.', of which a file can be named"

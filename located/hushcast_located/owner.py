@@ -10,6 +10,7 @@ from hushcast_located.input_lines import read_messages
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.spatial.batch import Batch, BatchInterval, check_batch, make_batch
+from hushcast_protocol.spatial.keywords import NEWEST
 from hushcast_protocol.spatial.located_answer import ProviderBatch
 from hushcast_protocol.spatial.located_messages import LocatedMessage
 from hushcast_protocol.spatial.places import chord
@@ -39,7 +40,8 @@ def add_batch(
     previous = None if last is None else last.batch
     start = _start(wanted, previous, now) if wanted.start is None else wanted.start
     interval = BatchInterval(start, wanted.seconds, previous)
-    said = read_messages(messages, interval.number)
+    fresh = last is None or wanted.new_weights
+    said = read_messages(messages, interval.number, NEWEST if last is None or fresh else last.table.body.rule)
     table = _table(seed, last, said, wanted)
     whole = make_batch(seed, interval, table, wanted.fan_out, said)
     file = folder.write(whole, interval.number, table)

@@ -172,7 +172,7 @@ def _row(line: bytes, table: WeightTable) -> tuple[Any, ...]:
     if len(line) > MAX_LINE:
         return f"it is longer than {MAX_LINE:,} bytes", *(None,) * (len(_READ) - 2)
     try:
-        name, one = read_named(line)
+        name, one = read_named(line, table.body.rule)
     except UsageError as error:
         return str(error), *(None,) * (len(_READ) - 2)
     if one.threshold <= WHOLE - one.alpha:

@@ -9,20 +9,22 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from languages import KEYWORDS, TEXTS
+
 from hushcast_located.file_provider import LIST, answer_all, list_all
 from hushcast_located.input_lines import read_subscriptions
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_protocol.spatial.batch import BatchInterval, make_batch, read_batch
 from hushcast_protocol.spatial.located_answer import ProviderBatch
-from hushcast_protocol.spatial.located_messages import LocatedMessage
+from hushcast_protocol.spatial.located_messages import LocatedMessage, read_message
 from hushcast_protocol.spatial.places import chord, place_of
 from hushcast_protocol.spatial.weight_table import idf, sign_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MESSAGES, SUBSCRIPTIONS = 60, 80
+MESSAGES, SUBSCRIPTIONS = 60, 80 + len(KEYWORDS)
 _WORDS = [f"word{number}" for number in range(25)]
 _OWNER = Seed(bytes([7]) * 32)
 
@@ -34,6 +36,7 @@ def feed() -> tuple[PublicKey, ProviderBatch]:
         LocatedMessage(1, str(at), _place(random), tuple(sorted(random.sample(_WORDS, 6))), b"text")
         for at in range(MESSAGES)
     ]
+    said += [read_message(json.dumps(one).encode(), 1) for one in texts()]
     weights, other = idf(one.words for one in said)
     table = sign_table(_OWNER, 1, weights, other, chord(100))
     owner, batch, root = read_batch(encode(make_batch(_OWNER, BatchInterval(0, 300, None), table, 4, said)))
@@ -56,8 +59,19 @@ def rows() -> list[dict[str, Any]]:
             "alpha": random.choice((0.1, 0.5, 0.9, 1.0)),
             "threshold": random.choice((0.5, 0.7, 0.9)),
         }
-        for number in range(SUBSCRIPTIONS)
-    ]
+        for number in range(80)
+    ] + asking()
+
+
+def texts() -> list[dict[str, Any]]:
+    """A message for each sentence, as an owner writes it."""
+    return [{"id": f"k{at}", "lat": 10, "lon": 10, "text": text} for at, text in enumerate(TEXTS)]
+
+
+def asking() -> list[dict[str, Any]]:
+    """For each sentence somebody who wants messages with all of its keyword, wherever they are."""
+    here = {"lat": 10, "lon": 10, "alpha": 1, "threshold": 1}
+    return [{"id": f"k{at}", "keywords": [keyword], **here} for at, (_, keyword) in enumerate(KEYWORDS)]
 
 
 def _lines(some: list[dict[str, Any]], file: Path) -> None:

@@ -16,6 +16,7 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial import subscription_blur as covering_module
 from hushcast_protocol.spatial.batch import BatchInterval, make_batch, read_batch
+from hushcast_protocol.spatial.keywords import NEWEST
 from hushcast_protocol.spatial.located_answer import ProviderBatch
 from hushcast_protocol.spatial.located_messages import read_message
 from hushcast_protocol.spatial.located_subscription import LocatedSubscription
@@ -182,5 +183,5 @@ def test_an_answer_to_what_is_told_holds_and_is_narrowed_down() -> None:
     shown = verify(OWNER.public(), told, encode(answer)).messages
     (exact,) = ProviderBatch(batch, root, table).answers([mine])
     wanted = verify(OWNER.public(), mine, encode(exact)).messages
-    assert {one.id for one in narrowed(true, shown)} == {one.id for one in wanted}
+    assert {one.id for one in narrowed(true, shown, NEWEST)} == {one.id for one in wanted}
     assert len(shown) > len(wanted) > 0

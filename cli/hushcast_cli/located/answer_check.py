@@ -11,22 +11,21 @@ from hushcast_located.meanings import MEANING, when
 from hushcast_protocol.base.errors import Refusal, UsageError
 from hushcast_protocol.spatial.answer_problems import InvalidAnswer
 from hushcast_protocol.spatial.batch import Batch
+from hushcast_protocol.spatial.keywords import NEWEST, WordRule
 from hushcast_protocol.spatial.located_answer import MAX_ANSWER
-from hushcast_protocol.spatial.located_subscription import read_subscription
+from hushcast_protocol.spatial.located_subscription import LocatedSubscription, read_subscription
 from hushcast_protocol.spatial.places import degrees_of
-from hushcast_protocol.spatial.verifier import VerifiedAnswer, batch_of, verify
+from hushcast_protocol.spatial.verifier import VerifiedAnswer, batch_of, rule_of, verify
 from hushcast_runtime.files import read_most
 
 
 def tell(choices: Choices, answer: Path, owner: str, subscription: str, after: Path | None) -> None:
     """Print what an answer says; raise `Refusal` where it does not hold, `UsageError` for what was typed."""
-    public = read_public(owner)
+    public, line = read_public(owner), subscription.encode(errors="surrogatepass")
+    _asked(line, NEWEST)  # what was typed is told first, whatever the answer is
     try:
-        _, asked = read_subscription(subscription.encode(errors="surrogatepass"))
-    except UsageError as error:
-        raise UsageError(f"--subscription: {error}") from None
-    try:
-        said = verify(public, asked, read_most(answer, MAX_ANSWER), _before(public, after))
+        data = read_most(answer, MAX_ANSWER)
+        said = verify(public, _asked(line, rule_of(public, data)), data, _before(public, after))
     except InvalidAnswer as error:
         if choices.json:
             write(json_line({"verified": False, "messages": [], "problem": str(error.problem)}))
@@ -36,6 +35,13 @@ def tell(choices: Choices, answer: Path, owner: str, subscription: str, after: P
         write(json_line({"verified": True, "messages": ids, "problem": None}))
         return
     _print(said)
+
+
+def _asked(line: bytes, rule: WordRule) -> LocatedSubscription:
+    try:
+        return read_subscription(line, rule)[1]
+    except UsageError as error:
+        raise UsageError(f"--subscription: {error}") from None
 
 
 def _print(said: VerifiedAnswer) -> None:

@@ -43,10 +43,10 @@ def tell(choices: Choices, asked: MatchOptions) -> None:
 
 
 def _locally(asked: MatchOptions) -> tuple[AnswerTotals, int]:
-    subscriptions = read_subscriptions(asked.subscriptions)
     folder = BatchFolder(asked.folder)
     chosen = folder.chosen(asked.number)
     _, feed = folder.read(chosen)
+    subscriptions = read_subscriptions(asked.subscriptions, feed.table.body.rule)
     return (list_all if asked.alone else answer_all)(feed, subscriptions, asked.out), chosen
 
 

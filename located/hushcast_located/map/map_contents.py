@@ -47,7 +47,7 @@ def gather(batches: Path, number: int | None, subscriptions: Path, answers: Path
     """
     folder = BatchFolder(batches)
     owner, feed = folder.read(folder.chosen(number))
-    asked = read_subscriptions(subscriptions)
+    asked = read_subscriptions(subscriptions, feed.table.body.rule)
     wanted = matches(feed, list(asked.values()))
     messages = {entry.message.id: entry.message for entry in entries_of(feed.root)}
     answered = [

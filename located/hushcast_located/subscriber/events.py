@@ -67,7 +67,7 @@ class Lapsed:
 
 @dataclass(frozen=True)
 class Uncovered:
-    """By new weights, what the provider was told does not cover the subscription any more.
+    """By new weights or another rule of words, what the provider was told does not cover the subscription.
 
     Where something else does, it is told that, at some moment of the next minutes.
     """

@@ -217,15 +217,24 @@ class Feed:
                 self._told.append(FeedTrouble(AnswerProblem.WEIGHTS, body.number, body.number))
             is_complete = self._blur.covers(step.asked, step.batch)
             found = self._blur.narrowed(found, step.batch)
-            if not is_complete and step.asked == self._requests.kept.told:
-                self._tell_anew(body.number)
+        else:
+            is_complete = self._is_wanted(step)
+        if not is_complete and step.asked == self._requests.kept.told:
+            self._tell_anew(body.number)
         said = tuple(events.message(one) for one in found)
         return Interval(body.number, body.start, body.seconds, said, step.is_late, is_complete)
 
+    def _is_wanted(self, step: IntervalArrived) -> bool:
+        """Tell whether what was answered is what is wanted, in words as the owner has texts cut."""
+        if self._requests.kept.rule is not step.rule:
+            with suppress(UsageError):  # not to be asked by that rule
+                self._save(self._requests.kept.cut_by(step.rule))
+        kept = self._requests.kept
+        return kept.rule is step.rule and step.asked == kept.wanted
+
     def _tell_anew(self, number: int) -> None:
-        """Tell the provider something that covers, by the new weights."""
-        assert self._blur is not None
-        told = self._blur.anew()
+        """Tell the provider something that covers, by the new weights or words."""
+        told = self._requests.kept.wanted if self._blur is None else self._blur.anew()
         is_mended = told is not None and told != self._requests.kept.told
         if told is not None and is_mended:
             self._follower.ask(told)

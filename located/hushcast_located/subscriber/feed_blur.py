@@ -14,6 +14,7 @@ from hushcast_protocol.spatial.answer_problems import InvalidAnswer
 from hushcast_protocol.spatial.batch import Batch
 from hushcast_protocol.spatial.located_subscription import LocatedSubscription
 from hushcast_protocol.spatial.offer import Offer
+from hushcast_protocol.spatial.similarity import WeightedSubscription
 from hushcast_protocol.spatial.subscription_blur import cover, covers, narrowed
 from hushcast_protocol.spatial.verification_object import WantedMessage
 from hushcast_protocol.spatial.weight_table import WeightTable, read_table
@@ -32,7 +33,7 @@ class FeedBlur:
     ):
         assert kept.blur is not None
         self._blur: Blur = kept.blur
-        self._wanted: LocatedSubscription = kept.wanted
+        self._kept = kept
         self._daemon, self._offer, self._keeping, self._world = daemon, offer, keeping, world
         self._table: WeightTable | None = None
         if (data := keeping.load_table()) is not None:
@@ -60,7 +61,7 @@ class FeedBlur:
     def covers(self, told: LocatedSubscription, batch: Batch) -> bool:
         """Tell whether all that is wanted of a batch is in an answer to what was told."""
         table = self._of(batch)
-        return table is not None and covers(told, table.asked(self._wanted))
+        return table is not None and covers(told, self._asked(table))
 
     def anew(self) -> LocatedSubscription | None:
         """Return what is to be told by the table of now, `None` where nothing covers."""
@@ -72,14 +73,24 @@ class FeedBlur:
     def narrowed(self, messages: Sequence[WantedMessage], batch: Batch) -> tuple[WantedMessage, ...]:
         """Return the messages that are wanted; all of them where the table is not known."""
         table = self._of(batch)
-        return tuple(messages) if table is None else narrowed(table.asked(self._wanted), messages)
+        if table is None:
+            return tuple(messages)
+        return narrowed(self._asked(table), messages, table.body.rule)
+
+    def _asked(self, table: WeightTable) -> WeightedSubscription:
+        """Return what is wanted, by the weights and the words of a table."""
+        try:
+            kept = self._kept.cut_by(table.body.rule)
+        except UsageError:  # not to be asked by this rule: what was told before is all that there is
+            kept = self._kept
+        return table.asked(kept.wanted)
 
     def _of(self, batch: Batch) -> WeightTable | None:
         return self._table if self._table is not None and self._table.digest == batch.body.table else None
 
     def _cover(self) -> LocatedSubscription:
         assert self._table is not None
-        return cover(self._table.asked(self._wanted), self._blur.kilometres, self._blur.words)
+        return cover(self._asked(self._table), self._blur.kilometres, self._blur.words)
 
     async def _ask(self) -> None:
         self._table = await ask_table(self._daemon, self._offer, self._world)

@@ -11,8 +11,16 @@ from hushcast.daemon import Daemon
 from hushcast_located.subscriber.environment import SubscriberEnvironment
 from hushcast_located.subscriber.feed import Feed, end
 from hushcast_located.subscriber.provider_requests import new_answers
-from hushcast_located.subscriber.subscription_files import Blur, FeedRecord, NoFiles, SubscriptionFiles, names
+from hushcast_located.subscriber.subscription_files import (
+    MAX_KEYWORD_TEXT,
+    Blur,
+    FeedRecord,
+    NoFiles,
+    SubscriptionFiles,
+    names,
+)
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.spatial.keywords import NEWEST
 from hushcast_protocol.spatial.located_subscription import LocatedSubscription, make_subscription
 from hushcast_protocol.spatial.offer import MAX_OFFER, SCHEME, read_offer
 from hushcast_protocol.spatial.subscription_blur import middle_of_cell
@@ -38,6 +46,7 @@ class FeedRequest:
 
     offer: str
     subscription: LocatedSubscription
+    keywords: str
     blur: Blur | None
 
 
@@ -94,6 +103,8 @@ def read_wanted(
     if at is None:
         raise UsageError("no place is named: latitude and longitude, as 60.17,24.94")
     subscription = make_subscription({"lat": at[0], "lon": at[1], **given})
+    if len(text := " ".join(given["keywords"])) > MAX_KEYWORD_TEXT:
+        raise UsageError(f"the keywords have {len(text):,} characters, above {MAX_KEYWORD_TEXT:,}")
     kilometres, words = blur
     if kilometres is not None:
         middle_of_cell(subscription.place, kilometres)
@@ -102,7 +113,7 @@ def read_wanted(
             f"{words} of {len(subscription.words)} keywords cannot be told: one at least, at most all"
         )
     told = Blur(kilometres, words) if blur != (None, None) else None
-    return FeedRequest(offer.strip(), subscription, told)
+    return FeedRequest(offer.strip(), subscription, text, told)
 
 
 def open_feed(
@@ -139,7 +150,8 @@ def check_known(name: str, folder: Path | None = None) -> None:
 
 def _new(wanted: FeedRequest, world: SubscriberEnvironment) -> FeedRecord:
     name, link = world.randomness(32), new_answers(world.randomness)
-    return FeedRecord(wanted.offer, name, link, wanted.subscription, wanted.blur)
+    asked = wanted.keywords
+    return FeedRecord(wanted.offer, name, link, wanted.subscription, wanted.blur, keywords=asked, rule=NEWEST)
 
 
 async def unsubscribe(

@@ -10,16 +10,19 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
+from msgspec.structs import replace
 
 from hushcast_protocol.base.errors import DecodeError, UsageError, unreadable
 from hushcast_protocol.base.wire import Bytes32, Counter, Wire, decoder, encode
 from hushcast_protocol.spatial.feed_follower import FeedPosition
-from hushcast_protocol.spatial.located_subscription import LocatedSubscription
+from hushcast_protocol.spatial.keywords import WordRule
+from hushcast_protocol.spatial.located_subscription import LocatedSubscription, keywords_as_asked
 from hushcast_protocol.spatial.offer import MAX_OFFER, Link
 from hushcast_protocol.spatial.weight_table import MAX_TABLE
 from hushcast_runtime.files import sync_directory, write_private
 
-MAX_KEPT = 65_536  # bytes of a file without a table: three of the largest subscriptions take 51,000
+MAX_KEPT = 81_920  # bytes of a file without a table: three of the largest subscriptions, and text
+MAX_KEYWORD_TEXT = 4_096  # characters of keywords as they were written: all that may be asked for
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\Z")
 _SUFFIX, _TABLE, _LOCK = ".subscription", ".table", ".lock"
 
@@ -54,6 +57,15 @@ class FeedRecord(Wire, frozen=True, tag="located-feed/1"):
     renew_at: Counter = 0
     """Unix seconds."""
     followed: FeedPosition | None = None
+    keywords: Annotated[str, msgspec.Meta(max_length=MAX_KEYWORD_TEXT)] = ""
+    """What was asked for, as it was written; nothing where an earlier version kept it: the words, then."""
+    rule: WordRule = WordRule.RUNS
+    """By which `wanted` was cut."""
+
+    def cut_by(self, rule: WordRule) -> FeedRecord:
+        """Return it with the words that another rule makes; `UsageError` where none can be."""
+        words = keywords_as_asked([self.keywords or " ".join(self.wanted.words)], rule)
+        return replace(self, wanted=replace(self.wanted, words=words), rule=rule)
 
 
 _decode: Callable[[bytes], FeedRecord] = decoder(FeedRecord, "subscription that was kept", MAX_KEPT)

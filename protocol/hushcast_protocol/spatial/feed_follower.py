@@ -12,7 +12,7 @@ next is asked for hears nothing twice and loses nothing.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 import msgspec
@@ -22,6 +22,7 @@ from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire
 from hushcast_protocol.spatial.answer_problems import AnswerProblem, InvalidAnswer
 from hushcast_protocol.spatial.batch import Batch, check_batch, check_later, check_next
+from hushcast_protocol.spatial.keywords import WordRule
 from hushcast_protocol.spatial.located_answer import LocatedAnswer
 from hushcast_protocol.spatial.located_requests import RequestConfirmation, decode_reply
 from hushcast_protocol.spatial.located_subscription import LocatedSubscription
@@ -60,12 +61,13 @@ class FeedPosition(Wire, frozen=True, tag="located-followed/1"):
 class IntervalArrived:
     """An interval whose answer holds: its batch, which subscription was answered, all that this one wants.
 
-    `is_late` is an interval that was passed before.
+    `rule` is how the owner has texts cut, `is_late` an interval that was passed before.
     """
 
     batch: Batch
     asked: LocatedSubscription
     messages: tuple[WantedMessage, ...]
+    rule: WordRule
     is_late: bool = False
 
 
@@ -106,8 +108,7 @@ class _Early:
     """An answer that waits for its turn, or one that did not hold, by whose batch the chain goes on."""
 
     batch: Batch
-    asked: LocatedSubscription | None
-    messages: tuple[WantedMessage, ...] | None
+    arrived: IntervalArrived | None
     since: float
     mark: int
 
@@ -250,16 +251,17 @@ class FeedFollower:
             self._trouble(error.problem)
             return
         asked = self._asked.get(answer.subscription)
-        messages = None
+        arrived = None
         try:
             if asked is None:
                 raise InvalidAnswer(AnswerProblem.OTHER_SUBSCRIPTION)
-            messages = verify_answer(self._owner, asked, answer).messages
+            said = verify_answer(self._owner, asked, answer)
+            arrived = IntervalArrived(batch, asked, said.messages, said.rule)
         except InvalidAnswer as error:
             self._trouble(error.problem, batch.body.number)
         except DecodeError:
             self._trouble(AnswerProblem.FORM, batch.body.number)
-        self._place(_Early(batch, asked, messages, now, mark))
+        self._place(_Early(batch, arrived, now, mark))
 
     def _place(self, one: _Early) -> None:
         """Let an answer wait for its turn, or tell it late."""
@@ -270,21 +272,21 @@ class FeedFollower:
         there = self._early.get(number)
         if there is not None and there.batch.digest != one.batch.digest:
             self._trouble(AnswerProblem.FORKED, number)
-        elif there is None or there.messages is None:
+        elif there is None or there.arrived is None:
             self._early[number] = one
 
     def _past(self, one: _Early) -> None:
         number = one.batch.body.number
         known = self._passed.get(number)
         if known is None:
-            if one.messages is not None:  # none is told already
+            if one.arrived is not None:  # none is told already
                 self._trouble(AnswerProblem.OLD_ROOT)
         elif known.digest not in (None, one.batch.digest):
             self._trouble(AnswerProblem.FORKED, number)
-        elif known.is_awaited and one.messages is not None and one.asked is not None:
+        elif known.is_awaited and one.arrived is not None:
             self._passed[number] = PassedInterval(number, one.batch.digest, is_awaited=False)
             self._expect(one.batch)
-            self._pending.append(IntervalArrived(one.batch, one.asked, one.messages, is_late=True))
+            self._pending.append(replace(one.arrived, is_late=True))
 
     def _expect(self, batch: Batch) -> None:
         """Note what a batch says of the one before it, where that was passed unseen."""
@@ -330,8 +332,7 @@ class FeedFollower:
                     check_next(batch, self._last)
                 else:
                     check_later(batch, self._last)
-            if one.messages is not None and one.asked is not None:
-                event = IntervalArrived(batch, one.asked, one.messages)
+            event = one.arrived
             is_awaited = event is None
         except InvalidAnswer as error:
             self._trouble(error.problem, number)

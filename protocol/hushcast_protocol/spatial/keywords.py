@@ -1,37 +1,83 @@
-"""Words: what counts as the same word in a message and in a subscription."""
+"""Words: what counts as the same word in a message and in a subscription.
+
+By which rule a text is cut the owner signs with the table of weights; whoever asks cuts by the same one.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
+from enum import IntEnum
+from functools import lru_cache
 from itertools import pairwise
 from typing import Annotated
 
 import msgspec
 
-from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.spatial.word_classes import RUNS
 
 MAX_WORD = 64  # characters; longer than any dictionary's, shorter than what would fill a page of a proof
-MAX_WORDS = 1024  # of one message; POIs of the paper's size have 41
+MAX_WORDS = 4096  # of one message; POIs of the paper's size have 41, a page of Japanese text some 1,500
+_LONGEST = (
+    65_536  # characters of a text in normal form, one for each byte: there are some that become eighteen
+)
+_UNIT = 8  # characters: a letter of a script without spaces and its marks; no language has as many
 
 Keyword = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_WORD)]
 Keywords = tuple[str, ...]
 """Distinct words, sorted by code points."""
 
+
+class WordRule(IntEnum):
+    """By what a text is cut into words."""
+
+    RUNS = 1
+    """Runs of letters, digits and marks, by the Unicode of whoever cuts; of tables signed before there were
+    others."""
+    SCRIPTS = 2
+    """The same, by Unicode 14; scripts without spaces by one letter and two, and each sign a word."""
+
+
+NEWEST = WordRule.SCRIPTS
+"""Of each table that is signed now."""
+
 _ASCII = re.compile(r"[0-9a-z]+")
+_ALIKE = str.maketrans(
+    {
+        "ı": "i",
+        "\u06cc": "\u064a",
+        "\u06a9": "\u0643",
+        "\u0640": None,
+        **dict.fromkeys((*map(chr, range(0x64B, 0x660)), "\u0670", *map(chr, range(0x6D6, 0x6DD)))),
+        **dict.fromkeys((*map(chr, range(0x591, 0x5BE)), *"\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7")),
+    }
+)
+"""What keyboards and habits write in two ways: Turkish i, Persian yeh and kaf, points."""
 
 
-def words_of(text: str) -> Keywords:
-    """Return the distinct words of a text, sorted: runs of letters, digits and marks, in NFKC, casefolded.
+def words_of(text: str, rule: WordRule = NEWEST) -> Keywords:
+    """Return the distinct words of a message's text, sorted: at most the first `MAX_WORDS` of them.
 
-    Raises `UsageError` for a word of more than `MAX_WORD` characters. Whoever names a text's words says so
-    once: what travels and is hashed are the words, since a later Unicode may cut the text elsewhere.
+    In scripts without spaces these are all letters and all pairs of letters that stand side by side. Words
+    are cut after `MAX_WORD` characters. Nothing in a text keeps it from having words. Whoever names a text's
+    words says so once: what travels and is hashed are the words.
     """
-    found = sorted(set(_runs(text)))
-    for word in found:
-        if len(word) > MAX_WORD:
-            raise UsageError(f"a word has {len(word)} characters, above {MAX_WORD}: {word[:20]}…")
-    return tuple(found)
+    first: dict[str, None] = {}
+    for word in _words(text, rule, is_asked=False):
+        first[word] = None
+        if len(first) == MAX_WORDS:
+            break
+    return tuple(sorted(first))
+
+
+def asked_words(text: str, rule: WordRule = NEWEST) -> Keywords:
+    """Return the distinct words of what somebody asks for, sorted.
+
+    Whatever stands in a text has all of its words there: in scripts without spaces these are the pairs of
+    letters, and a letter where it stands alone.
+    """
+    return tuple(sorted(set(_words(text, rule, is_asked=True))))
 
 
 def are_words(words: Keywords) -> bool:
@@ -39,9 +85,64 @@ def are_words(words: Keywords) -> bool:
     return all(one < after for one, after in pairwise(words))
 
 
-def _runs(text: str) -> list[str]:
+def _words(text: str, rule: WordRule, is_asked: bool) -> Iterator[str]:
     if text.isascii():
-        return _ASCII.findall(text.lower())
+        found: Iterator[str] = iter(_ASCII.findall(text.lower()))
+    elif rule is WordRule.RUNS:
+        found = iter(_runs(text))
+    else:
+        found = _by_scripts(text, is_asked)
+    return (word[:MAX_WORD] for word in found)
+
+
+def _runs(text: str) -> list[str]:
     # Once more after casefolding, which can leave what is no longer in normal form.
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return "".join(one if unicodedata.category(one)[0] in "LNM" else " " for one in plain).split()
+
+
+def _by_scripts(text: str, is_asked: bool) -> Iterator[str]:
+    cutter = _cutter()
+    for found in cutter.token.finditer(cutter.plain(text)):
+        token = found.group()
+        if found.lastgroup != "unspaced":
+            yield token
+            continue
+        units = [unit.replace("\u200b", "")[:_UNIT] for unit in cutter.unit.findall(token)]
+        if len(units) == 1 or not is_asked:
+            yield from units
+        yield from (one + after for one, after in pairwise(units))
+
+
+class _Cutter:
+    """The classes of characters as regular expressions: made once, when a text needs them."""
+
+    def __init__(self) -> None:
+        ranges: dict[str, list[str]] = {}
+        at = 0
+        for kind, count in re.findall(r"([A-Z])(\d+)", RUNS):
+            ranges.setdefault(kind, []).append(f"\\U{at:08x}-\\U{at + int(count) - 1:08x}")
+            at += int(count)
+        of = {kind: "".join(some) for kind, some in ranges.items()}
+        letters, marks, unspaced = of["L"], of["M"], of["C"]
+        flag = "\\U0001f1e6-\\U0001f1ff"
+        self._unknown = re.compile(f"[{of['U']}]")
+        # A space without width is where a line may break, in scripts without spaces also within words.
+        self._dropped = re.compile(f"(?!\u200b)[{of['D']}]|(?<=i)\u0307")
+        self.unit = re.compile(f"[{unspaced}][{marks}\u200b]*")
+        self.token = re.compile(
+            f"(?P<unspaced>(?:[{unspaced}][{marks}\u200b]*)+)|[{letters}][{letters}{marks}]*"
+            f"|[{flag}]{{2}}|[{of['S']}]"
+        )
+
+    def plain(self, text: str) -> str:
+        """Return a text in which what is the same word is written in one way."""
+        # What this Unicode does not know goes first: another one may normalize it.
+        known = unicodedata.normalize("NFKC", self._unknown.sub(" ", text))[:_LONGEST]
+        folded = unicodedata.normalize("NFKC", known.casefold())
+        return unicodedata.normalize("NFKC", self._dropped.sub("", folded).translate(_ALIKE))
+
+
+@lru_cache(maxsize=1)
+def _cutter() -> _Cutter:
+    return _Cutter()

@@ -10,7 +10,7 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.wire import Counter, Wire, encode
 from hushcast_protocol.spatial.json_lines import read_object
-from hushcast_protocol.spatial.keywords import MAX_WORDS, Keyword, words_of
+from hushcast_protocol.spatial.keywords import MAX_WORDS, NEWEST, Keyword, WordRule, words_of
 from hushcast_protocol.spatial.places import Place, place_of
 
 MAX_MESSAGES = 16_384  # of one batch, eight times the paper's
@@ -34,17 +34,18 @@ class LocatedMessage(Wire, frozen=True, tag="located"):
     payload: Payload
 
 
-def read_message(line: bytes, number: int) -> LocatedMessage:
-    """Return the message that a line of JSON is, for the batch of this number; raise `UsageError`."""
+def read_message(line: bytes, number: int, rule: WordRule = NEWEST) -> LocatedMessage:
+    """Return the message that a line of JSON is, for the batch of this number; raise `UsageError`.
+
+    No text keeps a message from having words: those that are too long are cut, and too many end somewhere.
+    """
     given = read_object(line, _KEYS, EXAMPLE)
     name, payload = given["id"], given["text"].encode()
     if not 1 <= len(name) <= MAX_ID:
         raise UsageError(f"'id' has {len(name):,} characters: 1 to {MAX_ID}")
     if len(payload) > MAX_PAYLOAD:
         raise UsageError(f"'text' has {len(payload):,} bytes, above {MAX_PAYLOAD:,}")
-    words = words_of(given["text"])
-    if len(words) > MAX_WORDS:
-        raise UsageError(f"'text' has {len(words):,} different words, above {MAX_WORDS:,}")
+    words = words_of(given["text"], rule)
     return LocatedMessage(number, name, place_of(given["lat"], given["lon"]), words, payload)
 
 

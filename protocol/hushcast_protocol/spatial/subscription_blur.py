@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.spatial.keywords import words_of
+from hushcast_protocol.spatial.keywords import WordRule, words_of
 from hushcast_protocol.spatial.located_subscription import LocatedSubscription
 from hushcast_protocol.spatial.places import EARTH, Place, chord, degrees_of, place_of, square
 from hushcast_protocol.spatial.similarity import WHOLE, WeightedSubscription
@@ -138,18 +138,21 @@ def _root_up(number: int) -> int:
     return root + (root * root < number)
 
 
-def narrowed(true: WeightedSubscription, messages: Iterable[WantedMessage]) -> tuple[WantedMessage, ...]:
+def narrowed(
+    true: WeightedSubscription, messages: Iterable[WantedMessage], rule: WordRule
+) -> tuple[WantedMessage, ...]:
     """Return the messages that the true subscription wants, of those that hold for one that covers it.
 
-    A message's words are those of its text. Where that is no text, it may be wanted, and is returned.
+    A message's words are those of its text, by the feed's rule. Where that is no text, it may be wanted, and
+    is returned.
     """
-    return tuple(one for one in messages if _wants(true, one))
+    return tuple(one for one in messages if _wants(true, one, rule))
 
 
-def _wants(true: WeightedSubscription, message: WantedMessage) -> bool:
+def _wants(true: WeightedSubscription, message: WantedMessage, rule: WordRule) -> bool:
     try:
-        said = words_of(message.payload.decode())
-    except (UnicodeDecodeError, UsageError):
+        said = words_of(message.payload.decode(), rule)
+    except UnicodeDecodeError:
         return True
     common = sum(weight for word, weight in true.weights.items() if word in said)
     return true.reaches(common, square(true.place, message.place))

@@ -13,6 +13,7 @@ from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.spatial.answer_problems import AnswerProblem, InvalidAnswer
 from hushcast_protocol.spatial.batch import Batch, BatchBody, check_batch, check_next
+from hushcast_protocol.spatial.keywords import WordRule
 from hushcast_protocol.spatial.located_answer import LocatedAnswer, decode_answer
 from hushcast_protocol.spatial.located_messages import content_digest
 from hushcast_protocol.spatial.located_subscription import LocatedSubscription
@@ -33,10 +34,12 @@ from hushcast_protocol.spatial.word_pages import ShownPages, pages_of, root_of
 
 @dataclass(frozen=True)
 class VerifiedAnswer:
-    """An answer that holds: the batch, and all of its messages that the subscription wants."""
+    """An answer that holds: the batch, all of its messages that the subscription wants, and how their texts
+    were cut into words."""
 
     batch: Batch
     messages: tuple[WantedMessage, ...]
+    rule: WordRule
 
 
 def verify(
@@ -61,6 +64,14 @@ def batch_of(owner: PublicKey, data: bytes) -> Batch:
         raise InvalidAnswer(AnswerProblem.FORM) from None
 
 
+def rule_of(owner: PublicKey, data: bytes) -> WordRule:
+    """Return by which rule the owner has texts cut in the batch of an answer; raise `InvalidAnswer`."""
+    try:
+        return check_table(decode_answer(data).table, owner).rule
+    except DecodeError:
+        raise InvalidAnswer(AnswerProblem.FORM) from None
+
+
 def verify_answer(
     owner: PublicKey, subscription: LocatedSubscription, answer: LocatedAnswer, before: Batch | None = None
 ) -> VerifiedAnswer:
@@ -74,14 +85,15 @@ def verify_answer(
         check_next(batch, before)
     if table_digest(answer.table) != batch.body.table:
         raise InvalidAnswer(AnswerProblem.WEIGHTS)
-    asked = asked_by_excerpt(subscription, check_table(answer.table, owner), answer.weights)
+    table = check_table(answer.table, owner)
+    asked = asked_by_excerpt(subscription, table, answer.weights)
     walk = _Walk(asked, batch.body, answer.words)
     if not walk.all_of(answer.proof):
         raise InvalidAnswer(_why_another_root(walk, batch))
     for problem in (AnswerProblem.LEFT_OUT, AnswerProblem.PADDED):
         if problem in walk.problems:
             raise InvalidAnswer(problem)
-    return VerifiedAnswer(batch, tuple(walk.messages))
+    return VerifiedAnswer(batch, tuple(walk.messages), table.rule)
 
 
 def _why_another_root(walk: _Walk, batch: Batch) -> AnswerProblem:

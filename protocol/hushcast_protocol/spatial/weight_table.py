@@ -20,7 +20,7 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decoder
 from hushcast_protocol.spatial.answer_problems import AnswerProblem, InvalidAnswer
-from hushcast_protocol.spatial.keywords import Keyword, Keywords, are_words
+from hushcast_protocol.spatial.keywords import NEWEST, Keyword, Keywords, WordRule, are_words
 from hushcast_protocol.spatial.located_subscription import LocatedSubscription
 from hushcast_protocol.spatial.places import MAX_DISTANCE
 from hushcast_protocol.spatial.similarity import WeightedSubscription, in_order
@@ -40,12 +40,14 @@ _IDF = 1000  # an idf of 1 as a weight: three digits behind the point
 
 
 class TableBody(Wire, frozen=True, tag="located-table/1"):
-    """What the owner signs of a table: the weight of other words, the greatest distance, the words' root."""
+    """What the owner signs of a table: weights of other words, distance, the words' root, how texts are cut."""
 
     version: Counter
     other: Weight
     most: Annotated[int, msgspec.Meta(ge=1, le=MAX_DISTANCE)]
     words: Bytes32
+    rule: WordRule = WordRule.RUNS
+    """By which texts are cut into words; tables of before say none."""
 
 
 class WholeTable(Wire, frozen=True, tag="located-weights/1"):
@@ -111,13 +113,20 @@ def _idf(total: int, count: int) -> int:
     return max(round(_IDF * math.log(1 + total / count)), 1)
 
 
-def sign_table(seed: Seed, version: int, weights: Mapping[str, int], other: int, most: int) -> WeightTable:
+def sign_table(
+    seed: Seed,
+    version: int,
+    weights: Mapping[str, int],
+    other: int,
+    most: int,
+    rule: WordRule = NEWEST,
+) -> WeightTable:
     """Sign a table; `most` is the greatest distance as `places.chord` returns it. Raises `UsageError`."""
     if len(weights) > MAX_TABLE_WORDS:
         raise UsageError(f"{len(weights):,} different words are above the {MAX_TABLE_WORDS:,} of a table")
     words = tuple(sorted(weights))
     values = tuple(weights[word] for word in words)
-    body = TableBody(version, other, most, PagedWords(words, values).root)
+    body = TableBody(version, other, most, PagedWords(words, values).root, rule)
     return WeightTable(WholeTable(sign(seed, SignaturePurpose.LOCATED_TABLE, body), words, values), body)
 
 
