@@ -23,10 +23,17 @@ class BatchFolder:
 
     def newest(self) -> int | None:
         """Return the number of the newest batch, `None` where there is none."""
+        return max(self.numbers(), default=None)
+
+    def oldest(self) -> int | None:
+        """Return the number of the oldest batch that is still there, `None` where there is none."""
+        return min(self.numbers(), default=None)
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of the batches that are there."""
         if not self.path.is_dir():
-            return None
-        numbers = [file.stem for file in self.path.glob("*.batch") if file.stem.isdecimal()]
-        return max(map(int, numbers), default=None)
+            return []
+        return [int(file.stem) for file in self.path.glob("*.batch") if file.stem.isdecimal()]
 
     def chosen(self, number: int | None) -> int:
         """Return a number, the newest batch's unless one is given; raise `UsageError` if there is none."""

@@ -21,17 +21,32 @@ FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0  # seconds until a daemon whose outbox is f
 async def send(daemon: hushcast.Daemon, link: str, whole: Wire | bytes, counters: Counters) -> None:
     """Publish a whole; return once all of its parts are on the daemon's disk, however long that takes."""
     for part in cut(whole if isinstance(whole, bytes) else encode(whole)):
-        wait = FIRST_WAIT
-        while True:
-            try:
-                await daemon.enqueue(link, part)
-                break
-            except hushcast.Refusal:
-                counters.add("outbox_full")
-                if wait == FIRST_WAIT:
-                    log.info("the daemon's outbox is full: going on as it empties")
-            await trio.sleep(wait)
-            wait = min(2 * wait, LONGEST_WAIT)
+        await send_part(daemon, link, part, counters)
+
+
+async def send_part(
+    daemon: hushcast.Daemon,
+    link: str,
+    part: bytes,
+    counters: Counters,
+    author: hushcast.Author | None = None,
+    token: bytes | None = None,
+) -> None:
+    """Publish one message; return once it is on the daemon's disk, however long that takes.
+
+    With a `token` that was given before it is not published again.
+    """
+    wait = FIRST_WAIT
+    while True:
+        try:
+            await daemon.enqueue(link, part, author=author, token=token)
+            return
+        except hushcast.Refusal:
+            counters.add("outbox_full")
+            if wait == FIRST_WAIT:
+                log.info("the daemon's outbox is full: going on as it empties")
+        await trio.sleep(wait)
+        wait = min(2 * wait, LONGEST_WAIT)
 
 
 def to_publish(

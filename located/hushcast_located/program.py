@@ -1,4 +1,4 @@
-"""The provider of a located feed as a program."""
+"""The programs of located feeds: a provider, and an owner."""
 
 from hushcast_runtime.processes.program import SOMEBODY, DottedPath, Program, ProgramRole
 
@@ -30,4 +30,47 @@ PROVIDER = Program(
     home="hushcast-located",
     config="provider",
 )
-PROGRAMS = (PROVIDER,)
+OWNER = Program(
+    name="located-owner",
+    group="located own",
+    module=("hushcast_located.owner_service",),
+    roles=(
+        ProgramRole(
+            "located-owner",
+            "An owner: it signs the batches of a located feed, and publishes them.",
+            head="# A file that only the owner's user can read, with the link of the topic of batches:\n"
+            "# `hushcast topic new --private --output FILE NAME` makes one. The provider needs it, too.\n"
+            "feed = {feed}\n"
+            "# Seconds of an interval, and from how many kilometres on a place counts nothing.\n"
+            "interval = 300\nmax_distance = 100.0\n\n",
+            state_help="The key, messages that wait, and batches. Private; one owner alone uses it.",
+            sections="\n[daemon]\n"
+            "# The daemon by which batches go out; the owner's user must be in its `socket_group`.\n"
+            "socket = {daemon}\n"
+            "\n[input]\n"
+            "# Where messages come from, one at least: a pipe for lines, a folder of files, a topic's link.\n"
+            "lines = {lines}\n"
+            '# directory = "…"\n'
+            '# topic = "…"\n',
+        ),
+    ),
+    settings=DottedPath("hushcast_located.owner_service.settings.OwnerSettings"),
+    run=DottedPath("hushcast_located.owner_service.process.run_owner"),
+    examine=DottedPath("hushcast_located.owner_service.doctor.examine"),
+    summary=DottedPath("hushcast_located.owner_service.summary.summary"),
+    home="hushcast-located-owner",
+    config="owner",
+    help="Run the owner of a feed, beside a daemon.",
+    run_help="""Run the owner of a located feed in the foreground until SIGTERM or Ctrl-C.
+
+    It takes messages from lines, a folder or a topic, signs a batch of them at the end of each interval, also
+    where there are none, and publishes it by the daemon at `daemon.socket`: it opens no other connection.
+    What was taken is on disk, and a kill loses no interval. Logs go to standard error and never show places,
+    words or links.""",
+    doctor_help="""Look for what keeps an owner from working.
+
+    Says what to do about it. Looks at the state, the links, the daemon, and, if the owner runs, at its key,
+    how many batches are signed and published, and what came in that is no message. Run it as the owner's user
+    or as root. Ends with exit code 1 if anything is bad.""",
+)
+PROGRAMS = (PROVIDER, OWNER)

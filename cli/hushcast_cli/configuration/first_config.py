@@ -66,6 +66,7 @@ def first_config(
         "socket": toml_text(str(places.socket or places.state / str(program.socket))),
         "uid": str(machine.uid),
         "daemon": toml_text(str(machine.daemon)),
+        "lines": toml_text(str(places.state / "lines")),
         "feed": toml_text(str(places.config.with_name("feed.link"))),
     }
     first = next(one for one in program.roles if one.init == role.init)

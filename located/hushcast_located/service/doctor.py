@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
-
-import trio
 
 from hushcast.keys import read_link
+from hushcast_located.daemon_conversation import examine_daemon
 from hushcast_located.program import PROVIDER as PROVIDER_PROGRAM
 from hushcast_located.service.counters import PROVIDER_COUNTERS, PROVIDER_GAUGES
 from hushcast_located.service.identity import KEY_FILE
@@ -20,7 +18,6 @@ from hushcast_runtime.processes.examinations import examine_core_dumps, examine_
 from hushcast_runtime.processes.program import Program
 from hushcast_runtime.wording import counted
 
-REACHED_WITHIN = 5.0  # seconds; the daemon is on this machine
 NEARLY_FULL = 0.9  # share of the subscriptions that may be: then somebody should hear of it
 
 PROVIDER = DaemonKind(
@@ -37,7 +34,7 @@ async def examine(settings: ProviderSettings, program: Program) -> list[Finding]
     """Return a finding for each thing looked at, from outside; takes some seconds."""
 
     async def beside() -> list[Finding]:
-        return [*_links(settings), await _network(settings)]
+        return [*_links(settings), await examine_daemon(settings.daemon.socket, _START)]
 
     return await examine_from_outside(settings, program, beside)
 
@@ -62,18 +59,6 @@ def _links(settings: ProviderSettings) -> Iterator[Finding]:
             yield bad(check, str(error), "put the topic's link there, for the provider's user alone")
         else:
             yield good(check, f"the link in {path} can be read")
-
-
-async def _network(settings: ProviderSettings) -> Finding:
-    path = settings.daemon.socket
-    reason = "it does not answer"
-    try:
-        with trio.move_on_after(REACHED_WITHIN):
-            await (await trio.open_unix_socket(path)).aclose()
-            return good("network", f"the daemon at {path} answers")
-    except OSError as error:
-        reason = error.strerror or reason
-    return bad("network", f"the daemon at {Path(path)}: {reason}", _START)
 
 
 def _batches(shelf: ProviderStore) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ class StateOwner(Enum):
     TOMOGRAPHY = "The tomography service"
     GATEWAY = "A gateway"
     PROVIDER = "A provider of located feeds"
+    OWNER = "An owner of a located feed"
 
 
 class RecordKind(str):

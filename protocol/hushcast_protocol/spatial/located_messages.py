@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
+from msgspec.structs import replace
 
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.hashes import Domain, digest
@@ -39,14 +40,24 @@ def read_message(line: bytes, number: int, rule: WordRule = NEWEST) -> LocatedMe
 
     No text keeps a message from having words: those that are too long are cut, and too many end somewhere.
     """
+    return worded(read_wordless(line), number, rule)
+
+
+def worded(message: LocatedMessage, number: int, rule: WordRule) -> LocatedMessage:
+    """Return a message of the batch of this number with the words of its text."""
+    words = words_of(message.payload.decode(errors="replace"), rule)
+    return replace(message, number=number, words=words)
+
+
+def read_wordless(line: bytes) -> LocatedMessage:
+    """Return the message that a line of JSON is, of batch 0 and without its words; raise `UsageError`."""
     given = read_object(line, _KEYS, EXAMPLE)
     name, payload = given["id"], given["text"].encode()
     if not 1 <= len(name) <= MAX_ID:
         raise UsageError(f"'id' has {len(name):,} characters: 1 to {MAX_ID}")
     if len(payload) > MAX_PAYLOAD:
         raise UsageError(f"'text' has {len(payload):,} bytes, above {MAX_PAYLOAD:,}")
-    words = words_of(given["text"], rule)
-    return LocatedMessage(number, name, place_of(given["lat"], given["lon"]), words, payload)
+    return LocatedMessage(0, name, place_of(given["lat"], given["lon"]), (), payload)
 
 
 def content_digest(number: int, name: str, payload: bytes) -> bytes:

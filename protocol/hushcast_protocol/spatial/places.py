@@ -9,7 +9,7 @@ at 180 degrees and none at the poles.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Context, Decimal, localcontext
 from typing import Annotated
 
@@ -65,6 +65,16 @@ def _sine(degrees: float) -> tuple[Decimal, Decimal]:
         number += 1
         term = term * angle / number
     return sums[1], sums[0]
+
+
+def middle_of(places: Sequence[Place]) -> Place:
+    """Return the middle of places, one at least; raise `UsageError` where they have none, as both poles."""
+    sums = [sum(one) for one in zip(*places, strict=True)]
+    length = math.isqrt(sum(one * one for one in sums))
+    if not length:
+        raise UsageError("these places have no middle: they lie all around the earth")
+    x, y, z = ((2 * SCALE * one + length) // (2 * length) for one in sums)
+    return x, y, z
 
 
 def degrees_of(place: Place) -> tuple[float, float]:

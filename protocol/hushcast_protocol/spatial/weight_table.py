@@ -40,7 +40,7 @@ _IDF = 1000  # an idf of 1 as a weight: three digits behind the point
 
 
 class TableBody(Wire, frozen=True, tag="located-table/1"):
-    """What the owner signs of a table: weights of other words, distance, the words' root, how texts are cut."""
+    """What the owner signs of a table: other words' weight, distance, the words' root, how texts are cut."""
 
     version: Counter
     other: Weight
