@@ -99,8 +99,8 @@ class LineIntake:
             rest, is_too_long = b"", False
             async for part in parts:
                 *lines, rest = (rest + part).split(b"\n")
-                if is_too_long and lines:
-                    lines, is_too_long = lines[1:], False
+                if is_too_long:  # up to the end of that line
+                    lines, rest, is_too_long = lines[1:], rest if lines else b"", not lines
                 if len(rest) > MAX_LINE:
                     self.given.refuse("a line is no message: it is left out")
                     rest, is_too_long = b"", True

@@ -1,0 +1,123 @@
+"""An owner with its daemon, a clock that tests move, and a disk that may stop in the middle."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import trio
+from fake_daemon import FakeDaemon
+
+from hushcast.keys import new_link, write_link
+from hushcast_located.batch_folder import BatchFolder
+from hushcast_located.owner_service.counters import OWNER_COUNTERS
+from hushcast_located.owner_service.feed_owner import FeedOwner, open_key
+from hushcast_located.owner_service.settings import OwnersDaemonSection, OwnerSettings, OwnersInputSection
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.spatial.batch import Batch, check_next, read_batch
+from hushcast_protocol.spatial.message_parts import Assembly
+from hushcast_protocol.spatial.tmr_tree import entries_of
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import system_environment
+from hushcast_runtime.storage.store import Change, MemoryStore
+
+START, SECONDS = 1_700_000_100, 300
+_TABLE = encode("located-weights/1")
+
+
+class BrittleStore(MemoryStore):
+    """A disk that takes so many writes, and then none any more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left: int | None = None
+        self.broke = trio.Event()
+
+    async def write(self, *changes: Change) -> None:
+        if self.left == 0:
+            self.broke.set()
+            await trio.sleep_forever()
+        if self.left is not None:
+            self.left -= 1
+        await super().write(*changes)
+
+    def mend(self) -> None:
+        self.left, self.broke = None, trio.Event()
+
+
+class Estate:
+    """An owner's folder, and what is on its disk: both outlive it."""
+
+    def __init__(self, folder: Path, **given: Any) -> None:
+        self.folder, self.now = folder, float(START)
+        self.inbox = folder / "alerts"
+        self.inbox.mkdir(parents=True)
+        write_link(folder / "feed.link", new_link("feed", private=True))
+        self.daemon = FakeDaemon(folder / "daemon.sock")
+        self.settings = OwnerSettings(
+            state=str(folder / "state"),
+            feed=str(folder / "feed.link"),
+            interval=SECONDS,
+            daemon=OwnersDaemonSection(socket=str(folder / "daemon.sock")),
+            input=OwnersInputSection(**{"directory": str(self.inbox), **given}),
+        )
+        (folder / "state").mkdir(mode=0o700)
+        self.env = replace(system_environment(), now=lambda: self.now, look_every=0.005)
+        self.store = BrittleStore()
+        self.counters = Counters(OWNER_COUNTERS)
+        self.seed = open_key(self.settings, os.urandom)
+        self.batches = BatchFolder(folder / "state" / "batches")
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[FeedOwner]:
+        """Run the owner for the block; the end is as sudden as a kill."""
+        owner = FeedOwner(self.settings, self.seed, self.store, self.env, self.counters)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(owner.run)
+            yield owner
+            nursery.cancel_scope.cancel()
+
+    def put(self, name: str, text: str) -> None:
+        """Put a file into the folder, whole at once."""
+        part = self.inbox / f".{name}"
+        part.write_text(text)
+        part.rename(self.inbox / name)
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        with trio.fail_after(20):
+            while not holds():  # noqa: ASYNC110 - counters tell nobody
+                await trio.sleep(0.005)
+
+    async def next_batch(self) -> None:
+        """Let an interval pass, and wait until its batch is in the daemon's outbox."""
+        before = self.counters["batches_published"]
+        self.now += SECONDS
+        await self.until(lambda: self.counters["batches_published"] > before)
+
+    def signed(self) -> dict[str, list[int]]:
+        """Check all batches, each after the one before, and return in which each message is."""
+        found: dict[str, list[int]] = {}
+        previous: Batch | None = None
+        for number in sorted(self.batches.numbers()):
+            owner, feed = self.batches.read(number)
+            assert owner == self.seed.public()
+            if previous is not None:
+                check_next(feed.batch, previous)
+                assert feed.batch.body.start == previous.end
+            previous = feed.batch
+            for entry in entries_of(feed.root):
+                found.setdefault(entry.message.id, []).append(number)
+        return found
+
+    def published(self) -> list[int]:
+        """Return the numbers of the batches that the network took, in their order."""
+        assembly, found = Assembly(), []
+        for at, (_, payload) in enumerate(self.daemon.published):
+            whole = assembly.take(payload, at + 1)
+            if whole is not None and whole[1 : 1 + len(_TABLE)] != _TABLE:
+                found.append(read_batch(whole)[1].body.number)
+        return found
