@@ -47,6 +47,7 @@ def examples() -> dict[str, str]:
         "located-provider.toml": _with_owner(
             first_config("located-provider", service_places("located-provider"), None, None)
         ),
+        "located-owner.toml": first_config("located-owner", service_places("located-owner"), None, None),
         "gateway.toml": first_config("gateway", service_places("gateway"), None, None),
         "network.toml": network,
         "relay.toml": first_config("relay", node, None, None) + "\n" + network,

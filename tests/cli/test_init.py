@@ -17,6 +17,7 @@ from hushcast_cli.configuration.places import places, service_places, user_place
 from hushcast_cli.operate.join import with_network
 from hushcast_directory.server.settings import DirectorySettings
 from hushcast_gateway.settings import GatewaySettings
+from hushcast_located.owner_service.settings import OwnerSettings
 from hushcast_located.service.settings import ProviderSettings
 from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.addresses import onion_address
@@ -241,6 +242,7 @@ def test_services_have_the_places_of_their_units() -> None:
         "hushcast-broker.service": service_places("broker"),
         "hushcast-tomography.service": service_places("tomography"),
         "hushcast-located.service": service_places("located-provider"),
+        "hushcast-located-owner.service": service_places("located-owner"),
     }.items():
         text = (ROOT / "systemd" / unit).read_text()
         assert f"--config {found.config}\n" in text
@@ -268,9 +270,11 @@ def test_two_daemons_share_no_place() -> None:
     found = [user_places("node", None, {}), user_places("node", "b", {}), user_places("directory", None, {})]
     found += [service_places("node"), service_places("node", "b"), service_places("directory")]
     found += [service_places("central-server"), service_places("deliveries-proxy"), service_places("broker")]
-    found += [service_places("tomography"), service_places("located-provider")]
+    found += [service_places(kind) for kind in ("tomography", "located-provider", "located-owner")]
     kinds = ["central-server", "publications-proxy", "deliveries-proxy", "broker-root", "broker"]
-    found += [user_places(kind, None, {}) for kind in (*kinds, "tomography", "located-provider")]
+    found += [
+        user_places(kind, None, {}) for kind in (*kinds, "tomography", "located-provider", "located-owner")
+    ]
     assert len({each.state for each in found}) == len({each.config for each in found}) == len(found)
 
 
@@ -323,6 +327,7 @@ def test_the_examples_are_what_init_makes() -> None:
         "broker.toml": BrokerSettings,
         "tomography.toml": TomographySettings,
         "located-provider.toml": ProviderSettings,
+        "located-owner.toml": OwnerSettings,
     }
     for name, text in examples().items():
         if name != "network.toml":

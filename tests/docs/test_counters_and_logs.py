@@ -14,6 +14,7 @@ from hushcast_central.counters import PROXY_COUNTERS, SERVER_COUNTERS
 from hushcast_central.gauges import CENTRAL_GAUGES
 from hushcast_directory.server.counters import DIRECTORY_COUNTERS
 from hushcast_gateway.counters import GATEWAY_COUNTERS, GATEWAY_GAUGES
+from hushcast_located.owner_service.counters import OWNER_COUNTERS, OWNER_GAUGES
 from hushcast_located.service.counters import PROVIDER_COUNTERS, PROVIDER_GAUGES
 from hushcast_node.counters import COUNTERS
 from hushcast_runtime.processes.metrics import GAUGES
@@ -47,7 +48,7 @@ def test_every_metric_is_explained() -> None:
     names = [*GAUGES, *COUNTERS, *DIRECTORY_COUNTERS, *GATEWAY_GAUGES, *GATEWAY_COUNTERS]
     names += [*CENTRAL_GAUGES, *SERVER_COUNTERS, *PROXY_COUNTERS]
     names += [*BROKER_GAUGES, *BROKER_COUNTERS, *TOMOGRAPHY_GAUGES, *TOMOGRAPHY_COUNTERS]
-    names += [*PROVIDER_GAUGES, *PROVIDER_COUNTERS]
+    names += [*PROVIDER_GAUGES, *PROVIDER_COUNTERS, *OWNER_GAUGES, *OWNER_COUNTERS]
     assert [cells[0].strip("`") for cells in table] == names
     assert all(len(cells) == 3 and all(cells) for cells in table)
 

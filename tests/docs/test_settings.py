@@ -16,6 +16,7 @@ from hushcast_brokers.tomography.settings import TomographySettings
 from hushcast_central.settings import ProxySettings, ServerSettings
 from hushcast_directory.server.settings import DirectorySettings
 from hushcast_gateway.settings import GatewaySettings
+from hushcast_located.owner_service.settings import OwnerSettings
 from hushcast_located.service.settings import ProviderSettings
 from hushcast_node.settings import NodeSettings
 from hushcast_runtime.processes.config import load_settings
@@ -31,6 +32,7 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "broker": BrokerSettings,
     "tomography": TomographySettings,
     "located-provider": ProviderSettings,
+    "located-owner": OwnerSettings,
 }
 EXAMPLES = [block for block in blocks(PAGE) if block.language == "toml"]
 

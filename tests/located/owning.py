@@ -70,12 +70,13 @@ class Estate:
         self.store = BrittleStore()
         self.counters = Counters(OWNER_COUNTERS)
         self.seed = open_key(self.settings, os.urandom)
+        self.owner: FeedOwner
         self.batches = BatchFolder(folder / "state" / "batches")
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[FeedOwner]:
         """Run the owner for the block; the end is as sudden as a kill."""
-        owner = FeedOwner(self.settings, self.seed, self.store, self.env, self.counters)
+        self.owner = owner = FeedOwner(self.settings, self.seed, self.store, self.env, self.counters)
         async with trio.open_nursery() as nursery:
             await nursery.start(owner.run)
             yield owner
@@ -94,9 +95,9 @@ class Estate:
 
     async def next_batch(self) -> None:
         """Let an interval pass, and wait until its batch is in the daemon's outbox."""
-        before = self.counters["batches_published"]
+        number = (self.batches.newest() or 0) + 1
         self.now += SECONDS
-        await self.until(lambda: self.counters["batches_published"] > before)
+        await self.until(lambda: self.owner.pool.progress.published >= number)
 
     def signed(self) -> dict[str, list[int]]:
         """Check all batches, each after the one before, and return in which each message is."""
@@ -113,8 +114,12 @@ class Estate:
                 found.setdefault(entry.message.id, []).append(number)
         return found
 
-    def published(self) -> list[int]:
-        """Return the numbers of the batches that the network took, in their order."""
+    async def until_published(self, *numbers: int) -> None:
+        """Wait until the network took just these batches, each once and in this order."""
+        await self.until(lambda: len(self._published()) >= len(numbers))
+        assert self._published() == [*numbers]
+
+    def _published(self) -> list[int]:
         assembly, found = Assembly(), []
         for at, (_, payload) in enumerate(self.daemon.published):
             whole = assembly.take(payload, at + 1)

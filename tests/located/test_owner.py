@@ -111,7 +111,7 @@ async def test_a_message_is_in_one_batch_however_often_it_is_there(
     async with estate.running():
         await estate.next_batch()
     assert await estate.store.scan(FILE) == []
-    assert estate.published() == [1, 2, 3]
+    await estate.until_published(1, 2, 3)
 
 
 @pytest.mark.parametrize("writes", range(9))
@@ -139,7 +139,7 @@ async def test_a_kill_at_any_write_loses_nothing_and_signs_nothing_twice(
         await estate.next_batch()
     found = estate.signed()
     assert {name: len(some) for name, some in found.items()} == {"1": 1, "1b": 1, "2": 1, "2b": 1}
-    assert estate.published() == sorted(estate.batches.numbers())
+    await estate.until_published(*sorted(estate.batches.numbers()))
 
 
 async def test_what_was_signed_without_a_daemon_is_published_when_there_is_one(
@@ -153,7 +153,7 @@ async def test_what_was_signed_without_a_daemon_is_published_when_there_is_one(
             await estate.until(lambda number=number: owner.pool.progress.signed == number)
         await estate.daemon.start(nursery_of_daemons)
         await estate.until(lambda: owner.pool.progress.published == 3)
-    assert estate.published() == [1, 2, 3]
+    await estate.until_published(1, 2, 3)
     assert estate.batches.read(1)[1].batch.body.start == START - START % SECONDS
 
 
@@ -166,7 +166,7 @@ async def test_time_that_it_was_away_for_is_part_of_the_next_batch(
         await estate.next_batch()
     estate.now += 10 * SECONDS
     async with estate.running():
-        await estate.until(lambda: estate.counters["batches_published"] == 2)
+        await estate.until(lambda: estate.owner.pool.progress.published == 2)
     estate.signed()
     assert estate.batches.read(2)[1].batch.body.seconds == 10 * SECONDS
 
@@ -184,7 +184,7 @@ async def test_old_batches_go_once_they_are_published(
         await estate.next_batch()
         await estate.until(lambda: estate.batches.oldest() == 4)
         assert owner.pool.progress.signed == 4
-    assert estate.published() == [1, 2, 3, 4]
+    await estate.until_published(1, 2, 3, 4)
 
 
 async def test_a_folder_of_batches_that_is_older_or_another_owners_ends_the_start(

@@ -12,7 +12,7 @@ from spatial_world import OWNER, message
 
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.batch import MAX_INTERVAL, Batch, BatchInterval, check_batch, make_batch
-from hushcast_protocol.spatial.batch_planning import (
+from hushcast_protocol.spatial.batch_plan import (
     fitting,
     interval_due,
     is_to_weigh,

@@ -129,6 +129,7 @@ READ_WITHOUT = {
     "directory/hushcast_directory/server/resumption.py": "for which epochs an authority has voted",
     "directory/hushcast_directory/server/restoration.py": "up to which epoch nothing more is signed",
     "directory/hushcast_directory/server/key_rotation.py": "the same, when the key changes",
+    "located/hushcast_located/owner_service/message_pool.py": "up to which batch an owner has signed",
     "directory/hushcast_directory/server/succession.py": "the keys that a directory had before",
     "brokers/hushcast_brokers/tomography/broker_statements.py": "the numbers of statements",
     # What closes: without it what somebody closed or took back would be open.

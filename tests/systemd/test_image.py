@@ -65,14 +65,13 @@ def test_a_gateway_shares_the_nodes_socket_and_nothing_else_with_daemons() -> No
     assert gateway.isdisjoint(found["directory"]["volumes"] + found["tor"]["volumes"])
 
 
-def test_a_provider_has_no_network_and_shares_the_nodes_socket_alone() -> None:
+@pytest.mark.parametrize("name", ["located-provider", "located-owner"])
+def test_a_provider_and_an_owner_have_no_network_and_share_the_nodes_socket_alone(name: str) -> None:
     found = services()
-    provider = found["located-provider"]
-    assert provider["network_mode"] == "none"
-    shared = {
-        volume for name, other in found.items() if name != "located-provider" for volume in other["volumes"]
-    }
-    assert set(provider["volumes"]) & shared == {"node-sockets:/run/hushcast"}
+    one = found.pop(name)
+    assert one["network_mode"] == "none"
+    shared = {volume for other in found.values() for volume in other["volumes"]}
+    assert set(one["volumes"]) & shared == {"node-sockets:/run/hushcast"}
 
 
 def test_tor_opens_no_port() -> None:

@@ -31,11 +31,11 @@ def settings(unit: Path) -> list[tuple[str, str]]:
     return [(name, value) for name, _, value in (line.partition("=") for line in lines)]
 
 
-def test_there_are_ten() -> None:
+def test_there_are_eleven() -> None:
     names = ["hushcast-broker.service"]
     names += ["hushcast-central-proxy.service", "hushcast-central-server.service"]
     names += ["hushcast-directory-probe.service", "hushcast-directory.service", "hushcast-gateway.service"]
-    names += ["hushcast-located.service"]
+    names += ["hushcast-located-owner.service", "hushcast-located.service"]
     names += ["hushcast-node.service", "hushcast-node@.service", "hushcast-tomography.service"]
     assert [unit.name for unit in UNITS] == names
 
@@ -90,8 +90,9 @@ def test_all_stand_in_the_same_sandbox() -> None:
     own = {"Description", "Documentation", "ExecStart", "ExecStartPre", "ExecReload", "User", "Group"}
     own |= {"StateDirectory", "RuntimeDirectory"}
     alike = {unit.name: [setting for setting in settings(unit) if setting[0] not in own] for unit in UNITS}
-    gateway, provider, probe = (
-        alike.pop(f"hushcast-{name}.service") for name in ("gateway", "located", "directory-probe")
+    gateway, provider, owner, probe = (
+        alike.pop(f"hushcast-{name}.service")
+        for name in ("gateway", "located", "located-owner", "directory-probe")
     )
     first, *rest = alike.values()
     assert all(other == first for other in rest)
@@ -100,9 +101,9 @@ def test_all_stand_in_the_same_sandbox() -> None:
     assert [setting for setting in gateway if setting[0] not in its_own] == [
         setting for setting in first if setting[0] not in its_own
     ]
-    # Nor does a provider, and it has no network.
+    # Nor do a provider and an owner, and they have no network.
     its_own |= {"IPAddressDeny", "IPAddressAllow", "PrivateNetwork"}
-    for other in (provider, probe):
+    for other in (provider, owner, probe):
         assert [setting for setting in other if setting[0] not in its_own] == [
             setting for setting in first if setting[0] not in its_own
         ]
@@ -138,7 +139,7 @@ def test_a_gateway_reaches_the_daemons_socket_and_nothing_else_of_it() -> None:
 @each
 def test_only_loopback_is_reached(unit: Path) -> None:
     found = dict(settings(unit))
-    if unit.name in ("hushcast-located.service", "hushcast-directory-probe.service"):  # not even that
+    if unit.name.startswith(("hushcast-located", "hushcast-directory-probe")):  # not even that
         assert (found["PrivateNetwork"], found["RestrictAddressFamilies"]) == ("yes", "AF_UNIX")
         assert found.get("IPAddressAllow") is None
     else:
@@ -146,11 +147,12 @@ def test_only_loopback_is_reached(unit: Path) -> None:
     assert found["IPAddressDeny"] == "any"
 
 
-def test_a_provider_reaches_the_daemons_socket_and_nothing_else_of_it() -> None:
-    provider, node = (dict(settings(FOLDER / f"hushcast-{name}.service")) for name in ("located", "node"))
-    assert provider["SupplementaryGroups"] == node["Group"]
-    assert provider["User"] != node["User"]
-    assert "/etc/hushcast" in provider["InaccessiblePaths"]
+@pytest.mark.parametrize("name", ["located", "located-owner"])
+def test_a_provider_and_an_owner_reach_the_daemons_socket_and_nothing_else_of_it(name: str) -> None:
+    found, node = (dict(settings(FOLDER / f"hushcast-{one}.service")) for one in (name, "node"))
+    assert found["SupplementaryGroups"] == node["Group"]
+    assert found["User"] != node["User"]
+    assert "/etc/hushcast" in found["InaccessiblePaths"]
 
 
 def test_what_probes_reaches_the_list_and_no_key() -> None:

@@ -90,11 +90,11 @@ def init(
     """Write the configuration of a ROLE.
 
     ROLE is relay, client or directory; central-server, publications-proxy or deliveries-proxy of a central
-    network; broker-root, broker or tomography of a network of brokers; gateway, for MQTT; or
-    located-provider, which answers a located feed's subscribers. For root on a
-    machine with the package it is that of the service, otherwise one for yourself. Nothing is started, and
-    nothing that is there is replaced. A relay, client, proxy, broker or tomography service then needs a
-    network: `hushcast join`.
+    network; broker-root, broker or tomography of a network of brokers; gateway, for MQTT;
+    located-provider, which answers a located feed's subscribers; or located-owner, which signs a feed. For
+    root on a machine with the package it is that of the service, otherwise one for yourself. Nothing is
+    started, and nothing that is there is replaced. A relay, client, proxy, broker or tomography service then
+    needs a network: `hushcast join`.
 
     \b
     Examples:

@@ -16,7 +16,7 @@ from hushcast_located.service.change_signal import ChangeSignal
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.spatial.batch import Batch, BatchInterval, check_batch, make_batch
-from hushcast_protocol.spatial.batch_planning import (
+from hushcast_protocol.spatial.batch_plan import (
     fitting,
     interval_due,
     is_to_weigh,

@@ -63,23 +63,28 @@ class GivenReader:
                 raise UsageError(f"it is longer than {MAX_LINE:,} bytes")
             return read_wordless(data)
         except UsageError:
-            self.refuse("a line is no message: it is left out")
+            self.refuse_line()
             return None
 
     async def _document(self, data: bytes) -> list[LocatedMessage]:
         try:
             found = await self.env.compute(read_document, data)
         except UsageError:
-            self.refuse("a file of alerts cannot be read: it is left out")
+            self.refuse_document()
             return []
         self.counters.add("alerts_without_place", found.without_place)
         self.counters.add("alerts_not_for_all", found.not_for_all)
         return found.messages
 
-    def refuse(self, told: str) -> None:
-        """Count what is no message, and tell."""
+    def refuse_line(self) -> None:
+        """Count a line that is no message, and tell."""
         self.counters.add("input_refused")
-        log.warning(told)
+        log.warning("a line is no message: it is left out")
+
+    def refuse_document(self) -> None:
+        """Count a document that cannot be read, and tell."""
+        self.counters.add("input_refused")
+        log.warning("a file of alerts cannot be read: it is left out")
 
 
 @dataclass
@@ -102,7 +107,7 @@ class LineIntake:
                 if is_too_long:  # up to the end of that line
                     lines, rest, is_too_long = lines[1:], rest if lines else b"", not lines
                 if len(rest) > MAX_LINE:
-                    self.given.refuse("a line is no message: it is left out")
+                    self.given.refuse_line()
                     rest, is_too_long = b"", True
                 found = [one for line in lines if line.strip() and (one := self.given.line(line)) is not None]
                 if found:
@@ -194,7 +199,7 @@ class FolderIntake:
             return  # it is gone, or not to be read now: looked at again
         messages = []
         if len(data) > MAX_DOCUMENT:
-            self._given.refuse("a file of alerts cannot be read: it is left out")
+            self._given.refuse_document()
         else:
             messages = await self._given.read(data)
         self._seen[name] = seen
