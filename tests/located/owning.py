@@ -94,10 +94,15 @@ class Estate:
                 await trio.sleep(0.005)
 
     async def next_batch(self) -> None:
-        """Let an interval pass, and wait until its batch is in the daemon's outbox."""
-        number = (self.batches.newest() or 0) + 1
+        """Let an interval pass, and wait until all batches up to now are in the daemon's outbox."""
         self.now += SECONDS
-        await self.until(lambda: self.owner.pool.progress.published >= number)
+        await self.until(self._is_up_to_date)
+
+    def _is_up_to_date(self) -> bool:
+        newest = self.batches.newest()
+        if newest is None or self.owner.pool.progress.published < newest:
+            return False
+        return self.batches.read(newest)[1].batch.end == self.now - self.now % SECONDS
 
     def signed(self) -> dict[str, list[int]]:
         """Check all batches, each after the one before, and return in which each message is."""

@@ -152,11 +152,14 @@ class BatchSigner:
                 yield worded(entry.message, number, rule).words
 
     def _prune(self) -> None:
-        """Remove batches once they are old and published; the newest one stays."""
+        """Remove batches once they are old, and published before the last that was.
+
+        By that one the publisher tells whether the next has another table.
+        """
         before = self._env.now() - self._settings.keep * _DAY
-        for number in sorted(self.folder.numbers())[:-1]:
+        for number in sorted(self.folder.numbers()):
             file = self.folder.path / f"{number}.batch"
-            if number > self._pool.progress.published or file.stat().st_mtime >= before:
+            if number >= self._pool.progress.published or file.stat().st_mtime >= before:
                 break
             file.unlink()
 
