@@ -436,7 +436,7 @@ def test_names_and_what_is_kept(tmp_path: Any) -> None:
     with pytest.raises(UsageError, match="no subscription 'nobody'"):
         hushcast_located.subscribe(None, name="nobody", folder=tmp_path)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="no provider is named"):
-        hushcast_located.subscribe(None, at=AT, name="nobody", folder=tmp_path)  # type: ignore[arg-type]
+        hushcast_located.subscribe(None, at=AT, folder=tmp_path)  # type: ignore[arg-type]
     keeping = SubscriptionFiles(tmp_path, "x")
     (tmp_path / "x.subscription").write_bytes(b"?")
     with pytest.raises(UsageError, match="damaged"):

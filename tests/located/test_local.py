@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -10,15 +12,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from proving import try_batch
+from spark_same import asking, texts
 from spatial_world import World, entries
 
 import hushcast_located.figures.matching_costs as measure_module
 import hushcast_located.prover as prover_module
 import hushcast_located.similarity_reach as reach_module
 from hushcast_located import engines
+from hushcast_located.batch_folder import BatchFolder
 from hushcast_located.crowd import crowd_of
+from hushcast_located.figures.figures_run import run_given
 from hushcast_located.figures.matching_costs import WorkloadSize, measure
 from hushcast_located.local_engine import LocalEngine, MatchingWork
+from hushcast_located.owner import BatchOptions, add_batch
 from hushcast_located.workload import KEYWORDS, Workload, greatest_distance
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import encode
@@ -170,3 +176,16 @@ def test_what_is_measured_is_as_the_paper_has_it(monkeypatch: pytest.MonkeyPatch
     proofs = at[500, 700].proofs
     assert proofs is not None
     assert proofs.all.size > 0
+
+
+@pytest.mark.slow
+def test_figures_are_of_data_that_is_given_too(tmp_path: Path) -> None:
+    for name, some in (("messages", texts()), ("subscriptions", asking())):
+        (tmp_path / name).write_text("".join(json.dumps(one) + "\n" for one in some))
+    batches = BatchFolder(tmp_path / "batches")
+    add_batch(Seed(bytes(32)), batches, tmp_path / "messages", BatchOptions(300), 10_000)
+    page = run_given(tmp_path / "out", batches.path, tmp_path / "subscriptions", lambda _: None)
+    assert "100 subscriptions and 100 messages that were given" in page.read_text()
+    told = json.loads((tmp_path / "out" / "figures.json").read_text())
+    assert told["size"] == {"subscriptions": 100, "messages": 100, "seed": None}
+    assert all(point["wanted"] > 0 for point in told["points"])

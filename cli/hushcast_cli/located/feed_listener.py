@@ -29,6 +29,7 @@ from hushcast_located.subscriber.events import (
 )
 from hushcast_located.subscriber.feed import Feed
 from hushcast_located.subscriber.feed_subscription import (
+    FeedMove,
     check_known,
     open_feed,
     read_offer_given,
@@ -180,7 +181,8 @@ def open_one(name: str | None, given: Mapping[str, Any]) -> Callable[[Daemon], F
     if given["provider"] is None:
         assert name is not None
         check_known(name)
-        return lambda daemon: open_feed(daemon, None, name, folder, SubscriberEnvironment(tell=note))
+        change = FeedMove(given["at"], given["keywords"] or "")
+        return lambda daemon: open_feed(daemon, None, name, folder, SubscriberEnvironment(tell=note), change)
     shares = {
         "keywords": [given["keywords"] or ""],
         "alpha": ALPHA if given["alpha"] is None else given["alpha"],

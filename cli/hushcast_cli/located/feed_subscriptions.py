@@ -67,7 +67,7 @@ def subscribe(
     The provider matches and sends what it found with a proof; messages are printed once the proof was checked
     by the owner's key in the offer. What does not hold, or is missing, is told by name. The subscription
     stays when this command ends, and what comes meanwhile is printed first by the next one that is given its
-    --name: `hushcast located unsubscribe` ends it.
+    --name: `hushcast located unsubscribe` ends it. With --at or --keywords beside its --name it is moved.
 
     With --blur and --blur-keywords the provider is told less; what it answers is checked as to that, and
     narrowed down here. The first request is sent at some moment of the next ten minutes then.
@@ -76,6 +76,7 @@ def subscribe(
     Examples:
       hushcast located subscribe --provider shops.offer --at 60.17,24.94 --keywords shoe,discount
       hushcast located subscribe --name feed-1 --json --stop-on-problem any
+      hushcast located subscribe --name feed-1 --at 61.5,23.8
       hushcast located subscribe --provider shops.offer --at 60.17,24.94 --keywords shoe --blur 20
     """
     from hushcast_cli.daemon_calls import daemon, run
@@ -83,7 +84,8 @@ def subscribe(
     from hushcast_protocol.base.errors import UsageError
 
     if given["provider"] is None:
-        if unused := [key for key, value in given.items() if value is not None]:
+        moves = ("at", "keywords") if name is not None else ()
+        if unused := [key for key, value in given.items() if value is not None and key not in moves]:
             option = "--" + unused[0].replace("_", "-")
             raise UsageError(f"{option} goes with --provider: a subscription that is kept stays as it is")
         if name is None:

@@ -117,11 +117,16 @@ def _line(
 
 
 def _intro(size: WorkloadSize) -> str:
+    if size.seed is None:
+        data = f"{size.subscriptions:,} subscriptions and {size.messages:,} messages that were given."
+    else:
+        data = (
+            f"{size.subscriptions:,} subscriptions of 1 to 5 words, {size.messages:,} messages of 41 words in"
+            f" one interval, seed {size.seed}. Words and places are drawn, not theirs."
+        )
     return (
         "<p>Yan, Cheng, Su, Zhang and Xu, <i>Authenticated Location-Aware Publish/Subscribe Services in"
-        f" Untrusted Outsourced Environments</i>, §4, measured: {size.subscriptions:,} subscriptions of 1"
-        f" to 5 words, {size.messages:,} messages of 41 words in one interval, seed {size.seed}. Words and"
-        " places are drawn, not theirs. Times are of the processor.</p>"
+        f" Untrusted Outsourced Environments</i>, §4, measured: {data} Times are of the processor.</p>"
     )
 
 

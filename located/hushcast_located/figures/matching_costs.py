@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from dataclasses import replace as with_shares
 from time import process_time
 
 import numpy as np
+from msgspec.structs import replace
 
-from hushcast_located.crowd import Crowd, Numbers
+from hushcast_located.crowd import Crowd, Numbers, crowd_by
 from hushcast_located.figures.proof_costs import ProofCosts, measure_proofs
 from hushcast_located.local_engine import LocalEngine, MatchingWork
 from hushcast_located.workload import Workload, greatest_distance, same_shares
@@ -16,8 +18,10 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.batch import BatchInterval, make_batch, read_batch
 from hushcast_protocol.spatial.located_answer import ProviderBatch
+from hushcast_protocol.spatial.located_messages import LocatedMessage
+from hushcast_protocol.spatial.located_subscription import LocatedSubscription
 from hushcast_protocol.spatial.tmr_tree import TreeEntry, entries_of
-from hushcast_protocol.spatial.weight_table import idf, sign_table
+from hushcast_protocol.spatial.weight_table import WeightTable, idf, sign_table
 
 GRID = [(alpha, 700) for alpha in (100, 300, 500, 700, 900)] + [
     (500, theta) for theta in (500, 600, 800, 900)
@@ -31,11 +35,11 @@ _START, _SECONDS, _FAN_OUT = 1_700_000_000, 300, 4
 
 @dataclass(frozen=True)
 class WorkloadSize:
-    """How many subscriptions, how many messages in the interval, and the seed."""
+    """How many subscriptions, how many messages in the interval, and the seed; `None`: they are given."""
 
     subscriptions: int
     messages: int
-    seed: int
+    seed: int | None
 
 
 @dataclass(frozen=True)
@@ -70,10 +74,28 @@ def measure(size: WorkloadSize, tell: Callable[[str], None]) -> Iterator[FigureP
     tell(f"{size.messages:,} messages")
     feed = _feed(workload, size.messages)
     tell(f"{size.subscriptions:,} subscriptions")
-    crowd = workload.crowd(size.subscriptions, feed.table)
+    yield from _over_grid(feed, workload.crowd(size.subscriptions, feed.table), tell)
+
+
+def measure_given(
+    given: ProviderBatch, subscriptions: Sequence[LocatedSubscription], tell: Callable[[str], None]
+) -> Iterator[FigurePoint]:
+    """Yield points of a batch and subscriptions that somebody has, with alpha and theta of the grid.
+
+    The batch is signed anew: signatures of a feed's own key are not to be had, and cost the same.
+    """
+    tell(f"{given.batch.body.count:,} messages and {len(subscriptions):,} subscriptions, given")
+    body, weights = given.table.body, given.table.weights
+    table = sign_table(_OWNER, body.version, weights, body.other, body.most, body.rule)
+    messages = [replace(one.message, number=1) for one in entries_of(given.root)]
+    feed = _signed(messages, table, given.batch.body.fan_out)
+    yield from _over_grid(feed, crowd_by(table, subscriptions), tell)
+
+
+def _over_grid(feed: ProviderBatch, crowd: Crowd, tell: Callable[[str], None]) -> Iterator[FigurePoint]:
     for number, (alpha, theta) in enumerate(GRID, 1):
         tell(f"{number} of {len(GRID)}: alpha {alpha / 1000}, theta {theta / 1000}")
-        same = replace(crowd, shares=same_shares(alpha, theta, len(crowd)))
+        same = with_shares(crowd, shares=same_shares(alpha, theta, len(crowd)))
         yield _point(feed, same, (alpha, theta))
 
 
@@ -81,7 +103,11 @@ def _feed(workload: Workload, count: int) -> ProviderBatch:
     messages = workload.messages(count, 1)
     weights, other = idf(one.words for one in messages)
     table = sign_table(_OWNER, 1, weights, other, greatest_distance())
-    whole = make_batch(_OWNER, BatchInterval(_START, _SECONDS, None), table, _FAN_OUT, messages)
+    return _signed(messages, table, _FAN_OUT)
+
+
+def _signed(messages: Sequence[LocatedMessage], table: WeightTable, fan_out: int) -> ProviderBatch:
+    whole = make_batch(_OWNER, BatchInterval(_START, _SECONDS, None), table, fan_out, messages)
     _, batch, root = read_batch(encode(whole))
     return ProviderBatch(batch, root, table)
 

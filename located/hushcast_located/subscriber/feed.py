@@ -96,7 +96,7 @@ class Feed:
         if kept.told is None:
             told = kept.wanted if self._blur is None else await self._blur.first()
             kept = replace(kept, told=told)
-            self._requests = RequestSchedule.begin(self._world, kept)
+            self._requests = RequestSchedule.begin(self._world, kept, is_chosen=True)
         self._save(kept)
         self._follower = self._begun(kept)
         messages = self._daemon.subscribe(kept.answers, acknowledge="manual")

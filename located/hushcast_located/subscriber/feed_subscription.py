@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from hushcast.daemon import Daemon
 from hushcast_located.subscriber.environment import SubscriberEnvironment
 from hushcast_located.subscriber.feed import Feed, end
@@ -21,8 +23,13 @@ from hushcast_located.subscriber.subscription_files import (
 )
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.spatial.keywords import NEWEST
-from hushcast_protocol.spatial.located_subscription import LocatedSubscription, make_subscription
+from hushcast_protocol.spatial.located_subscription import (
+    LocatedSubscription,
+    keywords_as_asked,
+    make_subscription,
+)
 from hushcast_protocol.spatial.offer import MAX_OFFER, SCHEME, read_offer
+from hushcast_protocol.spatial.places import place_of
 from hushcast_protocol.spatial.subscription_blur import middle_of_cell
 from hushcast_runtime.files import read_most
 from hushcast_runtime.user_folders import state_home
@@ -50,6 +57,32 @@ class FeedRequest:
     blur: Blur | None
 
 
+@dataclass(frozen=True)
+class FeedMove:
+    """Where a subscription that is kept is moved to, and what it is about then; nothing for what stays."""
+
+    at: tuple[float, float] | None = None
+    keywords: str = ""
+
+    def of(self, kept: FeedRecord) -> FeedRecord:
+        """Return it moved: the provider is told, under the same name; raise `UsageError`."""
+        wanted, text = kept.wanted, kept.keywords
+        if self.at is not None:
+            wanted = replace(wanted, place=place_of(*self.at))
+        if self.keywords:
+            text = self.keywords
+            wanted = replace(wanted, words=keywords_as_asked([text], kept.rule))
+        check_keyword_text(text)
+        if kept.blur is not None and (kept.blur.words or 0) > len(wanted.words):
+            raise UsageError(f"{kept.blur.words} keywords are told of it: name as many, or subscribe anew")
+        if wanted == kept.wanted:
+            return kept
+        return replace(kept.telling(None), wanted=wanted, keywords=text)
+
+
+STAY = FeedMove()
+
+
 def subscribe(
     daemon: Daemon,
     offer: str | None = None,
@@ -73,7 +106,8 @@ def subscribe(
     kilometres, with `blur_keywords` so many of the keywords, and what it answers is narrowed down here.
 
     With a `name` the subscription is kept, in `folder` (`usual_folder()`), and goes on when it is named
-    again, with the name alone; it ends with `unsubscribe`. Without one it ends with the block. Raises
+    again, with the name alone, or with `at` or `keywords` to be moved there; it ends with `unsubscribe`.
+    Without one it ends with the block. Raises
     `UsageError` for values that cannot be used.
     """
     wanted = None
@@ -81,9 +115,14 @@ def subscribe(
         texts = [keywords] if isinstance(keywords, str) else [*keywords]
         given = {"keywords": texts, "alpha": alpha, "threshold": threshold}
         wanted = read_wanted(offer, at, given, (blur, blur_keywords), owner)
-    elif at is not None or keywords or blur is not None or blur_keywords is not None:
-        raise UsageError("no provider is named: give its offer, or the name of a subscription alone")
-    return open_feed(daemon, wanted, name, folder or usual_folder(), world or SubscriberEnvironment())
+    elif (at is not None or keywords) and not name:
+        raise UsageError("no provider is named: give its offer, or the name of a subscription")
+    elif blur is not None or blur_keywords is not None:
+        raise UsageError("a subscription that is kept is blurred as it was: give an offer, or no blur")
+    changed = FeedMove(at, " ".join([keywords] if isinstance(keywords, str) else keywords))
+    return open_feed(
+        daemon, wanted, name, folder or usual_folder(), world or SubscriberEnvironment(), changed
+    )
 
 
 def read_wanted(
@@ -103,8 +142,7 @@ def read_wanted(
     if at is None:
         raise UsageError("no place is named: latitude and longitude, as 60.17,24.94")
     subscription = make_subscription({"lat": at[0], "lon": at[1], **given})
-    if len(text := " ".join(given["keywords"])) > MAX_KEYWORD_TEXT:
-        raise UsageError(f"the keywords have {len(text):,} characters, above {MAX_KEYWORD_TEXT:,}")
+    text = check_keyword_text(" ".join(given["keywords"]))
     kilometres, words = blur
     if kilometres is not None:
         middle_of_cell(subscription.place, kilometres)
@@ -116,10 +154,25 @@ def read_wanted(
     return FeedRequest(offer.strip(), subscription, text, told)
 
 
+def check_keyword_text(text: str) -> str:
+    """Return keywords as they were written; raise `UsageError` for more than are kept."""
+    if len(text) > MAX_KEYWORD_TEXT:
+        raise UsageError(f"the keywords have {len(text):,} characters, above {MAX_KEYWORD_TEXT:,}")
+    return text
+
+
 def open_feed(
-    daemon: Daemon, wanted: FeedRequest | None, name: str, folder: Path, world: SubscriberEnvironment
+    daemon: Daemon,
+    wanted: FeedRequest | None,
+    name: str,
+    folder: Path,
+    world: SubscriberEnvironment,
+    change: FeedMove = STAY,
 ) -> Feed:
-    """Return the feed of a new subscription, or of the one that is kept by a name; raise `UsageError`."""
+    """Return the feed of a new subscription, or of the one that is kept by a name; raise `UsageError`.
+
+    `change` is of one that is kept.
+    """
     if not name:
         if wanted is None:
             raise UsageError("neither a provider's offer nor the name of a subscription is given")
@@ -136,6 +189,8 @@ def open_feed(
         if kept is None:
             assert wanted is not None, "its file went away this moment"
             kept = _new(wanted, world)
+        elif change != STAY:
+            kept = change.of(kept)
         return Feed(daemon, kept, keeping, world)
     except BaseException:
         keeping.close()

@@ -29,15 +29,15 @@ class RequestSchedule:
     _wait: float = 0.0
 
     @staticmethod
-    def begin(world: SubscriberEnvironment, kept: FeedRecord) -> RequestSchedule:
-        """Return them for a new life of the program."""
+    def begin(world: SubscriberEnvironment, kept: FeedRecord, is_chosen: bool = False) -> RequestSchedule:
+        """Return them for a new life of the program; `is_chosen`: what is told was chosen this moment."""
         now = world.now()
         requests = RequestSchedule(world, kept)
         requests._wait = world.retry
         requests.is_lapsed = bool(kept.number) and kept.until < world.day
         if requests.is_lapsed:  # but first what waits in the daemon
             requests.ask_at = world.moment(now + SETTLING / 2, now + SETTLING)
-        elif not kept.number:
+        elif not kept.number or is_chosen:
             requests.ask_at = now if kept.blur is None else world.moment(now, now + world.spread)
         elif kept.taken == kept.number:
             # What starts with the machine is not to be renewed with all else that does.
@@ -84,7 +84,7 @@ class RequestSchedule:
     def ask_anew(self, told: LocatedSubscription) -> None:
         """Tell the provider something else, at some moment of the next minutes."""
         now = self.world.now()
-        self.kept = replace(self.kept, told=told, told_before=self.kept.told, taken=0)
+        self.kept = self.kept.telling(told)
         self.ask_at = self.world.moment(now, now + self.world.spread)
 
     def silence(self) -> float | None:

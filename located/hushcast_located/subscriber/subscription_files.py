@@ -62,6 +62,14 @@ class FeedRecord(Wire, frozen=True, tag="located-feed/1"):
     rule: WordRule = WordRule.RUNS
     """By which `wanted` was cut."""
 
+    def telling(self, told: LocatedSubscription | None) -> FeedRecord:
+        """Return it with something else to tell the provider, `None` where that is still to be chosen.
+
+        A number is left out, so that what the provider says of an earlier request is not taken for this one.
+        """
+        number = self.number and self.number + 1
+        return replace(self, told=told, told_before=self.told, number=number, taken=0)
+
     def cut_by(self, rule: WordRule) -> FeedRecord:
         """Return it with the words that another rule makes; `UsageError` where none can be."""
         words = keywords_as_asked([self.keywords or " ".join(self.wanted.words)], rule)
