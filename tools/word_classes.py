@@ -21,6 +21,8 @@ UNSPACED = (
 )
 """Names of characters of scripts without spaces between words, or that, as Korean, hang endings on them."""
 FULL_SIGNS = 0x2000  # from here on a sign is a picture; `©` and `°` below it stand beside words
+NO_WIDTH = 0x200B  # a space where a line may break, in scripts without spaces also within words
+FLAGS = range(0x1F1E6, 0x1F200)  # two letters are a flag
 VARIANTS = (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))
 FILLERS = (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x20E3, 0x3164, 0xFFA0)
 
@@ -29,6 +31,10 @@ def class_of(number: int) -> str:
     """Return the class of a character, as `word_classes` has them."""
     one = chr(number)
     kind = unicodedata.category(one)
+    if number == NO_WIDTH:
+        return "Z"
+    if number in FLAGS:
+        return "F"
     if kind == "Cn":
         return "U"
     if kind == "Cf" or number in VARIANTS or number in FILLERS:

@@ -268,7 +268,7 @@ def test_figures_on_one_page(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     assert (code, told.out) == (0, "")
     assert "9 of 9: alpha 0.5, theta 0.9" in told.err
     page = (out / "index.html").read_text()
-    assert page.count("<svg") == len(list(out.glob("*.svg"))) == 10
+    assert page.count("<svg") == len(list(out.glob("*.svg"))) == 12
     assert len(json.loads((out / "figures.json").read_text())["points"]) == 9
 
 

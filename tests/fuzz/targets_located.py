@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from random import Random
 
+import msgspec
+from alert_examples import documents
 from fuzzing import Script, Target, scripts
 from mutating import mutate_bytes, mutate_packed, mutate_text
 from spatial_world import OWNER, World, entries, wants
@@ -17,11 +19,13 @@ from hushcast_protocol.base.sealed_box import seal_box
 from hushcast_protocol.base.secrets import AgreementKey
 from hushcast_protocol.base.signatures import SignaturePurpose, signature
 from hushcast_protocol.base.wire import encode
+from hushcast_protocol.spatial.alert_documents import read_document
 from hushcast_protocol.spatial.batch import WholeBatch, read_batch
 from hushcast_protocol.spatial.feed_follower import MAX_EARLY, MAX_PASSED, FeedFollower, IntervalArrived
+from hushcast_protocol.spatial.keywords import MAX_WORD, MAX_WORDS, are_words, asked_words, words_of
 from hushcast_protocol.spatial.located_answer import ProviderBatch, decode_answer
 from hushcast_protocol.spatial.located_messages import EXAMPLE as MESSAGE
-from hushcast_protocol.spatial.located_messages import read_message
+from hushcast_protocol.spatial.located_messages import LocatedMessage, read_message
 from hushcast_protocol.spatial.located_requests import (
     MAX_DAYS,
     SIZES,
@@ -111,6 +115,25 @@ def _message(data: bytes) -> object:
     message = read_message(data, 1)
     assert on_earth(message.place)
     return message
+
+
+def _document(data: bytes) -> object:
+    found = read_document(data)
+    for one in found.messages:
+        assert on_earth(one.place)
+        assert msgspec.msgpack.decode(encode(one), type=LocatedMessage) == one
+    return found.messages
+
+
+def _words(data: bytes) -> object:
+    """Any text: words are within their bounds, and what is asked for in its own words is found in it."""
+    text = data.decode(errors="replace")
+    said, asked = words_of(text), asked_words(text)
+    for words in (said, asked):
+        assert are_words(words)
+        assert all(1 <= len(one) <= MAX_WORD for one in words)
+    assert set(asked) <= set(said) or len(said) == MAX_WORDS
+    return said
 
 
 def _parts(data: bytes) -> object:
@@ -275,6 +298,7 @@ def _lines() -> list[bytes]:
     ]
 
 
+_TEXTS = ("大雨警報 M7.5", "แผ่นดินไหว 🇫🇮👩‍🚒", "IŞIK می‌خواهم שָׁלוֹם", "지진이 puu\u00adtavara")
 TARGETS = [
     Target("located-batch", _batch, _batches, (PeerError,), mutate_packed, 5),
     Target("located-table", _table, _tables, (PeerError,), mutate_packed, 5),
@@ -326,5 +350,7 @@ TARGETS = [
         5,
     ),
     Target("located-following", _following, scripts, (), weight=1),
+    Target("located-alerts", _document, documents, (UsageError,), mutate_text, 5),
+    Target("located-words", _words, lambda: [one.encode() for one in _TEXTS], (), mutate_bytes, 5),
     Target("located-message", _message, lambda: [MESSAGE.encode()], (UsageError,), mutate_text, 5),
 ]

@@ -43,6 +43,9 @@ NEWEST = WordRule.SCRIPTS
 """Of each table that is signed now."""
 
 _ASCII = re.compile(r"[0-9a-z]+")
+_TOKEN = re.compile(r"(?P<unspaced>(?:C[MZ]*)+)|L[LM]*|FF|[SF]")
+"""Of classes of characters, as in `word_classes`."""
+_UNSPACED = re.compile(r"C[MZ]*")
 _ALIKE = str.maketrans(
     {
         "ı": "i",
@@ -102,47 +105,34 @@ def _runs(text: str) -> list[str]:
 
 
 def _by_scripts(text: str, is_asked: bool) -> Iterator[str]:
-    cutter = _cutter()
-    for found in cutter.token.finditer(cutter.plain(text)):
-        token = found.group()
+    plain = _plain(text)
+    for found in _TOKEN.finditer(_classes(plain)):
+        token = plain[found.start() : found.end()]
         if found.lastgroup != "unspaced":
             yield token
             continue
-        units = [unit.replace("\u200b", "")[:_UNIT] for unit in cutter.unit.findall(token)]
+        spans = (one.span() for one in _UNSPACED.finditer(found.group()))
+        units = [token[first:last].replace("\u200b", "")[:_UNIT] for first, last in spans]
         if len(units) == 1 or not is_asked:
             yield from units
         yield from (one + after for one, after in pairwise(units))
 
 
-class _Cutter:
-    """The classes of characters as regular expressions: made once, when a text needs them."""
+def _plain(text: str) -> str:
+    """Return a text in which what is the same word is written in one way."""
+    # What this Unicode does not know goes first: another one may normalize it.
+    text = "".join(" " if kind == "U" else one for one, kind in zip(text, _classes(text), strict=True))
+    known = unicodedata.normalize("NFKC", text)[:_LONGEST]
+    folded = unicodedata.normalize("NFKC", known.casefold()).replace("i\u0307", "i").translate(_ALIKE)
+    seen = "".join(one for one, kind in zip(folded, _classes(folded), strict=True) if kind != "D")
+    return unicodedata.normalize("NFKC", seen)
 
-    def __init__(self) -> None:
-        ranges: dict[str, list[str]] = {}
-        at = 0
-        for kind, count in re.findall(r"([A-Z])(\d+)", RUNS):
-            ranges.setdefault(kind, []).append(f"\\U{at:08x}-\\U{at + int(count) - 1:08x}")
-            at += int(count)
-        of = {kind: "".join(some) for kind, some in ranges.items()}
-        letters, marks, unspaced = of["L"], of["M"], of["C"]
-        flag = "\\U0001f1e6-\\U0001f1ff"
-        self._unknown = re.compile(f"[{of['U']}]")
-        # A space without width is where a line may break, in scripts without spaces also within words.
-        self._dropped = re.compile(f"(?!\u200b)[{of['D']}]|(?<=i)\u0307")
-        self.unit = re.compile(f"[{unspaced}][{marks}\u200b]*")
-        self.token = re.compile(
-            f"(?P<unspaced>(?:[{unspaced}][{marks}\u200b]*)+)|[{letters}][{letters}{marks}]*"
-            f"|[{flag}]{{2}}|[{of['S']}]"
-        )
 
-    def plain(self, text: str) -> str:
-        """Return a text in which what is the same word is written in one way."""
-        # What this Unicode does not know goes first: another one may normalize it.
-        known = unicodedata.normalize("NFKC", self._unknown.sub(" ", text))[:_LONGEST]
-        folded = unicodedata.normalize("NFKC", known.casefold())
-        return unicodedata.normalize("NFKC", self._dropped.sub("", folded).translate(_ALIKE))
+def _classes(text: str) -> str:
+    """Return the class of each character of a text."""
+    return "".join(map(_class_of_all().__getitem__, map(ord, text)))
 
 
 @lru_cache(maxsize=1)
-def _cutter() -> _Cutter:
-    return _Cutter()
+def _class_of_all() -> str:
+    return "".join(kind * int(count) for kind, count in re.findall(r"([A-Z])(\d+)", RUNS))
