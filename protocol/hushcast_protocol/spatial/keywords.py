@@ -121,11 +121,17 @@ def _by_scripts(text: str, is_asked: bool) -> Iterator[str]:
 def _plain(text: str) -> str:
     """Return a text in which what is the same word is written in one way."""
     # What this Unicode does not know goes first: another one may normalize it.
-    text = "".join(" " if kind == "U" else one for one, kind in zip(text, _classes(text), strict=True))
-    known = unicodedata.normalize("NFKC", text)[:_LONGEST]
+    known = unicodedata.normalize("NFKC", _without(text, "U", " "))[:_LONGEST]
     folded = unicodedata.normalize("NFKC", known.casefold()).replace("i\u0307", "i").translate(_ALIKE)
-    seen = "".join(one for one, kind in zip(folded, _classes(folded), strict=True) if kind != "D")
-    return unicodedata.normalize("NFKC", seen)
+    return unicodedata.normalize("NFKC", _without(folded, "D", ""))
+
+
+def _without(text: str, kind: str, instead: str) -> str:
+    """Return a text with something else in place of the characters of a class."""
+    kinds = _classes(text)
+    if kind not in kinds:
+        return text
+    return "".join(instead if each == kind else one for one, each in zip(text, kinds, strict=True))
 
 
 def _classes(text: str) -> str:
