@@ -32,7 +32,6 @@ PROVIDER = Program(
 )
 OWNER = Program(
     name="located-owner",
-    group="located own",
     module=("hushcast_located.owner_service",),
     roles=(
         ProgramRole(
@@ -60,17 +59,5 @@ OWNER = Program(
     summary=DottedPath("hushcast_located.owner_service.summary.summary"),
     home="hushcast-located-owner",
     config="owner",
-    help="Run the owner of a feed, beside a daemon.",
-    run_help="""Run the owner of a located feed in the foreground until SIGTERM or Ctrl-C.
-
-    It takes messages from lines, a folder or a topic, signs a batch of them at the end of each interval, also
-    where there are none, and publishes it by the daemon at `daemon.socket`: it opens no other connection.
-    What was taken is on disk, and a kill loses no interval. Logs go to standard error and never show places,
-    words or links.""",
-    doctor_help="""Look for what keeps an owner from working.
-
-    Says what to do about it. Looks at the state, the links, the daemon, and, if the owner runs, at its key,
-    how many batches are signed and published, and what came in that is no message. Run it as the owner's user
-    or as root. Ends with exit code 1 if anything is bad.""",
 )
 PROGRAMS = (PROVIDER, OWNER)

@@ -20,9 +20,10 @@ def run(program: str | None, config: Path | None) -> None:
     """Run a program in the foreground until SIGTERM or Ctrl-C.
 
     Its configuration says which: a relay, a client, a directory, a server or proxy of a central network, a
-    broker, a tomography service, an MQTT gateway, a provider of a located feed. Without --config it is the
-    one that `hushcast init` wrote; where there are several, PROGRAM tells, such as `node`, `directory`,
-    `central-server`, `central-proxy`, `broker`, `tomography`, `gateway`, `located-provider`.
+    broker, a tomography service, an MQTT gateway, a provider or an owner of a located feed. Without
+    --config it is the one that `hushcast init` wrote; where there are several, PROGRAM tells, such as `node`,
+    `directory`, `central-server`, `central-proxy`, `broker`, `tomography`, `gateway`, `located-provider`,
+    `located-owner`.
 
     A configuration that could reach anything outside Tor, or that lets in strangers, is refused, with exit
     code 2. Logs go to standard error and never show topics, payloads, keys or onion addresses. SIGHUP makes

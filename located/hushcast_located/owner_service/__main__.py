@@ -1,4 +1,4 @@
-"""`python -m hushcast_located.owner_service CONFIG`: what `hushcast located own run` does."""
+"""`python -m hushcast_located.owner_service CONFIG`: what `hushcast run located-owner` does."""
 
 import sys
 

@@ -38,7 +38,7 @@ class OwnersInputSection(Section, frozen=True, kw_only=True):
 
 
 class OwnerSettings(ProcessSettings, frozen=True, kw_only=True):
-    """Settings of `hushcast located own run`."""
+    """Settings of `hushcast run located-owner`."""
 
     program_name: ClassVar[str] = "located-owner"
     """What `program` says in its file."""
