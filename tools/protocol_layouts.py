@@ -98,6 +98,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
     "brokers-up": (
         brokers.Advertise,
         clear_words.ShownFilter,
+        clear_words.CoveredFilter,
         brokers.Join,
         brokers.Subscribe,
         brokers.AnonymityTerms,

@@ -11,10 +11,10 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.tomography.bogus import placing
 from benchmarks.tomography.world import CALENDAR, NOW, World, asked, question
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
+from hushcast_protocol.brokers.bogus_filters import BELOW, bogus_beside
 from hushcast_protocol.brokers.filters import Filter, Sides, covers, holds
 from hushcast_protocol.brokers.tomography.broker_statements import BogusSource, BrokerStatements
 from hushcast_protocol.brokers.tomography.filter_probe import FilterProbe
@@ -166,20 +166,23 @@ def _together(state: _State) -> bool:
 
 
 def _bogus(state: _State) -> bool:
-    """Place what is missing beside what may not be shown; take back what is no longer needed."""
+    """Show what may not be shown, with what stands for nobody beside it; take back what is not needed."""
     is_changed = False
     for edge, given, k, clients in _open(state):
-        one = state.ask(edge, given, k, clients)
-        own = {(edge, name, True) for name in one.question.sources}
-        crowd = state.gathered.crowd(state.world.parent[edge])
-        placed = placing(crowd, given, state.condition, k, own)
-        if placed is None:
-            state.told["cannot be helped"] += 1
-            continue
+        if judge(state.gathered, state.ask(edge, given, k, clients)):
+            placed: dict[Filter, int] = {}
+        else:
+            beside = bogus_beside(given, [state.condition])
+            if beside is None:
+                state.told["cannot be helped"] += 1
+                continue
+            is_below = state.condition in BELOW
+            placed = {given: 0 if is_below else max(0, k - len(clients))}
+            placed |= {one: k if is_below else 1 for one in beside if one is not None}
         is_changed = True
         state.shown[edge].setdefault(given, set()).update(clients)
-        for beside, number in placed:
-            behind = state.shown[edge].setdefault(beside, set())
+        for one, number in placed.items():
+            behind = state.shown[edge].setdefault(one, set())
             behind.update(BogusSource(state.nobodies + at) for at in range(number))
             state.nobodies += number
         state.tell((edge, state.world.parent[edge]))  # the next to ask finds these there

@@ -40,6 +40,7 @@ BROKER_COUNTERS = {
     "refused_day": "publications for a day that is not open",
     "refused_quota": "what was refused because a cap was reached",
     "refused_stamp": "publications and new clients without the stamp that is asked for under load",
+    "refused_bogus": "subscriptions refused because bogus filters or sources would deceive nobody",
     "refused_level": "subscriptions refused because too few stand behind the filter",
     "refused_unknown": "requests of clients that are not known, or not listed, here",
     "refused_community": "what only a member of a community could take, and this broker is none",

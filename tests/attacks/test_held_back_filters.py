@@ -13,6 +13,7 @@ import pytest
 
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.anonymity_levels import MAX_NEIGHBOURS
+from hushcast_protocol.brokers.edge_subscriptions import BogusMeans
 from hushcast_protocol.brokers.exposure import OPEN, Exposure
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import AnonymityTerms
@@ -37,7 +38,7 @@ class EdgeBroker:
     """One with a filter that is held back, or without, and with somebody who hides nothing, elsewhere."""
 
     def __init__(self, is_there: bool) -> None:
-        self.exposure = Exposure()
+        self.exposure = Exposure(means=BogusMeans(sources=True))
         self.exposure.subscribe("reader", bytes(16), ages(100, 119), OPEN)
         self.number = 0
         if is_there:

@@ -39,6 +39,7 @@ from hushcast_protocol.brokers.tomography.statements import Statement, state
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.storage.store import MemoryStore
+from hushcast_runtime.tracing import Tracer
 from hushcast_runtime.transports.base import Transport, TransportError
 from hushcast_runtime.transports.channel import open_channel
 
@@ -127,10 +128,12 @@ class ServiceMember(Process):
 
 
 @asynccontextmanager
-async def observed_tree(*but: str) -> AsyncIterator[tuple[SmallTree, ServiceMember]]:
+async def observed_tree(
+    *but: str, tracer: Tracer | None = None
+) -> AsyncIterator[tuple[SmallTree, ServiceMember]]:
     """A tree whose brokers, but some, state to a service."""
     async with trio.open_nursery() as nursery:
-        network = SmallTree(nursery, 1, None)
+        network = SmallTree(nursery, 1, tracer)
         shape(network, SIX)
         service = ServiceMember(network)
         for member in network.members:

@@ -20,7 +20,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from filter_examples import TOPICS, Brute, drawn
 
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, Fallback
-from hushcast_protocol.brokers.edge_subscriptions import MAX_BOGUS, ExposureChanges, SubscriptionKey
+from hushcast_protocol.brokers.bogus_filters import bogus_beside
+from hushcast_protocol.brokers.edge_subscriptions import BogusMeans, ExposureChanges, SubscriptionKey
 from hushcast_protocol.brokers.exposure import OPEN, Exposure
 from hushcast_protocol.brokers.filters import Filter, Source, covers
 from hushcast_protocol.brokers.frames import AnonymityTerms
@@ -70,6 +71,7 @@ class Outside:
         self.there: dict[SubscriptionKey, tuple[Filter, AnonymityTerms]] = {}
         self.away: set[Source] = set()
         self.shown: set[Filter] = set()  # but for what something else outside covers
+        self.covered: set[Filter] = set()  # these travel besides
         self.bogus: dict[SubscriptionKey, int] = {}
         self.counts: Counter[str] = Counter()
 
@@ -81,6 +83,9 @@ class Outside:
         assert roots.withdrawn <= self.shown
         self.shown |= roots.shown
         self.shown -= roots.withdrawn
+        assert not roots.covered & self.covered
+        assert roots.uncovered <= self.covered
+        self.covered = self.covered - roots.uncovered | roots.covered
         self.bogus |= changes.bogus
         self.counts["shown"] += len(roots.shown)
         self.counts["withdrawn"] += len(roots.withdrawn)
@@ -103,28 +108,52 @@ class Outside:
             assert any(
                 self._may(brute, name, shown) for name, (one, _) in self.there.items() if covers(shown, one)
             ), "a filter below its k is shown outside"
+        self._check_made_up(exposure)
+
+    def _check_made_up(self, exposure: Exposure) -> None:
+        """Fail if bogus filters and sources are not enough in the eyes of whoever is above and counts."""
+        seen = Brute()
+        seen.held = {
+            one: {*sources, *(("nobody", at) for at in range(bogus))}
+            for one, (sources, bogus) in exposure.behind_shown().items()
+            if one in self.shown | self.covered
+        }
+        known = self._oracle.known if self._oracle is not None else {}
+        covered = set[Filter]()
+        for one, terms in self.there.values():
+            demands = self._demands(terms)
+            if not demands or self._otherwise(one, terms) != "bogus":
+                continue
+            beside = bogus_beside(one, [each.condition for each in demands])
+            assert beside is not None
+            covered |= set(beside.covered(one))
+            for each in demands:
+                enough = seen.level(one, each.condition) >= each.k
+                is_own_seen = one in seen.held or each.condition is not AnonymityCondition.SOURCE
+                assert enough or not is_own_seen or known.get((one, each.condition), 0) >= each.k
+        assert covered == self.covered, "what travels though it is covered follows from who asks alone"
 
     def _may(self, brute: Brute, name: SubscriptionKey, shown: Filter) -> bool:
         """Tell whether one subscription's terms, and the broker's, allow it to be shown."""
         one, terms = self.there[name]
         demands = self._demands(terms)
-        otherwise = self._otherwise(terms)
+        otherwise = self._otherwise(one, terms)
+        if otherwise == "bogus" and demands:
+            beside = bogus_beside(one, [each.condition for each in demands])
+            return beside is not None and shown in (one, beside.wider)
         if shown != one and (otherwise != "generalise" or not demands):
             return False
-        bogus = self.bogus.get(name, 0) if otherwise == "bogus" else 0
         known = self._oracle.known if self._oracle is not None else {}
         most = max([each.k for each in demands], default=1)
         own = {
             source
             for (source, _), (other, asked) in self.there.items()
-            if other == one and self._demands(asked) == demands and self._otherwise(asked) == otherwise
+            if other == one and self._demands(asked) == demands and self._otherwise(one, asked) == otherwise
         }
         open_ones = among(brute, lambda at, asker: asker[1] == 1 or (at == one and asker[0] in own))
         hiding = among(brute, lambda at, asker: asker[1] <= most)
 
         def level(each: AnonymityTerms) -> int:
-            if otherwise == "bogus":
-                return len(dict(behind_outside(brute, one, shown, each.condition))) + bogus
             there = behind_outside(hiding, one, shown, each.condition)
             hidden = len({source for source, k in there if k > 1})
             first = len(dict(behind_outside(open_ones, one, shown, each.condition)))
@@ -137,9 +166,10 @@ class Outside:
     def _demands(self, terms: AnonymityTerms) -> set[AnonymityTerms]:
         return {AnonymityTerms(one.k, one.condition, "wait") for one in (terms, self._minimum) if one.k > 1}
 
-    def _otherwise(self, terms: AnonymityTerms) -> Fallback:
+    def _otherwise(self, one: Filter, terms: AnonymityTerms) -> Fallback:
         found = (terms if terms.k > 1 else self._minimum).otherwise
-        return "wait" if found == "bogus" and max(terms.k, self._minimum.k) > MAX_BOGUS else found
+        is_bogus = found == "bogus" and bogus_beside(one, [each.condition for each in self._demands(terms)])
+        return "wait" if found == "bogus" and not is_bogus else found
 
 
 def level_outside(brute: Brute, one: Filter, shown: Filter, condition: AnonymityCondition) -> int:
@@ -182,7 +212,8 @@ def play(
     `is_told`: something is known of the whole network, now this and now that.
     """
     oracle = Oracle(random) if is_told else None
-    exposure, outside = Exposure(minimum, oracle), Outside(minimum, oracle)
+    exposure = Exposure(minimum, oracle, BogusMeans(sources=True))
+    outside = Outside(minimum, oracle)
     topics = TOPICS[:3]
     for event in range(events):
         if outside.there and random.random() < len(outside.there) / MOST / 2:

@@ -9,7 +9,7 @@ import pytest
 from exposing import WAYS, play
 
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, Fallback
-from hushcast_protocol.brokers.edge_subscriptions import MAX_BOGUS, SubscriptionKey
+from hushcast_protocol.brokers.edge_subscriptions import MAX_BOGUS, BogusMeans, SubscriptionKey
 from hushcast_protocol.brokers.exposure import OPEN, Exposure
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import AnonymityTerms
@@ -124,8 +124,11 @@ def test_a_wider_filter_is_shown_until_the_own_one_has_enough_behind_it() -> Non
     assert HOME in exposure.shown
 
 
+SERVED = BogusMeans(sources=True)
+
+
 def test_bogus_sources_cost_and_are_bounded() -> None:
-    exposure = Exposure()
+    exposure = Exposure(means=SERVED)
     assert exposure.subscribe("ann", NAME, HOME, terms(4, "bogus")).roots.shown == {HOME}
     standing = exposure.standing("ann", NAME)
     assert standing is not None

@@ -28,10 +28,11 @@ from filter_examples import TOPICS, Brute, drawn
 
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, Fallback
-from hushcast_protocol.brokers.clear_words import outside
+from hushcast_protocol.brokers.bogus_filters import bogus_beside
+from hushcast_protocol.brokers.clear_words import CoveredFilter, outside
 from hushcast_protocol.brokers.edge_subscriptions import MAX_BOGUS
 from hushcast_protocol.brokers.filters import Filter, covers
-from hushcast_protocol.brokers.frames import AnonymityTerms, decode_filter
+from hushcast_protocol.brokers.frames import AnonymityTerms, decode_filter, decode_shown
 from hushcast_protocol.content.topics import Interest
 from hushcast_testnet.simulations.broker_members import BrokerLife, BrokersUserLife, BrokersWorld
 from hushcast_testnet.simulations.clock_calls import ClockCalls
@@ -111,7 +112,7 @@ class Recount:
             terms = AnonymityTerms(line["k"], AnonymityCondition(line["condition"]), line["otherwise"])
             given = outside(decode_filter(bytes.fromhex(line["filter"])))
             self.there[line["client"], line["name"]] = given, terms
-            self.counts[f"{terms.condition.value}, {terms.otherwise}"] += 1
+            self.counts[f"{terms.condition.value}, {terms.otherwise}"] += terms.k > 1
         elif kind == "bogus":
             self.bogus[line["client"], line["name"]] = line["sources"]
         elif kind == "ended":
@@ -131,8 +132,8 @@ class Recount:
             self.counts["withdrawn"] += 1
             if (since := self.sunk.pop(name, None)) is not None:
                 self.longest = max(self.longest, line["time"] - since)
-        for each in map(decode_filter, map(bytes.fromhex, line["show"])):
-            self.shown[each.name] = outside(each)
+        for each in map(decode_shown, map(bytes.fromhex, line["show"])):
+            self.shown[each.name] = outside(each.filter if isinstance(each, CoveredFilter) else each)
             self.counts["shown"] += 1
             assert self._may_be(self._brute(), self.shown[each.name]), "it left with too few behind it"
 
@@ -156,14 +157,31 @@ class Recount:
         for name, (one, terms) in self.there.items():
             if shown == one and terms.k == 1:
                 return True
-            bogus = self.bogus.get(name, 0) if shown == one and terms.otherwise == "bogus" else 0
+            if terms.k > 1 and terms.otherwise == "bogus":
+                beside = bogus_beside(one, [terms.condition])
+                assert self.bogus.get(name, 0) <= MAX_BOGUS
+                is_its = beside is not None and shown in (one, *beside)
+                if is_its and self._own(name) + self.bogus.get(name, 0) >= terms.k:
+                    return True
+                continue
             stands_in = terms.otherwise == "generalise" and terms.k > 1 and covers(shown, one)
             if shown != one and not stands_in:
                 continue
-            assert bogus <= MAX_BOGUS
-            if level_outside(brute, one, shown, terms.condition) + bogus >= terms.k:
+            if level_outside(brute, one, shown, terms.condition) >= terms.k:
                 return True
         return False
+
+    def _own(self, name: tuple[str, str]) -> int:
+        """How many stand behind a subscription's filter outside, where they count beside bogus sources."""
+        one, terms = self.there[name]
+        if terms.condition in (AnonymityCondition.SUCCESSOR, AnonymityCondition.IMMEDIATE_SUCCESSOR):
+            return 0
+        same = [
+            client
+            for (client, _), (other, asked) in self.there.items()
+            if other == one and (asked == terms or asked.k == 1)
+        ]
+        return len(set(same))
 
 
 def play(traces: Path, events: int, seed: int) -> Recount:

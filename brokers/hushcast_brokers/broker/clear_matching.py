@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from typing import cast
 
 from hushcast_brokers.broker.advertising import Advertising
 from hushcast_brokers.broker.downstream import Downstream
@@ -52,7 +53,7 @@ class ClearInterests:
 
     def of(self, client: PublicKey) -> Mapping[bytes, Filter]:
         """Return a client's filters, by its own names."""
-        return self.routes.of(client)
+        return cast(Mapping[bytes, Filter], self.routes.of(client))  # covered ones are brokers' alone
 
     def count(self, client: PublicKey) -> int:
         """Return how many filters count as a client's, bogus ones included."""
@@ -87,7 +88,10 @@ class ClearInterests:
         self._exposure.load(client, name, given, terms)
 
     def subscribe(self, client: PublicKey, name: bytes, given: Filter, terms: AnonymityTerms) -> int | None:
-        """Take a filter; return the version upward, or `None` if its level is too low to be taken."""
+        """Take a filter; return the version upward, or `None` if its level is too low to be taken.
+
+        Raises `Refusal` (`bogus`).
+        """
         version = self._exposure.subscribe(client, name, given, terms)
         if version is not None:
             self.routes.put(client, name, given)

@@ -14,7 +14,7 @@ from hushcast_brokers.broker.downstream import Downstream
 from hushcast_protocol.base import observations
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.brokers.edge_subscriptions import ExposureChanges
+from hushcast_protocol.brokers.edge_subscriptions import BogusMeans, ExposureChanges
 from hushcast_protocol.brokers.exposure import Exposure
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import AnonymityTerms, ExposureReport
@@ -35,16 +35,18 @@ class EdgeExposure:
         advertising: Advertising,
         downstream: Downstream,
         context: Context,
-        items: Callable[[RootChanges], ItemChanges] = of_roots,
+        items: Callable[[RootChanges], ItemChanges] | None = None,
         beyond: NetworkCrowd | None = None,
     ) -> None:
         """`minimum` is what the broker itself asks of each filter; `items` makes what is shown of them.
 
-        `beyond` is what it knows of other edge brokers' clients.
+        Without `items` filters are shown as they are, and bogus ones beside them. `beyond` is what it knows
+        of other edge brokers' clients.
         """
         self.minimum = minimum
         """What the broker itself asks of each filter."""
-        self._exposure = Exposure(minimum, beyond)
+        means = BogusMeans(filters=items is None, sources=beyond is not None)
+        self._exposure = Exposure(minimum, beyond, means)
         self.changes = 0
         """Grows whenever what is shown, or for whom, may have changed."""
         self._advertising = advertising
@@ -55,7 +57,7 @@ class EdgeExposure:
         self._asking: set[tuple[PublicKey, bytes]] = set()  # subscriptions that want to know how they stand
         self._untold: dict[tuple[PublicKey, bytes], int] = {}  # versions that are to be confirmed first
         self._is_telling = False
-        self._items = items
+        self._items = items or of_roots
 
     @property
     def version(self) -> int:
@@ -79,7 +81,12 @@ class EdgeExposure:
         self._exposure.load(client, name, given, terms)
 
     def subscribe(self, client: PublicKey, name: bytes, given: Filter, terms: AnonymityTerms) -> int | None:
-        """Take a subscription; return the version upward, or `None` if its level is too low to be taken."""
+        """Take a subscription; return the version upward, or `None` if its level is too low to be taken.
+
+        Raises `Refusal` (`bogus`) where it asks for bogus filters that would deceive nobody.
+        """
+        if not self._exposure.deceives(given, terms):
+            raise Refusal("bogus")
         self._note(client, name, terms)
         version = self._apply(self._exposure.subscribe(client, name, given, terms))
         if self._exposure.is_shown(client, name) is None:

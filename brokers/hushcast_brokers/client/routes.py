@@ -14,6 +14,8 @@ from hushcast_brokers.client.attachments import Attachments
 from hushcast_brokers.client.subscription_terms import read_terms
 from hushcast_protocol.base import ground_truth
 from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.brokers.bogus_filters import price
+from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import AnonymityTerms, BrokerVerdict
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_runtime.carriers.carrier import RoutedInterest
@@ -26,6 +28,8 @@ FORGOTTEN_WITHIN = 30.0  # seconds that an ended route waits for its edge broker
 _REASONS: dict[BrokerVerdict, str] = {
     "level": "too few subscribers stand behind this condition: ask for a lower k, widen the condition, or say"
     " what is to be done otherwise (`--otherwise`)",
+    "bogus": "bogus filters or sources would deceive nobody here: take another --condition or --otherwise"
+    " (docs/brokers.md says where they help)",
     "quota": "the edge broker has no room for more: unsubscribe from something, or ask its operator",
     "community": "the edge broker is not in this daemon's community, so it cannot count who else subscribes:"
     " subscribe without `--k`, or name one that is, as `edge` under [brokers]",
@@ -133,6 +137,7 @@ class BrokersRoutes:
 
         Where it, or the edge broker, asks that others stand behind it, also how many (`k`), and whether
         anything is shown `outside` of the edge broker that brings its messages; none while it is not known.
+        Where something else may be shown, what that costs at most: `rows` and `excess` (`TermsPrice`).
         """
         asked = self._asked(route)
         found: dict[str, Any] = {
@@ -142,6 +147,10 @@ class BrokersRoutes:
         if (k := self._k(route, asked)) > 1:
             found["k"] = k
             found["outside"] = asked[-1].is_shown if asked else None
+        terms = route.terms
+        if terms.k > 1 and terms.otherwise in ("bogus", "generalise"):
+            found["otherwise"] = terms.otherwise
+            found |= price(Filter.of(route.wanted.interest), terms.condition, terms.otherwise)._asdict()
         return found
 
     def hides(self, route: BrokersRoute) -> bool:

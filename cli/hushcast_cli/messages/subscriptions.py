@@ -59,9 +59,20 @@ def _anonymity(held: Mapping[str, Any]) -> str:
         return ""
     if held["outside"] is None:
         return f", not yet known whether it is shown among {held['k']}"
-    if held["outside"]:
-        return f", shown outside among {held['k']} or more"
-    return f", held back: fewer than {held['k']} stand behind it"
+    if not held["outside"]:
+        return f", held back: fewer than {held['k']} stand behind it"
+    if held.get("otherwise") == "bogus":
+        return f", shown outside, with nobody in place of those who are missing of {held['k']}{_price(held)}"
+    return f", shown outside among {held['k']} or more{_price(held)}"
+
+
+def _price(held: Mapping[str, Any]) -> str:
+    """Say what it costs at most that something else is shown with a filter, or in its place."""
+    rows = counted(held.get("rows", 0), "bogus filter")
+    excess = held.get("excess", 0.0)
+    told = [rows] if held.get("rows") else []
+    told += [f"up to {100 * excess:.2g} % of the topic's messages in excess"] if excess else []
+    return f"; {', '.join(told)}" if told else ""
 
 
 @click.command(short_help="Acknowledge messages: the daemon forgets them.")

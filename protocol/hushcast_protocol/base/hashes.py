@@ -46,6 +46,7 @@ class Domain(bytes, Enum):
     BROKER_TREE = b"hc.broker-tree"
     ALLOWANCE = b"hc.allowance"
     SHOWN_FILTER = b"hc.shown-filter"
+    COVERED_FILTER = b"hc.covered"
     ROUTES = b"hc.routes"
     CHARTER = b"hc.charter"
     COMMUNITY = b"hc.community"

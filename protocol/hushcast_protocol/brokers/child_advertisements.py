@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, Protocol
 
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.brokers.clear_words import ShownFilter, outside_asked
+from hushcast_protocol.brokers.clear_words import CoveredFilter, ShownFilter, outside_asked
+from hushcast_protocol.brokers.covered_filters import Covered
 from hushcast_protocol.brokers.filter_routes import FilterRoutes, table_digest_in_pieces
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import Advertise
@@ -68,7 +69,7 @@ class ChildAdvertisements:
         """As under `clear` unless given; `is_late` tells of names that were dropped without being asked."""
         self._is_late = is_late
         self.routes: Any = FilterRoutes() if held is None else held
-        self._read: ItemReader = read or read_filter
+        self._read: ItemReader = read or _read_shown
         self._mentioned: dict[PublicKey, set[bytes]] = {}  # names of a whole table that is coming
         self._coming: dict[PublicKey, dict[bytes, None]] = {}  # names of what is being taken, and not put yet
         self._readings = 0  # how often items were to be read anew
@@ -158,6 +159,12 @@ def read_filter(child: PublicKey, item: Item) -> Filter:
     if not isinstance(item, ShownFilter):
         raise Refusal("form")
     return outside_asked(item)
+
+
+def _read_shown(child: PublicKey, item: Item) -> Filter | Covered:
+    if isinstance(item, CoveredFilter):
+        return Covered(outside_asked(item.filter))
+    return read_filter(child, item)
 
 
 def _pieces(names: Iterable[bytes]) -> Iterator[tuple[bytes, ...]]:

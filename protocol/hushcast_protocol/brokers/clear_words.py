@@ -49,6 +49,17 @@ class ShownFilter(Wire, frozen=True, tag="filter"):
         return digest(Domain.SHOWN_FILTER, encode(self), size=LABEL)
 
 
+class CoveredFilter(Wire, frozen=True, tag="covered-filter"):
+    """A filter that is to be passed on though another that is shown covers it; it brings no message."""
+
+    filter: ShownFilter
+
+    @property
+    def name(self) -> bytes:
+        """16 bytes that name it, other than those of the filter itself."""
+        return digest(Domain.COVERED_FILTER, encode(self.filter), size=LABEL)
+
+
 def shown(key: TopicKey, given: Filter) -> ShownFilter:
     """Return a filter as brokers see it; `key` is its topic's, of `ID_DAY`."""
     return shown_by(filter_words(key, given), given)

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Set
 from itertools import chain
-from sys import maxsize
 from typing import NamedTuple
 
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
@@ -86,12 +85,11 @@ class Crowds:
         if not asked.order.slots:
             del self._asked[given.topic]
 
-    def level(self, given: Filter, condition: AnonymityCondition, most: int) -> int:
-        """Return how many sources a condition counts for a filter, whatever they ask for; `most` at most."""
-        if (asked := self._asked.get(given.topic)) is None:
+    def own(self, judged: JudgedFilter, most: int) -> int:
+        """Return how many stand behind the filter itself who ask for nothing or the same; `most` at most."""
+        if judged.filter.topic not in self._asked:
             return 0
-        everybody = _Crowd(asked.order, most, asked.order.boxes.all, asked.order.boxes.all, _EVERY_K)
-        return everybody.level(given, given, condition, most)
+        return self._open(judged).level(judged.filter, judged.filter, AnonymityCondition.SOURCE, most)
 
     def may_show(self, judged: JudgedFilter, shown: Filter, condition: AnonymityCondition, k: int) -> bool:
         """Tell whether a filter that covers a judged one, or is it, may be shown for it."""
@@ -137,9 +135,6 @@ class Crowds:
         hiding = asked.hiding(most)
         size, ks = asked.askers(2, most), range(2, most + 1)
         return _Crowd(asked.order, size, asked.open | hiding, hiding, ks, least_k=most)
-
-
-_EVERY_K = range(1, maxsize)
 
 
 class _Asked:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from hushcast_protocol.brokers.anonymity_conditions import CrowdScope, Fallback
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, CrowdScope, Fallback
+from hushcast_protocol.brokers.bogus_filters import BELOW, BogusFilters, bogus_beside
 from hushcast_protocol.brokers.crowds import CrowdSource
 from hushcast_protocol.brokers.filters import Filter, Source
 from hushcast_protocol.brokers.frames import AnonymityTerms
@@ -43,16 +46,42 @@ class ExposureChanges:
     bogus: dict[SubscriptionKey, int]
 
 
+class BogusMeans(NamedTuple):
+    """Whom an edge broker could deceive with what stands for nobody."""
+
+    filters: bool = True
+    """Whoever is above: bogus filters travel, and can be told from no other."""
+    sources: bool = False
+    """A service that counts the sources that the broker states."""
+
+
+def deceiving(
+    given: Filter, terms: AnonymityTerms, minimum: AnonymityTerms, means: BogusMeans
+) -> BogusFilters | None:
+    """Return the bogus filters that terms, and the broker's own, ask for; None: nobody would be deceived."""
+    asked = {one.condition for one in (terms, minimum) if one.k > 1}
+    if AnonymityCondition.SOURCE in asked and not means.sources:
+        return None
+    if asked - {AnonymityCondition.SOURCE} and not means.filters:
+        return None
+    return bogus_beside(given, asked)
+
+
 class EdgeSubscription:
     """One subscription and what is shown for it."""
 
     __slots__ = (
-        *("asker", "bogus", "crowd", "demands", "filter", "is_counted"),
+        *("asker", "beside", "bogus", "crowd", "demands", "filter", "is_counted"),
         *("looked_at", "name", "otherwise", "shown", "told"),
     )
 
     def __init__(
-        self, name: SubscriptionKey, filter_: Filter, terms: AnonymityTerms, minimum: AnonymityTerms
+        self,
+        name: SubscriptionKey,
+        filter_: Filter,
+        terms: AnonymityTerms,
+        minimum: AnonymityTerms,
+        means: BogusMeans,
     ) -> None:
         self.name = name
         self.filter = filter_
@@ -60,8 +89,11 @@ class EdgeSubscription:
         self.otherwise: Fallback = strict.otherwise
         self.demands: Demands = frozenset((one.condition, one.k) for one in (terms, minimum) if one.k > 1)
         most = max(terms.k, minimum.k)
-        if self.otherwise == "bogus" and most > MAX_BOGUS:
-            self.otherwise = "wait"  # whether so many can be made up would depend on others
+        beside = deceiving(filter_, terms, minimum, means) if self.otherwise == "bogus" else None
+        if self.otherwise == "bogus" and (most > MAX_BOGUS or beside is None):
+            self.otherwise = "wait"
+        self.beside = beside or BogusFilters()
+        """What is shown with it under `bogus`."""
         self.asker = CrowdSource(name[0], most)
         self.shown: Filter | None = None
         self.crowd: CrowdScope = "edge"
@@ -78,3 +110,18 @@ class EdgeSubscription:
     def group(self) -> SubscriptionGroup:
         """Who asks for the same, and is shown the same way."""
         return SubscriptionGroup(self.filter, self.demands, self.otherwise)
+
+    @property
+    def places(self) -> int:
+        """How many of its client's filters it counts as: with `bogus` k, or as many as travel."""
+        rows = 1 + sum(one is not None for one in self.beside)
+        return max(self.asker.k, rows) if self.otherwise == "bogus" else 1
+
+    def bogus_behind(self) -> Iterator[tuple[Filter, int]]:
+        """Yield where bogus sources stand, and how many."""
+        if any(condition not in BELOW for condition, _ in self.demands):
+            yield self.filter, self.bogus
+        if self.beside.narrower is not None:
+            yield self.beside.narrower, self.bogus
+        if self.beside.wider is not None:
+            yield self.beside.wider, min(self.bogus, 1)

@@ -6,30 +6,31 @@ is shown is looked at again, and withdrawn if it has sunk below its k: `AT_ONCE`
 beyond, which others made many, in the next ones (`advance`). What waits to be shown is looked at later, and
 searches for a wider filter are made in pieces: until one has found what may be shown then, nothing is.
 
-A filter that sank is shown again only at k and a quarter more, so that somebody who comes and goes does not
-show it each time; that is remembered for as long as anybody asks for the same. Where nothing is shown for a
-subscription, a filter that is shown for another one may cover it, and bring its messages.
+Where nothing is shown for a subscription, a filter that is shown for another one may cover it, and bring its
+messages.
 
-Where the broker's own clients are too few, those of the whole network may be enough, while that is known
-(`network_crowd.py`). It is never so of `bogus` sources.
+Under `bogus` a filter is shown at once, whoever is there, with what stands for nobody beside it
+(`bogus_filters.py`); only how many bogus sources are vouched for follows from who is there.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 
-from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, CrowdScope
-from hushcast_protocol.brokers.crowds import Crowds, CrowdSource, JudgedFilter, least_crowd
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.edge_subscriptions import (
+    BogusMeans,
     EdgeSubscription,
     ExposureChanges,
     ExposureState,
     SubscriptionKey,
+    deceiving,
 )
 from hushcast_protocol.brokers.filters import Filter, Source
 from hushcast_protocol.brokers.frames import AnonymityTerms
-from hushcast_protocol.brokers.network_crowd import CrowdWish, Demands, NetworkCrowd, SubscriptionGroup
+from hushcast_protocol.brokers.group_crowds import GroupCrowds
+from hushcast_protocol.brokers.network_crowd import CrowdWish, NetworkCrowd, SubscriptionGroup
 from hushcast_protocol.brokers.rings import Rings
 from hushcast_protocol.brokers.roots import RootChanges
 from hushcast_protocol.brokers.round_robin import RoundRobin
@@ -44,18 +45,23 @@ OPEN = AnonymityTerms(1, AnonymityCondition.SOURCE, "wait")  # terms that ask fo
 class Exposure:
     """The subscriptions at one edge broker, and what it shows of them."""
 
-    def __init__(self, minimum: AnonymityTerms = OPEN, beyond: NetworkCrowd | None = None) -> None:
-        """`minimum` is what the broker itself asks of every filter, beside what a subscription asks."""
+    def __init__(
+        self,
+        minimum: AnonymityTerms = OPEN,
+        beyond: NetworkCrowd | None = None,
+        means: BogusMeans | None = None,
+    ) -> None:
+        """`minimum` is what the broker itself asks of every filter, beside what a subscription asks.
+
+        `means` tells whom bogus filters deceive: unless given, who is above, and a service that is known.
+        """
         self._minimum = minimum
-        self._beyond = beyond
-        self._crowds = Crowds()
+        self._means = means or BogusMeans(sources=beyond is not None)
+        self._crowds = GroupCrowds(beyond)
         self._subscriptions: dict[SubscriptionKey, EdgeSubscription] = {}
         self._of: dict[Source, dict[bytes, EdgeSubscription]] = {}
-        self._held: Counter[tuple[Filter, CrowdSource]] = Counter()  # subscriptions of who is there
         self._away: set[Source] = set()
         self._rings = Rings()
-        self._groups: dict[SubscriptionGroup, Counter[Source]] = {}  # whose these are
-        self._sunk: set[SubscriptionGroup] = set()  # shown once, and too few behind it since
         self._later: deque[tuple[Callable[[EdgeSubscription], None], EdgeSubscription]] = deque()
         self._searches: RoundRobin[Source, bytes] = RoundRobin()  # to come
         self._search: tuple[EdgeSubscription, Generator[None, None, Filter | None]] | None = None
@@ -73,14 +79,16 @@ class Exposure:
 
     def behind_shown(self) -> dict[Filter, tuple[dict[Source, None], int]]:
         """Return for each filter that is shown whose subscriptions it is shown for, and its bogus sources."""
-        found: dict[Filter, tuple[dict[Source, None], int]] = {}
+        sources: dict[Filter, dict[Source, None]] = {}
+        bogus: dict[Filter, int] = {}
         for (source, _), one in self._subscriptions.items():
             if one.shown is not None:
-                sources, bogus = found.get(one.shown, ({}, 0))
+                behind = sources.setdefault(one.shown, {})
                 if one.is_counted:
-                    sources[source] = None
-                found[one.shown] = sources, max(bogus, one.bogus)
-        return found
+                    behind[source] = None
+            for given, number in one.bogus_behind() if one.otherwise == "bogus" else ():
+                bogus[given] = max(bogus.get(given, 0), number)
+        return {given: (sources.get(given, {}), bogus.get(given, 0)) for given in (*sources, *bogus)}
 
     @property
     def is_waiting(self) -> bool:
@@ -88,10 +96,13 @@ class Exposure:
         return bool(self._later or self._rings or self._searches or self._search)
 
     def filters(self, source: Source) -> int:
-        """Return how many filters a source has; with `bogus`, k for one, however many are made up now."""
-        return sum(
-            one.asker.k if one.otherwise == "bogus" else 1 for one in self._of.get(source, {}).values()
-        )
+        """Return how many filters a source has, bogus ones included."""
+        return sum(one.places for one in self._of.get(source, {}).values())
+
+    def deceives(self, filter_: Filter, terms: AnonymityTerms) -> bool:
+        """Tell whether `bogus` would deceive anybody, if terms ask for it."""
+        is_bogus = terms.k > 1 and terms.otherwise == "bogus"
+        return not is_bogus or deceiving(filter_, terms, self._minimum, self._means) is not None
 
     def standing(self, source: Source, name: bytes) -> ExposureState | None:
         """Return how a subscription stands, or none if it is not here."""
@@ -170,18 +181,18 @@ class Exposure:
         found: dict[SubscriptionGroup, EdgeSubscription] = {}
         for one in self._rings:
             is_enough = one.shown == one.filter and one.crowd == "edge" and not one.bogus
-            if not is_enough and one.group in self._groups:
+            if not is_enough and self._crowds.of(one.group):
                 found[one.group] = one
         for group, one in found.items():
-            has_sunk = self._has_sunk(one)
             most: dict[AnonymityCondition, int] = {}
-            for condition, k in group.demands:
-                most[condition] = max(most.get(condition, 0), least_crowd(k, has_sunk))
-            yield CrowdWish(group, frozenset(most.items()), tuple(self._groups[group]), one.shown, one.crowd)
+            for condition, k in self._crowds.demands(group):
+                most[condition] = max(most.get(condition, 0), k)
+            sources = tuple(self._crowds.of(group))
+            yield CrowdWish(group, frozenset(most.items()), sources, one.shown, one.crowd)
 
     def _put(self, name: SubscriptionKey, filter_: Filter, terms: AnonymityTerms) -> EdgeSubscription:
         source, inner = name
-        one = self._subscriptions[name] = EdgeSubscription(name, filter_, terms, self._minimum)
+        one = self._subscriptions[name] = EdgeSubscription(name, filter_, terms, self._minimum, self._means)
         self._of.setdefault(source, {})[inner] = one
         if one.demands:
             self._rings.put(one)
@@ -197,25 +208,13 @@ class Exposure:
             self._uncount(one)
             return
         one.is_counted = True
-        self._held[one.filter, one.asker] += 1
-        if self._held[one.filter, one.asker] == 1:
-            self._crowds.insert(one.filter, one.asker)
-        if one.demands:
-            self._groups.setdefault(one.group, Counter())[one.name[0]] += 1
+        self._crowds.insert(one)
 
     def _uncount(self, one: EdgeSubscription) -> None:
         """Take a subscription's source from behind its filter; nobody searches for who is away."""
         one.is_counted = False
-        self._held[one.filter, one.asker] -= 1
-        if not self._held[one.filter, one.asker]:
-            del self._held[one.filter, one.asker]
-            self._crowds.remove(one.filter, one.asker)
+        self._crowds.remove(one)
         if one.demands:
-            group = self._groups[one.group]
-            group -= Counter([one.name[0]])
-            if not group:
-                del self._groups[one.group]
-                self._sunk.discard(one.group)
             self._searches.discard(*one.name)
             if self._search is not None and self._search[0] is one:
                 self._search = None
@@ -233,9 +232,9 @@ class Exposure:
         if one.demands:
             self._rings.take(one)
         self._rings.note_changed(one.filter.topic)
-        is_shown = one.shown == one.filter and not one.bogus
-        if is_shown and one.group in self._groups and not self._may(one, one.filter):
-            self._note_sunk(one)
+        is_shown = one.shown == one.filter and one.otherwise != "bogus"
+        if is_shown and self._crowds.of(one.group) and self._crowds.scope(one, one.filter) is None:
+            self._crowds.note_sunk(one)
         self._show(one, None)
         if one.bogus:
             self._bogus[name] = 0
@@ -270,9 +269,7 @@ class Exposure:
                 if not self._searches:
                     return
                 one = self._subscriptions[self._searches.pop()]
-                has_sunk = self._has_sunk(one)
-                demands: Demands = frozenset((each, least_crowd(k, has_sunk)) for each, k in one.demands)
-                self._search = one, self._crowds.wider(self._judged(one), demands)
+                self._search = one, self._crowds.wider(one)
             one, pieces = self._search
             try:
                 next(pieces)
@@ -285,7 +282,7 @@ class Exposure:
         """Show what a search has found just now, or what is known of the whole network."""
         if one.shown is not None:
             return
-        if (shown := found or self._known_wider(one)) is not None:
+        if (shown := found or self._crowds.known_wider(one)) is not None:
             one.crowd = "network" if found is None else "edge"
             self._show(one, shown)
             self._look(one)
@@ -297,83 +294,35 @@ class Exposure:
             self._rings.note_looked(one)
 
     def _decide(self, one: EdgeSubscription) -> None:
-        if (crowd := self._crowd(one, one.filter, self._has_sunk(one))) is not None:
-            self._sunk.discard(one.group)
+        if one.otherwise == "bogus":
+            self._make_up(one)
+            return
+        if (crowd := self._crowds.scope_anew(one)) is not None:
             one.crowd = crowd
-            self._vouch(one, 0)
             self._show(one, one.filter)
             return
-        if one.shown not in (None, one.filter) and (crowd := self._crowd(one, one.shown)) is not None:
+        if one.shown not in (None, one.filter) and (crowd := self._crowds.scope(one, one.shown)) is not None:
             # What was shown instead may stay, though there may be a narrower one by now.
-            narrower = self._known_wider(one)
+            narrower = self._crowds.known_wider(one)
             if narrower is not None and narrower.volume < one.shown.volume:
                 crowd = "network"
                 self._show(one, narrower)
             one.crowd = crowd
             return
-        if one.shown == one.filter and not one.bogus:
-            self._note_sunk(one)
+        if one.shown == one.filter:
+            self._crowds.note_sunk(one)
         one.crowd = "edge"
-        self._vouch(one, self._missing(one) if one.otherwise == "bogus" else 0)
-        self._show(one, one.filter if one.bogus else None)
+        self._show(one, None)
         if one.otherwise == "generalise" and one.is_counted:
             self._searches.add(*one.name)
 
-    def _vouch(self, one: EdgeSubscription, sources: int) -> None:
-        """Stand for so many bogus sources behind a subscription."""
-        if one.otherwise == "bogus" and (sources != one.bogus or one.told is None):
-            self._bogus[one.name] = sources
-        one.bogus = sources
-
-    def _may(self, one: EdgeSubscription, shown: Filter) -> bool:
-        """Tell whether a filter may be shown for a subscription, without bogus sources."""
-        return self._crowd(one, shown) is not None
-
-    def _crowd(self, one: EdgeSubscription, shown: Filter, has_sunk: bool = False) -> CrowdScope | None:
-        """Return whose sources are enough for a filter to be shown for a subscription; None: nobody's."""
-        crowd: CrowdScope = "edge"
-        judged = self._judged(one)
-        for condition, k in one.demands:
-            least = least_crowd(k, has_sunk)
-            if one.otherwise == "bogus":  # it is shown whoever is there, so it tells of nobody
-                is_enough = self._crowds.level(shown, condition, least) >= least
-            else:
-                is_enough = self._crowds.may_show(judged, shown, condition, least)
-            if is_enough:
-                continue
-            own = judged.own
-            if self._beyond is None or not own or not self._beyond.says(shown, condition, least, own):
-                return None
-            crowd = "network"
-        return crowd
-
-    def _judged(self, one: EdgeSubscription) -> JudgedFilter:
-        return JudgedFilter(one.filter, one.asker.k, self._groups.get(one.group, Counter[Source]()).keys())
-
-    def _has_sunk(self, one: EdgeSubscription) -> bool:
-        """Tell whether the level of a filter has to be above k by a quarter for it to be shown."""
-        return one.group in self._sunk and one.otherwise != "bogus"
-
-    def _note_sunk(self, one: EdgeSubscription) -> None:
-        """Remember that a filter which was shown as it is has too few behind it now.
-
-        Where the whole network's crowd was enough, and it is not known how large that is now, it is not sunk.
-        """
-        if one.crowd == "network" and self._beyond is not None and not self._beyond.has_sunk(one.group):
-            return
-        if one.group in self._groups:
-            self._sunk.add(one.group)
-
-    def _missing(self, one: EdgeSubscription) -> int:
-        """Return how many bogus sources it takes to show a filter as it is."""
-        return max(0, *(k - self._crowds.level(one.filter, condition, k) for condition, k in one.demands))
-
-    def _known_wider(self, one: EdgeSubscription) -> Filter | None:
-        """Return a filter that may be shown instead, by what is known of the whole network."""
-        if self._beyond is None or one.otherwise != "generalise":
-            return None
-        found = self._beyond.wider(one.group, self._judged(one).own)
-        return found if found is not None and self._may(one, found) else None
+    def _make_up(self, one: EdgeSubscription) -> None:
+        """Show a filter with what stands for nobody beside it, and vouch for as many as are missing."""
+        missing = self._crowds.missing(one)
+        if missing != one.bogus or one.told is None:
+            self._bogus[one.name] = missing
+        one.bogus = missing
+        self._show(one, one.filter)
 
     def _show(self, one: EdgeSubscription, shown: Filter | None) -> None:
         before, one.shown = one.shown, shown
@@ -381,8 +330,11 @@ class Exposure:
             return
         if shown is not None:
             self._outside.show(shown)
-        if before is not None and self._outside.withdraw(before):
-            self._rings.note_withdrawn(before.topic)
+        is_gone = before is not None and self._outside.withdraw(before)
+        if one.otherwise == "bogus":
+            is_gone |= self._outside.stand_beside(one.filter, one.beside, is_shown=shown is not None)
+        if is_gone:
+            self._rings.note_withdrawn(one.filter.topic)
 
     def _changes(self, looked: Iterable[EdgeSubscription]) -> ExposureChanges:
         bogus, self._bogus = self._bogus, {}

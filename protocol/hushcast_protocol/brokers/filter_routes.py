@@ -10,6 +10,7 @@ from itertools import islice
 from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.clear_words import point, read_words
+from hushcast_protocol.brokers.covered_filters import Covered, CoveredFilters
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.poset import Poset
 from hushcast_protocol.brokers.roots import ROOTS_AT_ONCE, RootChanges
@@ -47,7 +48,8 @@ class FilterRoutes:
 
     def __init__(self) -> None:
         self._table = Poset()
-        self._held: dict[PublicKey, dict[bytes, Filter]] = {}
+        self._covered = CoveredFilters()
+        self._held: dict[PublicKey, dict[bytes, Filter | Covered]] = {}
         self._more: Counter[tuple[PublicKey, Filter]] = Counter()  # names beyond the first of a filter
         # What a message is compared with: its topic's filters, of one shape unless somebody lies.
         self._shapes: dict[str, Counter[Topic]] = {}
@@ -57,7 +59,7 @@ class FilterRoutes:
         """The number of names, of all children."""
         return self._count
 
-    def of(self, child: PublicKey) -> Mapping[bytes, Filter]:
+    def of(self, child: PublicKey) -> Mapping[bytes, Filter | Covered]:
         """Return what a child has asked for, by name."""
         return self._held.get(child, {})
 
@@ -67,10 +69,11 @@ class FilterRoutes:
         return self._held.keys()
 
     def filters(self) -> set[Filter]:
-        """Return the filters that anybody has asked for."""
-        return {given for held in self._held.values() for given in held.values()}
+        """Return the filters that anybody has asked for, covered ones that are to be passed on included."""
+        every = (given for held in self._held.values() for given in held.values())
+        return {given.filter if isinstance(given, Covered) else given for given in every}
 
-    def put(self, child: PublicKey, name: bytes, given: Filter) -> None:
+    def put(self, child: PublicKey, name: bytes, given: Filter | Covered) -> None:
         """Route a filter to a child; under a name that it had, in place of the filter of before."""
         held = self._held.setdefault(child, {})
         if (before := held.get(name)) is not None:
@@ -80,7 +83,9 @@ class FilterRoutes:
         else:
             self._count += 1
         held[name] = given
-        if child in self._table.sources(given):
+        if isinstance(given, Covered):
+            self._covered.add(given.filter)
+        elif child in self._table.sources(given):
             self._more[child, given] += 1
         elif self._table.insert(given, child):
             self._shapes.setdefault(given.topic.name, Counter())[given.topic] += 1
@@ -101,8 +106,8 @@ class FilterRoutes:
         return names
 
     def take_changes(self) -> RootChanges:
-        """Return what changed among the filters that no other covers, as much as one step has time for."""
-        return self._table.take_changes(ROOTS_AT_ONCE)
+        """Return what changed of what is to be passed on, as much as one step has time for."""
+        return self._covered.beside(self._table.take_changes(ROOTS_AT_ONCE), ROOTS_AT_ONCE)
 
     def interested(self, tokens: Sequence[bytes]) -> set[PublicKey]:
         """Return the children that a message is for; raise `DecodeError` where its tokens are no words."""
@@ -112,7 +117,10 @@ class FilterRoutes:
             whose |= self._table.interested(shape, point(shape, found))  # type: ignore[arg-type]
         return whose
 
-    def _remove(self, child: PublicKey, given: Filter) -> None:
+    def _remove(self, child: PublicKey, given: Filter | Covered) -> None:
+        if isinstance(given, Covered):
+            self._covered.remove(given.filter)
+            return
         if self._more[child, given] > 0:
             self._more[child, given] -= 1
             return

@@ -18,7 +18,7 @@ from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import Bytes16, Counter, PublicKey, Wire, decoder
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, Fallback
 from hushcast_protocol.brokers.broker_tree import MAX_TREE
-from hushcast_protocol.brokers.clear_words import ShownFilter
+from hushcast_protocol.brokers.clear_words import CoveredFilter, ShownFilter
 from hushcast_protocol.brokers.community.charter import MAX_CHARTER, MAX_COMMUNITIES
 from hushcast_protocol.brokers.full.aggregation import AskFactors, Factors
 from hushcast_protocol.brokers.items import Item
@@ -35,6 +35,7 @@ BrokerVerdict = Literal[
     "day",  # its day is not open
     "quota",  # there is no room
     "stamp",  # it costs work, and came without
+    "bogus",  # it would take bogus filters, and here they would deceive nobody
     "level",  # too few subscribers stand behind the filter, and it was not to be shown otherwise
     "unknown",  # nobody listed or joined here
     "community",  # whoever would have to be in the community is not
@@ -208,4 +209,8 @@ FromAbove = ParentNotice | RequestAnswer | Factors | Forward | Pong | Receipt
 decode_from_below: Callable[[bytes], FromBelow] = decoder(FromBelow, "frame", MAX_BROKER_FRAME)
 decode_from_above: Callable[[bytes], FromAbove] = decoder(FromAbove, "frame", MAX_BROKER_FRAME)
 decode_filter: Callable[[bytes], ShownFilter] = decoder(ShownFilter, "filter", MAX_BROKER_FRAME)
-"""One alone, as it is stored, and in traces."""
+"""One alone, as an edge broker's traces have those of its clients."""
+decode_shown: Callable[[bytes], ShownFilter | CoveredFilter] = decoder(
+    ShownFilter | CoveredFilter, "filter", MAX_BROKER_FRAME
+)
+"""One that went up under `clear`, in traces."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from hushcast_protocol.brokers.clear_words import ShownFilter, from_outside
+from hushcast_protocol.brokers.clear_words import CoveredFilter, ShownFilter, from_outside
 from hushcast_protocol.brokers.community.sealed_filter import SealedFilter
+from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.full.layered_word import LayeredWord
 from hushcast_protocol.brokers.roots import RootChanges
 
-Item = ShownFilter | SealedFilter | LayeredWord
+Item = ShownFilter | CoveredFilter | SealedFilter | LayeredWord
 """What is asked for, a tagged union over models. It has a `name`: 16 bytes, equal for equal items."""
 
 
@@ -29,8 +30,13 @@ class ItemChanges(NamedTuple):
 def of_roots(changes: RootChanges) -> ItemChanges:
     """Return what changed among roots as it is shown under `clear`."""
     return ItemChanges(
-        map(from_outside, changes.shown),
-        [from_outside(one).name for one in changes.withdrawn],
+        [*map(from_outside, changes.shown), *map(_covered, changes.covered)],
+        [from_outside(one).name for one in changes.withdrawn]
+        + [_covered(one).name for one in changes.uncovered],
         changes.is_all_shown,
         changes.has_more,
     )
+
+
+def _covered(one: Filter) -> CoveredFilter:
+    return CoveredFilter(from_outside(one))

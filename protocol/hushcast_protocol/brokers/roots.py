@@ -28,6 +28,10 @@ class RootChanges:
     """Whether all roots of now were taken."""
     has_more: bool = False
     """Whether there may be more to take."""
+    covered: frozenset[Filter] = frozenset()
+    """Covered filters that travel now, and did not then (`covered_filters.py`)."""
+    uncovered: frozenset[Filter] = frozenset()
+    """Those that did then, and do not now."""
 
     def __bool__(self) -> bool:
-        return bool(self.shown or self.withdrawn)
+        return bool(self.shown or self.withdrawn or self.covered or self.uncovered)

@@ -17,7 +17,7 @@ import trio
 
 import hushcast
 from hushcast.keys import new_link
-from hushcast_protocol.brokers.frames import decode_filter
+from hushcast_protocol.brokers.frames import decode_shown
 from hushcast_runtime.wording import listed
 from hushcast_testnet.inventory import deadline
 
@@ -156,6 +156,6 @@ def outside(traces: Path) -> set[bytes]:
     edge = json.loads((traces / f"{EDGE}.truth.jsonl").read_text().partition("\n")[0])["node"]
     for line in map(json.loads, lines):
         if line["kind"] == "advertised" and line.get("child") == edge:
-            names |= {decode_filter(bytes.fromhex(one)).name for one in line["show"]}
+            names |= {decode_shown(bytes.fromhex(one)).name for one in line["show"]}
             names -= {bytes.fromhex(one) for one in line["withdraw"]}
     return names

@@ -150,7 +150,7 @@ class CommunityInterests:
     ) -> int | None:
         """Take a filter; return the version upward, or `None` if its level is too low to be taken.
 
-        Raises `Refusal` (`community`) where it wants a crowd, and this broker cannot count any.
+        Raises `Refusal`: `community` where it wants a crowd, and this broker cannot count any; `bogus`.
         """
         if given.filter is None and max(terms.k, self._minimum.k) > 1:
             raise Refusal("community")
