@@ -9,7 +9,7 @@ import trio
 from small_network import until
 from small_tree import Client, SmallTree, hears
 from test_broker_levels import wants
-from test_tomography import SOUTH, observed_tree
+from test_tomography import SOUTH, observed_tree, settled
 
 from hushcast_brokers.tomography import broker_statements
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
@@ -55,6 +55,28 @@ async def test_two_edge_brokers_with_two_clients_each_have_four_until_one_leaves
         clients.append(await wants(network, "edge 2", SOUTH, FOUR))
         await until(is_shown(*clients), 2 * LONG, "five are enough")
         assert service.status("watches") > 0
+
+
+async def test_three_in_the_network_are_not_enough_where_no_broker_on_the_way_sees_three() -> None:
+    async with observed_tree() as (network, _):
+        clients = [await wants(network, f"edge {n}", SOUTH, THREE) for n in (1, 2, 3)]
+        await trio.sleep(2 * LONG)
+        assert outside(network) == [0, 0, 0]
+        assert is_held_back(*clients)()
+        clients.append(await wants(network, "edge 1", SOUTH, THREE))
+        await until(is_shown(*clients[:2], clients[3]), LONG, "inner 1 sees three")
+        await trio.sleep(2 * LONG)
+        assert is_held_back(clients[2])(), "inner 2 would see one"
+
+
+async def test_what_is_covered_on_its_way_has_its_crowd_there_too() -> None:
+    async with observed_tree() as (network, service):
+        for _ in range(5):
+            await network.client("edge 1", SOUTH)
+        await network.client("edge 1", "lat in [0, 90]")
+        await settled()
+        assert (await service.ask(SOUTH, 5, "edge 1")).is_anonymous
+        assert network.root.status("filters") == 1, "it is not shown there now"
 
 
 async def test_three_of_four_are_enough_for_three_whoever_leaves() -> None:

@@ -70,6 +70,21 @@ def test_a_filter_is_anonymous_where_it_is_so_at_every_broker_it_would_be_shown_
     assert says(one, question(F, 2, SOURCE, origin=KEYS["c"]), "c")
 
 
+def test_who_is_behind_a_filter_comes_along_to_where_something_wider_covers_it_now() -> None:
+    one = service()
+    told(
+        one,
+        ("a", 1, F, names(1, 2, 3)),
+        ("a", 2, WHOLE, names(4)),
+        ("c", 1, WHOLE, ()),
+        ("root", 1, WHOLE, ()),
+    )
+    # a shows only what covers F, and would show F with its three as soon as that goes.
+    assert says(one, question(F, 3, SOURCE))
+    assert says(one, question(F, 3, SOURCE, is_real=True))
+    assert not says(one, question(F, 4, SOURCE))
+
+
 def test_spread_asks_for_sources_of_different_edge_brokers() -> None:
     one = service()
     told(one, ("c", 1, F, ()), ("c", 2, G, ()), ("b", 1, G, names(11, 12, 13, 14)))

@@ -109,7 +109,7 @@ class EdgeExposure:
         return list(self._exposure.wishes())
 
     def review(self, topics: set[Topic]) -> None:
-        """Look again at topics of whose crowd in the whole network something else is known."""
+        """Look again at topics of whose crowd elsewhere something else is known."""
         self._apply(self._exposure.review(topics))
 
     def note_there(self, client: PublicKey, is_there: bool) -> None:

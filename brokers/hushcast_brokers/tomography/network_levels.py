@@ -1,4 +1,4 @@
-"""Levels in the whole network: an edge broker asks the tomography service about filters that it may not show.
+"""Levels by all edge brokers: an edge broker asks the tomography service about filters that it may not show.
 
 What is asked, and what follows from the answers, is decided by `protocol` in `tomography/crowd_watch.py`;
 what is shown, in `exposure.py`. Here questions go out and answers come in: at the moments at which

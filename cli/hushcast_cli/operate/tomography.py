@@ -61,7 +61,7 @@ def ask(
     service: Path | None,
     timeout: float | None,
 ) -> None:
-    """Ask whether K subscribers want just TOPIC with --where, at every broker on the way from A to the root.
+    """Ask whether K subscribers want just TOPIC with --where, wherever it is shown from A to the root.
 
     A is the key of an edge broker, or its first digits. Of fewer than 5 nobody is told. The service is asked
     over a circuit of its own, without a name. It learns the filter as brokers see it. --config tells the

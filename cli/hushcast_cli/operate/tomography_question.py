@@ -110,7 +110,7 @@ def tell(choices: Choices, told: tuple[TomographyAnswer, float]) -> None:
         }
         write(json_line(line))
         return
-    what = f"{question.k} subscribers want just this at every broker on the way to the root"
+    what = f"{question.k} subscribers want just this wherever it is shown on the way to the root"
     found = f"yes: {what}" if answer.is_anonymous else f"no: it is not known that {what}"
     write(text_line(f"{found}; said for {max(0, round(left))} seconds"))
 

@@ -90,7 +90,7 @@ def testnet() -> None:
     "--tomography",
     "with_tomography",
     is_flag=True,
-    help="With --carrier brokers: a tomography service, so that k counts the whole network's clients.",
+    help="With --carrier brokers: a tomography service, so that clients of several edge brokers count for k.",
 )
 @click.option(
     "--transport",

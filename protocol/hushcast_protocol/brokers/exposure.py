@@ -171,13 +171,13 @@ class Exposure:
         return self._changes(looked)
 
     def review(self, topics: set[Topic]) -> ExposureChanges:
-        """Look again at topics of whose crowd in the whole network something else is known."""
+        """Look again at topics of whose crowd elsewhere something else is known."""
         for topic in topics:
             self._rings.note_changed(topic)
         return self._checked([])
 
     def wishes(self) -> Iterator[CrowdWish]:
-        """Yield the groups for which it is worth knowing how many there are in the whole network."""
+        """Yield the groups for which it is worth knowing how many there are at other edge brokers."""
         found: dict[SubscriptionGroup, EdgeSubscription] = {}
         for one in self._rings:
             is_enough = one.shown == one.filter and one.crowd == "edge" and not one.bogus
@@ -279,7 +279,7 @@ class Exposure:
                 looked.append(one)
 
     def _end_search(self, one: EdgeSubscription, found: Filter | None) -> None:
-        """Show what a search has found just now, or what is known of the whole network."""
+        """Show what a search has found just now, or what is known of other edge brokers."""
         if one.shown is not None:
             return
         if (shown := found or self._crowds.known_wider(one)) is not None:

@@ -2,7 +2,7 @@
 
 A group are the subscriptions to one filter that ask for the same. A filter that sank is shown again only at k
 and a quarter more, so that somebody who comes and goes does not show it each time; that is remembered for as
-long as anybody asks for the same. Where the broker's own clients are too few, those of the whole network may
+long as anybody asks for the same. Where the broker's own clients are too few, those of other edge brokers may
 be enough, while that is known (`network_crowd.py`).
 """
 
@@ -81,7 +81,7 @@ class GroupCrowds:
         return self._crowds.wider(self._judged(one), self.demands(one.group))
 
     def known_wider(self, one: EdgeSubscription) -> Filter | None:
-        """Return a filter that may be shown instead, by what is known of the whole network."""
+        """Return a filter that may be shown instead, by what is known of other edge brokers."""
         if self._beyond is None or one.otherwise != "generalise":
             return None
         found = self._beyond.wider(one.group, self._judged(one).own)
@@ -90,7 +90,7 @@ class GroupCrowds:
     def note_sunk(self, one: EdgeSubscription) -> None:
         """Remember that a filter which was shown as it is has too few behind it now.
 
-        Where the whole network's crowd was enough, and it is not known how large that is now, it is not sunk.
+        Where a crowd of several edge brokers was enough, and it is not known how large that is now, it is not sunk.
         """
         if one.crowd == "network" and self._beyond is not None and not self._beyond.has_sunk(one.group):
             return

@@ -1,4 +1,4 @@
-"""The network's crowd: what an edge broker asks of it, and may know.
+"""The network's crowd: what an edge broker asks of other edge brokers' clients, and may know.
 
 Where its own clients are too few for a filter to be shown, those of all edge brokers may be enough (Tarkoma
 and Prehofer §7). What it does not know for certain, now, counts as no.

@@ -1,4 +1,4 @@
-"""The watch: what an edge broker asks of the whole network's crowd, and knows of it (`NetworkCrowd`).
+"""The watch: what an edge broker asks of all edge brokers' clients, and knows of it (`NetworkCrowd`).
 
 Each question is put once and watched: the service says when its answer changes, and again before it is over.
 An answer counts while it is watched and valid, and while those whom the broker named are there; names are

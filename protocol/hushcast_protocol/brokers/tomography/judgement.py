@@ -1,8 +1,9 @@
 """Judgement: is a filter k-anonymous at every broker that it would be shown to on a way?
 
 Tarkoma and Prehofer §7: a filter of A's is tested between A and the next broker, then between that one and
-the one after, until B. At each, the crowd is what that broker holds, and who is behind the filter at the
-broker before, who comes with it. A itself is not asked: an edge broker counts its own clients by itself.
+the one after, until B. At each, the crowd is what that broker holds, and who is behind the filter at any
+broker before, who comes with it: also where one of these holds something wider, and does not pass it on until
+that goes. A itself is not asked: an edge broker counts its own clients by itself.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ def judge(gathered: StatedFilters, asked: ComparableQuestion) -> bool:
     question, edges = asked.question, len(gathered.tree.edges)
     if question.k > gathered.cap * edges or question.spread > edges:
         raise Refusal("k")
-    own = _own(gathered, asked)
+    also: Set[Source] = _own(gathered, asked)
     if len(asked.way) < 2:
         return False  # there is no way any more
     for before, at in pairwise(asked.way):
-        also = own | gathered.behind(before, asked.filter)
+        also |= gathered.behind(before, asked.filter)
         if also and not real(also) and not question.is_real:
             continue
         groups: Iterable[Set[Source]] = gathered.crowd(at).behind(asked.filter, question.condition, also)
