@@ -90,7 +90,7 @@ class GroupCrowds:
     def note_sunk(self, one: EdgeSubscription) -> None:
         """Remember that a filter which was shown as it is has too few behind it now.
 
-        Where a crowd of several edge brokers was enough, and it is not known how large that is now, it is not sunk.
+        Where several edge brokers' crowd was enough, and it is not known how large it is now, it is not sunk.
         """
         if one.crowd == "network" and self._beyond is not None and not self._beyond.has_sunk(one.group):
             return
