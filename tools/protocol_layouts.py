@@ -123,6 +123,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
     "brokers-full": (
         layered_word.LayeredWord,
         layers.Layer,
+        layers.NumberedLayer,
         aggregation.AskFactors,
         aggregation.Factors,
         brokers.HandUp,

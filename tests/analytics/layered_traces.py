@@ -99,7 +99,8 @@ class Tree:
         own = AgreementKey(self._random.randbytes(AgreementKey.LENGTH))
         ring, name = Keyring(self.privacy.action, own, NETWORK), f"made up by {broker}"
         self._tell(name, "invented", by=self._key(broker))
-        path = own_layers(ring.public, self._publics(broker), self.privacy.layers - 1)
+        number = ring.number(b"made up")
+        path = own_layers(ring.public, self._publics(broker), self.privacy.layers - 1, number)
         for layer in path:
             key = ring.shared(layer.target, DAY).route.reveal().hex()
             self._see(name, "agreed", day=DAY, own=ring.public.hex(), other=layer.target.hex(), key=key)

@@ -23,8 +23,9 @@ ROWS = (
 )
 PROFILES = ["full/2", "full/3", "full/4", "full/3/apart", "full/3/paper", "full/2/paper/a"]
 
-# Without factors only what lies under the same keys is compared: what comes of one owner by one way.
-SHOWN = {"full/3/apart": [5, 7, 8], "full/2/paper/a": [5, 6, 6]}
+# Without factors only what lies under the same keys is compared: what comes of one owner by one way, and as
+# published nothing, since each item has keys of its own.
+SHOWN = {"full/3/apart": [5, 7, 8], "full/2/paper/a": [5, 7, 9]}
 
 
 async def started(network: TreeOfDaemons, edges: tuple[str, ...]) -> list[Node]:

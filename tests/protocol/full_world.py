@@ -24,7 +24,7 @@ from hushcast_protocol.brokers.full.group_action import GroupAction
 from hushcast_protocol.brokers.full.item_labels import ItemLabel, as_tokens, onward, read_labels
 from hushcast_protocol.brokers.full.layer_keys import Keyring, LayerKeys
 from hushcast_protocol.brokers.full.layered_word import LayeredWord
-from hushcast_protocol.brokers.full.layers import LayerPath
+from hushcast_protocol.brokers.full.layers import AnyLayer, LayerPath
 from hushcast_protocol.brokers.full.outer_message import content_of, labels_of, streamed
 from hushcast_protocol.brokers.full.published_names import published_names
 from hushcast_protocol.brokers.full.rows import RowChanges, Rows
@@ -111,6 +111,7 @@ class World:
         self.action, self.layers, self.aggregates, self.day = action, layers, aggregates, day
         self.root = next(name for name in parents.values() if name not in parents)
         self.nodes: dict[str, Node] = {}
+        self._layers: dict[frozenset[str], dict[AnyLayer, None]] = {}  # by whose they are, as items came
         for name in [self.root, *parents]:
             keys = Keyring(action, key_of(name), NETWORK)
             above = tuple(key_of(one).public() for one in self.path(name))
@@ -129,13 +130,18 @@ class World:
             found.append(name)
         return found
 
-    def key(self, one: str, other: str) -> bytes:
-        """Return k of two nodes."""
-        return self.nodes[one].keys.shared(key_of(other).public(), self.day).route.reveal()
+    def key(self, one: str, other: str, nth: int = 0) -> bytes:
+        """Return k of two nodes; where it is updated, as it is on the nth item that a parent heard of."""
+        return self._keys(one, other, nth).route.reveal()
 
-    def content_key(self, one: str, other: str) -> bytes:
-        """Return k' of two nodes."""
-        return self.nodes[one].keys.shared(key_of(other).public(), self.day).content.reveal()
+    def content_key(self, one: str, other: str, nth: int = 0) -> bytes:
+        """Return k' of two nodes, in the same way."""
+        return self._keys(one, other, nth).content.reveal()
+
+    def _keys(self, one: str, other: str, nth: int) -> LayerKeys:
+        numbered = [*self._layers.get(frozenset((one, other)), ())]
+        keys = self.nodes[one].keys
+        return keys.on(numbered[nth], self.day) if numbered else keys.shared(key_of(other).public(), self.day)
 
     # Up.
 
@@ -162,6 +168,9 @@ class World:
         node, rows = self.nodes[name], self.nodes[self.parents[name]].rows
         changes = node.up.popleft()
         for item in changes.shown:
+            for layer in item.layers:
+                ends = frozenset((self.names.get(layer.owner, ""), self.names.get(layer.target, "")))
+                self._layers.setdefault(ends, {})[layer] = None
             rows.put(node.keys.public, rows.read(decode_item(encode(item))))
         for one in changes.withdrawn:
             rows.take(node.keys.public, one)

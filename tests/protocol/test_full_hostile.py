@@ -24,7 +24,7 @@ from hushcast_protocol.brokers.full.group_action import GROUP, PADS
 from hushcast_protocol.brokers.full.item_labels import ItemLabel, as_tokens, onward
 from hushcast_protocol.brokers.full.layer_keys import Keyring
 from hushcast_protocol.brokers.full.layered_word import LayeredWord
-from hushcast_protocol.brokers.full.layers import MAX_LAYERS, Layer, in_order, own_layers
+from hushcast_protocol.brokers.full.layers import MAX_LAYERS, Layer, NumberedLayer, in_order, own_layers
 from hushcast_protocol.brokers.full.word_holder import WordHolder
 
 ONE = word_of(1)
@@ -69,6 +69,15 @@ def refused(world: World, broker: str, item: LayeredWord) -> str:
 )
 def test_items_that_no_honest_child_sends_are_refused(item: LayeredWord, reason: str) -> None:
     assert refused(World(FIGURE_2, GROUP, 3), "B1", item) == reason
+
+
+def test_layers_have_numbers_where_a_key_is_for_one_item_and_nowhere_else() -> None:
+    numbered = in_order(NumberedLayer(A1, target, 7) for target in (B1, B3, B4))
+    assert refused(World(FIGURE_2, GROUP, 3), "B1", LayeredWord(DAY, POINT, numbered)) == "form"
+    assert refused(World(FIGURE_2, PADS, 3), "B1", layered((A1, B1), (A1, B3), (A1, B4))) == "form"
+    keys = Keyring(GROUP, key_of("B3"), bytes(32))
+    with pytest.raises(Refusal, match="form"):
+        with_share(keys, asking(GROUP, B1, 1, DAY, in_order([NumberedLayer(A1, B3, 7)])), 1)
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from hushcast_protocol.brokers.full import layer_keys as module
 from hushcast_protocol.brokers.full.group_action import GROUP, PADS, GroupAction
 from hushcast_protocol.brokers.full.layer_keys import Keyring, agree
 from hushcast_protocol.brokers.full.layer_positions import LayerPositions
+from hushcast_protocol.brokers.full.word_holder import WordHolder
 
 ONE, OTHER = key_of("one"), key_of("other")
 LOW_ORDER = [bytes(32), b"\x01" + bytes(31)]
@@ -87,3 +88,19 @@ def test_a_ring_keeps_so_many_and_forgets_days(monkeypatch: pytest.MonkeyPatch) 
     ring.shared(OTHER.public(), DAY + 1)
     ring.forget(DAY)
     assert len(ring) == 1
+
+
+def test_as_published_each_item_has_keys_of_its_own_the_same_at_both_ends_and_again() -> None:
+    one, other = (Keyring(PADS, key, NETWORK) for key in (ONE, OTHER))
+    holder = WordHolder(one, (other.public, key_of("far").public()), 2, DAY)
+    first, second, again = (holder.item(word) for word in (b"v", b"w", b"v"))
+    assert first == again
+    own = [next(layer for layer in item.layers if layer.target == other.public) for item in (first, second)]
+    assert own[0] != own[1]
+    pads = [other.on(layer, DAY).route.reveal() for layer in own]
+    assert pads == [one.on(layer, DAY).route.reveal() for layer in own]
+    assert pads[0] != pads[1]
+    assert bytes(a ^ b for a, b in zip(first.element, second.element, strict=True)) != bytes(
+        a ^ b for a, b in zip(PADS.element(b"v"), PADS.element(b"w"), strict=True)
+    )
+    assert Keyring(GROUP, ONE, NETWORK).number(b"v") is None

@@ -1,6 +1,8 @@
 """Tables I to V of the paper (section V, C and D), line by line, on the tree of figure 2: XOR, two layers.
 
-A1, A2 and B1 ask for w; A3, A4 and A5 for w'.
+A1, A2 and B1 ask for w; A3, A4 and A5 for w'. Keys are updated for each item (V-E), so that of B1 and B4 is
+another one on what B1 asks for itself (the first) and on what it passes on (the second): the paper has the
+same on both where it compares them (V-C), and here they need a factor, as two of any other keys do.
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ def test_table_1_aggregation_at_b1(world: World) -> None:
     ]
     # Advertisement forwarding.
     (up,) = [one for one in sent(world, "B1") if one.item not in b1.own.values()]
-    assert shown(up.item, world) == (xor(W, k("B3", "A1"), k("B1", "B4")), {("A1", "B3"), ("B1", "B4")})
+    assert shown(up.item, world) == (xor(W, k("B3", "A1"), k("B1", "B4", 1)), {("A1", "B3"), ("B1", "B4")})
 
 
 def test_table_2_propagation_from_a1_to_c() -> None:
@@ -91,7 +93,7 @@ def test_table_2_propagation_from_a1_to_c() -> None:
 def test_table_3_forwarding_table_of_b3(world: World) -> None:
     def members(number: int) -> list[tuple[str, str]]:
         return sorted(
-            (world.names[child], world.names[read.owners[0]])
+            (world.names[child], world.names[read.own[0].owner])
             for (child, _), read in rows[number].members.items()
         )
 
@@ -127,7 +129,7 @@ def test_table_4_look_up_and_forwarding_at_b3(world: World) -> None:
     assert [processed] == [row.element for row in world.nodes["B3"].rows.rows(world.day)][:1]
     # Construction and forwarding of messages: two for B1, of one row.
     assert {message(world, "B1", label) for label in world.nodes["B1"].labels} == {
-        (xor(W, k("B4", "B1"), k("B3", "A1")), xor(key, kk("B4", "B1"), kk("B3", "A1"))),
+        (xor(W, k("B4", "B1", 1), k("B3", "A1")), xor(key, kk("B4", "B1", 1), kk("B3", "A1"))),
         (xor(W, k("B4", "B1"), k("B3", "B1")), xor(key, kk("B4", "B1"), kk("B3", "B1"))),
     }
 
@@ -137,7 +139,7 @@ def test_table_5_evolution_on_the_path_to_a1(world: World) -> None:
     (inside,) = world.publish(b"w", text=b"P")["A1"]
     key = world.nodes["C"].labels[0].content
     steps = [("B4", ("B3", "C"), ("B4", "C")), ("B3", ("B3", "C"), ("B4", "B1"))]
-    steps += [("B1", ("B4", "B1"), ("B3", "A1")), ("A1", ("B3", "A1"), ("B1", "A1"))]
+    steps += [("B1", ("B4", "B1", 1), ("B3", "A1")), ("A1", ("B3", "A1"), ("B1", "A1"))]
     for name, *pairs in steps:
         got = {message(world, name, label) for label in world.nodes[name].labels}
         assert (xor(W, *(k(*pair) for pair in pairs)), xor(key, *(kk(*pair) for pair in pairs))) in got

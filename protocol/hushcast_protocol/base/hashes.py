@@ -52,6 +52,8 @@ class Domain(bytes, Enum):
     COMMUNITY = b"hc.community"
     SEALED = b"hc.sealed"
     LAYERED = b"hc.layered"
+    PAD = b"hc.pad"
+    PAD_NUMBER = b"hc.pad-number"
     LAYER_KEY = b"hc.layer-key"
     ELEMENT_NAME = b"hc.element-name"
     COMMON_KEY = b"hc.common-key"

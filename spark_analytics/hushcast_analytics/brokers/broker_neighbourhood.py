@@ -11,13 +11,13 @@ from functools import cached_property
 from random import Random
 from typing import NamedTuple
 
-from hushcast_analytics.brokers.colluder_holdings import ColluderHoldings, ColluderTable, left
+from hushcast_analytics.brokers.colluder_holdings import ColluderHoldings, ColluderTable, ends, left
 from hushcast_protocol.base.secrets import AgreementKey, Secret
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.full.aggregation import Factors, asking, unblinded, with_share
 from hushcast_protocol.brokers.full.layer_keys import Keyring
 from hushcast_protocol.brokers.full.layered_word import LayeredWord
-from hushcast_protocol.brokers.full.layers import Layer, LayerPath
+from hushcast_protocol.brokers.full.layers import AnyLayer, LayerPath
 from hushcast_protocol.brokers.full.rows import Rows
 from hushcast_protocol.brokers.full.word_holder import WordHolder
 from hushcast_protocol.brokers.privacy import Privacy
@@ -71,7 +71,7 @@ class BrokerNeighbourhood:
         """
         asking_too = {*colluders, *told}
         tables = [self._table(node, asking_too) for node in self.way[:up_to] if node in colluders]
-        layers = {layer for table in tables for item in table.items for layer in item.layers}
+        layers = {ends(layer) for table in tables for item in table.items for layer in item.layers}
         ours = {self._ring(node).public for node in colluders}
         # Of the two ends of a layer, one that colludes has the key.
         keys = {one: self._key(one) for one in layers if one.owner in ours or one.target in ours}
@@ -86,7 +86,7 @@ class BrokerNeighbourhood:
         made_up = NeighbourNode(0, self.fan_out)
         items = [*self._come[broker.height - 1], *self._coming(made_up, words)[broker.height - 1]]
         ours = self._ring(broker).public
-        keys = {one: self._key(one) for item in items for one in item.layers if one.target == ours}
+        keys = {ends(one): self._key(one) for item in items for one in item.layers if one.target == ours}
         return ColluderHoldings(self.privacy.action, keys, (ColluderTable(ours, tuple(items)),))
 
     def _table(self, broker: NeighbourNode, asking_too: set[NeighbourNode]) -> ColluderTable:
@@ -140,5 +140,5 @@ class BrokerNeighbourhood:
             self._owners[own.public()] = node
         return self._rings[node]
 
-    def _key(self, layer: Layer) -> Secret:
+    def _key(self, layer: AnyLayer) -> Secret:
         return self._ring(self._owners[layer.owner]).shared(layer.target, DAY).route

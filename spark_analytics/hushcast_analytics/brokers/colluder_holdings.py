@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hushcast_protocol.base.secrets import Secret
 from hushcast_protocol.brokers.full.group_action import GroupAction
 from hushcast_protocol.brokers.full.layered_word import LayeredWord
-from hushcast_protocol.brokers.full.layers import Layer, LayerPath
+from hushcast_protocol.brokers.full.layers import AnyLayer, Layer, LayerPath, NumberedLayer
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class ColluderHoldings:
 
     action: GroupAction
     keys: Mapping[Layer, Secret]
+    """By whose and for whom a layer is; of one with a number, before it is updated to that."""
     tables: tuple[ColluderTable, ...]
     _commons: dict[bytes, Secret | None] = field(default_factory=dict, init=False, compare=False)
 
@@ -45,9 +46,13 @@ class ColluderHoldings:
 
     def key_of(self, path: LayerPath) -> Secret | None:
         """Return the key that a path puts on, if colluders have all of it."""
-        if not all(layer in self.keys for layer in path):
+        if not all(ends(layer) in self.keys for layer in path):
             return None
-        return self.action.product(self.keys[layer] for layer in path)
+        return self.action.product(map(self._key, path))
+
+    def _key(self, layer: AnyLayer) -> Secret:
+        key = self.keys[ends(layer)]
+        return self.action.updated(key, layer.number) if isinstance(layer, NumberedLayer) else key
 
     def common(self, table: ColluderTable) -> Secret | None:
         """Return a broker's common key, by a path that colluders have the whole key of, if there is one."""
@@ -56,6 +61,11 @@ class ColluderHoldings:
             found = (self.action.product((key, factor)) for key, factor in keys if key is not None)
             self._commons[table.broker] = next(found, None)
         return self._commons[table.broker]
+
+
+def ends(layer: AnyLayer) -> Layer:
+    """Return whose and for whom a layer is, whatever its number."""
+    return Layer(layer.owner, layer.target)
 
 
 def left(item: LayeredWord, broker: bytes) -> LayerPath:

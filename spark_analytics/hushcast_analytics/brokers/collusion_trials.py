@@ -36,6 +36,7 @@ ATTACKS = {
     "brokers": "any of the m nearest brokers, with no client, but for a child that each makes up",
     "chosen-word": "the m-th ancestor sees which word a client that it makes up has asked for, too",
     "pairs": "a broker alone names two words of one child by a dictionary",
+    "pairs-by-factors": "the same with the factors that it is given to compare items by",
     "table": "a broker alone names the words of its children by factors and a dictionary",
 }
 
@@ -61,7 +62,8 @@ def played(cell: Cell, trials: int, seed: int) -> list[dict[str, Any]]:
     read, unguessable = Counter[str](), Counter[str]()
     for words, names in _tried(cell, trials, random):
         for attack, said in names.items():
-            read[attack] += set(said[:2]) == set(words) if attack == "pairs" else said[0] == words[0]
+            is_pair = attack.startswith("pairs")
+            read[attack] += set(said[:2]) == set(words) if is_pair else said[0] == words[0]
             unguessable[attack] += said[2] is not None
     return [
         {
@@ -169,7 +171,9 @@ def _under_one_pad(place: BrokerNeighbourhood, dictionary: Dictionary) -> dict[s
     found = {"pairs": _agreed(readings([one for one in own if one is not None], dictionary))}
     beside = [compared(held, table, item) for item in table.items[3:]]
     if place.privacy.aggregates:
-        first, _, last = (compared(held, table, item) for item in table.items[:3])
+        first, second, last = (compared(held, table, item) for item in table.items[:3])
+        pair = [one for one in (first, second, last) if one is not None]
+        found["pairs-by-factors"] = _agreed(readings(pair, dictionary))
         found["table"] = (_alone([first, *beside], dictionary), None, _alone([last, *beside], dictionary))
     return found
 

@@ -17,7 +17,7 @@ from hushcast_protocol.base.secrets import Secret
 from hushcast_protocol.base.wire import decoder
 from hushcast_protocol.brokers.full.group_action import PADS, GroupAction
 from hushcast_protocol.brokers.full.layered_word import LayeredWord
-from hushcast_protocol.brokers.full.layers import Layer, LayerPath
+from hushcast_protocol.brokers.full.layers import AnyLayer, Layer, LayerPath
 
 Row = Mapping[str, Any]
 """A row of `trace_schemas.OBSERVATIONS`."""
@@ -28,7 +28,7 @@ SAMPLE = 6  # elements that a pad is looked for in; it costs a dictionary for ea
 _MAX_ITEM = 1024  # bytes
 
 read_item: Callable[[bytes], LayeredWord] = decoder(LayeredWord, "item", _MAX_ITEM)
-_read_path: Callable[[bytes], LayerPath] = decoder(tuple[Layer, ...], "path", _MAX_ITEM)
+_read_path: Callable[[bytes], LayerPath] = decoder(tuple[AnyLayer, ...], "path", _MAX_ITEM)
 
 
 class AttackFinding(NamedTuple):

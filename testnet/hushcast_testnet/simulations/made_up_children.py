@@ -55,7 +55,8 @@ class MadeUpChild:
         broker = self._ring.public
         left = {(item.day, _left(item, broker)) for item in _shown(traces, self._keys.name)}
         for day in sorted({day for day, _ in left}):
-            path = own_layers(child.public, self._above, self._privacy.layers - 1)
+            number = child.number(b"made up")
+            path = own_layers(child.public, self._above, self._privacy.layers - 1, number)
             left.add((day, path))
             for layer in path:
                 agreed = child.shared(layer.target, day).route.reveal()

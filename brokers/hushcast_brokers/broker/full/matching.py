@@ -254,7 +254,7 @@ class FullMatching:
         if self._rows is None:
             raise Refusal("tree")
         read = self._rows.read(item)
-        self._note_agreed(item.day, *read.owners)
+        self._note_agreed(item.day, *(one.owner for one in read.own))
         return read
 
     def _load_interest(self, client: PublicKey, name: bytes, item: Item) -> None:

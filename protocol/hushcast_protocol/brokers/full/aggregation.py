@@ -23,7 +23,14 @@ from hushcast_protocol.base.secrets import Secret
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire
 from hushcast_protocol.brokers.full.group_action import KEY_SEED, GroupAction
 from hushcast_protocol.brokers.full.layer_keys import Keyring, LayerKeys
-from hushcast_protocol.brokers.full.layers import MAX_LAYERS, Layer, LayerPath, are_in_order, are_left_for
+from hushcast_protocol.brokers.full.layers import (
+    MAX_LAYERS,
+    AnyLayer,
+    LayerPath,
+    NumberedLayer,
+    are_in_order,
+    are_left_for,
+)
 
 
 class AskFactors(Wire, frozen=True, tag="ask-factors"):
@@ -32,7 +39,7 @@ class AskFactors(Wire, frozen=True, tag="ask-factors"):
     serial: Counter
     day: Counter
     asker: PublicKey
-    path: Annotated[tuple[Layer, ...], msgspec.Meta(min_length=1, max_length=MAX_LAYERS - 1)]
+    path: Annotated[tuple[AnyLayer, ...], msgspec.Meta(min_length=1, max_length=MAX_LAYERS - 1)]
     route: Bytes32
     content: Bytes32
 
@@ -76,9 +83,9 @@ def check_asked(
 
 def with_share(keys: Keyring, ask: AskFactors, serial: int) -> AskFactors:
     """Return a request, checked before, with this ancestor's share in it; raise `Refusal` (`form`)."""
-    own = [one.owner for one in ask.path if one.target == keys.public]
+    keys.check(ask.path)
     try:
-        taken = [keys.shared(owner, ask.day) for owner in own]
+        taken = [keys.on(one, ask.day) for one in ask.path if one.target == keys.public]
         common = _common(keys, ask.asker, ask.day)
         blind = _blind(keys, ask.asker, ask.asker, keys.public, ask.day, ask.path)
         return msgspec.structs.replace(
@@ -130,7 +137,8 @@ def _blind(
     """Return what hides a target's share from all but who asks; a path has one, so it can be asked again."""
     secret = shared_secret(keys.own, other)
     parts = (keys.network, day.to_bytes(8, "big"), asker, target)
-    layers = tuple(part for one in path for part in (one.owner, one.target))
+    layers = [part for one in path for part in (one.owner, one.target)]
+    layers += [one.number.to_bytes(8, "big") for one in path if isinstance(one, NumberedLayer)]
 
     def seed(use: bytes) -> bytes:
         return digest(Domain.BLIND, use, *parts, *layers, key=secret, size=KEY_SEED)

@@ -18,8 +18,8 @@ class ComparableItem:
 
     item: LayeredWord
     name: bytes
-    owners: tuple[PublicKey, ...]
-    """Of the layers that were the broker's: one, but at the root."""
+    own: LayerPath
+    """The layers that were the broker's: one, but at the root."""
     path: LayerPath
     """The layers that are left; none at the root."""
     element: bytes
@@ -32,27 +32,28 @@ def read_item(keys: Keyring, above: Sequence[PublicKey], layers: int, item: Laye
     Raises `Refusal`: `form` for what no honest child sends, `tree` where layers are not for the brokers that
     stand above here: its sender holds another tree.
     """
-    owners, path = check_layers(keys.public, above, layers, item)
+    own, path = check_layers(keys.public, above, layers, item)
+    keys.check(item.layers)
     try:
         for owner in {one.owner for one in path}:
             keys.shared(owner, item.day)  # that is no key is refused here: above, it would be this broker's
-        shared = [keys.shared(owner, item.day).route for owner in owners]
+        shared = [keys.on(one, item.day).route for one in own]
         element = keys.action.strip(keys.action.product(shared), item.element)
     except AuthenticationError:
         raise Refusal("form") from None
-    return ComparableItem(item, item.name, owners, path, element)
+    return ComparableItem(item, item.name, own, path, element)
 
 
 def check_layers(
     own: PublicKey, above: Sequence[PublicKey], layers: int, item: LayeredWord
-) -> tuple[tuple[PublicKey, ...], LayerPath]:
-    """Return the owners of the layers that are a broker's own, and what is left; raises as `read_item`."""
-    owners = tuple(one.owner for one in item.layers if one.target == own)
+) -> tuple[LayerPath, LayerPath]:
+    """Return the layers that are a broker's own, and what is left; raises as `read_item`."""
+    mine = tuple(one for one in item.layers if one.target == own)
     path = tuple(one for one in item.layers if one.target != own)
     if not are_in_order(item.layers) or any(one.owner == own or one.owner in above for one in item.layers):
         raise Refusal("form")
-    if not owners or (above and len(owners) > 1) or len(item.layers) > layers:
+    if not mine or (above and len(mine) > 1) or len(item.layers) > layers:
         raise Refusal("tree")
     if not are_left_for(path, above, layers):
         raise Refusal("tree")
-    return owners, path
+    return mine, path

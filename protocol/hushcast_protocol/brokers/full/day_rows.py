@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.secrets import Secret
-from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_protocol.brokers.full.comparable_item import ComparableItem
 from hushcast_protocol.brokers.full.layer_keys import Keyring, LayerKeys
 from hushcast_protocol.brokers.full.layered_word import LayeredWord
-from hushcast_protocol.brokers.full.layers import Layer, LayerPath, in_order, onward_target
+from hushcast_protocol.brokers.full.layers import AnyLayer, LayerPath, in_order, layer_of, onward_target
 from hushcast_protocol.brokers.full.published_names import element_name
 
 MAX_FACTORS = (
@@ -29,6 +29,14 @@ _COMPARED_AT_ONCE = 64  # rows of a path that are compared in one piece: a multi
 _FREED_AT_ONCE = 2048  # rows of a day gone by whose memory is given back in one piece: some 5 ms
 
 _Place = tuple[LayerPath | None, bytes]  # a row's: under one path, or (`None`) under the common key
+
+
+class _Above(NamedTuple):
+    """What is on an item on its way up from here, and on what comes for it."""
+
+    path: LayerPath
+    own: AnyLayer | None
+    """This broker's; the root has none."""
 
 
 class Row:
@@ -44,7 +52,7 @@ class Row:
         """By child and name."""
         self.said: bytes | None = None
         """The name under which the parent has it."""
-        self.names: dict[bytes, LayerPath] = {}
+        self.names: dict[bytes, _Above] = {}
         """All under which messages for it may come, and what is on what opens them."""
 
 
@@ -122,14 +130,14 @@ class DayRows:
         shown = []
         if self._target is not None:
             for row in self._unsaid:
-                item = self._upward(row, self._target)
+                item, own = self._upward(row, self._target)
                 row.said = item.name
-                self._know(row, row.said, row.path)
+                self._know(row, row.said, row.path, own)
                 if row.said in self._gone:
                     del self._gone[row.said]
                 else:
                     shown.append(item)
-            shown += [self._upward(row, self._target) for row in self._again]
+            shown += [self._upward(row, self._target)[0] for row in self._again]
             self._again.clear()
         withdrawn = list(self._gone)
         self._unsaid.clear()
@@ -144,15 +152,17 @@ class DayRows:
 
     def recall(self, item: LayeredWord) -> None:
         """Hear that the parent has this item of ours."""
-        own = Layer(self._keys.public, self._target or b"")
-        path = tuple(layer for layer in item.layers if layer != own)
-        if len(path) + 1 != len(item.layers):
+        ends = self._keys.public, self._target
+        owned = [layer for layer in item.layers if (layer.owner, layer.target) == ends]
+        path = tuple(layer for layer in item.layers if layer not in owned)
+        self._keys.check(item.layers)
+        if len(owned) != 1:
             raise Refusal("form")
-        name = item.name
-        element = self._action.strip(self._keys.shared(own.target, self._day).route, item.element)
+        own, name = owned[0], item.name
+        element = self._action.strip(self._keys.on(own, self._day).route, item.element)
         row = self._at(self._place(path, element))
         if row is not None:
-            self._know(row, name, path)
+            self._know(row, name, path, own)
             if row.said == name:
                 return
         if row is None or row.said is not None:
@@ -205,9 +215,9 @@ class DayRows:
         row = self._names.get(name)
         if row is None:
             return []
-        path = row.names[name]
+        above = row.names[name]
         return [
-            OnwardRoute(child, read.name, self._turning(path, read))
+            OnwardRoute(child, read.name, self._turning(above, read))
             for (child, _), read in row.members.items()
         ]
 
@@ -221,17 +231,23 @@ class DayRows:
             return None
         return ItemOrigin(came, self._turning(row.names[came], row.members[child, name]))
 
-    def _turning(self, path: LayerPath, read: ComparableItem) -> Secret:
-        keys = [self._keys.shared(owner, self._day).content for owner in read.owners]
-        if self._target is not None:
-            keys.append(self._action.inverse(self._keys.shared(self._target, self._day).content))
+    def _turning(self, above: _Above, read: ComparableItem) -> Secret:
+        path, own = above
+        keys = [self._keys.on(one, self._day).content for one in read.own]
+        if own is not None:
+            keys.append(self._action.inverse(self._keys.on(own, self._day).content))
         if path != read.path:
             keys += [self._factors[path].content, self._action.inverse(self._factors[read.path].content)]
         return self._action.product(keys)
 
-    def _upward(self, row: Row, target: PublicKey) -> LayeredWord:
-        element = self._action.wrap(self._keys.shared(target, self._day).route, row.element)
-        return LayeredWord(self._day, element, in_order((*row.path, Layer(self._keys.public, target))))
+    def _upward(self, row: Row, target: PublicKey) -> tuple[LayeredWord, AnyLayer]:
+        own = layer_of(self._keys.public, target, self._number(row))
+        element = self._action.wrap(self._keys.on(own, self._day).route, row.element)
+        return LayeredWord(self._day, element, in_order((*row.path, own))), own
+
+    def _number(self, row: Row) -> int | None:
+        """Return the number of a row's item: the same for the same, also after a restart."""
+        return self._keys.number(self._day.to_bytes(8, "big"), row.element, encode(row.path))
 
     def _note_path(self, child: PublicKey, path: LayerPath) -> None:
         if path not in self._paths and path not in self._factors:
@@ -252,14 +268,14 @@ class DayRows:
         under, key = place
         row = self._rows.setdefault(under, {})[key] = Row(place, read.path, read.element)
         if self._target is None:
-            self._know(row, element_name(read.element), read.path)
+            self._know(row, element_name(read.element), read.path, None)
         else:
             self._unsaid[row] = None
         return row
 
-    def _know(self, row: Row, name: bytes, path: LayerPath) -> None:
+    def _know(self, row: Row, name: bytes, path: LayerPath, own: AnyLayer | None) -> None:
         self._names[name] = row
-        row.names[name] = path
+        row.names[name] = _Above(path, own)
 
     def _joined(self, row: Row) -> None:
         if self._target is None or (self.is_unsettled and row.said is not None):
@@ -270,8 +286,8 @@ class DayRows:
         into.members.update(row.members)
         for member in row.members:
             self._of[member] = into
-        for name, path in row.names.items():
-            self._know(into, name, path)
+        for name, above in row.names.items():
+            self._know(into, name, *above)
         self._unsay(row)
 
     def _remove(self, row: Row) -> None:

@@ -1,7 +1,8 @@
 """Keys that act on elements and commute: layers can be put on and taken off in any order.
 
-As published, an element is the word itself and a key is XORed to it. Hardened, an element is a point that the
-word hashes to and a key is a scalar: k·H(v) and k·H(w) say nothing of each other, as v ⊕ k and w ⊕ k do.
+As published, an element is the word itself and a key is XORed to it, another one for each item: v ⊕ k and
+w ⊕ k would give v ⊕ w. Hardened, an element is a point that the word hashes to and a key is a scalar, the
+same for all items of a day: k·H(v) and k·H(w) say nothing of each other.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Protocol
 
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.group import Scalar, hashed, multiplied, received_scalar
+from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.secrets import Secret
 
 ELEMENT = 32  # bytes of an element, and of a key
@@ -27,6 +29,12 @@ class Pad(Secret):
 
 class GroupAction(Protocol):
     """A commutative group of keys and what it acts on. Keys are of the action's own kind."""
+
+    is_one_time: bool
+    """Whether a key may lie on one thing alone, and the keys of a pair are updated for each."""
+
+    def updated(self, key: Secret, number: int) -> Secret:
+        """Return a pair's key as it is on the item with this number."""
 
     def element(self, word: bytes) -> bytes:
         """Return the element (32 bytes) of a word (32 bytes at most)."""
@@ -51,6 +59,13 @@ class GroupAction(Protocol):
 
 
 class _Pads:
+    is_one_time = True
+
+    def updated(self, key: Secret, number: int) -> Secret:
+        # The paper hashes a key once more for each item (V-E), h(h(k)): then whoever says a high number has
+        # others hash for long. A hash with the number gives another pad for each item as well.
+        return Pad(digest(Domain.PAD, number.to_bytes(8, "big"), key=key.reveal(), size=ELEMENT))
+
     def element(self, word: bytes) -> bytes:
         if len(word) > ELEMENT:
             raise ValueError("a word is longer than a pad")
@@ -79,6 +94,11 @@ class _Pads:
 
 
 class _Group:
+    is_one_time = False
+
+    def updated(self, key: Secret, number: int) -> Secret:
+        return key
+
     def element(self, word: bytes) -> bytes:
         return hashed(word)
 

@@ -9,7 +9,7 @@ import msgspec
 
 from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.wire import Bytes32, Counter, Wire, decoder, encode
-from hushcast_protocol.brokers.full.layers import MAX_LAYERS, Layer
+from hushcast_protocol.brokers.full.layers import MAX_LAYERS, AnyLayer
 
 
 class LayeredWord(Wire, frozen=True, tag="layered"):
@@ -17,7 +17,7 @@ class LayeredWord(Wire, frozen=True, tag="layered"):
 
     day: Counter
     element: Bytes32
-    layers: Annotated[tuple[Layer, ...], msgspec.Meta(min_length=1, max_length=MAX_LAYERS)]
+    layers: Annotated[tuple[AnyLayer, ...], msgspec.Meta(min_length=1, max_length=MAX_LAYERS)]
 
     @property
     def name(self) -> bytes:

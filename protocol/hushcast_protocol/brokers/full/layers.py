@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from hushcast_protocol.base.wire import PublicKey, Wire
+from hushcast_protocol.base.wire import Counter, PublicKey, Wire
 
 MIN_LAYERS = 2
 MAX_LAYERS = 4  # each more costs a node a key for every descendant another level down
@@ -23,23 +23,39 @@ class Layer(Wire, frozen=True, tag="layer"):
     target: PublicKey
 
 
-LayerPath = tuple[Layer, ...]
+class NumberedLayer(Wire, frozen=True, tag="numbered-layer"):
+    """The same as published, with a key that is on one item alone: the pair's, updated to this number."""
+
+    owner: PublicKey
+    target: PublicKey
+    number: Counter
+
+
+AnyLayer = Layer | NumberedLayer
+LayerPath = tuple[AnyLayer, ...]
 """Layers as they are left at a broker, in order; two things under one path have one key on them."""
 
 
-def in_order(layers: Iterable[Layer]) -> LayerPath:
+def layer_of(owner: PublicKey, target: PublicKey, number: int | None) -> AnyLayer:
+    """Return a layer; with a number where its key is for one item."""
+    return Layer(owner, target) if number is None else NumberedLayer(owner, target, number)
+
+
+def in_order(layers: Iterable[AnyLayer]) -> LayerPath:
     """Return layers in the one order that they travel in."""
     return tuple(sorted(layers, key=_place))
 
 
-def are_in_order(layers: Sequence[Layer]) -> bool:
+def are_in_order(layers: Sequence[AnyLayer]) -> bool:
     """Tell whether they are, none of them twice."""
     return all(_place(one) < _place(other) for one, other in pairwise(layers))
 
 
-def own_layers(own: PublicKey, above: Sequence[PublicKey], layers: int) -> LayerPath:
+def own_layers(
+    own: PublicKey, above: Sequence[PublicKey], layers: int, number: int | None = None
+) -> LayerPath:
     """Return the layers of what a node asks for itself; `above` are its ancestors, the parent first."""
-    return in_order(Layer(own, target) for target in above[:layers])
+    return in_order(layer_of(own, target, number) for target in above[:layers])
 
 
 def onward_target(above: Sequence[PublicKey], layers: int) -> PublicKey:
@@ -60,5 +76,5 @@ def are_left_for(path: LayerPath, above: Sequence[PublicKey], layers: int) -> bo
     return sorted(targets) == sorted(expected)
 
 
-def _place(layer: Layer) -> tuple[bytes, bytes]:
+def _place(layer: AnyLayer) -> tuple[bytes, bytes]:
     return layer.target, layer.owner

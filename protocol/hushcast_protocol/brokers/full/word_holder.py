@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import msgspec
 
 from hushcast_protocol.base.errors import AuthenticationError
+from hushcast_protocol.base.secrets import Secret
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.full.item_labels import ItemLabel, read_labels
 from hushcast_protocol.brokers.full.layer_keys import Keyring
 from hushcast_protocol.brokers.full.layered_word import LayeredWord
-from hushcast_protocol.brokers.full.layers import own_layers
+from hushcast_protocol.brokers.full.layers import LayerPath, own_layers
 from hushcast_protocol.brokers.full.outer_message import streamed
 from hushcast_protocol.content.messages import Message
 
@@ -26,18 +27,26 @@ class WordHolder:
         """
         self.day = day
         self._action = keys.action
-        self._layers = own_layers(keys.public, above, layers)
-        shared = [keys.shared(one.target, day) for one in self._layers]
-        self._route = keys.action.product(one.route for one in shared)
+        self._above = tuple(above)
+        self._count = layers
         self._keys = keys
+        self._made = self._layers(own_layers(keys.public, above, layers))
         self._asked: dict[bytes, tuple[bytes, LayeredWord]] = {}
 
     def item(self, word: bytes) -> LayeredWord:
         """Return what asks for a word, a token of this day; what comes for it is opened from now on."""
-        element = self._action.wrap(self._route, self._action.element(word))
-        item = LayeredWord(self.day, element, self._layers)
+        number = self._keys.number(self.day.to_bytes(8, "big"), word)
+        layers, route = self._made
+        if number is not None:
+            layers, route = self._layers(own_layers(self._keys.public, self._above, self._count, number))
+        element = self._action.wrap(route, self._action.element(word))
+        item = LayeredWord(self.day, element, layers)
         self._asked[item.name] = word, item
         return item
+
+    def _layers(self, layers: LayerPath) -> tuple[LayerPath, Secret]:
+        """Return layers with the key that puts them all on."""
+        return layers, self._action.product(self._keys.on(one, self.day).route for one in layers)
 
     def forget(self, name: bytes) -> None:
         """Open what comes under an item's name no more."""
@@ -62,5 +71,5 @@ def opened(keys: Keyring, item: LayeredWord, label: ItemLabel, message: Message)
 
     Raises `AuthenticationError` where what the label has beside the name is no element.
     """
-    shared = [keys.shared(layer.target, item.day).content for layer in item.layers]
+    shared = [keys.on(layer, item.day).content for layer in item.layers]
     return streamed(keys.action.strip(keys.action.product(shared), label.content), message)
