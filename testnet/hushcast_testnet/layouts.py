@@ -239,6 +239,7 @@ def layout_of(
     profile: Profile | None = None,
     privacy: BrokersModel | None = None,
     layers: int | None = None,
+    aggregation: bool | None = None,
     with_tomography: bool = False,
     directories: int | None = None,
     shard_size: int | None = None,
@@ -246,8 +247,10 @@ def layout_of(
     """Return the layout with these numbers, the usual ones where none is given; raises `UsageError`."""
     if edges is not None and carrier != "brokers":
         raise UsageError("edge brokers are a network of brokers': --edges goes with --carrier brokers")
-    if (privacy, layers) != (None, None) and carrier != "brokers":
-        raise UsageError("--privacy and --layers are a network of brokers': they go with --carrier brokers")
+    if (privacy, layers, aggregation) != (None, None, None) and carrier != "brokers":
+        raise UsageError(
+            "--privacy, --layers and --aggregation are a network of brokers': they go with --carrier brokers"
+        )
     if with_tomography and carrier != "brokers":
         raise UsageError(
             "only brokers state to a tomography service: --tomography goes with --carrier brokers"
@@ -266,7 +269,7 @@ def layout_of(
         system = "the central system" if carrier == "central" else "a network of brokers"
         raise UsageError(f"nodes of {system} are all clients: give their number as --nodes")
     if carrier == "brokers":
-        learnt = _privacy(privacy or "clear", layers, profile)
+        learnt = _privacy(privacy or "clear", layers, profile, aggregation)
         edges = 3 if edges is None else edges
         return _brokers_layout(6 if nodes is None else nodes, proxies, edges, learnt, with_tomography)
     count = len(PROXY_ROLES) if proxies is None else proxies
@@ -277,14 +280,19 @@ def layout_of(
     return CentralLayout(6 if nodes is None else nodes, count, profile or "hardened")
 
 
-def _privacy(model: BrokersModel, layers: int | None, profile: Profile | None) -> Privacy:
-    if model != "full" and (layers, profile) != (None, None):
-        given = "layers" if profile is None else "profile"
+def _privacy(
+    model: BrokersModel, layers: int | None, profile: Profile | None, aggregation: bool | None
+) -> Privacy:
+    options = {"layers": layers, "profile": profile, "aggregation": aggregation}
+    if model != "full" and (
+        given := next((name for name, value in options.items() if value is not None), "")
+    ):
         raise UsageError(
             f"--{given} is for networks of brokers with --privacy full: add that, or leave --{given} away"
         )
     settled = profile or "hardened"
-    return Privacy(model, layers or DEFAULT_LAYERS, settled, DEFAULT_AGGREGATION[settled])
+    aggregates = DEFAULT_AGGREGATION[settled] if aggregation is None else aggregation
+    return Privacy(model, layers or DEFAULT_LAYERS, settled, aggregates)
 
 
 def _brokers_layout(

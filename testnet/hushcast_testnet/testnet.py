@@ -52,6 +52,7 @@ def up(
     profile: Profile | None = None,
     privacy: BrokersModel | None = None,
     layers: int | None = None,
+    aggregation: bool | None = None,
     with_tomography: bool = False,
     authorities: int | None = None,
     shard_size: int | None = None,
@@ -63,10 +64,10 @@ def up(
     On the central system all `nodes` are clients, of a server and `proxies`; with brokers all are clients,
     too, of `edges` below a root, and `with_tomography` starts a tomography service that the brokers state to
     and ask. Overlays and central systems have a `profile`, `hardened` if none is given; brokers have one
-    under the `privacy` `full`, and `layers`. `with_gateways` starts an MQTT gateway beside each client. In a
-    `breakable` one clocks can be set wrong and, on `tcp`, connections be cut, delayed and made lossy. Returns
-    when every daemon is ready and holds the roster of all relays, or the tree of all brokers. Raises a
-    `HushcastError`; whatever ends it early, nothing is left running.
+    under the `privacy` `full`, and `layers`, and with `aggregation` compare items. `with_gateways` starts an
+    MQTT gateway beside each client. In a `breakable` one clocks can be set wrong and, on `tcp`, connections
+    be cut, delayed and made lossy. Returns when every daemon is ready and holds the roster of all relays, or
+    the tree of all brokers. Raises a `HushcastError`; whatever ends it early, nothing is left running.
     """
     directory = directory.absolute()
     layout = layout_of(
@@ -78,6 +79,7 @@ def up(
         profile,
         privacy,
         layers,
+        aggregation,
         with_tomography,
         authorities,
         shard_size,

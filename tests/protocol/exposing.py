@@ -172,11 +172,6 @@ class Outside:
         return "wait" if found == "bogus" and not is_bogus else found
 
 
-def level_outside(brute: Brute, one: Filter, shown: Filter, condition: AnonymityCondition) -> int:
-    """The level of what is shown in place of a filter, as the paper defines it."""
-    return len(behind_outside(brute, one, shown, condition))
-
-
 def behind_outside(brute: Brute, one: Filter, shown: Filter, condition: AnonymityCondition) -> set[Any]:
     """The sources of what is shown in place of a filter, as the paper defines them."""
     if shown == one:

@@ -23,7 +23,7 @@ import trio.testing
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "protocol"))
 
-from exposing import level_outside
+from exposing import among, behind_outside
 from filter_examples import TOPICS, Brute, drawn
 
 from hushcast_protocol.base.errors import Refusal
@@ -148,8 +148,8 @@ class Recount:
 
     def _brute(self) -> Brute:
         brute = Brute()
-        for (client, _), (one, _) in self.there.items():
-            brute.insert(one, client)
+        for (client, name), (one, _) in self.there.items():
+            brute.insert(one, (client, self.there[client, name][1].k))
         return brute
 
     def _may_be(self, brute: Brute, shown: Filter) -> bool:
@@ -167,9 +167,19 @@ class Recount:
             stands_in = terms.otherwise == "generalise" and terms.k > 1 and covers(shown, one)
             if shown != one and not stands_in:
                 continue
-            if level_outside(brute, one, shown, terms.condition) >= terms.k:
+            if self._level(brute, name, shown) >= terms.k:
                 return True
         return False
+
+    def _level(self, brute: Brute, name: tuple[str, str], shown: Filter) -> int:
+        """Among those who count for it: who ask for nothing or the same, or to hide among no more."""
+        one, terms = self.there[name]
+        own = {client for (client, _), held in self.there.items() if held == (one, terms)}
+        open_ones = among(brute, lambda at, asker: asker[1] == 1 or (at == one and asker[0] in own))
+        hiding = among(brute, lambda at, asker: asker[1] <= terms.k)
+        first = len(dict(behind_outside(open_ones, one, shown, terms.condition)))
+        hidden = {client for client, k in behind_outside(hiding, one, shown, terms.condition) if k > 1}
+        return max(first, len(hidden) if len(hidden) >= terms.k else 0)
 
     def _own(self, name: tuple[str, str]) -> int:
         """How many stand behind a subscription's filter outside, where they count beside bogus sources."""

@@ -60,7 +60,16 @@ def test_traces_tell_of_each_link_that_a_message_goes_over(tmp_path: Path) -> No
 def test_what_subscribers_hide_among_comes_where_enough_want_it(otherwise: Fallback, tmp_path: Path) -> None:
     terms = AnonymityTerms(3, AnonymityCondition.SOURCE, otherwise)
     # Who comes to which edge broker decides whether a wider filter can be found: with this seed one can.
-    result = simulate(Scenario(12, 10, 20, seed=16, carrier="brokers", traces=tmp_path, terms=terms))
+    result = simulate(
+        Scenario(
+            *(12, 10, 20),
+            seed=16,
+            carrier="brokers",
+            traces=tmp_path,
+            terms=terms,
+            tomography=otherwise == "bogus",
+        )
+    )
     hidden, kinds = result.hidden, Counter[str]()
     for path in tmp_path.glob("edge-*.observations.jsonl"):
         for line in map(json.loads, path.read_text().splitlines()):
@@ -73,6 +82,18 @@ def test_what_subscribers_hide_among_comes_where_enough_want_it(otherwise: Fallb
     assert (result.delivered == result.pairs) is (hidden["nothing"] == 0)
     assert (hidden["nothing"] == 0) is (otherwise != "wait")
     assert result.transmissions == result.ideal or otherwise != "bogus"
+
+
+@pytest.mark.slow
+def test_with_a_tomography_service_clients_of_several_edge_brokers_are_enough() -> None:
+    terms = AnonymityTerms(4, AnonymityCondition.SOURCE, "wait")
+    alone, together = (
+        simulate(Scenario(24, 20, 20, edges=4, carrier="brokers", terms=terms, tomography=with_service))
+        for with_service in (False, True)
+    )
+    assert alone.hidden["subscriptions"] == together.hidden["subscriptions"] == 20
+    assert alone.hidden["shown"] < together.hidden["shown"]
+    assert alone.delivered < together.delivered
 
 
 @pytest.mark.slow
@@ -90,6 +111,9 @@ def test_a_network_all_of_whose_daemons_are_down_goes_on_without_publishing(carr
     [
         (["--condition", "source"], "--condition is about --k"),
         (["--otherwise", "wait"], "--otherwise is about --k"),
+        (["--tomography"], "give --k"),
+        (["--k", "3", "--tomography", "--privacy", "community"], "no --privacy"),
+        (["--k", "3", "--otherwise", "bogus"], "add --tomography"),
         (["--trees", "2"], "a network of brokers has none"),
         (["--proxies", "3"], "--carrier central"),
         (["--edges", "65"], "64 at most"),

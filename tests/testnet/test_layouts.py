@@ -177,6 +177,12 @@ async def test_brokers_are_made_with_their_privacy() -> None:
     with pytest.raises(Writing.Started) as raised:
         await layout.start(builder, layout.members(HERE))
     assert 'privacy = "full"\nlayers = 2\nprofile = "paper"\naggregation = true\n' in raised.value.args[0]
+    layout = layout_of("brokers", 2, None, None, privacy="full", aggregation=True)
+    with pytest.raises(Writing.Started) as raised:
+        await layout.start(builder, layout.members(HERE))
+    assert 'privacy = "full"\nlayers = 3\naggregation = true\n' in raised.value.args[0]
+    with pytest.raises(UsageError, match="leave --aggregation away"):
+        layout_of("brokers", 2, None, None, aggregation=True)
     layout = layout_of("brokers", 2, None, None, privacy="community")
     with pytest.raises(Writing.Started) as raised:
         await layout.start(builder, layout.members(HERE))

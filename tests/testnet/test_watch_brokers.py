@@ -83,6 +83,12 @@ def test_a_story_is_told_of_brokers(traces: Path) -> None:
 
 
 @pytest.mark.slow
+def test_in_a_community_words_are_sealed(tmp_path: Path) -> None:
+    simulate(Scenario(6, 6, 2, carrier="brokers", traces=tmp_path / "t", privacy=Privacy("community")))
+    assert any("sealed to a community" in line for line in story(tmp_path / "t", "brokers"))
+
+
+@pytest.mark.slow
 def test_under_layers_the_way_is_one_though_a_message_has_another_id_on_it(tmp_path: Path) -> None:
     simulate(Scenario(6, 6, 2, carrier="brokers", traces=tmp_path / "t", privacy=Privacy("full")))
     lines = list(story(tmp_path / "t", "brokers"))

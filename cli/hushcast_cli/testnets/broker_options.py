@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 
 if TYPE_CHECKING:
+    from hushcast_protocol.brokers.frames import AnonymityTerms
     from hushcast_testnet.simulations.scenario import Scenario
 
 # As the protocol has them, which would load all that keys of layers take; a test compares.
@@ -28,6 +30,7 @@ class BrokerOptions:
     aggregation: bool | None
     fan_out: int | None
     clients: int | None
+    tomography: bool
     zipf: bool
 
     def check(self, scenario: Scenario) -> None:
@@ -38,6 +41,7 @@ class BrokerOptions:
             "--aggregation": self.aggregation is not None,
             "--fan-out": self.fan_out is not None,
             "--clients": self.clients is not None,
+            "--tomography": self.tomography,
             "--zipf": self.zipf,
         }
         for name, is_given in given.items():
@@ -46,6 +50,13 @@ class BrokerOptions:
         for name in ("--layers", "--aggregation"):
             if given[name] and self.privacy != "full":
                 raise UsageError(f"{name} is about words under layers: it goes with --privacy full")
+        if self.tomography and (scenario.terms is None or self.privacy not in (None, "clear")):
+            raise UsageError("--tomography counts for --k what brokers can read: give --k, and no --privacy")
+        if scenario.terms is not None and is_useless(scenario.terms, self):
+            raise UsageError(
+                "--otherwise bogus: nobody would be deceived: under `source` only a tomography service counts"
+                " sources, and in a community there is none: add --tomography, or take another --condition"
+            )
         if scenario.terms is not None and self.privacy == "full":
             raise UsageError("--k: with --privacy full no broker reads conditions, or counts who has one")
         if scenario.carrier == "brokers" and scenario.profile == "paper" and self.privacy != "full":
@@ -63,7 +74,15 @@ class BrokerOptions:
             aggregates = DEFAULT_AGGREGATION[profile] if self.aggregation is None else self.aggregation
             privacy = Privacy("full", self.layers or USUAL, profile, aggregates)
         fan_out = self.fan_out if self.fan_out or not self.clients else FAN_OUT
-        return replace(scenario, privacy=privacy, fan_out=fan_out, zipf=self.zipf)
+        return replace(scenario, privacy=privacy, fan_out=fan_out, tomography=self.tomography, zipf=self.zipf)
+
+
+def is_useless(terms: AnonymityTerms, options: BrokerOptions) -> bool:
+    """Tell whether terms ask for bogus sources where edge brokers refuse to make any up."""
+    if terms.k == 1 or terms.otherwise != "bogus":
+        return False
+    is_by_source = terms.condition is AnonymityCondition.SOURCE
+    return options.privacy == "community" or (is_by_source and not options.tomography)
 
 
 def counts_of(clients: int | None, given: dict[str, Any]) -> tuple[int, int, int, int]:
@@ -123,6 +142,11 @@ _OPTIONS = (
         default=None,
         help="With --privacy full: whether brokers are told what compares their children's words; unless"
         " given they are with --profile paper alone.",
+    ),
+    click.option(
+        "--tomography",
+        is_flag=True,
+        help="With --k: a tomography service, so that clients of several edge brokers count together.",
     ),
     click.option(
         "--zipf",

@@ -82,6 +82,12 @@ def testnet() -> None:
     help="With --privacy full: layers on what is asked for.  [default: 3]",
 )
 @click.option(
+    "--aggregation/--no-aggregation",
+    default=None,
+    help="With --privacy full: whether brokers compare their children's words; unless given with --profile"
+    " paper alone.",
+)
+@click.option(
     "--profile",
     type=click.Choice(sorted(PROFILES)),
     help="Behaviour, of brokers with --privacy full: as published, or as it should be.  [default: hardened]",
@@ -247,7 +253,7 @@ def down(directory: Path) -> None:
 @carrier_option
 @click.option(
     "--privacy",
-    type=click.Choice(["clear", "full"]),
+    type=click.Choice(["clear", "community", "full"]),
     help="With --carrier brokers: what brokers learn.  [default: clear]",
 )
 @json_option
@@ -257,7 +263,8 @@ def demo(gateway: bool, carrier: CarrierName, privacy: BrokersModel | None) -> N
     A private Tor network comes up, relays and clients join, some subscribe and others publish. With --carrier
     central it is a server, two proxies and six daemons; a range and a private topic are among what they want.
     With --carrier brokers six brokers stand in their place, and a condition is shown to them once three
-    subscribers stand behind it; with --privacy full none reads what is wanted, under three layers of keys.
+    subscribers stand behind it; with --privacy community all is sealed to members, and with --privacy full
+    none reads what is wanted, under three layers of keys.
 
     The last line on standard output is a JSON object with the outcome. Fails if anything was lost.
 
@@ -266,6 +273,7 @@ def demo(gateway: bool, carrier: CarrierName, privacy: BrokersModel | None) -> N
       hushcast testnet demo
       hushcast testnet demo --carrier central
       hushcast testnet demo --carrier brokers
+      hushcast testnet demo --carrier brokers --privacy community
       hushcast testnet demo --carrier brokers --privacy full
     """
     from hushcast_cli.exits import Failure

@@ -26,6 +26,12 @@ _UNDER_FULL = (
     "",
     "Next: hushcast testnet up --dir /tmp/hush --carrier brokers --privacy full && hushcast testnet watch",
 )
+_IN_COMMUNITY = (
+    "Brokers and daemons of one community matched what they had sealed to each other: nobody outside reads a",
+    "filter or a message's words, and whoever is expelled reads nothing from then on: docs/brokers.md.",
+    "",
+    "Next: hushcast testnet up --dir /tmp/hush --carrier brokers --privacy community; hushcast testnet watch",
+)
 _ENDING: dict[CarrierName, tuple[str, ...]] = {
     "overlay": (
         "Relays passed on sealed bodies by tokens that they cannot read: what is told of them is from their",
@@ -118,7 +124,8 @@ def demo(
     delivered = [delay for delay in outcome.delays if delay is not None]
     lost, extra = faults(outcome.scene) if outcome.scene else (0, 0)
     tell(f"{len(delivered)} of {counted(len(outcome.delays), 'delivery', 'deliveries')} were made.")
-    for line in _UNDER_FULL if privacy == "full" else _ENDING[carrier]:
+    of_model = {"community": _IN_COMMUNITY, "full": _UNDER_FULL}
+    for line in of_model.get(privacy, _ENDING[carrier]):
         tell(line)
     return {
         "transport": course.transport,

@@ -1,13 +1,18 @@
-"""Members of an in-process network of brokers: the root, all other brokers, and nodes."""
+"""Members of an in-process network of brokers: root and other brokers, a tomography service, nodes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import trio
 
 from hushcast_brokers.broker.daemon import Broker, BrokerParts
 from hushcast_brokers.counters import BROKER_COUNTERS
+from hushcast_brokers.tomography.broker_statements import TomographyAddress
+from hushcast_brokers.tomography.counters import TOMOGRAPHY_COUNTERS
+from hushcast_brokers.tomography.daemon import TomographyDaemon, TomographyParts
+from hushcast_brokers.tomography.section import CAP
 from hushcast_node.carrier_parts import BrokersParts
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.secrets import Seed
@@ -34,6 +39,18 @@ class BrokerKeys:
     service: Seed
 
 
+class TomographyKeys(NamedTuple):
+    """What a tomography service alone has."""
+
+    seed: Seed
+    service: Seed
+
+    @property
+    def address(self) -> TomographyAddress:
+        """How brokers reach it, and for how many sources it hears each of them."""
+        return TomographyAddress(self.seed.public(), memory_address(self.service.public()), CAP)
+
+
 class BrokersWorld(SimulatedWorld):
     """The shared state of one network: its key, and the brokers that the root lists."""
 
@@ -50,6 +67,7 @@ class BrokersWorld(SimulatedWorld):
         self.network = BrokersNetwork("simulation", scenario.privacy.text, EPOCH_SECONDS, self.keys["root"])
 
         self.community = OneCommunity(draw) if scenario.privacy.model == "community" else None
+        self.tomography = TomographyKeys(Seed.draw(draw), Seed.draw(draw)) if scenario.tomography else None
 
     @property
     def seats(self) -> tuple[BrokerPosition, ...]:
@@ -116,10 +134,37 @@ class BrokerLife(Life):
                 self._store,
                 self.counters,
                 self._tracer,
+                tomography=world.tomography.address if world.tomography is not None else None,
                 keepers=frozenset({world.community.key} if is_root and world.community else ()),
             )
         )
         await self._run(self._broker.run, transport, task_status)
+
+
+class TomographyLife(Life):
+    """The tomography service, through all its lives; what brokers stated it forgets with each."""
+
+    def __init__(self, world: BrokersWorld, keys: TomographyKeys) -> None:
+        super().__init__("tomography", Counters(TOMOGRAPHY_COUNTERS))
+        self._world = world
+        self._keys = keys
+        self._env = world.environment(self.name)
+
+    async def _live(self, *, task_status: trio.TaskStatus[None]) -> None:
+        world, (seed, service) = self._world, self._keys
+        transport = world.wires.transport()
+        parts = TomographyParts(
+            world.network,
+            seed,
+            service,
+            world.root,
+            CAP,
+            self._env,
+            transport,
+            self._store,
+            self.counters,
+        )
+        await self._run(TomographyDaemon(parts).run, transport, task_status)
 
 
 class BrokersUserLife(UserLife):

@@ -12,7 +12,12 @@ from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.content.topics import Topic
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_runtime.wording import counted
-from hushcast_testnet.simulations.broker_members import BrokerLife, BrokersUserLife, BrokersWorld
+from hushcast_testnet.simulations.broker_members import (
+    BrokerLife,
+    BrokersUserLife,
+    BrokersWorld,
+    TomographyLife,
+)
 from hushcast_testnet.simulations.made_up_children import MadeUpChild
 from hushcast_testnet.simulations.scenario import Scenario
 from hushcast_testnet.simulations.served_simulation import ServedSimulation
@@ -30,7 +35,8 @@ class BrokersSimulation(ServedSimulation):
             for number, edge in enumerate(world.shape.edges)
         ]
         self._at: dict[Topic, list[SimulatedListener]] = defaultdict(list)  # who subscribes to what
-        super().__init__(scenario, progress, world, self._brokers, users)
+        service = [TomographyLife(world, world.tomography)] if world.tomography is not None else []
+        super().__init__(scenario, progress, world, [*self._brokers, *service], users)
 
     async def _start(self, nursery: trio.Nursery) -> None:
         served = counted(len(self._users), "node")

@@ -59,6 +59,8 @@ class Scenario:
     """Children of each broker, in place of `edges`: a tree as high as it takes, and as there are layers."""
     privacy: Privacy = CLEAR
     """What a network of brokers lets them learn."""
+    tomography: bool = False
+    """Whether brokers state to a tomography service and ask it, so that clients of several count together."""
     zipf: bool = False
     """Messages are of topics by Zipf's law, instead of each topic's in turn."""
     authorities: int = 0

@@ -31,6 +31,7 @@ from hushcast_testnet.simulations.scenario import EPOCH_SECONDS, REPAIRED_AFTER,
 
 BETWEEN_PUBLICATIONS = 0.25  # virtual seconds
 SHOWN_WITHIN = 60.0  # virtual seconds after all subscribed in which brokers show what they may
+ANSWERED_WITHIN = 300.0  # the same where they ask a service: a step of a search takes half a minute
 SETTLE_WITHIN = 900.0  # virtual seconds after the last publication in which all must have arrived
 
 
@@ -150,7 +151,7 @@ class SimulatedRun(ABC):
                     # Where too few want the same, it is not ready until more do.
                     (subscribing if terms is None else nursery).start_soon(listen, listening)
         if terms is not None:
-            await trio.sleep(SHOWN_WITHIN)
+            await trio.sleep(ANSWERED_WITHIN if self._scenario.tomography else SHOWN_WITHIN)
 
     async def _listen(self, listening: SimulatedListener, nursery: trio.Nursery) -> None:
         """Subscribe at a node that runs, and listen in the nursery while it lives."""

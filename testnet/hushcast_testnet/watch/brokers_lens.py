@@ -37,8 +37,13 @@ class BrokerWhereabouts:
 
     brokers: dict[str, str]  # names by keys
     clients: dict[str, str]  # names of daemons by their keys at edge brokers
-    has_layers: bool = False
-    """Whether brokers route by items under layers, not by filters."""
+    privacy: str = "clear"
+    """What brokers learn, as the network's profile says it."""
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether brokers route by items under layers, not by filters."""
+        return self.privacy.startswith("full")
 
     def of(self, key: str | None) -> str:
         """Return the name for a key."""
@@ -75,6 +80,7 @@ class _Broker:
         self.name = name
         self.role = role_of(name)
         self.has_layers = places.has_layers
+        self.is_sealed = places.privacy == "community"
         self.first = min(step.time for step in steps)
         self.came = [step for step in steps if step.kind in ("drop", "received")]
         self.sent = sorted({places.of(step.other) for step in steps if step.kind == "sent"}, key=natural)
@@ -104,6 +110,9 @@ class _Broker:
             return []
         step = found[0]
         body = f"A sealed body of {step.size:,} bytes, one of five sizes."
+        if self.is_sealed:
+            words = "sealed to a community, whose members alone read them and the filters that they meet"
+            return [f"The words that it matches, {words}.", body]
         if not self.has_layers:
             rest = counted(step.tokens - 1, "attribute")
             values = f", and {rest}: numbers as they are, labels as hashes" if step.tokens > 1 else ""

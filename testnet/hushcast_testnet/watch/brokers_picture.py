@@ -34,7 +34,7 @@ class BrokersPicture(OverlayPicture):
         match record.get("kind"):
             case "started" if role_of(name) in KINDS:
                 self._places.brokers[record["node"]] = name
-                self._places.has_layers = record.get("profile", "").startswith("full")
+                self._places.privacy = record.get("profile", "")
             case "asked":
                 asked = _item(record) if self._places.has_layers else record["name"]
                 self._asked[asked] = record["client"], name
