@@ -19,6 +19,7 @@ from hushcast_local.topic_keys import Derive, TopicKeys
 from hushcast_node.carrier_adapter import AdapterContext
 from hushcast_node.carrier_parts import BrokersParts
 from hushcast_protocol.base.key_agreement import agreement_key
+from hushcast_protocol.brokers.privacy import read_privacy
 from hushcast_runtime.carriers.contact import Contact
 from hushcast_runtime.context import Context
 from hushcast_runtime.environment import Environment
@@ -96,7 +97,7 @@ class BrokersAdapter:
     async def _join(self, context: Context) -> Membership | None:
         """Take this daemon's part in its community, in a network that has any."""
         parts, around = self._parts, self._around
-        if parts.network.profile != "community":
+        if not read_privacy(parts.network.profile).is_sealed:
             return None
         assert parts.member is not None, "every daemon of such a network has a key for it"
         keepers = () if parts.community is None else (parts.community,)

@@ -93,6 +93,11 @@ def test_what_would_be_shown(file: Path, capfd: pytest.CaptureFixture[str]) -> N
     told = objects(capfd, file, "--k", "3", "--condition", "successor")
     both = {"topic": "fires", "where": "lat in [60.000, 62.000]"}
     assert [line["shown"] for line in told] == [both, both, both, {"topic": "fires", "where": WIDE}]
+    assert [round(line["added"], 5) for line in told] == [0.01094, 0.00556, 0.00278, 0.0]
+    perfect = {"added": 0.0, "perfect": True}
+    # Of the first with the third, in whose place it is shown, other messages than theirs come, too.
+    assert told[0]["merger"] == {"added": pytest.approx(0.00269, abs=1e-5), "perfect": False}
+    assert [line["merger"] for line in told[1:]] == [perfect, perfect, None]
 
 
 def test_nothing_can_be_shown_with_a_k_above_all(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -126,7 +131,8 @@ async def test_people_get_a_table_and_standard_input_is_read(file: Path) -> None
     assert len(lines) == 3 + len(HELD)
     assert lines[2].endswith("filter → shown")
     assert lines[3].split()[:5] == ["1", "0", "0", "1", "1"]
-    assert lines[3].endswith("→ fires: lat in [60.000, 62.000]")
+    assert lines[3].endswith("→ fires: lat in [60.000, 62.000] (+1.1 %, an imperfect merger)")
+    assert lines[4].endswith("→ fires: lat in [60.000, 62.000] (+0.56 %, a perfect merger)")
     assert lines[6].endswith("→ itself")
 
 

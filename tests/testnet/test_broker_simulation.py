@@ -12,6 +12,7 @@ import pytest
 from hushcast_cli.main import run
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, Fallback
 from hushcast_protocol.brokers.frames import AnonymityTerms
+from hushcast_protocol.brokers.privacy import Privacy, PrivacyModel
 from hushcast_testnet.inventory import CarrierName
 from hushcast_testnet.simulations.faults import Faults
 from hushcast_testnet.simulations.overlay_simulation import simulate
@@ -82,6 +83,19 @@ def test_what_subscribers_hide_among_comes_where_enough_want_it(otherwise: Fallb
     assert (result.delivered == result.pairs) is (hidden["nothing"] == 0)
     assert (hidden["nothing"] == 0) is (otherwise != "wait")
     assert result.transmissions == result.ideal or otherwise != "bogus"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["hash", "group"])
+def test_what_the_paper_finds_wanting_makes_traces_for_the_lab(model: PrivacyModel, tmp_path: Path) -> None:
+    result = simulate(replace(SMALL, privacy=Privacy(model), traces=tmp_path))
+    assert result.delivered == result.pairs
+    lines = [json.loads(one) for one in (tmp_path / "root.truth.jsonl").read_text().splitlines()]
+    assert {line["profile"] for line in lines if line["kind"] == "started"} == {model}
+    shown = [json.loads(one) for one in (tmp_path / "inner-1.observations.jsonl").read_text().splitlines()]
+    items = {show for line in shown if line["kind"] == "advertised" for show in line["show"]}
+    assert items
+    assert all((b"sealed" in bytes.fromhex(item)) is (model == "group") for item in items)
 
 
 @pytest.mark.slow

@@ -128,6 +128,7 @@ def test_a_tree_is_as_high_as_it_takes_and_as_there_are_layers() -> None:
         (["--carrier", "central", "--zipf"], "--carrier brokers"),
         (["--profile", "paper"], "--privacy full"),
         (["--privacy", "full", "--k", "3"], "no broker reads conditions"),
+        (["--privacy", "hash", "--k", "3"], "whole topics alone"),
         (["--nodes", "5"], "give one of the two"),
         (["--fan-out", "4", "--edges", "5"], "give no --edges"),
         (["--fan-out", "65"], "64 below one"),

@@ -255,7 +255,7 @@ class Broker(ListeningDaemon):
     def _made_charters(self) -> HeldCharters | None:
         """Make what holds the charters of communities, where there are any."""
         parts = self._parts
-        if parts.network.profile != "community":
+        if not self.privacy.is_sealed:
             return None
         keepers = parts.keepers if self._keeper.is_root else None
         return HeldCharters(parts.network, agreement_key(parts.seed), keepers, parts.store, parts.counters)

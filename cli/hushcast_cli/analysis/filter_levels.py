@@ -19,7 +19,7 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.anonymity_levels import Levels
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.generalisation import generalise
+from hushcast_protocol.brokers.generalisation import generalise, merger_shown
 from hushcast_protocol.brokers.subscription_lines import MAX_SUBSCRIPTION, KnownTopics, read_subscription
 from hushcast_protocol.content.predicates import write_where
 
@@ -64,6 +64,9 @@ def _told(
         if asked is not None:
             shown = generalise(levels, one, asked.condition, asked.k)
             line["shown"] = None if shown is None else _named(shown.filter)
+            line["added"] = None if shown is None else shown.added
+            merger = None if shown is None else merger_shown(levels, one, shown.filter)
+            line["merger"] = None if merger is None else {"added": merger.added, "perfect": merger.is_perfect}
         yield line
 
 
@@ -82,12 +85,19 @@ def _table(lines: list[dict[str, Any]], asked: AnonymityDemand | None) -> list[s
         text = _written(line)
         if asked is not None:
             shown = line["shown"]
-            text += " → " + ("nothing" if shown is None else "itself" if _same(line) else _written(shown))
+            text += " → " + ("nothing" if shown is None else "itself" if _same(line) else _told_wider(line))
         texts.append(text)
     return [
         "  ".join([*(cell.rjust(width) for cell, width in zip(row, widths, strict=True)), text]).rstrip()
         for row, text in zip(rows, texts, strict=True)
     ]
+
+
+def _told_wider(line: dict[str, Any]) -> str:
+    """Return what is shown instead, with the share of messages that it brings besides."""
+    merger = line["merger"]
+    kind = "" if merger is None else f", {'a perfect' if merger['perfect'] else 'an imperfect'} merger"
+    return f"{_written(line['shown'])} (+{100 * line['added']:.2g} %{kind})"
 
 
 def _same(line: dict[str, Any]) -> bool:

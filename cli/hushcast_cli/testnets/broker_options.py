@@ -13,6 +13,7 @@ from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 
 if TYPE_CHECKING:
     from hushcast_protocol.brokers.frames import AnonymityTerms
+    from hushcast_protocol.brokers.privacy import PrivacyModel
     from hushcast_testnet.simulations.scenario import Scenario
 
 # As the protocol has them, which would load all that keys of layers take; a test compares.
@@ -25,7 +26,7 @@ INTERESTS, TOPICS = 2, 20  # of a client in the mean, and of all, unless given
 class BrokerOptions:
     """What was given of these options; None where one was not."""
 
-    privacy: Literal["clear", "community", "full"] | None
+    privacy: PrivacyModel | None
     layers: int | None
     aggregation: bool | None
     fan_out: int | None
@@ -59,6 +60,8 @@ class BrokerOptions:
             )
         if scenario.terms is not None and self.privacy == "full":
             raise UsageError("--k: with --privacy full no broker reads conditions, or counts who has one")
+        if scenario.terms is not None and self.privacy in ("hash", "group"):
+            raise UsageError(f"--k: with --privacy {self.privacy} brokers compare whole topics alone")
         if scenario.carrier == "brokers" and scenario.profile == "paper" and self.privacy != "full":
             raise UsageError("--profile paper: of brokers, only what --privacy full does was published")
 
@@ -82,7 +85,7 @@ def is_useless(terms: AnonymityTerms, options: BrokerOptions) -> bool:
     if terms.k == 1 or terms.otherwise != "bogus":
         return False
     is_by_source = terms.condition is AnonymityCondition.SOURCE
-    return options.privacy == "community" or (is_by_source and not options.tomography)
+    return options.privacy in ("community", "group") or (is_by_source and not options.tomography)
 
 
 def counts_of(clients: int | None, given: dict[str, Any]) -> tuple[int, int, int, int]:
@@ -128,8 +131,9 @@ _OPTIONS = (
     ),
     click.option(
         "--privacy",
-        type=click.Choice(["clear", "community", "full"]),
-        help="With --carrier brokers: what brokers may learn; clear unless given.",
+        type=click.Choice(["clear", "community", "full", "hash", "group"]),
+        help="With --carrier brokers: what brokers may learn; clear unless given. hash and group are what the"
+        " paper finds wanting.",
     ),
     click.option(
         "--layers",

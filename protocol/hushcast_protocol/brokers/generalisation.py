@@ -18,7 +18,7 @@ from itertools import pairwise
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.anonymity_levels import Levels, enough
 from hushcast_protocol.brokers.bitmaps import slots_in
-from hushcast_protocol.brokers.filters import Filter, Side, Sides, joined, width
+from hushcast_protocol.brokers.filters import Filter, Merger, Side, Sides, joined, merge, width
 from hushcast_protocol.brokers.poset import LookBudget, TopicPoset
 from hushcast_protocol.content.attributes import Attribute, Label
 
@@ -34,6 +34,19 @@ class Generalisation:
 
     filter: Filter
     added: float
+
+
+def merger_shown(levels: Levels, given: Filter, shown: Filter) -> Merger | None:
+    """Return the merger of a filter with another one there that is shown in its place, or None if it is none.
+
+    Of several that have the same merger, that which adds the least. Nothing is merged where what is shown is
+    subscribed to itself.
+    """
+    if shown in levels:
+        return None
+    others = levels.poset.successors(shown) - {given}
+    mergers = (merge(given, other) for other in others if joined(given.sides, other.sides) == shown.sides)
+    return min(mergers, key=lambda one: one.added, default=None)
 
 
 Search = Generator[None, None, Generalisation | None]

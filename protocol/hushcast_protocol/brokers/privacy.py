@@ -11,7 +11,11 @@ from hushcast_protocol.brokers.full.group_action import GROUP, PADS, GroupAction
 from hushcast_protocol.brokers.full.layers import MAX_LAYERS, MIN_LAYERS
 
 PrivacyModel = Literal["clear", "community", "full", "hash", "group"]
-"""`hash` and `group` are the two approaches that the paper finds wanting (IV), for the lab."""
+"""`hash` and `group` are the two approaches that the paper finds wanting (IV), for simulated networks alone.
+
+Under `hash` brokers route by what `clear` has them see of whole topics, which anybody can hash; under `group`
+by what is sealed as in a community, whose one key never changes.
+"""
 PrivacyProfile = Literal["hardened", "paper"]
 
 DEFAULT_LAYERS = 3
@@ -43,6 +47,11 @@ class Privacy:
         if self.model != "full":
             return self.model
         return f"full/{self.layers}{_ENDS[self.profile, self.aggregates]}"
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether brokers see what is sealed to a community, and its members what is in it."""
+        return self.model in ("community", "group")
 
     @property
     def action(self) -> GroupAction:

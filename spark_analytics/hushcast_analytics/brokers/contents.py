@@ -61,7 +61,7 @@ def _opened(found: DataFrame) -> DataFrame:
 def _by_brokers() -> Column:
     """Return which observers name a message that was passed on."""
     in_words = F.col("profile").isin("clear", "hash")
-    with_key = (F.col("profile") == "community") & F.col("keyed").isNotNull()
+    with_key = F.col("profile").isin("community", "group") & F.col("keyed").isNotNull()
     alone = in_words | F.coalesce("alone", F.lit(False))
     together = in_words | with_key | F.col("alone").isNotNull()
     return F.array_compact(F.array(F.when(alone, F.lit(BROKERS)), F.when(together, F.lit(TOGETHER))))

@@ -13,6 +13,7 @@ from hushcast_protocol.brokers.privacy import read_privacy
 
 NAMES = ["copy", "attack", "owner", "element", "item"]
 _KINDS = ("agreed", "compared", "asked", "advertised")
+_SEALED = "profile in ('community', 'group')"
 _PLAYED = (
     "copy",
     "profile",
@@ -46,8 +47,8 @@ def opened(traces: Traces, draw: ColluderDraws) -> DataFrame:
     table = seen.where("profile like 'full/%'").select(*_PLAYED).unionByName(words, allowMissingColumns=True)
     under_layers = table.groupBy("copy").applyInArrow(_played, ", ".join(f"{name} string" for name in NAMES))
     # A member of the community has its key, which a colluding broker has of any client of theirs.
-    keyed = draw.members.where("profile = 'community' and is_client").select("copy").distinct()
-    sealed = seen.where("profile = 'community'").join(F.broadcast(keyed), "copy", "left_semi")
+    keyed = draw.members.where(f"{_SEALED} and is_client").select("copy").distinct()
+    sealed = seen.where(_SEALED).join(F.broadcast(keyed), "copy", "left_semi")
     clear = _by_name(seen.where("profile in ('clear', 'hash')"), traces.truths)
     return under_layers.unionByName(clear).unionByName(_by_client(sealed, traces.truths, draw))
 

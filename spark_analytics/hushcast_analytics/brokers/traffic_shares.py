@@ -70,7 +70,7 @@ def _rows() -> Column:
     words = F.array(F.concat_ws(" ", "tokens"))
     return (
         F.when(F.col("profile").startswith("full/"), names)
-        .when(F.col("profile") == "community", F.array(F.lit("")))  # words are sealed to their message
+        .when(F.col("profile").isin("community", "group"), F.array(F.lit("")))  # they are sealed
         .otherwise(words)
     )
 

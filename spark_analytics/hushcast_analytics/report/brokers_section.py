@@ -104,7 +104,8 @@ def attacks_on(model: str) -> tuple[str, ...]:
     """Return the attacks that are tried under a model."""
     if model == "full":
         return tuple(name for name in ATTACKS if name != "member-key")
-    on_what_is_shown = {"clear": ("dictionary",), "hash": ("dictionary",), "community": ("member-key",)}
+    on_what_is_shown = {"clear": ("dictionary",), "hash": ("dictionary",)}
+    on_what_is_shown |= dict.fromkeys(("community", "group"), ("member-key",))
     return (*on_what_is_shown.get(model, ()), *_WATCHING)
 
 
@@ -131,7 +132,7 @@ def _claim(by: dict[str, Row]) -> Iterable[str]:
     model = shown[0]["model"]
     best = max(shown, key=lambda row: row["accuracy_low"])
     what = CLAIMS.get(model, model)
-    if model == "community":
+    if model in ("community", "group"):
         yield (
             f"{what}: it holds against brokers outside, which open nothing; with the key of one client of it "
             f"brokers read {_read(best)} of honest clients' interests"

@@ -66,7 +66,7 @@ class BrokersWorld(SimulatedWorld):
         self.root = memory_address(self.brokers[0].service.public())
         self.network = BrokersNetwork("simulation", scenario.privacy.text, EPOCH_SECONDS, self.keys["root"])
 
-        self.community = OneCommunity(draw) if scenario.privacy.model == "community" else None
+        self.community = OneCommunity(draw) if scenario.privacy.is_sealed else None
         self.tomography = TomographyKeys(Seed.draw(draw), Seed.draw(draw)) if scenario.tomography else None
 
     @property

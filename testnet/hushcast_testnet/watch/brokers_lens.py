@@ -80,7 +80,7 @@ class _Broker:
         self.name = name
         self.role = role_of(name)
         self.has_layers = places.has_layers
-        self.is_sealed = places.privacy == "community"
+        self.is_sealed = places.privacy in ("community", "group")
         self.first = min(step.time for step in steps)
         self.came = [step for step in steps if step.kind in ("drop", "received")]
         self.sent = sorted({places.of(step.other) for step in steps if step.kind == "sent"}, key=natural)
