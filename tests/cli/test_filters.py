@@ -100,6 +100,20 @@ def test_what_would_be_shown(file: Path, capfd: pytest.CaptureFixture[str]) -> N
     assert [line["merger"] for line in told[1:]] == [perfect, perfect, None]
 
 
+def test_a_workload_that_is_preloaded_counts_and_is_not_told_of(
+    file: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    more = [("alice", NARROW), ("erin", NARROW), ("frank", OTHER)]
+    lines = [{"source": source, "topic": LINK, "where": where} for source, where in more]
+    other = written(tmp_path / "workload", *lines)
+    told = objects(capfd, file, "--preload", other, "--k", "3", "--condition", "source")
+    assert [line["where"] for line in told] == [NARROW, MIDDLE, OTHER, WIDE]
+    # The alice of another file is somebody else.
+    assert [line["sources"] for line in told] == [3, 1, 2, 1]
+    assert told[0]["shown"]["where"] == NARROW
+    assert told[0]["shown"] != objects(capfd, file, "--k", "3", "--condition", "source")[0]["shown"]
+
+
 def test_nothing_can_be_shown_with_a_k_above_all(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["filters", "levels", str(file), "--k", "5", "--condition", "source", "--json"]) == 0
     told = capfd.readouterr()

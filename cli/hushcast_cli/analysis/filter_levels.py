@@ -35,10 +35,17 @@ class AnonymityDemand:
     condition: AnonymityCondition
 
 
-def tell(file: Path, asked: AnonymityDemand | None, as_json: bool) -> None:
-    """Print a line for each distinct filter of a file; raise `UsageError` where the file is at fault."""
+def tell(file: Path, asked: AnonymityDemand | None, as_json: bool, preloaded: Path | None = None) -> None:
+    """Print a line for each distinct filter of a file; raise `UsageError` where the file is at fault.
+
+    The subscriptions of `preloaded`, another file, count as well, and are told nothing of.
+    """
     with _when_slow() as progress:
-        levels, found, sources = _read(file, progress)
+        levels = Levels()
+        topics: KnownTopics = {}
+        found, sources = _read(file, levels, topics, progress)
+        if preloaded is not None:
+            sources += _read(preloaded, levels, topics, progress, others=True)[1]
         if asked is not None and asked.k > sources:
             note(f"note: --k {asked.k} is more than the {sources} sources there are: nothing can be shown")
         told = _told(levels, found, asked, progress)
@@ -108,11 +115,15 @@ def _written(named: dict[str, str]) -> str:
     return f"{named['topic']}: {named['where']}" if named["where"] else named["topic"]
 
 
-def _read(file: Path, progress: Progress) -> tuple[Levels, list[Filter], int]:
-    """Return the filters in a poset, and in the order of first mention; and how many sources there are."""
-    levels, sources = Levels(), set()
+def _read(
+    file: Path, levels: Levels, topics: KnownTopics, progress: Progress, *, others: bool = False
+) -> tuple[list[Filter], int]:
+    """Put filters in; return them in the order of first mention, and how many sources there are.
+
+    `others`: they are none of those who are called the same in another file.
+    """
+    sources = set()
     found: dict[Filter, None] = {}
-    topics: KnownTopics = {}
     with _opened(file) as (stream, name, alone):
         number = 0
         while line := stream.readline(MAX_SUBSCRIPTION + 1):
@@ -124,10 +135,10 @@ def _read(file: Path, progress: Progress) -> tuple[Levels, list[Filter], int]:
                 source, one = read_subscription(line, topics, alone=alone)
             except UsageError as error:
                 raise UsageError(f"{name}, line {number}: {error}") from None
-            levels.insert(one, source)
+            levels.insert(one, (source, others))
             sources.add(source)
             found[one] = None
-    return levels, list(found), len(sources)
+    return list(found), len(sources)
 
 
 @contextmanager

@@ -31,14 +31,20 @@ def filters() -> None:
     type=click.Choice([str(condition) for condition in AnonymityCondition]),
     help="Whose subscribers count, for --k.",
 )
+@click.option(
+    "--preload",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="OTHER",
+    help="A file of subscriptions that count besides, as of a typical day.",
+)
 @json_option
 @pass_choices
-def levels(choices: Choices, file: Path, k: int | None, condition: str | None) -> None:
+def levels(choices: Choices, file: Path, k: int | None, condition: str | None, preload: Path | None) -> None:
     """Tell the levels of anonymity of the filters in FILE, or with `-` of those on standard input.
 
     Each line is a subscription: {"source": "alice", "topic": LINK or TEXT, "where": CONDITION}. A text has
     attributes if "attributes" lists their SPECs as `hushcast topic new` takes them. With --k and --condition
-    it tells which filter would be shown in place of each. No daemon is asked.
+    it tells which filter would be shown in place of each, and what that brings besides. No daemon is asked.
 
     \b
     Example:
@@ -48,7 +54,8 @@ def levels(choices: Choices, file: Path, k: int | None, condition: str | None) -
         raise click.UsageError("give --k and --condition, or neither", click.get_current_context())
     from hushcast_cli.analysis.filter_levels import AnonymityDemand, tell
 
-    tell(file, None if k is None else AnonymityDemand(k, AnonymityCondition(str(condition))), choices.json)
+    asked = None if k is None else AnonymityDemand(k, AnonymityCondition(str(condition)))
+    tell(file, asked, choices.json, preload)
 
 
 @filters.command()
