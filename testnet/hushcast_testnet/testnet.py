@@ -61,13 +61,12 @@ def up(
 
     On the overlay `nodes` are relays, and `clients` stand beside them; of several `authorities` more than
     half agree on each roster, and cut the network into shards of `shard_size` relays if it is large enough.
-    On the central system all `nodes` are clients, of a server and `proxies`; with brokers all are clients,
-    too, of `edges` below a root, and `with_tomography` starts a tomography service that the brokers state to
-    and ask. Overlays and central systems have a `profile`, `hardened` if none is given; brokers have one
-    under the `privacy` `full`, and `layers`, and with `aggregation` compare items. `with_gateways` starts an
-    MQTT gateway beside each client. In a `breakable` one clocks can be set wrong and, on `tcp`, connections
-    be cut, delayed and made lossy. Returns when every daemon is ready and holds the roster of all relays, or
-    the tree of all brokers. Raises a `HushcastError`; whatever ends it early, nothing is left running.
+    Of a server with `proxies`, and of brokers with `edges`, all are clients; `with_tomography` brokers have a
+    service. Overlays and central systems have a `profile`, `hardened` unless given; brokers under the
+    `privacy` `full`, with `layers`, and perhaps `aggregation`. `with_gateways` starts an MQTT gateway beside
+    each client. In a `breakable` one clocks can be set wrong and, on `tcp`, connections be cut and delayed.
+    Returns when every daemon is ready and holds the roster of all relays, or the tree of all brokers. Raises
+    a `HushcastError`; whatever ends it early, nothing is left running.
     """
     directory = directory.absolute()
     layout = layout_of(
