@@ -21,8 +21,9 @@ from hushcast_protocol.base.observations import Advertised
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.bogus_filters import price
 from hushcast_protocol.brokers.clear_words import CoveredFilter, ShownFilter, outside, shown
+from hushcast_protocol.brokers.covered_filters import Covered
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.frames import AnonymityTerms, decode_shown
+from hushcast_protocol.brokers.frames import AnonymityTerms, Subscribe, decode_shown
 
 WHOLE = "lat in [0, 50]"
 BELOW, ABOVE = "lat in [0, 49]", "lat in [0, 51]"
@@ -130,3 +131,18 @@ async def test_what_travels_covered_does_so_again_after_restarts() -> None:
         assert network.count("advertisements_sent") == sent, "each had it on its disk"
         await client.unsubscribe()
         await until(lambda: network.root.status("filters") == 0)
+
+
+async def test_only_brokers_say_that_a_filter_is_covered_and_it_brings_nothing() -> None:
+    async with small_tree() as network:
+        client = await network.client("edge 1", WHOLE)
+        item = CoveredFilter(shown(KEY, filter_of(ABOVE)))
+        open_terms = AnonymityTerms(1, AnonymityCondition.SOURCE, "wait")
+        refused = await client.ask(lambda serial: Subscribe(serial, bytes([7]) * 16, item, open_terms))
+        assert refused == "form"
+        # A broker below that says so of one that nothing covers gets no message for it.
+        inner, edge = network["inner 1"], network["edge 1"]
+        inner.daemon._tables.routes.put(edge.key, item.name, Covered(outside(item.filter)))
+        sent = [await network.published(lat=lat) for lat in (51, 50)]
+        await until(hears(client, sent[1]))
+        assert inner.count("messages_forwarded") == 1

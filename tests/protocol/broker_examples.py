@@ -11,7 +11,7 @@ from hushcast_protocol.base.proof_of_work import ProofOfWork
 from hushcast_protocol.base.secrets import EpochKey, Seed, TopicKey
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.broker_tree import BrokerPosition, sign_tree
-from hushcast_protocol.brokers.clear_words import shown, words
+from hushcast_protocol.brokers.clear_words import CoveredFilter, shown, words
 from hushcast_protocol.brokers.community.charter import sign_charter
 from hushcast_protocol.brokers.community.community_epochs import MemberEpoch
 from hushcast_protocol.brokers.community.sealed_filter import seal_filter
@@ -40,7 +40,7 @@ from hushcast_protocol.brokers.frames import (
 )
 from hushcast_protocol.brokers.full.aggregation import AskFactors, Factors
 from hushcast_protocol.brokers.full.layered_word import LayeredWord
-from hushcast_protocol.brokers.full.layers import Layer
+from hushcast_protocol.brokers.full.layers import Layer, NumberedLayer
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.content.attributes import Label, Number
 from hushcast_protocol.content.messages import HEADER, PADDED_SIZES, SEAL, TRAIL_SIZE, Message, message_id
@@ -73,6 +73,7 @@ def tree(version: int = 1) -> NewTree:
 
 
 ITEM = LayeredWord(3, b"e" * 32, (Layer(b"o" * 32, b"t" * 32), Layer(b"p" * 32, b"t" * 32)))
+NUMBERED = LayeredWord(3, b"e" * 32, (NumberedLayer(b"o" * 32, b"t" * 32, 7),))
 FROM_BELOW = [
     Advertise(1, (shown(KEY, WIDE), shown(KEY, NARROW)), (), "no"),
     Advertise(2, (), (shown(KEY, WIDE).name,), "no"),
@@ -94,6 +95,8 @@ FROM_BELOW = [
     NewCharter(CHARTER),
     Advertise(5, (SEALED,), (), "no"),
     Subscribe(7, b"n" * 16, SEALED, TERMS),
+    Advertise(12, (CoveredFilter(shown(KEY, NARROW)),), (), "no"),
+    Advertise(13, (NUMBERED,), (), "no"),
 ]
 FROM_ABOVE = [
     ParentHello(bytes(16), 3, k=2),
