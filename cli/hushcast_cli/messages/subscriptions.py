@@ -50,10 +50,10 @@ def subscriptions(choices: Choices, timeout: float | None) -> None:
             where = f"  where {held['where']}" if held.get("where") else ""
             dropped = f", {held['dropped']} dropped unacknowledged" if held.get("dropped") else ""
             named = f"{held['handle']}  {held['topic']}{where}"
-            write(text_line(f"{named}  ({kind}{state}{_anonymity(held)}{dropped})"))
+            write(text_line(f"{named}  ({kind}{state}{anonymity(held)}{dropped})"))
 
 
-def _anonymity(held: Mapping[str, Any]) -> str:
+def anonymity(held: Mapping[str, Any]) -> str:
     """Say how many subscribers a condition is to hide among, and whether it is shown outside."""
     if "outside" not in held:
         return ""
@@ -62,7 +62,7 @@ def _anonymity(held: Mapping[str, Any]) -> str:
     if not held["outside"]:
         return f", held back: fewer than {held['k']} stand behind it"
     if held.get("otherwise") == "bogus":
-        return f", shown outside, with nobody in place of those who are missing of {held['k']}{_price(held)}"
+        return f", shown outside: whoever is missing of {held['k']} is made up{_price(held)}"
     return f", shown outside among {held['k']} or more{_price(held)}"
 
 
