@@ -14,11 +14,18 @@ from struct import unpack
 _NUMBERS = list(range(1024))
 _SMALLEST = 64  # slots in one leaf of a trie, however few there are in all
 _LEAVES = 128  # leaves that a trie is to have: more take memory, fewer leave more slots to be looked at
+_SCARCE = 16  # slots of a bitmap that are sooner found one by one than by going through its words
 _FEW = 256  # slots of one label that are kept as a set: most labels are rare, and a bitmap is long
 
 
 def slots_in(bits: int) -> Iterator[int]:
     """Yield the slots of a bitmap, lowest first."""
+    if bits.bit_count() <= _SCARCE:
+        while bits:
+            lowest = bits & -bits
+            yield lowest.bit_length() - 1
+            bits ^= lowest
+        return
     count = (bits.bit_length() + 63) // 64
     words = unpack(f"<{count}Q", bits.to_bytes(8 * count, "little"))
     if count > len(_NUMBERS) // 64:
@@ -190,7 +197,8 @@ class Tallies:
 
     def clear(self, slot: int) -> None:
         """Give a slot the number 0."""
-        self._digits = [digit & ~(1 << slot) for digit in self._digits]
+        bit = 1 << slot
+        self._digits = [digit ^ bit if digit & bit else digit for digit in self._digits]
         self._trim()
 
     def add(self, slots: int) -> None:

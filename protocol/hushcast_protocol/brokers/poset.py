@@ -122,11 +122,11 @@ class TopicPoset:
     def remove(self, slot: int) -> None:
         """Take out what is in a slot, which has no sources any more."""
         sides = self.boxes.sides(slot)
-        above, below = self.predecessors(sides), self.successors(sides)
+        below = self.successors(sides)
         self._above.subtract(below)
         self._above.clear(slot)
         self._sizes.clear(slot)
-        if not above:
+        if self.roots >> slot & 1:
             self.roots = self.roots ^ 1 << slot | self._above.zero(below)
         if self._taken >> slot & 1:
             self._taken ^= 1 << slot
