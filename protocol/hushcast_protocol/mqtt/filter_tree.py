@@ -62,17 +62,15 @@ class FilterTree(Generic[T]):
 
     def __init__(self) -> None:
         self._root: _Node[T] = _Node([])
+        self._values: dict[str, T] = {}  # by filter, for who asks for one alone
 
     def get(self, wanted: str) -> T | None:
         """Return the value of a filter, `None` if it has none."""
-        levels, is_open = _parts(wanted)
-        path = self._path(levels)
-        if path is None:
-            return None
-        return path[-1].rest if is_open else path[-1].here
+        return self._values.get(wanted)
 
     def put(self, wanted: str, value: T) -> None:
         """Give a filter a value."""
+        self._values[wanted] = value
         levels, is_open = _parts(wanted)
         node, at = self._root, 0
         while at < len(levels):
@@ -93,10 +91,10 @@ class FilterTree(Generic[T]):
 
     def remove(self, wanted: str) -> None:
         """Take a filter's value away, and the places that nothing needs any more."""
+        if self._values.pop(wanted, None) is None:
+            return
         levels, is_open = _parts(wanted)
         path = self._path(levels)
-        if path is None:
-            return
         if is_open:
             path[-1].rest = None
         else:
@@ -173,16 +171,14 @@ class FilterTree(Generic[T]):
 
     def __bool__(self) -> bool:
         """Tell whether there is any filter."""
-        return bool(self._root.below) or self._root.rest is not None
+        return bool(self._values)
 
-    def _path(self, levels: list[str]) -> list[_Node[T]] | None:
-        """Return the places on the way to a filter, its own the last; `None` if there is none."""
+    def _path(self, levels: list[str]) -> list[_Node[T]]:
+        """Return the places on the way to a filter that has a value, its own the last."""
         path = [self._root]
         at = 0
         while at < len(levels):
-            following = path[-1].below.get(levels[at])
-            if following is None or levels[at : at + len(following.levels)] != following.levels:
-                return None
+            following = path[-1].below[levels[at]]
             path.append(following)
             at += len(following.levels)
         return path

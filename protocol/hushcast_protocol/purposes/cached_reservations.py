@@ -41,19 +41,8 @@ class CachedReservationTree(ReservationTree):
 
     def put(self, clause: Clause) -> None:
         """Keep a reservation; the same again drops nothing."""
-        if self.get(clause.owner, clause.filter) == clause:
-            return
-        super().put(clause)
-        for image in self._images(clause.filter):
-            self._drop(image)
-
-    def remove(self, owner: str, wanted: str) -> bool:
-        """Take a reservation away; return whether there was one."""
-        if not super().remove(owner, wanted):
-            return False
-        for image in self._images(wanted):
-            self._drop(image)
-        return True
+        if self.get(clause.owner, clause.filter) != clause:
+            super().put(clause)
 
     def decide(self, topic: str, purpose: Purpose | None, strict: bool = False) -> PurposeDecision:
         """Decide, or tell what was decided since the last change that reached the topic."""
@@ -82,6 +71,6 @@ class CachedReservationTree(ReservationTree):
         self._topics.remove(topic)
         return count
 
-    def _drop(self, wanted: str) -> None:
-        for topic in self._topics.matched(wanted):
+    def _changed(self, image: str) -> None:
+        for topic in self._topics.matched(image):
             self.dropped += self._forget(topic)

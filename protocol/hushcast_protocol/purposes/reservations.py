@@ -112,12 +112,14 @@ class ReservationTree(Reservations):
     def put(self, clause: Clause) -> None:
         """Keep a reservation."""
         super().put(clause)
-        for image in self._images(clause.filter):
+        wanted = clause.filter
+        for image in self._images(wanted):
             there = self._tree.get(image)
             if there is None:
                 there = {}
                 self._tree.put(image, there)
-            there[clause.owner, clause.filter] = clause.under(image)
+            there[clause.owner, wanted] = clause if image == wanted else clause.under(image)
+            self._changed(image)
 
     def remove(self, owner: str, wanted: str) -> bool:
         """Take a reservation away; return whether there was one."""
@@ -129,6 +131,7 @@ class ReservationTree(Reservations):
             del there[owner, wanted]
             if not there:
                 self._tree.remove(image)
+            self._changed(image)
         return True
 
     def covering(self, topic: str) -> Sequence[Clause]:
@@ -143,3 +146,6 @@ class ReservationTree(Reservations):
                 budget.take(len(there))
             found += there.values()
         return found
+
+    def _changed(self, image: str) -> None:
+        """Hear that other reservations hold for what a filter matches."""
