@@ -12,7 +12,7 @@ import trio
 
 from hushcast_gateway.broker_state import BrokerState
 from hushcast_gateway.client_stream import ClientStream, relieve
-from hushcast_gateway.user_turns import ServingTurns, Turn
+from hushcast_gateway.user_turns import AT_ONCE, ServingTurns, Turn
 from hushcast_protocol.mqtt.codec import Decoder
 from hushcast_protocol.mqtt.connections import MqttConnection
 from hushcast_protocol.mqtt.handshake import refusal, refuse
@@ -30,7 +30,6 @@ MAX_LEAVING = 256  # clients that still read what was queued; one more takes the
 LEAVE_WITHIN = 30.0  # seconds that they may take for it
 MAX_CONNECT = 128 * 1024  # bytes of a CONNECT: the longest will and some; strangers can make us keep no more
 MAX_OWED = 1_000  # messages of QoS 1 of one client that wait for disk or network; then it is not read from
-PART = 32 * 1024  # bytes that are taken apart in one step: 16,000 of the smallest packets, some 5 ms
 PATIENCE = 1.5  # times the keep alive after which a silent client is gone (section 3.1.2.10)
 
 Peer = Any
@@ -98,31 +97,31 @@ class Server:
         first = await self._first(connection, decoder, peer)
         if first is None:
             return
-        (link, keep_alive), packets = first
+        link, keep_alive = first
         connection.link = link
         try:
-            await self._read(connection, link, decoder, packets, PATIENCE * keep_alive or math.inf)
+            await self._read(connection, link, decoder, PATIENCE * keep_alive or math.inf)
         finally:
             self._broker.gone(link, self._state.env.now())
             self._state.changed()
 
     async def _first(
         self, connection: ClientStream, decoder: Decoder, peer: Peer
-    ) -> tuple[tuple[MqttConnection, int], list[Packet]] | None:
-        """Return the link, its keep alive and the packets behind CONNECT; `None` if there is no client."""
+    ) -> tuple[MqttConnection, int] | None:
+        """Return the link and its keep alive; `None` if there is no client. Leave what is behind CONNECT."""
         with self._slots.place(CONNECT_WITHIN):
             packets: list[Packet] = []
             while not packets:
-                data = await connection.receive(PART)
+                data = await connection.receive()
                 if not data:
                     return None
                 try:
-                    packets = decoder.feed(data)
+                    packets = decoder.feed(data, 1)
                 except PacketError as error:
                     told = error.reason if error.level is not None else None
                     connection.close(b"" if told is None else refusal(V311, told))
                     return None
-            connect = packets.pop(0)
+            (connect,) = packets
             assert isinstance(connect, Connect), "the decoder lets nothing else come first"
             verdict = await self._authenticate(connect, peer)
         if isinstance(verdict, Reason):
@@ -131,60 +130,54 @@ class Server:
         async with self._turns.of(verdict.user):
             accepted = self._broker.connect(connection, connect, verdict, self._state.env.now())
             self._state.changed()
-        return None if accepted is None else (accepted, packets)
+        return accepted
 
     async def _read(
-        self,
-        connection: ClientStream,
-        link: MqttConnection,
-        decoder: Decoder,
-        packets: list[Packet],
-        patience: float,
+        self, connection: ClientStream, link: MqttConnection, decoder: Decoder, patience: float
     ) -> None:
         turn = self._turns.of(link.session.user)
-        data = memoryview(b"")
         with trio.CancelScope(deadline=trio.current_time() + patience) as alive:
-            while True:
-                if packets:
-                    alive.deadline = trio.current_time() + patience
-                    await self._receive(link, packets, turn)
+            while not connection.is_closing:
+                if decoder.has_more:  # a read may hold tens of thousands of packets
+                    data = b""
+                    await trio.lowlevel.checkpoint()
+                elif not (data := await connection.receive()):
+                    return
+                async with turn:
+                    try:
+                        packets = decoder.feed(data, AT_ONCE)
+                    except PacketError:
+                        packets = []
+                    if packets:
+                        alive.deadline = trio.current_time() + patience
+                    taken = self._receive(link, packets, turn)
+                while taken < len(packets):
+                    async with turn:
+                        taken += self._receive(link, packets[taken:], turn)
                 if decoder.error is not None:
                     link.close(None if decoder.error.silent else decoder.error.reason)
-                if connection.is_closing:
                     return
-                if self._crowded and not data:
+                if self._crowded and not decoder.has_more:
                     await relieve(self._crowded)
                 if connection.is_full or link.owed > MAX_OWED:
                     alive.deadline = math.inf
                     await self._pause(connection, link)
                     alive.deadline = trio.current_time() + patience
-                if data:
-                    await trio.lowlevel.checkpoint()
-                elif not (data := memoryview(await connection.receive())):
-                    return
-                # A read may hold tens of thousands of packets: they are taken apart some at a time.
-                part, data = data[:PART], data[PART:]
-                async with turn:
-                    try:
-                        packets = decoder.feed(part)
-                    except PacketError:
-                        packets = []
         if alive.cancelled_caught:
             link.close(Reason.KEEP_ALIVE_TIMEOUT)
 
-    async def _receive(self, link: MqttConnection, packets: list[Packet], turn: Turn) -> None:
-        """Have the broker take packets, as many in each turn of the client's user as that has time for."""
-        receive, taken = self._broker.receive, 0
-        while taken < len(packets):
-            async with turn:
-                now, ends, most = self._state.env.now(), turn.ends, taken + turn.packets_left
-                for packet in packets[taken:most]:
-                    receive(link, packet, now)
-                    taken += 1
-                    if trio.current_time() > ends:
-                        break
-                turn.packets_left = most - taken
-                self._state.changed()
+    def _receive(self, link: MqttConnection, packets: list[Packet], turn: Turn) -> int:
+        """Have the broker take packets, as many as the turn has time for; return how many it took."""
+        receive, clock, ends = self._broker.receive, turn.clock, turn.ends
+        now, taken = self._state.env.now(), 0
+        for packet in packets:
+            receive(link, packet, now)
+            taken += 1
+            if clock() > ends:
+                break
+        turn.packets_left -= taken
+        self._state.changed()
+        return taken
 
     def _drained(self, connection: ClientStream) -> None:
         if connection.link is not None:

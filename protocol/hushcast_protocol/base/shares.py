@@ -9,8 +9,6 @@ that queues share (1998).
 
 from __future__ import annotations
 
-from collections import Counter
-
 TIMES_FREE = 4  # what one may have is at most so many times what is free
 
 User = str | None
@@ -22,25 +20,26 @@ class Shares:
 
     def __init__(self, whole: int) -> None:
         self._whole = whole
-        self._of: Counter[User] = Counter()
+        self._of: dict[User, int] = {}
         self.taken = 0
 
     def may_take(self, user: User, amount: int = 1) -> bool:
         """Tell whether a user may take so much more."""
         free = self._whole - self.taken - amount
-        return self._of[user] + amount <= TIMES_FREE * free
+        return self._of.get(user, 0) + amount <= TIMES_FREE * free
 
     def take(self, user: User, amount: int = 1) -> None:
         """Note that it did; what an earlier run had is taken whether it may be or not."""
-        self._of[user] += amount
+        self._of[user] = self._of.get(user, 0) + amount
         self.taken += amount
 
     def give_back(self, user: User, amount: int = 1) -> None:
         """Note that it has so much less."""
-        self._of[user] -= amount
         self.taken -= amount
-        if not self._of[user]:
-            del self._of[user]
+        if left := self._of.get(user, 0) - amount:
+            self._of[user] = left
+        else:
+            self._of.pop(user, None)
 
     def of(self, user: User) -> int:
         """Return how much a user has."""

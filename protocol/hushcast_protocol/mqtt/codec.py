@@ -6,14 +6,18 @@ else comes out of any bytes.
 
 from __future__ import annotations
 
+from sys import maxsize
+
 from hushcast_protocol.mqtt.decoding import DECODE, publish
-from hushcast_protocol.mqtt.encoding import EncodedMessage, encode, encode_publish
+from hushcast_protocol.mqtt.encoding import encode, encode_publish
 from hushcast_protocol.mqtt.fields import Reader, malformed
 from hushcast_protocol.mqtt.packets import NONE, V5, Connect, Packet, PingReq, PubAck
 from hushcast_protocol.mqtt.properties import PacketType
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 
-__all__ = ["Decoder", "EncodedMessage", "encode", "encode_publish"]
+__all__ = ["Decoder", "encode", "encode_publish"]
+
+UNIT = 64  # bytes of a packet, payloads apart, that take about as long to take apart as a short packet
 
 _PING = PingReq()
 _OF_CLIENT = frozenset({PacketType.CONNECT, PacketType.SUBSCRIBE, PacketType.UNSUBSCRIBE, PacketType.PINGREQ})
@@ -35,7 +39,8 @@ class Decoder:
     """Decodes what one peer sends, from any slices of its stream.
 
     `version` is learnt from CONNECT, or set by a client (5 until then). `error` is what broke the standard:
-    packets that were whole before it are given out first, so look at `error` after each `feed`.
+    packets that were whole before it are given out first, so look at `error` after each `feed`. `has_more` is
+    whether `feed` left bytes that it has not looked at yet, for they would have been too much at once.
     """
 
     def __init__(self, max_packet: int, of_server: bool = False, max_connect: int | None = None) -> None:
@@ -45,14 +50,18 @@ class Decoder:
         """
         self.version = V5 if of_server else 0
         self.error: PacketError | None = None
+        self.has_more = False
         self._of_server = of_server
         self._max_packet = max_packet
         self._max_connect = max_packet if max_connect is None else min(max_connect, max_packet)
         self._kept = bytearray()
         self._needed = 2
 
-    def feed(self, data: bytes | bytearray | memoryview) -> list[Packet]:
+    def feed(self, data: bytes | bytearray | memoryview, most: int = maxsize) -> list[Packet]:
         """Return the packets that are whole with these bytes, in order.
+
+        `most` is how much of them: a packet is one, and so are `UNIT` bytes of it that are no payload. Where
+        there is more, feed nothing to get it.
 
         Raises `PacketError` if the very first of them is wrong, or if one was before. If a later one is,
         those before it are returned and `error` is set.
@@ -60,16 +69,17 @@ class Decoder:
         if self.error is not None:
             raise self.error.with_traceback(None)  # or it would grow by each call
         if self._kept:
-            self._kept += data
-            if len(self._kept) < self._needed:
+            if len(self._kept) + len(data) < self._needed:
+                self._kept += data
                 return []
-            data = bytes(self._kept)
+            data = b"".join((self._kept, data))
             self._kept = bytearray()
         elif type(data) is not bytes:
             data = bytes(data)  # payloads are slices of it, and never change
         found: list[Packet] = []
+        self.has_more = False
         try:
-            done = self._decode(data, found)
+            done = self._decode(data, found, most)
         except PacketError as error:
             self.error = error
             if not found:
@@ -79,12 +89,13 @@ class Decoder:
                 self._kept += data[done:] if done else data
         return found
 
-    def _decode(self, data: bytes, found: list[Packet]) -> int:
-        """Add all whole packets to `found`; return where the first that is not begins."""
-        at, size, of_server = 0, len(data), self._of_server
-        while at + 1 < size:
+    def _decode(self, data: bytes, found: list[Packet], most: int) -> int:
+        """Add whole packets to `found`; return where the first that is not there begins."""
+        at, size, of_server, version = 0, len(data), self._of_server, self.version
+        sound, largest = _SOUND[of_server], self._max_packet if version else self._max_connect
+        while at + 1 < size and most > 0:
             first, length, body = data[at], data[at + 1], at + 2
-            if first not in _SOUND[of_server] or not self.version:
+            if first not in sound or not version:
                 self._check(first, length)
             if length > 0x7F and body < size and 0 < data[body] < 0x80:  # two bytes, as most have
                 length, body = length & 0x7F | data[body] << 7, body + 1
@@ -94,23 +105,29 @@ class Decoder:
                     self._needed = size - at + 1
                     return at
             end = body + length
-            if end - at > (self._max_packet if self.version else self._max_connect):
+            if end - at > largest:
                 raise PacketError(Reason.PACKET_TOO_LARGE, "a packet is larger than is taken")
             if end > size:
                 self._needed = end - at
                 return at
+            most -= 1
             if first & 0xF0 == 0x30:
-                found.append(publish(data, body, end, first & 0x0F, self.version, of_server))
+                packet = publish(data, body, end, first & 0x0F, version, of_server)
+                most -= (length - len(packet.payload)) // UNIT
+                found.append(packet)
             elif first == 0x40 and length == 2 and (data[body] or data[body + 1]):  # a PUBACK, as most are
                 found.append(PubAck(data[body] << 8 | data[body + 1], 0, NONE))
             elif first == 0xC0 and not length:  # many of which fit into one read
                 found.append(_PING)
             else:
-                packet = DECODE[first >> 4](Reader(data, body, end), self.version, of_server)
-                if isinstance(packet, Connect):
-                    self.version = packet.version
-                found.append(packet)
+                most -= length // UNIT
+                other = DECODE[first >> 4](Reader(data, body, end), version, of_server)
+                if isinstance(other, Connect):
+                    self.version = version = other.version
+                    largest = self._max_packet
+                found.append(other)
             at = end
+        self.has_more = at + 1 < size
         self._needed = 2
         return at
 

@@ -189,7 +189,10 @@ class MqttConnection:
         """
         if self.max_aliases_out:
             return self._publish_aliased(packet, mark)
-        data = data or encode(packet, self.version)
+        return self.publish_bytes(data or encode(packet, self.version), mark, in_order)
+
+    def publish_bytes(self, data: bytes, mark: int = 0, in_order: bool = True) -> bool:
+        """Do so with an encoded one, which has no alias."""
         if self.max_packet is not None and len(data) > self.max_packet:
             return False
         if in_order:

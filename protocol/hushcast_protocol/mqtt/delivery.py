@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from hushcast_protocol.mqtt.client_turns import ClientTurns
-from hushcast_protocol.mqtt.codec import encode
+from hushcast_protocol.mqtt.codec import encode, encode_publish
 from hushcast_protocol.mqtt.connections import MqttConnection
 from hushcast_protocol.mqtt.interfaces import OuterNetwork, UsageRules
 from hushcast_protocol.mqtt.ledger import Ledger
@@ -101,9 +101,9 @@ class MessageDelivery:
 
         Return whether that could be done: it is the short way of most messages, and `to_all` takes the rest.
         """
-        topic = packet.topic
-        plan = self._subscribers.plan(topic)
-        if not plan.is_plain or not sender.permissions.may_publish(names := self._names(topic)):
+        plan = self._subscribers.plan(packet.topic)
+        names = plan.names
+        if names is None or not plan.is_plain or not sender.permissions.may_publish(names):
             return False
         ready: dict[int, bytes] = {}
         sent = 0
@@ -113,7 +113,7 @@ class MessageDelivery:
                 continue
             data = ready.get(link.version)
             if data is None:
-                data = ready[link.version] = encode(packet, link.version)
+                data = ready[link.version] = encode_publish(plan.written, packet.payload, link.version)
             if link.is_simple and link.permissions.may_receive(names) and link.outlet.has_room():
                 link.outlet.send(data)
                 sent += 1
@@ -123,6 +123,10 @@ class MessageDelivery:
         if plan.withheld:
             self.counts["withheld"] += plan.withheld
         return True
+
+    def is_known(self, topic: str) -> bool:
+        """Tell whether a topic is known to be delivered here, and clients may publish to it."""
+        return self._subscribers.is_known(topic)
 
     def to_group(self, name: str, message: MqttMessage, now: float) -> None:
         """Give a message to one member of the group that shares a subscription, if anybody can get it."""
@@ -336,8 +340,15 @@ class MessageDelivery:
         dup: bool,
         now: float,
     ) -> None:
-        packet = _publish(message, entry.qos, entry.retain, entry.ids, link, now, entry.packet_id, dup)
-        if link.publish(packet, self._mark(session)):
+        has_more = entry.ids or message.properties or message.expires is not None
+        if link.max_aliases_out or (has_more and link.version == V5):
+            packet = _publish(message, entry.qos, entry.retain, entry.ids, link, now, entry.packet_id, dup)
+            is_sent = link.publish(packet, self._mark(session))
+        else:
+            flags, payload = dup << 3 | entry.qos << 1 | entry.retain, message.payload
+            data = encode_publish(message.written_topic, payload, link.version, flags, entry.packet_id)
+            is_sent = link.publish_bytes(data, self._mark(session))
+        if is_sent:
             self.counts["messages_sent"] += 1
         else:  # as if it had been sent (section 3.1.2.11.4)
             session.drop(entry)

@@ -1,4 +1,4 @@
-"""Packets as bytes; what one message's many copies have in common is encoded once."""
+"""Packets as bytes; of a message that many get, the topic is written once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 from hushcast_protocol.mqtt import fields
 from hushcast_protocol.mqtt.fields import two
 from hushcast_protocol.mqtt.packets import (
-    NONE,
     V5,
     Auth,
     ConnAck,
@@ -28,7 +27,7 @@ from hushcast_protocol.mqtt.packets import (
     UnsubAck,
     Unsubscribe,
 )
-from hushcast_protocol.mqtt.properties import write_block, write_properties
+from hushcast_protocol.mqtt.properties import write_properties
 from hushcast_protocol.mqtt.reason_codes import SUBSCRIPTION_FAILED
 
 PINGREQ, PINGRESP = b"\xc0\x00", b"\xd0\x00"
@@ -45,38 +44,14 @@ def encode(packet: Packet, version: int) -> bytes:
     return _ENCODE[type(packet)](packet, version)
 
 
-class EncodedMessage:
-    """A message on its way to many clients: topic, payload and the properties that all of them get."""
+def encode_publish(topic: bytes, payload: bytes, version: int, flags: int = 0, packet_id: int = 0) -> bytes:
+    """Return the bytes of a PUBLISH without properties, for most messages.
 
-    __slots__ = ("_payload", "_properties", "_topic")
-
-    def __init__(self, topic: str, payload: bytes, properties: Properties = NONE) -> None:
-        """`properties` are those that do not differ by client: no identifiers, no alias, no expiry."""
-        self._topic = fields.text(topic)
-        self._payload = payload
-        self._properties = write_block(properties)
-
-
-def encode_publish(
-    message: EncodedMessage,
-    version: int,
-    qos: int = 0,
-    packet_id: int = 0,
-    retain: bool = False,
-    dup: bool = False,
-    own: Properties = NONE,
-    no_topic: bool = False,
-) -> bytes:
-    """Return the PUBLISH of a message for one client.
-
-    `own`: this client's properties; `no_topic`: it knows the topic by the alias among them.
+    `topic` is as `fields.text` writes it, `flags` are those of the first byte: 8 for a duplicate, twice the
+    QoS, 1 for retained. Errors as `encode`.
     """
-    between = packet_id.to_bytes(2, "big") if qos else b""
-    if version == V5:
-        block = message._properties + write_block(own) if own else message._properties
-        between += fields.variable(len(block)) + block if block else b"\x00"
-    topic = b"\x00\x00" if no_topic else message._topic
-    return _published(0x30 | dup << 3 | qos << 1 | retain, topic, between, message._payload)
+    between = packet_id.to_bytes(2, "big") if packet_id else b""
+    return _published(0x30 | flags, topic, between + b"\x00" if version == V5 else between, payload)
 
 
 def _published(first: int, topic: bytes, between: bytes, payload: bytes) -> bytes:

@@ -19,7 +19,7 @@ T = TypeVar("T")
 class _Node(Generic[T]):
     """A place where filters branch or end: the levels that lead to it, what follows, what ends here."""
 
-    __slots__ = ("below", "here", "levels", "named", "rest")
+    __slots__ = ("below", "here", "is_long", "levels", "named", "rest")
 
     def __init__(self, levels: list[str]) -> None:
         """`levels` lead here from the place before; the first names this place there."""
@@ -31,6 +31,8 @@ class _Node(Generic[T]):
 
     def lead_by(self, levels: list[str]) -> None:
         self.levels = levels
+        self.is_long = len(levels) > 1
+        """Whether more has to be looked at than the level by which it is found."""
         self.named = [(number, level) for number, level in enumerate(levels) if number and level != "+"]
         """Those behind the first that are no `+`, with where they are."""
 
@@ -38,7 +40,10 @@ class _Node(Generic[T]):
         """Tell whether a topic whose level `at` is the first of ours goes on as ours do."""
         if at + len(self.levels) > len(topic):
             return False
-        return all(topic[at + number] == level for number, level in self.named)
+        for number, level in self.named:  # noqa: SIM110 - a generator takes longer
+            if topic[at + number] != level:
+                return False
+        return True
 
     @property
     def is_needed(self) -> bool:
@@ -123,9 +128,11 @@ class FilterTree(Generic[T]):
                     found.append(node.here)
                 continue
             level, below = levels[at], node.below
-            if (step := below.get(level)) is not None and step.is_led_to(levels, at):
+            step = below.get(level)
+            if step is not None and (not step.is_long or step.is_led_to(levels, at)):
                 waiting.append((step, at + len(step.levels)))
-            if may_be_wild and level != "+" and (step := below.get("+")) and step.is_led_to(levels, at):
+            step = below.get("+") if may_be_wild and level != "+" else None
+            if step is not None and (not step.is_long or step.is_led_to(levels, at)):
                 waiting.append((step, at + len(step.levels)))
             may_be_wild = True
         return found

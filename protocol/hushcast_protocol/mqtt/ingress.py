@@ -68,9 +68,11 @@ class Ingress:
         if packet.qos and not self._begin(link, packet):
             return
         before = self._ledger.made
-        is_command = self._is_command(topic)
+        is_here = self._delivery.is_known(topic)
+        is_command = not is_here and self._is_command(topic)
         # Before anybody looks at the names of a topic, and remembers them.
-        reason: int = Reason.SUCCESS if is_command or may_be_published(topic) else Reason.TOPIC_NAME_INVALID
+        is_valid = is_here or is_command or may_be_published(topic)
+        reason: int = Reason.SUCCESS if is_valid else Reason.TOPIC_NAME_INVALID
         if not reason:
             if link.added is not None and not is_command:
                 packet = _with(packet, self._beyond.names(topic), link.added)
@@ -82,7 +84,7 @@ class Ingress:
             reason = self._refusal(link, packet, topic)
         if reason:
             self._delivery.counts["dropped_forbidden"] += 1
-        elif self._beyond.takes(topic):
+        elif not is_here and self._beyond.takes(topic):
             self._hand_over(link, packet, topic, now)
             return
         else:

@@ -48,6 +48,7 @@ from hushcast_protocol.mqtt.retained_messages import RetainedMessages
 from hushcast_protocol.mqtt.session_archive import SessionArchive
 from hushcast_protocol.mqtt.subscribers import Subscribers
 from hushcast_protocol.mqtt.subscription_changes import SubscriptionChanges
+from hushcast_protocol.mqtt.topic_names import NamedTopic
 
 RELEASED = 8  # clients that are sent what waited for the disk, in one step: 1,000 answers each, a half ms
 
@@ -81,7 +82,7 @@ class MqttBroker:
         beyond = self._beyond = beyond or NoNetwork()
         self.ledger = Ledger()
         self._archive = SessionArchive(self.ledger)
-        self._subscribers = Subscribers(_is_ours(beyond, rules), rules)
+        self._subscribers = Subscribers(_names_here(beyond, rules), rules)
         self._retained = RetainedMessages()
         self._delivery = MessageDelivery(self._subscribers, self._archive, self.ledger, beyond, rules)
         self._ingress = Ingress(
@@ -346,11 +347,12 @@ class MqttBroker:
         link.close(None)
 
 
-def _is_ours(beyond: OuterNetwork, rules: UsageRules | None) -> Callable[[str], bool]:
-    """Return what tells whether clients may publish to a topic, and its messages are for clients here."""
+def _names_here(beyond: OuterNetwork, rules: UsageRules | None) -> Callable[[str], NamedTopic | None]:
+    """Return what tells the names of a topic if clients may publish to it, and its messages are for them."""
 
-    def is_ours(topic: str) -> bool:
+    def names(topic: str) -> NamedTopic | None:
         is_command = rules is not None and rules.is_command(topic)
-        return not is_command and may_be_published(topic) and not beyond.takes(topic)
+        is_here = not is_command and may_be_published(topic) and not beyond.takes(topic)
+        return beyond.names(topic) if is_here else None
 
-    return is_ours
+    return names

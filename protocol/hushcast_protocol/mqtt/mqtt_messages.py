@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import cast
 
+from hushcast_protocol.mqtt.fields import text
 from hushcast_protocol.mqtt.limits import MAX_TOPIC, MESSAGE_OVERHEAD
 from hushcast_protocol.mqtt.packets import NONE, Properties, Publish
 from hushcast_protocol.mqtt.topic_filters import MAX_LEVELS
@@ -27,7 +28,7 @@ class MqttMessage:
     """
 
     __slots__ = (
-        *("_size", "expires", "number", "payload"),
+        *("_size", "_written", "expires", "number", "payload"),
         *("properties", "qos", "records", "retain", "topic"),
     )
 
@@ -50,10 +51,18 @@ class MqttMessage:
         self.number = 0
         self.records = 0
         self._size = 0  # not counted yet
+        self._written = b""  # not yet
 
     def under(self, topic: str) -> MqttMessage:
         """Return the same message under another topic."""
         return MqttMessage(topic, self.payload, self.qos, self.retain, self.properties, self.expires)
+
+    @property
+    def written_topic(self) -> bytes:
+        """Its topic as packets have it."""
+        if not self._written:
+            self._written = text(self.topic)
+        return self._written
 
     @property
     def size(self) -> int:

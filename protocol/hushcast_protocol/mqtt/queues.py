@@ -50,6 +50,8 @@ class Queues:
             self._counts["dropped_all_full"] += 1
             return
         session.queue.append(entry)
+        if len(session.queue) == 1:
+            self._waiting.setdefault(session.user, set()).add(session)
         self._grew(session, size)
         self._archive.queued(session, entry, True)
 
@@ -87,6 +89,7 @@ class Queues:
     def restored(self, session: MqttSession) -> None:
         """Count what came from disk."""
         if session.queue:
+            self._waiting.setdefault(session.user, set()).add(session)
             self._grew(session, sum(one.message.size for one in session.queue if one.message is not None))
 
     def forget(self, session: MqttSession, entry: PendingMessage, count: str) -> None:
@@ -131,7 +134,6 @@ class Queues:
     def _grew(self, session: MqttSession, size: int) -> None:
         session.queue_bytes += size
         self._held.take(session.user, size)
-        self._waiting.setdefault(session.user, set()).add(session)
 
     def _shrank(self, session: MqttSession, size: int) -> None:
         session.queue_bytes -= size

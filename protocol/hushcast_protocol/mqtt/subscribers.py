@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from hushcast_protocol.mqtt.fields import text
 from hushcast_protocol.mqtt.filter_tree import FilterTree
 from hushcast_protocol.mqtt.interfaces import UsageRules
 from hushcast_protocol.mqtt.limits import MAX_PLANS
@@ -15,6 +16,7 @@ from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription, MqttSession
 from hushcast_protocol.mqtt.shared_subscriptions import SharedGroup
 from hushcast_protocol.mqtt.topic_filters import matches, normal
+from hushcast_protocol.mqtt.topic_names import NamedTopic
 
 
 class Recipient:
@@ -38,16 +40,16 @@ class Recipient:
 class DeliveryPlan:
     """Who gets the messages of one topic."""
 
-    __slots__ = ("by_session", "groups", "is_plain", "recipients", "withheld")
+    __slots__ = ("by_session", "groups", "is_plain", "names", "recipients", "withheld", "written")
 
     def __init__(
         self,
         by_session: Mapping[MqttSession, Recipient],
         groups: list[SharedGroup],
-        is_ours: bool,
+        names: NamedTopic | None,
         withheld: int,
     ) -> None:
-        """`is_ours`: clients may publish to the topic, and it does not belong to the network beyond.
+        """`names` are the topic's if clients may publish to it and it does not belong to the network beyond.
 
         `withheld` are those who are subscribed and get nothing by the rules.
         """
@@ -55,9 +57,11 @@ class DeliveryPlan:
         self.recipients = list(by_session.values())
         self.groups = groups
         self.withheld = withheld
-        self.is_plain = (
-            is_ours and not groups and not any(one.ids or one.spares_own for one in self.recipients)
-        )
+        self.names = names
+        self.written = b"" if names is None else text(names)
+        """The topic as packets have it."""
+        is_simple = not groups and not any(one.ids or one.spares_own for one in self.recipients)
+        self.is_plain = is_simple and names is not None
         """Whether a PUBLISH of QoS 0 without properties goes to all of them as it came."""
 
 
@@ -74,9 +78,12 @@ class _Leaf:
 class Subscribers:
     """All subscriptions of all clients."""
 
-    def __init__(self, is_ours: Callable[[str], bool], rules: UsageRules | None = None) -> None:
-        """`is_ours` tells whether clients may publish to a topic, and it is delivered here."""
-        self._is_ours = is_ours
+    def __init__(self, names: Callable[[str], NamedTopic | None], rules: UsageRules | None = None) -> None:
+        """`names` tells those of a topic to which clients may publish, and which is delivered here.
+
+        `None` for another; the answer never changes.
+        """
+        self._names = names
         self._rules = rules
         self._remembers = rules is None or rules.remembers
         self._tree: FilterTree[_Leaf] = FilterTree()
@@ -131,6 +138,11 @@ class Subscribers:
         leaf = self._tree.get(wanted)
         return None if leaf is None else leaf.groups.get(share)
 
+    def is_known(self, topic: str) -> bool:
+        """Tell whether a topic is known to be one that clients may publish to and that is delivered here."""
+        plan = self._wholes.get(topic)
+        return plan is not None and plan.names is not None
+
     def plan(self, topic: str) -> DeliveryPlan:
         """Return who gets the messages of a topic that have no properties."""
         plan = self._plans.get(topic)
@@ -169,7 +181,7 @@ class Subscribers:
                     by_session.setdefault(session, []).append(granted)
                 groups += leaf.groups.values()
             recipients = {session: Recipient(session, found) for session, found in by_session.items()}
-            plan = DeliveryPlan(recipients, groups, self._is_ours(topic), 0)
+            plan = DeliveryPlan(recipients, groups, self._names(topic), 0)
             _keep(self._wholes, topic, plan)
         return plan
 
@@ -191,9 +203,7 @@ class Subscribers:
                 found[session] = Recipient(session, allowed)
         if is_whole:
             return plan
-        return DeliveryPlan(
-            found, plan.groups, self._is_ours(message.topic), len(plan.recipients) - len(found)
-        )
+        return DeliveryPlan(found, plan.groups, plan.names, len(plan.recipients) - len(found))
 
 
 def _keep(plans: dict[str, DeliveryPlan], topic: str, plan: DeliveryPlan) -> None:

@@ -92,7 +92,7 @@ def decide(clauses: Iterable[Clause], purpose: Purpose | None, strict: bool = Fa
     above = ancestors(purpose)
     allowing: dict[_Owner, Clause | None] = {}
     for one in found:
-        if closes(one, above):
+        if not one.aip or not one.pip.isdisjoint(above):  # `closes`: asked of each, for each decision
             closing = min((each for each in found if closes(each, above)), key=_place)
             return PurposeDecision(
                 False,

@@ -57,20 +57,18 @@ class Steps(trio.abc.Instrument):
 
     def after_io_wait(self, timeout: float) -> None:
         """Begin a round of steps."""
-        self._worked = time.thread_time()
-
-    def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        """Begin to measure."""
-        self._began, self._collected = time.perf_counter(), 0.0
+        self._began, self._worked = time.perf_counter(), time.thread_time()
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
-        """Look at the step if it lasted: all others cost two looks at the clock."""
+        """Look at the step if it lasted: all others cost a look at the clock. The next one begins with it."""
         now = time.perf_counter()
-        if now - self._began < LOOKED_AT:
+        lasted, self._began = now - self._began, now
+        collected, self._collected = self._collected, 0.0
+        if lasted < LOOKED_AT:
             return
         worked = time.thread_time()
         # Short steps of the same round are in it, and waiting for a processor is not.
-        took = min(worked - self._worked, now - self._began) - self._collected
+        took = min(worked - self._worked, lasted) - collected
         self._worked = worked
         if took >= LOOKED_AT:
             self._note(took, task, now)

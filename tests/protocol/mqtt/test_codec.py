@@ -24,8 +24,10 @@ from mqtt_examples import (
     server_packets,
     stream,
 )
+from msgspec.structs import replace
 
-from hushcast_protocol.mqtt.codec import Decoder, EncodedMessage, encode, encode_publish
+from hushcast_protocol.mqtt.codec import UNIT, Decoder, encode, encode_publish
+from hushcast_protocol.mqtt.fields import text
 from hushcast_protocol.mqtt.packets import (
     NONE,
     V5,
@@ -38,7 +40,9 @@ from hushcast_protocol.mqtt.packets import (
     PingReq,
     PubAck,
     Publish,
+    RequestedSubscription,
     SubAck,
+    Subscribe,
 )
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 
@@ -92,7 +96,9 @@ def test_however_a_stream_is_cut_its_packets_are_the_same(
     found: list[Packet] = []
     while whole:
         size = data.draw(st.integers(1, 60))
-        found += made.feed(whole[:size])
+        found += made.feed(whole[:size], data.draw(st.integers(1, 3)))
+        while made.has_more:
+            found += made.feed(b"", 1)
         whole = whole[size:]
     assert found == packets
     assert made.error is None
@@ -108,34 +114,41 @@ def test_byte_by_byte_is_the_same_as_all_at_once(version: int, of_server: bool) 
         assert found == [packet]
 
 
-@pytest.mark.slow
 @given(publish=publishes(of_server=True), version=st.sampled_from([V311, V5]))
 @examples(200)
-def test_a_message_for_many_is_the_same_as_for_one(publish: Publish, version: int) -> None:
-    own = {name: publish.properties[name] for name in ("topic_alias",) if name in publish.properties}
-    common = {name: value for name, value in publish.properties.items() if name not in own}
-    message = EncodedMessage(publish.topic or "known/by/alias", publish.payload, common)
-    sent = encode_publish(
-        message,
-        version,
-        publish.qos,
-        publish.packet_id,
-        publish.retain,
-        publish.dup,
-        own,
-        no_topic=not publish.topic,
-    )
-    if version == V5:
-        assert decode(sent, of_server=True) == [publish]
-    elif publish.topic:
-        assert decode(sent, V311, of_server=True) == [plain(publish)]
+def test_a_publish_without_properties_is_the_same_the_short_way(publish: Publish, version: int) -> None:
+    bare = replace(publish, topic=publish.topic or "by/alias", properties=NONE)
+    flags = bare.dup << 3 | bare.qos << 1 | bare.retain
+    sent = encode_publish(text(bare.topic), bare.payload, version, flags, bare.packet_id)
+    assert sent == encode(bare, version)
 
 
 @pytest.mark.parametrize("size", [0, 100, 127, 128, 16_383, 16_384, 200_000])
 def test_payloads_of_any_size(size: int) -> None:
     sent = Publish("a", bytes(size))
     assert decode(encode(sent, V5)) == [sent]
-    assert encode_publish(EncodedMessage("a", bytes(size)), V5) == encode(sent, V5)
+    assert encode_publish(text("a"), bytes(size), V5) == encode(sent, V5)
+
+
+@pytest.mark.parametrize(
+    ("packet", "at_once"),
+    [
+        (PingReq(), 8),
+        (Publish("a", bytes(10 * UNIT)), 8),
+        (Publish("a" * 2 * UNIT, b""), 3),
+        (Publish("a", b"", properties={"user_property": [("a", "b")] * UNIT}), 1),
+        (Subscribe(1, [RequestedSubscription("a" * 4 * UNIT)]), 2),
+    ],
+    ids=["pings", "payloads", "topics", "properties", "filters"],
+)
+def test_what_is_taken_apart_at_once_is_bounded_by_what_takes_time(packet: Packet, at_once: int) -> None:
+    made = Decoder(100_000)
+    made.feed(encode(Connect(V5, ""), V5))
+    counts = [len(made.feed(encode(packet, V5) * 20, 8))]
+    while made.has_more:
+        counts.append(len(made.feed(b"", 8)))
+    assert counts[0] == at_once
+    assert (max(counts), sum(counts)) == (at_once, 20)
 
 
 def test_properties_stand_in_the_order_given() -> None:
