@@ -9,6 +9,7 @@ from pathlib import Path
 import trio
 
 from hushcast_gateway.purposes.rules import Purposes
+from hushcast_gateway.refusals import RefusalLog
 from hushcast_protocol.base.record_kinds import RecordKind
 from hushcast_protocol.mqtt.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.interfaces import NoNetwork, OuterNetwork, PermissionsOf, has_way
@@ -37,6 +38,7 @@ class BrokerState:
         self._store = store
         self._changed = trio.Event()
         self._more = trio.Event()
+        self._refusals = RefusalLog()
         self._handed = broker.ledger.durable  # up to which the store has been given changes
 
     async def run(self) -> None:
@@ -85,6 +87,7 @@ class BrokerState:
             if self._purposes is not None:
                 await self._each(self._purposes.tick())
             await self._each(self.broker.tick(self.env.now()))
+            self._refusals.look(self.broker.refused.totals, trio.current_time())
             await trio.sleep(TICK)
 
     async def _each(self, pieces: Iterator[None]) -> None:

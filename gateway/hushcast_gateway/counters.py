@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from hushcast_protocol.mqtt.delivery import COUNTS
+from hushcast_protocol.mqtt.broker_counts import COUNTS
 from hushcast_runtime.counters import COMMON_COUNTERS, Counters
 
 OWN_COUNTERS = {

@@ -31,6 +31,7 @@ from hushcast_protocol.purposes.purpose_names import Purpose, ancestors, is_purp
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.extras import how_to_get
 from hushcast_runtime.processes.doctor import examine_state
+from hushcast_runtime.processes.doctors_socket import ask_findings
 from hushcast_runtime.processes.program import Program
 from hushcast_runtime.storage.state_layout import DATABASE
 from hushcast_runtime.wording import counted
@@ -67,7 +68,7 @@ class GatewayDoctor:
         found += self._links()
         found += [*self._purposes(), *self._orphans(), *self._keys(), *self._kept_back()]
         found.append(await self._daemon())
-        return found
+        return found if pid is None else [*found, *await self._inside()]
 
     def _checks(self, place: ListenSection) -> Iterator[Callable[[int, ListenSection], Awaitable[Finding]]]:
         yield self._reached if self._pid is not None else self._free
@@ -75,6 +76,13 @@ class GatewayDoctor:
             yield self._certificate
         if place.speaks_http:
             yield self._extra
+
+    async def _inside(self) -> list[Finding]:
+        """Return what a gateway that runs tells of itself."""
+        inside = await ask_findings(self._settings.doctors_socket())
+        if inside is not None:
+            return inside
+        return [warning("gateway", "it runs, and tells nothing of itself", "look at its log, or restart it")]
 
     async def _free(self, number: int, place: ListenSection) -> Finding:
         check = f"listen #{number}"

@@ -21,10 +21,12 @@ from hushcast_gateway.purposes.purpose_state import configured
 from hushcast_gateway.purposes.reservation_removal import ReservationRemover
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.purposes.settings import PurposesSection, check_vocabulary, vocabulary_of
+from hushcast_gateway.refusals import refusals_found
 from hushcast_gateway.server import Server
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_gateway.users import GatewayUsers
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.findings import Finding
 from hushcast_protocol.mqtt.interfaces import Permissions
 from hushcast_protocol.mqtt.limits import LARGEST_PACKET
 from hushcast_protocol.mqtt.mqtt_broker import MqttSettings
@@ -34,6 +36,7 @@ from hushcast_protocol.purposes.purpose_keyring import PurposeKeyring
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_runtime.environment import Environment, system_environment
 from hushcast_runtime.logs import log
+from hushcast_runtime.processes.doctors_socket import tell_findings
 from hushcast_runtime.processes.process import Load
 from hushcast_runtime.processes.process_frame import ProcessFrame, run_process
 from hushcast_runtime.processes.readiness import Health
@@ -134,6 +137,7 @@ class _Gateway(ProcessFrame[GatewaySettings]):
         )
         self._server = Server(self._state, self._authenticate, largest)
         nursery.start_soon(self._state.run)
+        await nursery.start(tell_findings, settings.doctors_socket(), self._examine)
         if self._purposes is not None:
             nursery.start_soon(ReservationRemover(settings.state_path(), self._purposes, self._state).run)
         if self._network is not None:
@@ -193,6 +197,12 @@ class _Gateway(ProcessFrame[GatewaySettings]):
         return Health(
             True, f"working, {clients} connected" + (", the daemon does not answer" if away else "")
         )
+
+    async def _examine(self) -> list[Finding]:
+        """Tell the doctor what shows in a gateway that runs alone."""
+        await trio.lowlevel.checkpoint()
+        assert self._state is not None, "the socket is there once the state is"
+        return [refusals_found(self._state.broker.refused, self._env.now())]
 
     def _counted_beside(self) -> dict[str, int]:
         if self._state is None or self._server is None:

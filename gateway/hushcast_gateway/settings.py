@@ -25,6 +25,7 @@ from hushcast_protocol.mqtt.access import CLIENT, USER, Access
 from hushcast_protocol.mqtt.limits import LARGEST_PACKET, MAX_PACKET
 from hushcast_protocol.mqtt.topic_filters import intersects, is_filter, normal
 from hushcast_runtime.processes.config import PathText, ProcessSettings, Section, below_state_home, check_path
+from hushcast_runtime.processes.doctors_socket import DOCTORS_SOCKET
 
 MAX_USERS = 1_000
 MAX_FILTERS = 256  # of one list
@@ -182,6 +183,10 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
         """Return the state directory."""
         return below_state_home(self.state)
 
+    def doctors_socket(self) -> Path:
+        """Return where a gateway that runs is asked by its doctor."""
+        return self.state_path() / DOCTORS_SOCKET
+
     def listeners(self) -> tuple[ListenSection, ...]:
         """Return where clients connect: this machine alone unless something was given."""
         socket = ListenSection(kind="unix", path=str(self.state_path() / "mqtt.sock"))
@@ -203,6 +208,7 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
 
     def check_own(self) -> None:
         """Raise `UsageError` where strangers could come in, nobody can, or a value cannot be meant."""
+        check_path("state", self.doctors_socket())
         for where, problem in self._problems():
             raise UsageError(f"{where}: {problem}")
 

@@ -72,7 +72,7 @@ async def test_what_is_denied_by_one_name_is_shown_by_none(qos: int, group: str)
     world.broker.arrived("hush/home/zigbee2mqtt/alarm/code", b"4712", 1, True, {}, world.now)
     assert guest.subscribe(f"{group}hush/home/+/alarm/#", qos=qos) == [qos]
     assert guest.payloads() == []
-    assert guest.subscribe("hush/home/zigbee2mqtt/#") == [0x80], "it is all denied"
+    assert guest.subscribe("hush/home/zigbee2mqtt/#") == [Reason.NOT_AUTHORIZED], "it is all denied"
 
 
 async def test_who_is_allowed_one_name_speaks_by_that() -> None:

@@ -40,7 +40,7 @@ async def test_who_may_not_read_a_topic_hears_one_answer(mode: str, strict: bool
         for purpose in PURPOSES:
             given = {"user_property": [("ap", purpose)]} if purpose else {}
             reasons |= set(eve.subscribe(group + topic, properties=given))
-    assert reasons == {0x80}
+    assert reasons == {Reason.NOT_AUTHORIZED}
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from typing import Any
 
 import paho.mqtt.client as paho
 import pytest
+import trio
 from made_certificates import Certificates
 from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
@@ -25,7 +26,10 @@ from ports import free_port
 from purpose_files import ISSUER, write_files
 
 from hushcast import new_link
+from hushcast_gateway.doctor import GatewayDoctor
 from hushcast_gateway.passwords import hashed
+from hushcast_gateway.settings import GatewaySettings
+from hushcast_runtime.processes.config import parse_settings
 
 pytestmark = pytest.mark.processes
 
@@ -217,9 +221,15 @@ def test_who_is_let_in_and_what_each_may_do(gateway: Gateway) -> None:
         client.close()
     machine = gateway.client("unix", None)
     assert machine.subscribe("home/+/x") == 1
-    assert machine.subscribe("other") >= 0x80
+    assert machine.subscribe("other") == 0x87
     assert machine.publish("home/x", b"x") == 0x87
     machine.close()
+    settings = parse_settings(gateway.file.read_bytes(), "gateway.toml", GatewaySettings)
+    found = {one.check: one for one in trio.run(GatewayDoctor(settings, time.time()).examine)}
+    assert found["subscriptions"].found.startswith(
+        "1 subscription refused in 10 minutes: 1 because their user"
+    )
+    wait_until(lambda: "subscriptions were refused" in gateway.log)
 
 
 def test_users_can_be_changed_while_it_runs(gateway: Gateway) -> None:

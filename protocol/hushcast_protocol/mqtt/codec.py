@@ -9,13 +9,13 @@ from __future__ import annotations
 from sys import maxsize
 
 from hushcast_protocol.mqtt.decoding import DECODE, publish
-from hushcast_protocol.mqtt.encoding import encode, encode_publish
+from hushcast_protocol.mqtt.encoding import encode, encode_puback, encode_publish
 from hushcast_protocol.mqtt.fields import Reader, malformed
 from hushcast_protocol.mqtt.packets import NONE, V5, Connect, Packet, PingReq, PubAck
 from hushcast_protocol.mqtt.properties import PacketType
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 
-__all__ = ["Decoder", "encode", "encode_publish"]
+__all__ = ["Decoder", "encode", "encode_puback", "encode_publish"]
 
 UNIT = 64  # bytes of a packet, payloads apart, that take about as long to take apart as a short packet
 

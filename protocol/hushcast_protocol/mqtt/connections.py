@@ -9,7 +9,7 @@ from hushcast_protocol.mqtt.codec import encode
 from hushcast_protocol.mqtt.interfaces import AddedProperty, Outlet, Permissions
 from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.limits import MAX_HELD_BACK, MAX_TOPIC, TOPIC_ALIASES_IN
-from hushcast_protocol.mqtt.packets import V5, Disconnect, Packet, PubAck, Publish, PubRec
+from hushcast_protocol.mqtt.packets import V5, Disconnect, Packet, Publish
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 
 if TYPE_CHECKING:
@@ -96,12 +96,11 @@ class MqttConnection:
         else:
             self._pass(data, False)
 
-    def answer(self, packet: PubAck | PubRec, mark: int, held: HeldPacket | None = None) -> None:
-        """Answer a PUBLISH as `send_in_order`, behind the other answers and in nobody else's way.
+    def answer(self, data: bytes, owed: bool, mark: int, held: HeldPacket | None = None) -> None:
+        """Answer a PUBLISH by an encoded packet, behind the other answers and in nobody else's way.
 
-        `held` is the place that was kept for it.
+        `owed` is whether it is of QoS 1; `mark` is as `send_in_order` has it, `held` the place that was kept.
         """
-        data, owed = encode(packet, self.version), isinstance(packet, PubAck)
         if held is not None:
             held.data, held.mark = data, mark
             self.release()

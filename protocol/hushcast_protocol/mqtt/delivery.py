@@ -24,21 +24,6 @@ from hushcast_protocol.mqtt.retained_messages import FoundMessages
 from hushcast_protocol.mqtt.session_archive import SessionArchive
 from hushcast_protocol.mqtt.subscribers import Subscribers
 
-COUNTS = {
-    "messages_received": "messages that clients published",
-    "messages_sent": "messages sent to clients",
-    "dropped_slow": "messages of QoS 0 not sent because the client does not read",
-    "dropped_queue_full": "messages dropped because a session's queue was full",
-    "dropped_all_full": "messages dropped because the sessions of their reader's user hold its share of all",
-    "dropped_expired": "messages dropped because their time was over",
-    "dropped_too_large": "messages larger than the client takes",
-    "dropped_forbidden": "messages that a client may not have, or may not publish",
-    "withheld": "deliveries kept back because of what messages may be used for",
-    "withdrawn": "messages deleted before they were handed out, because their publisher withdrew them",
-    "not_retained": "messages not retained because their publisher's user has its share of all",
-}
-"""What a broker counts, with its meaning."""
-
 IsWithdrawn = Callable[[MqttMessage], bool]
 """Tells whether its publisher has withdrawn a message."""
 _MINE_ALONE = ("dropped_forbidden", "withheld")
@@ -146,8 +131,13 @@ class MessageDelivery:
             return
         self.queues.begin_step()
         for _ in range(TURN_STEPS):
-            if not self._send_next(session, link, now):
+            if session.resend or session.offered:
+                if not self._send_next(session, link, now):
+                    return
+            elif not session.queue or not session.has_window() or not link.has_room():
                 return
+            else:
+                self._send_queued(session, link, now)
         self.turns.add(session)
 
     def _send_next(self, session: MqttSession, link: MqttConnection, now: float) -> bool:

@@ -54,6 +54,11 @@ def encode_publish(topic: bytes, payload: bytes, version: int, flags: int = 0, p
     return _published(0x30 | flags, topic, between + b"\x00" if version == V5 else between, payload)
 
 
+def encode_puback(packet_id: int) -> bytes:
+    """Return the bytes of a PUBACK without a reason, for most of them."""
+    return b"\x40\x02" + packet_id.to_bytes(2, "big")
+
+
 def _published(first: int, topic: bytes, between: bytes, payload: bytes) -> bytes:
     length = len(topic) + len(between) + len(payload)
     if length < 0x80:

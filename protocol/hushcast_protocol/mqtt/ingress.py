@@ -10,6 +10,7 @@ import msgspec
 
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.shares import User
+from hushcast_protocol.mqtt.codec import encode, encode_puback
 from hushcast_protocol.mqtt.connections import HeldPacket, MqttConnection
 from hushcast_protocol.mqtt.delivery import IsWithdrawn, MessageDelivery
 from hushcast_protocol.mqtt.interfaces import AddedProperty, OuterNetwork, UsageRules
@@ -65,7 +66,8 @@ class Ingress:
         if is_plain and len(packet.topic) <= MAX_TOPIC and self._delivery.pass_on(link, packet):
             return
         topic = packet.topic if packet.topic and not packet.properties else link.topic_of(packet)
-        if packet.qos and not self._begin(link, packet):
+        qos = packet.qos
+        if (qos == 2 or (qos and link.version == V5)) and not self._begin(link, packet):
             return
         before = self._ledger.made
         is_here = self._delivery.is_known(topic)
@@ -88,15 +90,19 @@ class Ingress:
             self._hand_over(link, packet, topic, now)
             return
         else:
-            self.spread(brought_by(packet, topic, now), link.session, now)
-        if packet.qos:
-            self._acknowledge(link, packet.qos, packet.packet_id, reason, before)
+            give = self.spread if is_command else self._give
+            give(brought_by(packet, topic, now), link.session, now)
+        if qos:
+            self._acknowledge(link, qos, packet.packet_id, reason, before)
 
     def spread(self, message: MqttMessage, sender: MqttSession | None, now: float) -> None:
-        """Retain a message if it is to be, and give it to all subscribed."""
+        """Retain a message if it is to be, and give it to all subscribed, unless it is a command."""
         if self._is_command(message.topic):
             self._delivery.counts["dropped_forbidden"] += 1
-            return
+        else:
+            self._give(message, sender, now)
+
+    def _give(self, message: MqttMessage, sender: MqttSession | None, now: float) -> None:
         if message.retain:
             self._retain(message, None if sender is None else sender.user)
         self._delivery.to_all(message, sender, now)
@@ -164,7 +170,7 @@ class Ingress:
             if packet.packet_id in session.incoming:
                 link.open_ids.add(packet.packet_id)
                 mark = self._ledger.made if session.is_durable else 0
-                link.answer(PubRec(packet.packet_id), mark)
+                link.answer(encode(PubRec(packet.packet_id), link.version), False, mark)
                 return False
             is_open = packet.packet_id in session.tokens  # it was, when the program ended
             if not is_open and len(session.incoming) + len(session.tokens) >= MAX_INCOMING:
@@ -228,8 +234,11 @@ class Ingress:
         elif qos == 1 and held is None:
             link.owed += 1
         mark = self._ledger.made if self._ledger.made != before else 0
-        answer = PubAck(packet_id, reason) if qos == 1 else PubRec(packet_id, reason)
-        to.answer(answer, mark, held if to is link else None)
+        if qos == 1 and not reason:
+            data = encode_puback(packet_id)
+        else:
+            data = encode((PubAck if qos == 1 else PubRec)(packet_id, reason), to.version)
+        to.answer(data, qos == 1, mark, held if to is link else None)
 
     def _spread_names(self, message: MqttMessage, sender: MqttSession | None, now: float) -> None:
         """Give what the network has taken to the clients here, under each of its topics."""

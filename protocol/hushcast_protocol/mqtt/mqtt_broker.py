@@ -103,7 +103,9 @@ class MqttBroker:
         self._began = now
         self._next_own = self._next_purge = now
         self.counts = self._delivery.counts
-        """Events by name, of `delivery.COUNTS`."""
+        """Events by name, of `broker_counts.COUNTS`."""
+        self.refused = self._changes.refused
+        """Subscriptions that were not granted."""
 
     @property
     def connected(self) -> int:

@@ -19,7 +19,7 @@ class Queues:
     """The queues of all sessions."""
 
     def __init__(self, archive: SessionArchive, counts: Counter[str]) -> None:
-        """`counts` are events by name, of `delivery.COUNTS`."""
+        """`counts` are events by name, of `broker_counts.COUNTS`."""
         self._archive = archive
         self._counts = counts
         self._held = Shares(MAX_HELD_BYTES)

@@ -21,13 +21,11 @@ from hushcast_protocol.mqtt.packets import (
     Unsubscribe,
 )
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.refused_subscriptions import RefusedSubscriptions
 from hushcast_protocol.mqtt.retained_messages import RetainedMessages
 from hushcast_protocol.mqtt.session_archive import SessionArchive
 from hushcast_protocol.mqtt.subscribers import Subscribers
 from hushcast_protocol.mqtt.topic_filters import MAX_LEVELS, split_share
-
-FORBIDDEN = Reason.UNSPECIFIED_ERROR
-"""The answer to a filter that a client may not have: the one that says nothing of what there is."""
 
 
 class SubscriptionChanges:
@@ -53,6 +51,7 @@ class SubscriptionChanges:
         self._retained, self._own = retained
         self._by_user: Counter[str] = Counter()
         self._shared = Shares(MAX_SHARED)
+        self.refused = RefusedSubscriptions(delivery.counts)
 
     def subscribe(self, link: MqttConnection, packet: Subscribe, now: float) -> None:
         """Take a SUBSCRIBE."""
@@ -103,23 +102,23 @@ class SubscriptionChanges:
         session = link.session
         meant = self._meant(link, asked.filter, given)
         if isinstance(meant, int):
-            return meant
+            return self.refused.note(meant, now, by_rules=True)
         written, purpose = meant
         share, wanted = split_share(written) or ("", written)
         known = session.filters.get(written)
         if wanted.count("/") >= MAX_LEVELS or len(asked.filter) > MAX_TOPIC:
-            return Reason.TOPIC_FILTER_INVALID
+            return self.refused.note(Reason.TOPIC_FILTER_INVALID, now)
         if known is None and self._has_enough(session, share):
-            return Reason.QUOTA_EXCEEDED
+            return self.refused.note(Reason.QUOTA_EXCEEDED, now)
         if not link.permissions.may_subscribe(self._beyond.names_of_filter(wanted)):
-            return FORBIDDEN
+            return self.refused.note(Reason.NOT_AUTHORIZED, now)
         reason = self._beyond.grants(session.user, wanted, asked.qos)
         if reason >= Reason.UNSPECIFIED_ERROR:
-            return reason
+            return self.refused.note(reason, now)
         if self._rules is not None and budget is not None:
             refused = self._rules.refuses(link.permissions, session.client_id, meant, budget)
             if refused:
-                return refused
+                return self.refused.note(refused, now, by_rules=True)
         identifier = given.get("subscription_identifier", [0])[0]
         granted = GrantedSubscription(wanted, share, asked, reason, identifier, purpose)
         if known is not None and self._rules is not None:

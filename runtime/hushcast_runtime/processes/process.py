@@ -26,7 +26,7 @@ from hushcast_runtime.storage.state_lock import locked
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Transport
 
-_LOOK_EVERY = 1.0  # seconds
+_LOOK_EVERY = 0.02  # seconds: what is done once it is ready should not meet the first clients
 
 
 Work = Callable[[trio.Nursery], Awaitable[None]]

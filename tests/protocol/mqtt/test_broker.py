@@ -339,7 +339,7 @@ def test_answers_to_subscribe() -> None:
     client = World().connect(permissions=Picky())
     deep, long = "a/" * 31 + "#", "a" * MAX_TOPIC
     reasons = client.subscribe("t", "secret", "$share/g/secret", deep, "$SYS/#", "t", long)
-    refused = Reason.UNSPECIFIED_ERROR
+    refused = Reason.NOT_AUTHORIZED
     assert reasons == [2, refused, refused, 2, 2, 2, 2]
     assert client.subscribe("a/" + deep, long + "a") == [Reason.TOPIC_FILTER_INVALID] * 2
     client.send(Unsubscribe(3, ["t", "t", "secret"]))
