@@ -15,7 +15,7 @@ _ADVICE = {
     RefusalCause.FULL: "have clients subscribe with wildcards, or end what they do not need",
     RefusalCause.UNKNOWN: "look for the alias or the name, which the configuration does not have",
     RefusalCause.UNSUPPORTED: "name each open topic, or use an alias",
-    RefusalCause.PURPOSES: "`hushcast gateway purposes audit` says whose",
+    RefusalCause.PURPOSES: "`hushcast gateway purpose audit` says whose",
 }
 
 
