@@ -7,12 +7,14 @@ from weakref import WeakValueDictionary
 import trio
 
 TURN = 0.005  # seconds after which a user whose packets take long lets the others have a turn
-TURN_PACKETS = 256  # packets after which any user does; some 1.5 ms
-AT_ONCE = 256  # packets of a client that are taken apart at once; a turn that has begun is for all of them
+TURN_PACKETS = 384  # packets after which any user does; some 2 ms
+AT_ONCE = 128  # packets of a client that are taken apart at once; a turn that has begun is for all of them
+
+CALLED = 16  # clients that waited and go on together at most: each alone takes a round of the scheduler
 
 
 class Turn:
-    """One user's turn: `async with` it, one of the user's clients has it, first come, first served.
+    """One user's turn: `async with` it, the user's clients have it one by one, about as they come.
 
     Whoever brings it to its end keeps it until all others have been served: none of the user's clients goes
     on before.
@@ -21,8 +23,11 @@ class Turn:
     def __init__(self) -> None:
         self.clock = trio.lowlevel.current_clock().current_time
         """Trio's clock, which is looked at after each packet."""
-        self._lock = trio.Lock()
-        self._is_mine = False  # whether who has the turn waited for it
+        self._waiting = trio.lowlevel.ParkingLot()
+        self._late = trio.lowlevel.ParkingLot()  # those of them who were called when a turn was just over
+        self._called = 0  # those who go on in the next steps
+        self._at_once = 1
+        self._is_over = False
         self._began = 0.0
         self._left = TURN
         self.packets_left = TURN_PACKETS
@@ -34,26 +39,38 @@ class Turn:
         return self._began + self._left
 
     async def __aenter__(self) -> None:
-        # Within a turn nobody waits, so it is locked only while its end keeps the user's others waiting.
-        if self._lock.locked():
-            await self._lock.acquire()
-            self._is_mine = True
+        # Within a turn nobody waits: others come while its end keeps them waiting, and queue behind those.
+        if self._is_over or self._called or self._late or self._waiting:
+            await self._wait()
         self._began = self.clock()
 
     async def __aexit__(self, *_: object) -> None:
         self._left -= self.clock() - self._began
-        is_mine, self._is_mine = self._is_mine, False
-        if self._left > 0 and self.packets_left > 0:
-            if is_mine:
-                self._lock.release()
-            return
-        self._left, self.packets_left = TURN, TURN_PACKETS
-        if not is_mine:
-            self._lock.acquire_nowait()
-        try:
-            await trio.lowlevel.checkpoint()
-        finally:
-            self._lock.release()
+        if self._left <= 0 or self.packets_left <= 0:
+            self._left, self.packets_left = TURN, TURN_PACKETS
+            self._is_over, self._at_once = True, 1  # lest one comes twice before another
+            try:
+                await trio.lowlevel.checkpoint()
+            finally:
+                self._is_over = False
+                self._call()
+        else:
+            self._call()
+
+    async def _wait(self) -> None:
+        lot = self._waiting
+        while True:
+            await lot.park()
+            self._called -= 1
+            if not self._is_over:
+                return
+            lot = self._late
+
+    def _call(self) -> None:
+        """Let the first of those who wait go on, once all that were called before have had their turn."""
+        if not self._called:
+            self._called = len((self._late or self._waiting).unpark(count=self._at_once))
+            self._at_once = min(2 * self._at_once, CALLED)
 
 
 class ServingTurns:

@@ -4,6 +4,9 @@ each of its own is one more that comes before them.
 
 from __future__ import annotations
 
+from collections import Counter
+from random import Random
+
 import pytest
 import trio
 from memory_gateway import Client, running
@@ -74,3 +77,25 @@ async def test_a_client_that_is_gone_takes_nobodys_turn() -> None:
         async with turns.of("mallory"):
             return
     pytest.fail("nobody gives it back")
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_nobody_who_waits_is_forgotten_whoever_goes_away(seed: int) -> None:
+    chance, turns, served = Random(seed), ServingTurns(), Counter[int]()
+
+    async def client(number: int, goes_away: bool) -> None:
+        turn = turns.of("mallory")
+        with trio.CancelScope() as scope:
+            for _ in range(20):
+                async with turn:
+                    served[number] += 1
+                    turn.packets_left -= chance.randrange(TURN_PACKETS)
+                if goes_away and chance.random() < 0.2:
+                    scope.cancel()
+                await trio.lowlevel.checkpoint()
+
+    with trio.fail_after(5):
+        async with trio.open_nursery() as nursery:
+            for number in range(60):
+                nursery.start_soon(client, number, number % 3 == 0)
+    assert all(served[number] == 20 for number in range(60) if number % 3)
