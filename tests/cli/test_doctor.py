@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fake_daemon import FakeDaemon
 from running import hushcast
-from test_backup import give_state
+from stopped_state import give_state
 from test_daemons import NODE as RELAY
 from test_daemons import ONION
 

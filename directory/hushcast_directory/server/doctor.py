@@ -29,6 +29,8 @@ def examine_alone(agreeing: AuthorityDriver, known: int, first: int, epoch: int)
 
     `known` relays have registered, `first` must have before the first roster; it is `epoch` now.
     """
+    if agreeing.machine is None:
+        return [_reads()]
     found = _time(agreeing.doubt) + examine_restored(agreeing.silence)
     if agreeing.epoch is None:
         return [*found, _no_roster(known, first, "")]
@@ -42,10 +44,10 @@ def examine_one_of_several(
 
     `state` is the directory in which evidence is.
     """
-    silence = agreeing.silence
-    machine, found = agreeing.machine, _time(agreeing.doubt) + examine_restored(silence)
+    silence, machine = agreeing.silence, agreeing.machine
     if machine is None:
-        return found
+        return [_reads()]
+    found = _time(agreeing.doubt) + examine_restored(silence)
     chain, head = machine.chain, machine.chain.head
     found += examine_fork(chain)
     if agreeing.epoch is None or head is None:
@@ -62,6 +64,10 @@ def examine_one_of_several(
     if agreeing.peers.count and member is not None:
         found.append(examine_address(member.address, agreeing.address))
     return found
+
+
+def _reads() -> Finding:
+    return warning("roster", "not known yet: what was kept is being read", _WAIT)
 
 
 def _time(problem: str | None) -> list[Finding]:
