@@ -21,11 +21,13 @@ from hushcast_testnet import processes
 from hushcast_testnet.containers.compose import Containers
 from hushcast_testnet.path_proxy import PathProcess
 from hushcast_testnet.processes import ProcessRecord
+from hushcast_testnet.tor.distance import NEAR, Distance
 from hushcast_testnet.tor.private_tor import TorNetwork
 
 Transport = Literal["tor", "tcp"]
 CarrierName = Literal["overlay", "central", "brokers"]
 FILE = "testnet.json"
+TOR = "tor"  # the private Tor network's folder
 CONTROL_SOCKET = "control.sock"
 
 
@@ -85,6 +87,7 @@ class Testnet(msgspec.Struct, frozen=True):
     containers: Containers | None = None
     gateways: list[GatewayMember] = []
     carrier: CarrierName = "overlay"
+    distance: Distance = NEAR
 
     @property
     def nodes(self) -> list[Member]:

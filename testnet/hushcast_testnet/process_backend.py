@@ -22,10 +22,11 @@ from hushcast_testnet.builder import (
     last_line,
     quoted,
 )
-from hushcast_testnet.inventory import CONTROL_SOCKET, Member, Transport, deadline, start
+from hushcast_testnet.inventory import CONTROL_SOCKET, TOR, Member, Transport, deadline, start
 from hushcast_testnet.path_proxy import PathProcess
 from hushcast_testnet.processes import ProcessRecord
 from hushcast_testnet.tor import private_tor
+from hushcast_testnet.tor.distance import NEAR, Distance
 from hushcast_testnet.tor.private_tor import TorNetwork
 
 TOR_WITHIN = 180.0  # seconds for the private Tor network; measured 14 to 52
@@ -34,11 +35,14 @@ TOR_WITHIN = 180.0  # seconds for the private Tor network; measured 14 to 52
 class ProcessBackend:
     """Implements `Backend` with processes; a breakable `tcp` testnet gets a proxy on its path."""
 
-    def __init__(self, directory: Path, transport: Transport, breakable: bool) -> None:
+    def __init__(
+        self, directory: Path, transport: Transport, breakable: bool, distance: Distance = NEAR
+    ) -> None:
         self.transport: Transport = transport
         self.longest_socket = CONTROL_SOCKET
         self._directory = directory
         self._breakable = breakable
+        self._distance = distance
         self._placed = 0
         self._started: dict[str, ProcessRecord] = {}
         self._tor: TorNetwork | None = None
@@ -56,8 +60,8 @@ class ProcessBackend:
             progress(f"private Tor network: {percent} %, {summary}")
 
         with deadline(TOR_WITHIN, "the private Tor network is not ready in time"):
-            network = await private_tor.start(self._directory / "tor", 1, report)
-            keep(tor=network)
+            network = await private_tor.start(self._directory / TOR, 1, report, self._distance)
+            keep(tor=network, distance=self._distance)
             await private_tor.wait_ready(network, report)
         return network
 
@@ -117,3 +121,5 @@ class ProcessBackend:
         for member in members:
             if not processes.is_running(self._started[member.name]):
                 raise TransportError(f"{member.name} ended: {last_line(member.home / 'log')}")
+        if self._distance.ms:
+            private_tor.require_proxy(self._directory / TOR)

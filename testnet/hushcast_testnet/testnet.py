@@ -20,6 +20,7 @@ from hushcast_runtime.wording import counted
 from hushcast_testnet import gateways, processes
 from hushcast_testnet.builder import Backend, Builder, Progress
 from hushcast_testnet.inventory import (
+    TOR,
     CarrierName,
     Member,
     Testnet,
@@ -32,6 +33,8 @@ from hushcast_testnet.inventory import (
 from hushcast_testnet.layouts import BrokersModel, Profile, layout_of
 from hushcast_testnet.process_backend import ProcessBackend
 from hushcast_testnet.signals import until_signalled
+from hushcast_testnet.tor.distance import NEAR, Distance
+from hushcast_testnet.tor.private_tor import proxy_of
 
 BackendName = Literal["processes", "containers"]
 
@@ -56,6 +59,7 @@ def up(
     with_tomography: bool = False,
     authorities: int | None = None,
     shard_size: int | None = None,
+    distance: Distance = NEAR,
 ) -> None:
     """Bring a testnet up in a new directory and leave it running.
 
@@ -65,8 +69,9 @@ def up(
     service. Overlays and central systems have a `profile`, `hardened` unless given; brokers under the
     `privacy` `full`, with `layers`, and perhaps `aggregation`. `with_gateways` starts an MQTT gateway beside
     each client. In a `breakable` one clocks can be set wrong and, on `tcp`, connections be cut and delayed.
-    Returns when every daemon is ready and holds the roster of all relays, or the tree of all brokers. Raises
-    a `HushcastError`; whatever ends it early, nothing is left running.
+    At a `distance` all connections between tors take that long. Returns when every daemon is ready and holds
+    the roster of all relays, or the tree of all brokers. Raises a `HushcastError`; whatever ends it early,
+    nothing is left running.
     """
     directory = directory.absolute()
     layout = layout_of(
@@ -84,6 +89,8 @@ def up(
         shard_size,
     )
     chosen: Backend
+    if distance.ms and transport != "tor":
+        raise UsageError("a distance is between tors: leave --distance away, or take --transport tor")
     if backend == "containers":
         from hushcast_testnet.containers.container_backend import ContainerBackend
 
@@ -91,9 +98,9 @@ def up(
             raise UsageError("gateways run as processes: leave --backend away")
         if transport != "tor":
             raise UsageError("containers have no loopback in common: their transport is tor")
-        chosen = ContainerBackend(directory, breakable)
+        chosen = ContainerBackend(directory, breakable, distance)
     else:
-        chosen = ProcessBackend(directory, transport, breakable)
+        chosen = ProcessBackend(directory, transport, breakable, distance)
     builder = Builder(directory, chosen, layout, epoch_seconds, breakable, progress, with_gateways)
     trio.run(until_signalled, _up, builder)
 
@@ -141,9 +148,12 @@ def status_of(directory: Path, described: Mapping[str, dict[str, Any]]) -> dict[
     ]
     ready = all(described.get(str(node["name"]), {}).get("ready") for node in nodes)
     serving = [member for member in testnet.members if not member.is_node]
+    distance = _distance(directory, testnet)
+    proxied = distance is None or distance["pid"] is not None
     return {
-        "ready": ready and bool(nodes) and bool(serving) and not away(testnet),
+        "ready": ready and bool(nodes) and bool(serving) and not away(testnet) and proxied,
         "transport": testnet.transport,
+        "distance": distance,
         "epoch": testnet.epoch,
         "nodes": nodes,
         "gateways": [
@@ -159,6 +169,11 @@ def status_of(directory: Path, described: Mapping[str, dict[str, Any]]) -> dict[
         ],
         **_SERVING[testnet.carrier](serving),
     }
+
+
+def _distance(directory: Path, testnet: Testnet) -> dict[str, Any] | None:
+    far = testnet.distance
+    return {"ms": far.ms, "seed": far.seed, "pid": proxy_of(directory / TOR)} if far.ms else None
 
 
 def _directory(serving: Sequence[Member]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from hushcast_cli.options import (
 from hushcast_cli.testnets.chaos import chaos
 from hushcast_cli.testnets.compare import compare
 from hushcast_cli.testnets.directory_simulation import AUTHORITIES
+from hushcast_cli.testnets.distance_options import distance_options
 from hushcast_cli.testnets.simulate import simulate
 from hushcast_cli.testnets.watch import watch
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
@@ -31,6 +32,7 @@ from hushcast_runtime.wording import counted
 if TYPE_CHECKING:
     from hushcast_testnet.inventory import CarrierName
     from hushcast_testnet.layouts import BrokersModel
+    from hushcast_testnet.tor.distance import Distance
 
 
 @click.group(cls=CommandGroup)
@@ -130,6 +132,7 @@ def testnet() -> None:
     is_flag=True,
     help="Start an MQTT gateway beside each client; home/# travels between them.",
 )
+@distance_options
 @json_option
 @pass_choices
 def up(
@@ -160,6 +163,7 @@ def up(
       hushcast testnet up --dir /tmp/testnet --carrier brokers --privacy full
       hushcast testnet up --dir /tmp/testnet --carrier brokers --privacy community
       hushcast testnet up --dir /tmp/testnet --gateway
+      hushcast testnet up --dir /tmp/testnet --distance 40
     """
     from hushcast_cli.last_testnet import remember_testnet
     from hushcast_cli.output import json_line, note, write
@@ -208,6 +212,9 @@ def status(choices: Choices, directory: Path) -> None:
         return
     write(text_line(f"ready      {'yes' if found['ready'] else 'no'}"))
     write(text_line(f"transport  {found['transport']}"))
+    if far := found["distance"]:
+        running = f"pid {far['pid']}" if far["pid"] else "not running"
+        write(text_line(f"distance   {far['ms']} ms one way, drawn by seed {far['seed']}; proxy {running}"))
     write(text_line(f"epoch      {found['epoch']} s"))
     rows = [
         *((name, "", found[name], "") for name in ("directory", "server", "tomography") if found.get(name)),
@@ -256,8 +263,9 @@ def down(directory: Path) -> None:
     type=click.Choice(["clear", "community", "full"]),
     help="With --carrier brokers: what brokers learn.  [default: clear]",
 )
+@distance_options
 @json_option
-def demo(gateway: bool, carrier: CarrierName, privacy: BrokersModel | None) -> None:
+def demo(gateway: bool, carrier: CarrierName, privacy: BrokersModel | None, distance: Distance) -> None:
     """Show a private network at work and count what arrived.
 
     A private Tor network comes up, relays and clients join, some subscribe and others publish. With --carrier
@@ -271,6 +279,7 @@ def demo(gateway: bool, carrier: CarrierName, privacy: BrokersModel | None) -> N
     \b
     Example:
       hushcast testnet demo
+      hushcast testnet demo --distance 40
       hushcast testnet demo --carrier central
       hushcast testnet demo --carrier brokers
       hushcast testnet demo --carrier brokers --privacy community
@@ -288,11 +297,11 @@ def demo(gateway: bool, carrier: CarrierName, privacy: BrokersModel | None) -> N
         if gateway:
             from hushcast_testnet.demonstrations import gateway_demo
 
-            outcome = gateway_demo.demo(progress, tell)
+            outcome = gateway_demo.demo(progress, tell, distance)
         else:
             from hushcast_testnet.demonstrations import carrier_demo as demos
 
-            outcome = demos.demo(progress, tell, carrier, privacy or "clear")
+            outcome = demos.demo(progress, tell, carrier, privacy or "clear", distance)
     write(json_line(outcome))
     if outcome.get("extra"):
         raise Failure(f"{counted(outcome['extra'], 'arrival')} too many: twice, or where it was not wanted")

@@ -29,7 +29,7 @@ class Containers(msgspec.Struct, frozen=True):
     project: str
     file: str
     addresses: dict[str, str]
-    """Of the tors, by their services."""
+    """Of the tors, and of the proxy between them, by their services."""
 
     @property
     def network(self) -> str:
@@ -81,7 +81,7 @@ class TorContainer:
 
 @dataclass(frozen=True)
 class DaemonContainer:
-    """A daemon: what runs it, its configuration, and the directories that it sees."""
+    """A daemon, or the proxy between tors: what runs it, its configuration, the directories that it sees."""
 
     name: str
     run_by: tuple[str, ...]
@@ -99,15 +99,14 @@ def compose(
         defaults = str(tor.torrc.with_name("no-defaults"))
         command = ["tor", "--defaults-torrc", defaults, "--ignore-missing-torrc"]
         command += ["-f", str(tor.torrc), "--RunAsDaemon", "0"]
-        own = {"ipv4_address": frame.containers.addresses[tor.name]}
-        service = _service(frame, tor.name, command, tor.directories)
-        services[tor.name] = service | {"networks": {_NETWORK: own}}
+        services[tor.name] = _service(frame, tor.name, command, tor.directories)
     for daemon in daemons:
         run = [_PYTHON, "-m", *daemon.run_by, str(daemon.config)]
         # Compose replaces $ by variables unless it is doubled.
         command = ["/bin/sh", "-c", 'exec "$$@" >>"$$0" 2>&1', str(daemon.config.with_name("log")), *run]
-        service = _service(frame, daemon.name, command, daemon.directories)
-        services[daemon.name] = service | {"network_mode": "none", "healthcheck": _healthcheck(daemon.config)}
+        services[daemon.name] = _service(frame, daemon.name, command, daemon.directories)
+        if daemon.name not in frame.containers.addresses:  # the proxy is none that could be asked
+            services[daemon.name]["healthcheck"] = _healthcheck(daemon.config)
     ways = {"name": frame.containers.network, "internal": True, "ipam": {"config": [{"subnet": subnet}]}}
     return json.dumps({"services": services, "networks": {_NETWORK: ways}}, indent=2)  # JSON is YAML, too
 
@@ -120,6 +119,8 @@ def _healthcheck(config: Path) -> dict[str, Any]:
 def _service(
     frame: ComposeFrame, name: str, command: list[str], directories: dict[Path, Path]
 ) -> dict[str, Any]:
+    address = frame.containers.addresses.get(name)
+    network = {"networks": {_NETWORK: {"ipv4_address": address}}} if address else {"network_mode": "none"}
     return {
         "image": frame.image,
         "container_name": frame.containers.name(name),
@@ -130,4 +131,5 @@ def _service(
         "read_only": True,
         "tmpfs": ["/tmp"],  # noqa: S108 - the container's own
         "volumes": [f"{outside}:{inside}" for outside, inside in directories.items()],
+        **network,
     }

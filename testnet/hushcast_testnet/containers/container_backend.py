@@ -31,9 +31,11 @@ from hushcast_testnet.containers.compose import (
 from hushcast_testnet.containers.engine import find_engine
 from hushcast_testnet.containers.image import require_image
 from hushcast_testnet.containers.socket_relay import PAIRS_FILE, SocketFolders
-from hushcast_testnet.inventory import Member, Transport, deadline, run_by
+from hushcast_testnet.inventory import TOR, Member, Transport, deadline, run_by
 from hushcast_testnet.path_proxy import CONTROL, PathProcess
-from hushcast_testnet.tor import private_tor, tor_network
+from hushcast_testnet.tor import distance_proxy, private_tor, tor_network
+from hushcast_testnet.tor.distance import NEAR, Distance
+from hushcast_testnet.tor.distance_proxy import FOLDER
 from hushcast_testnet.tor.tor_network import PreparedNetwork, TorNode
 
 TOR_WITHIN = 300.0  # seconds for the private Tor network, containers included
@@ -48,10 +50,11 @@ MAX_NAMES = 200  # daemons; a network of 254 addresses has a tor for each, and e
 class ContainerBackend:
     """Implements `Backend` with docker or podman."""
 
-    def __init__(self, directory: Path, breakable: bool) -> None:
+    def __init__(self, directory: Path, breakable: bool, distance: Distance = NEAR) -> None:
         self.transport: Transport = "tor"
         self.longest_socket = f"{_TOR_DOORS}/{'s' * SERVICE_NAME}"
         self._breakable = breakable
+        self._distance = distance
         self._directory = directory
         self._containers: Containers | None = None
         self._homes: dict[str, Path] = {}
@@ -73,8 +76,8 @@ class ContainerBackend:
         def address(service: str) -> str:
             return addresses.setdefault(service, f"{subnet}.{_FIRST_HOST + len(addresses)}")
 
-        ports = range(_PORT, _PORT + tor_network.ports_needed(0))
-        network = await tor_network.prepare(self._directory / "tor", ports, 0, address)
+        ports = range(_PORT, _PORT + tor_network.ports_needed(0, self._distance))
+        network = await tor_network.prepare(self._directory / TOR, ports, 0, address, self._distance)
         tors = [
             TorContainer(n.name, n.directory / "torrc", {n.directory: n.directory}) for n in network.nodes
         ]
@@ -91,10 +94,15 @@ class ContainerBackend:
         containers = Containers(engine, project, str(self._directory / FILE), addresses)
         private_directory(self._directory / "traces")
         frame = ComposeFrame(containers, image, f"{os.getuid()}:{os.getgid()}")
-        text = compose(frame, f"{subnet}.0/24", tors, [self._daemon(member) for member in members])
+        daemons = [self._daemon(member) for member in members]
+        if self._distance.ms:
+            order = private_tor.order_proxy(network, self._distance)
+            run = (distance_proxy.__name__,)
+            daemons.append(DaemonContainer(FOLDER, run, order, {order.parent: order.parent}))
+        text = compose(frame, f"{subnet}.0/24", tors, daemons)
         write_private(Path(containers.file), text.encode())
-        keep(containers=containers)
-        progress(f"making {counted(len(tors) + len(members), 'container')}")
+        keep(containers=containers, distance=self._distance)
+        progress(f"making {counted(len(tors) + len(daemons), 'container')}")
         await engine.compose(Path(containers.file), project, "up", "--no-start")
         self._containers = containers
         if self._breakable:
@@ -104,6 +112,9 @@ class ContainerBackend:
             progress(f"private Tor network: {percent} %, {summary}")
 
         with deadline(TOR_WITHIN, "the private Tor network is not ready in time"):
+            if self._distance.ms:
+                await containers.start(FOLDER)
+                await private_tor.until_proxied(self._directory / TOR)
             whole = replace(network, client_nodes=tuple(sidecars.values()))
             await private_tor.start_in_order(whole, _ContainerStarter(containers), report)
 
@@ -175,8 +186,10 @@ class ContainerBackend:
         self._checked = trio.current_time()
         for name in await self._containers.there("status=exited"):
             service = name.removeprefix(self._containers.name(""))
-            home = self._homes[service.removesuffix("-tor")]
-            log = home / service / "log" if service.endswith("-tor") else home / "log"
+            if home := self._homes.get(service.removesuffix("-tor")):
+                log = home / service / "log" if service.endswith("-tor") else home / "log"
+            else:  # of the private Tor network
+                log = self._directory / TOR / service / "log"
             raise TransportError(f"{service} ended: {last_line(log)}")
 
 
@@ -188,9 +201,8 @@ def _doors(home: Path) -> Path:
 class _ContainerStarter:
     """Implements `private_tor.Starter`."""
 
-    vote_lead = (
-        20  # an engine on a busy machine takes seconds for a signal, and the next vote is minutes later
-    )
+    # An engine on a busy machine takes seconds for a signal, and the next vote is minutes later.
+    lead = 16
 
     def __init__(self, containers: Containers) -> None:
         self._containers = containers

@@ -12,6 +12,7 @@ from hushcast_testnet.demonstrations.course import Course, CourseListener, Lette
 from hushcast_testnet.demonstrations.levels_scene import faults, show_levels
 from hushcast_testnet.inventory import CarrierName, Transport
 from hushcast_testnet.layouts import BrokersModel
+from hushcast_testnet.tor.distance import NEAR, Distance
 
 TOPICS = ("weather", "chess")
 SUBSCRIBERS = (
@@ -108,11 +109,16 @@ def brokers_course(transport: Transport = "tor", privacy: BrokersModel = "clear"
 
 
 def demo(
-    progress: Progress, tell: Tell, carrier: CarrierName = "overlay", privacy: BrokersModel = "clear"
+    progress: Progress,
+    tell: Tell,
+    carrier: CarrierName = "overlay",
+    privacy: BrokersModel = "clear",
+    distance: Distance = NEAR,
 ) -> dict[str, Any]:
     """Run a carrier's demonstration and leave nothing running; return its figures.
 
-    `tell` hears what people are to read, a line at a time; `privacy` is what brokers learn.
+    `tell` hears what people are to read, a line at a time; `privacy` is what brokers learn; at a `distance`
+    connections between tors take that long.
 
     Raises a `HushcastError` if the network does not come up; whether anything was lost is in the figures.
     """
@@ -120,7 +126,7 @@ def demo(
         course = overlay_course(10, 2, ("relay-1", "relay-2", "client-1"), 20, 0.5)
     else:
         course = central_course() if carrier == "central" else brokers_course(privacy=privacy)
-    outcome = run(course, progress, tell)
+    outcome = run(replace(course, distance=distance), progress, tell)
     delivered = [delay for delay in outcome.delays if delay is not None]
     lost, extra = faults(outcome.scene) if outcome.scene else (0, 0)
     tell(f"{len(delivered)} of {counted(len(outcome.delays), 'delivery', 'deliveries')} were made.")
@@ -129,6 +135,7 @@ def demo(
         tell(line)
     return {
         "transport": course.transport,
+        "distance": distance.ms,
         "nodes": course.nodes,
         "published": outcome.published,
         "delivered": len(delivered),

@@ -20,6 +20,7 @@ from hushcast_testnet.demonstrations.story import story
 from hushcast_testnet.inventory import FILE, CarrierName, Transport, deadline
 from hushcast_testnet.layouts import BrokersModel
 from hushcast_testnet.signals import until_signalled
+from hushcast_testnet.tor.distance import NEAR, Distance
 
 ARRIVE_WITHIN = 60.0  # seconds after the last publication
 SUBSCRIBE_WITHIN = 120.0  # seconds
@@ -74,6 +75,8 @@ class Course:
 
     privacy: BrokersModel | None = None
     """What brokers learn, where there are any."""
+    distance: Distance = NEAR
+    """Between its tors."""
 
     def wants(self, listener: CourseListener, letter: Letter) -> bool:
         """Tell whether a message like this is for a listener."""
@@ -166,11 +169,12 @@ def run(course: Course, progress: Progress, tell: Tell = lambda line: None) -> C
                 progress=progress,
                 carrier=course.carrier,
                 privacy=course.privacy,
+                distance=course.distance,
             )
             ready = time.monotonic() - began
             sockets = {node["name"]: Path(node["socket"]) for node in testnet.status(directory)["nodes"]}
             whole = f"A private Tor network, {_SERVING[course.carrier]} and {len(sockets)} daemons"
-            tell(f"{whole} are up, after {ready:.0f} s.")
+            tell(f"{whole} are up, after {ready:.0f} s{far(course.distance)}.")
             outcome = trio.run(until_signalled, converse, course, sockets, ready, progress, tell)
             for line in ("", "The way of one of them:", "", *story(directory / "traces", course.carrier), ""):
                 tell(line)
@@ -181,6 +185,11 @@ def run(course: Course, progress: Progress, tell: Tell = lambda line: None) -> C
         finally:
             if (directory / FILE).exists():
                 testnet.down(directory, progress)
+
+
+def far(distance: Distance) -> str:
+    """Return what is told of the distance between a network's tors, nothing if there is none."""
+    return f", its tors {distance.ms} ms from each other" if distance.ms else ""
 
 
 async def converse(

@@ -13,11 +13,12 @@ import trio
 import hushcast
 from hushcast_runtime.wording import counted
 from hushcast_testnet import testnet
-from hushcast_testnet.demonstrations.course import Progress, Tell
+from hushcast_testnet.demonstrations.course import Progress, Tell, far
 from hushcast_testnet.demonstrations.mqtt_client import MqttClient, connect_to
 from hushcast_testnet.gateways import ALIAS
 from hushcast_testnet.inventory import FILE, GatewayMember, deadline, load
 from hushcast_testnet.signals import until_signalled
+from hushcast_testnet.tor.distance import NEAR, Distance
 
 NODES, READINGS = 6, 10
 BETWEEN = 0.5  # seconds from one reading to the next
@@ -26,15 +27,17 @@ ARRIVE_WITHIN = 60.0  # seconds after the last reading
 TOPIC = f"{ALIAS}/kitchen/temp"
 
 
-def demo(progress: Progress, tell: Tell) -> dict[str, Any]:
+def demo(progress: Progress, tell: Tell, distance: Distance = NEAR) -> dict[str, Any]:
     """Run the demonstration and leave nothing running; return its figures.
+
+    At a `distance` connections between tors take that long.
 
     Raises a `HushcastError` if the network does not come up; whether anything was lost is in the figures.
     """
     with tempfile.TemporaryDirectory(prefix="hushcast-demo-") as folder:
         directory = Path(folder) / "testnet"
         try:
-            testnet.up(directory, NODES, 2, "tor", progress=progress, with_gateways=True)
+            testnet.up(directory, NODES, 2, "tor", progress=progress, with_gateways=True, distance=distance)
             delays = trio.run(until_signalled, _converse, directory, progress, tell)
         finally:
             if (directory / FILE).exists():
@@ -43,6 +46,7 @@ def demo(progress: Progress, tell: Tell) -> dict[str, Any]:
     tell(f"{len(came)} of {counted(len(delays), 'reading')} came.")
     return {
         "transport": "tor",
+        "distance": distance.ms,
         "nodes": NODES,
         "published": len(delays),
         "delivered": len(came),
@@ -54,7 +58,8 @@ def demo(progress: Progress, tell: Tell) -> dict[str, Any]:
 async def _converse(directory: Path, progress: Progress, tell: Tell) -> list[float | None]:
     loaded = load(directory)
     sensors_house, dashboards_house = loaded.gateways
-    tell(f"Two houses, each with a daemon and an MQTT gateway, and {NODES} relays between them, over Tor.")
+    between = f"{NODES} relays between them, over Tor{far(loaded.distance)}"
+    tell(f"Two houses, each with a daemon and an MQTT gateway, and {between}.")
     async with connect_to(dashboards_house.port) as dashboard, connect_to(sensors_house.port) as sensor:
         await dashboard.subscribe(f"{ALIAS}/#")
         tell(f"In one house a dashboard subscribes to {ALIAS}/#.")

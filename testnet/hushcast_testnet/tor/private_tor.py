@@ -8,20 +8,26 @@ from __future__ import annotations
 import math
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
 import trio
 
+from hushcast_runtime.files import private_directory, write_private
+from hushcast_runtime.storage.state_lock import holder
 from hushcast_runtime.tor.control import open_control
 from hushcast_runtime.tor.tor_watch import EVENTS, Progress, TorWatch
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import processes
 from hushcast_testnet.processes import ProcessRecord
-from hushcast_testnet.tor import tor_network
+from hushcast_testnet.tor import distance_proxy, tor_network
+from hushcast_testnet.tor.distance import NEAR, Distance
+from hushcast_testnet.tor.distance_proxy import DOORS_FILE, FOLDER, DistanceOrder
 from hushcast_testnet.tor.tor_keys import find_program
 from hushcast_testnet.tor.tor_network import PreparedNetwork, TorClient, TorNode
 
@@ -47,34 +53,69 @@ def _ignore(percent: int, summary: str) -> None:
     pass
 
 
-async def start(directory: Path, clients: int = 1, progress: Progress = _ignore) -> TorNetwork:
+async def start(
+    directory: Path, clients: int = 1, progress: Progress = _ignore, distance: Distance = NEAR
+) -> TorNetwork:
     """Build a network in `directory`, which must not exist, and start it; `clients` shared client tors.
 
+    At a `distance` other than 0 its tors are connected by a proxy alone, which is one of its processes.
     `progress` hears 0 to 70 percent. The caller sets the deadline (measured: 14 s on 2 cores). Raises
     `UsageError` when tor is missing or the directory exists, `TransportError` when a process fails. Whatever
     ends this function early, nothing is left running.
     """
     find_program("tor")
     starter = _Processes()
-    with tor_network.held_ports(tor_network.ports_needed(clients)) as ports:
+    with tor_network.held_ports(tor_network.ports_needed(clients, distance)) as ports:
         try:
             progress(0, "making keys")
-            prepared = await tor_network.prepare(directory, ports, clients)
+            prepared = await tor_network.prepare(directory, ports, clients, distance=distance)
+            if distance.ms:
+                await starter.launch_proxy(order_proxy(prepared, distance))
             await start_in_order(prepared, starter, progress)
         except BaseException:
             with trio.CancelScope(shield=True):
-                await processes.stop(starter.started.values())
+                await processes.stop([*starter.started.values(), *starter.proxies])
             raise
     return TorNetwork(
-        str(prepared.directory), tuple(starter.started.values()), prepared.clients, str(prepared.snippet)
+        str(prepared.directory),
+        (*starter.started.values(), *starter.proxies),
+        prepared.clients,
+        str(prepared.snippet),
     )
+
+
+def order_proxy(prepared: PreparedNetwork, distance: Distance) -> Path:
+    """Write what the proxy before the doors of a network is to do; return the file, which it takes."""
+    home = private_directory(prepared.directory / FOLDER)
+    order = DistanceOrder(distance, prepared.doors)
+    write_private(home / DOORS_FILE, msgspec.json.encode(order))
+    return home / DOORS_FILE
+
+
+async def until_proxied(directory: Path) -> None:
+    """Return when the proxy of this network has opened all doors; raise `TransportError` if it does not."""
+    with trio.move_on_after(_LAUNCH_WITHIN):
+        while proxy_of(directory) is None:  # noqa: ASYNC110 - a lock sets no event
+            await trio.sleep(_LOOK_EVERY)
+    require_proxy(directory)
+
+
+def proxy_of(directory: Path) -> int | None:
+    """Return the pid of the proxy between the tors of this network, `None` when none runs."""
+    return holder(directory / FOLDER)
+
+
+def require_proxy(directory: Path) -> None:
+    """Raise `TransportError` unless the proxy of this network runs."""
+    if proxy_of(directory) is None:
+        raise TransportError(f"the proxy between the tors does not run: see {directory / FOLDER / 'log'}")
 
 
 class Starter(Protocol):
     """Starts the tor of one node, and has it read its torrc again."""
 
-    vote_lead: int
-    """Seconds from telling the authorities when to vote to the consensus; voting itself takes 4."""
+    lead: int
+    """Seconds from telling the authorities when to vote until they do."""
 
     async def launch(self, node: TorNode) -> None:
         """Start one node; raise `TransportError` if it does not start."""
@@ -98,7 +139,7 @@ async def start_in_order(prepared: PreparedNetwork, starter: Starter, progress: 
     for node in prepared.authorities:
         await _until(lambda node=node: _descriptors(node) >= len(nodes))  # type: ignore[misc]
     progress(40, "voting")
-    _vote_in(prepared, starter.vote_lead)
+    _vote_in(prepared, starter.lead + prepared.voting)
     await starter.reload(prepared.authorities)
     for node in prepared.authorities:
         await _until((node.directory / "data" / "cached-microdesc-consensus").exists)
@@ -114,10 +155,17 @@ async def start_in_order(prepared: PreparedNetwork, starter: Starter, progress: 
 class _Processes:
     """Implements `Starter` with processes of this machine."""
 
-    vote_lead = 5
+    lead = 1
 
     def __init__(self) -> None:
         self.started: dict[TorNode, ProcessRecord] = {}
+        self.proxies: list[ProcessRecord] = []
+
+    async def launch_proxy(self, order: Path) -> None:
+        """Start the proxy that does what a file says, and wait for it."""
+        command = [sys.executable, "-m", distance_proxy.__name__, str(order)]
+        self.proxies.append(await processes.launch(FOLDER, command, order.with_name("log")))
+        await until_proxied(order.parents[1])
 
     async def launch(self, node: TorNode) -> None:
         self.started[node] = await _launch(node)

@@ -5,6 +5,8 @@ Every setting here trades anonymity for speed and is for testing networks alone.
 
 from __future__ import annotations
 
+import itertools
+import math
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -17,6 +19,8 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.tor.tor_process import OLD_CIRCUITS
 from hushcast_runtime.transports.endpoints import Endpoint
 from hushcast_runtime.transports.streams import LOOPBACK
+from hushcast_testnet.tor.distance import NEAR, Distance
+from hushcast_testnet.tor.distance_proxy import FOLDER, TorDoor
 from hushcast_testnet.tor.tor_keys import make_authority
 
 AUTHORITIES = 3  # the fewest that can outvote a missing one
@@ -27,8 +31,8 @@ CLIENT_SNIPPET = "client.torrc"
 # descriptors from the interval (24 rounds): with 5 minutes they rotate every 2 hours, not in mid-test.
 VOTING_INTERVAL = 300
 VALID_INTERVALS = 24
-VOTE_DELAY = 2  # seconds, the least tor allows
-DIST_DELAY = 2
+_LEAST_DELAY = 2  # seconds that authorities wait for votes, and for signatures: the least tor allows
+_ONE_WAYS = 12  # and at a distance: a round trip to connect and one to hand in, at three times the median
 
 _NETWORK = """\
 TestingTorNetwork 1
@@ -53,15 +57,17 @@ TestingDirAuthVoteExit *
 TestingDirAuthVoteHSDir *
 TestingDirAuthVoteGuard *
 V3AuthVotingInterval {VOTING_INTERVAL}
-V3AuthVoteDelay {VOTE_DELAY}
-V3AuthDistDelay {DIST_DELAY}
 V3AuthNIntervalsValid {VALID_INTERVALS}
 TestingV3AuthInitialVotingInterval {VOTING_INTERVAL}
-TestingV3AuthInitialVoteDelay {VOTE_DELAY}
-TestingV3AuthInitialDistDelay {DIST_DELAY}
 ConsensusParams hsdir_n_replicas=1 hsdir_spread_store=3 hsdir_spread_fetch=3 hs_intro_num_extra=0 \
 circpad_padding_disabled=1
 """
+_DELAYS = (
+    "V3AuthVoteDelay",
+    "V3AuthDistDelay",
+    "TestingV3AuthInitialVoteDelay",
+    "TestingV3AuthInitialDistDelay",
+)
 
 _CLIENT = f"""\
 ConnectionPadding 0
@@ -104,6 +110,10 @@ class PreparedNetwork:
     relays: tuple[TorNode, ...]
     client_nodes: tuple[TorNode, ...]
     clients: tuple[TorClient, ...]
+    doors: tuple[TorDoor, ...]
+    """At which authorities and relays are found."""
+    voting: int
+    """Seconds from the first vote to a consensus."""
 
     @property
     def nodes(self) -> tuple[TorNode, ...]:
@@ -136,9 +146,10 @@ def held_ports(count: int) -> Iterator[list[int]]:
             held.close()
 
 
-def ports_needed(clients: int) -> int:
-    """Return how many ports a network with this many client tors listens on."""
-    return 2 * AUTHORITIES + RELAYS + 2 * clients
+def ports_needed(clients: int, distance: Distance = NEAR) -> int:
+    """Return how many ports a network with this many client tors listens on, with a proxy if there is one."""
+    doors = 2 * AUTHORITIES + RELAYS
+    return doors * (2 if distance.ms else 1) + 2 * clients
 
 
 async def prepare(
@@ -146,33 +157,55 @@ async def prepare(
     ports: Iterable[int],
     clients: int = 1,
     host: Callable[[str], str] = lambda name: LOOPBACK,
+    distance: Distance = NEAR,
 ) -> PreparedNetwork:
     """Write keys and configuration of a network into `directory`, which must not exist yet.
 
-    `ports` are `ports_needed(clients)` ports from `held_ports`, held until the network is started; where each
-    node, by its name, has a `host` of its own, any will do. Raises `UsageError` when tor is missing or the
-    directory exists, `TransportError` when its key programs fail.
+    `ports` are `ports_needed(clients, distance)` ports from `held_ports`, held until the network is started;
+    where each node, and the proxy by the name of its folder, has a `host` of its own, any will do. Raises
+    `UsageError` when tor is missing or the directory exists, `TransportError` when its key programs fail.
     """
     left = iter(ports)
     directory = _made(directory)
     authorities = [make_node(directory, f"authority{number}") for number in range(AUTHORITIES)]
     relays = [make_node(directory, f"relay{number}") for number in range(RELAYS)]
     client_nodes = [make_node(directory, f"client{number}") for number in range(clients)]
-    doors = {node: (host(node.name), next(left), next(left)) for node in authorities}
-    network = _NETWORK + "".join(await _authority_lines(doors))
-    for node, (own_host, or_port, dir_port) in doors.items():
-        own = f"Address {own_host}\nORPort {own_host}:{or_port}\nDirPort {own_host}:{dir_port}\n"
-        _write_torrc(node, network + _NODE + _AUTHORITY + own)
-    for node in relays:
-        own = f"Address {host(node.name)}\nORPort {host(node.name)}:{next(left)}\n"
-        _write_torrc(node, network + _NODE + own)
+
+    def door(node: TorNode, kind: str) -> TorDoor:
+        own_host, own_port = host(node.name), next(left)
+        found = (host(FOLDER), next(left)) if distance.ms else (own_host, own_port)
+        return TorDoor(f"{node.name} {kind}", *found, own_host, own_port)
+
+    found = {node: [door(node, "ORPort"), door(node, "DirPort")] for node in authorities}
+    network = _NETWORK + "".join(await _authority_lines(found))
+    delay = _LEAST_DELAY + math.ceil(_ONE_WAYS * distance.ms / 1000)
+    authority = _AUTHORITY + "".join(f"{name} {delay}\n" for name in _DELAYS)
+    found |= {node: [door(node, "ORPort")] for node in relays}
+    for node, doors in found.items():
+        own = f"Address {doors[0].host}\n" + "".join(map(_door_lines, doors))
+        _write_torrc(node, network + _NODE + (authority if node in authorities else "") + own)
     shared = []
     for node in client_nodes:
         client = TorClient(control=f"{LOOPBACK}:{next(left)}", socks=f"{LOOPBACK}:{next(left)}")
         write_client(node, network + _CLIENT, client.control, client.socks)
         shared.append(client)
     (directory / CLIENT_SNIPPET).write_text(network + _CLIENT)
-    return PreparedNetwork(directory, tuple(authorities), tuple(relays), tuple(client_nodes), tuple(shared))
+    return PreparedNetwork(
+        directory,
+        tuple(authorities),
+        tuple(relays),
+        tuple(client_nodes),
+        tuple(shared),
+        tuple(itertools.chain.from_iterable(found.values())),
+        2 * delay,
+    )
+
+
+def _door_lines(door: TorDoor) -> str:
+    """Return how a torrc says where a door is advertised and where it is, which may be the same."""
+    kind = door.name.split()[-1]
+    found, own = f"{door.host}:{door.port}", f"{door.own_host}:{door.own_port}"
+    return f"{kind} {own}\n" if found == own else f"{kind} {found} NoListen\n{kind} {own} NoAdvertise\n"
 
 
 def write_client(node: TorNode, snippet: str, control: str, socks: str) -> None:
@@ -198,19 +231,20 @@ def make_node(directory: Path, name: str) -> TorNode:
     return node
 
 
-async def _authority_lines(doors: dict[TorNode, tuple[str, int, int]]) -> list[str]:
-    lines = dict.fromkeys(doors, "")
+async def _authority_lines(found: dict[TorNode, list[TorDoor]]) -> list[str]:
+    lines = dict.fromkeys(found, "")
 
     async def make(node: TorNode) -> None:
-        host, or_port, dir_port = doors[node]
-        identity, fingerprint = await make_authority(node.directory / "data", host, or_port, dir_port)
+        relay, directory = found[node]
+        data = node.directory / "data"
+        identity, fingerprint = await make_authority(data, relay.host, relay.port, directory.port)
         lines[node] = (
-            f"DirAuthority {node.name} orport={or_port} no-v2 v3ident={identity} "
-            f"{host}:{dir_port} {fingerprint}\n"
+            f"DirAuthority {node.name} orport={relay.port} no-v2 v3ident={identity} "
+            f"{directory.host}:{directory.port} {fingerprint}\n"
         )
 
     async with trio.open_nursery() as nursery:
-        for node in doors:
+        for node in found:
             nursery.start_soon(make, node)
     return list(lines.values())
 
