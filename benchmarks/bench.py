@@ -34,6 +34,7 @@ MODULES = (
     "brokers",
     "purposes",
     "gateway_purposes",
+    "distance",
 )
 FIGURES = dict(enumerate(MODULES, 1))
 FULL, SHORT = Effort(5, 1.0), Effort(5, 0.1)

@@ -20,7 +20,7 @@ import trio
 
 from benchmarks.figures import Effort, Figure, at_most, missing
 from benchmarks.overlay import NETWORK, End, Overlay, joined
-from benchmarks.tor import over_tor, private_network
+from benchmarks.tor import DISTANCES, over_tor, private_network
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.wire import Wire, encode
@@ -34,6 +34,7 @@ from hushcast_protocol.overlay.frames import (
 )
 from hushcast_runtime.transports.base import StreamHandler, Transport, TransportError
 from hushcast_runtime.transports.channel import accept_channel
+from hushcast_testnet.tor.distance import Distance
 from hushcast_testnet.tor.tor_network import TorClient
 
 MESSAGES = 30  # a run and direction
@@ -46,19 +47,24 @@ Send = Callable[[Wire], Awaitable[None]]
 
 def figures(effort: Effort) -> Iterator[Figure]:
     """Measure with the spool on disk, as daemons have it."""
-    name = "one way over an onion connection, median, ms, with what a hop adds: at most times"
+    for distance in DISTANCES:
+        yield _figure(effort, distance)
+
+
+def _figure(effort: Effort, distance: Distance) -> Figure:
+    way = f"one way over an onion connection, tors {distance.ms} ms apart, median, ms"
+    name = f"{way}, with what a hop adds: at most times"
     runs: list[_Round] = []
     why: BaseException | None = None
     try:
-        runs = trio.run(_measure, effort)
+        runs = trio.run(_measure, effort, distance)
     except* (UsageError, TransportError, trio.TooSlowError) as failures:
         why = failures.exceptions[0]
     if why is not None:
-        yield missing(name, None, "without", why, 1.1)
-        return
+        return missing(name, None, "without", why, 1.1)
     bare = statistics.median(run.bare for run in runs)
     added = statistics.median(run.added for run in runs)
-    yield at_most(name, (bare + added) * 1e3, "without", bare * 1e3, 1.1)
+    return at_most(name, (bare + added) * 1e3, "without", bare * 1e3, 1.1)
 
 
 @dataclass(frozen=True)
@@ -178,12 +184,12 @@ class Delays(Overlay):
         return handle
 
 
-async def _measure(effort: Effort) -> list[_Round]:
+async def _measure(effort: Effort, distance: Distance) -> list[_Round]:
     """Return the medians of each run."""
     with tempfile.TemporaryDirectory(prefix="hushcast-bench-") as place:
         directory = Path(place)
         async with (
-            private_network(directory / "tor") as client,
+            private_network(directory / "tor", distance) as client,
             over_tor(client) as transport,
             joined(Delays(transport, client), directory / "state.db", directory / "log") as network,
         ):

@@ -12,16 +12,18 @@ from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_testnet import processes
 from hushcast_testnet.tor import private_tor
+from hushcast_testnet.tor.distance import NEAR, Distance
 from hushcast_testnet.tor.tor_network import TorClient
 
 READY_WITHIN = 300.0  # seconds; measured 14 to 52
+DISTANCES = (NEAR, Distance(40))  # between tors: on one machine, and about as in the public network
 
 
 @asynccontextmanager
-async def private_network(directory: Path) -> AsyncIterator[TorClient]:
+async def private_network(directory: Path, distance: Distance = NEAR) -> AsyncIterator[TorClient]:
     """Run a private Tor network; yield the doors of its one client tor, which is ready."""
     with trio.fail_after(READY_WITHIN):
-        network = await private_tor.start(directory)
+        network = await private_tor.start(directory, distance=distance)
     try:
         with trio.fail_after(READY_WITHIN):
             await private_tor.wait_ready(network)
