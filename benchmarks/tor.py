@@ -16,7 +16,7 @@ from hushcast_testnet.tor.distance import NEAR, Distance
 from hushcast_testnet.tor.tor_network import TorClient
 
 READY_WITHIN = 300.0  # seconds; measured 14 to 52
-DISTANCES = (NEAR, Distance(40))  # between tors: on one machine, and about as in the public network
+DISTANCES = (NEAR, Distance(40))  # between tors: on one machine, and across an ocean
 
 
 @asynccontextmanager

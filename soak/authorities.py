@@ -14,6 +14,7 @@ from hushcast_runtime.logs import configure_logs
 from hushcast_testnet import processes
 from hushcast_testnet.signals import until_signalled
 from hushcast_testnet.tor import private_tor
+from hushcast_testnet.tor.distance import NEAR, Distance
 from soak.directories.figures import play
 from soak.directories.place import over_tor
 from soak.directories.scene import Plan
@@ -21,17 +22,21 @@ from soak.directories.scene import Plan
 TOR_WITHIN = 240.0  # seconds
 
 
-def watch_authorities(directory: Path, plan: Plan, progress: Callable[[str], None]) -> dict[str, Any]:
-    """Play a scene over Tor; its figures, and whether all held."""
+def watch_authorities(
+    directory: Path, plan: Plan, progress: Callable[[str], None], distance: Distance = NEAR
+) -> dict[str, Any]:
+    """Play a scene over Tor, its tors so far apart; its figures, and whether all held."""
     configure_logs("error", as_json=False)
-    return trio.run(until_signalled, _watch, directory, plan, progress)
+    return trio.run(until_signalled, _watch, directory, plan, progress, distance)
 
 
-async def _watch(directory: Path, plan: Plan, progress: Callable[[str], None]) -> dict[str, Any]:
+async def _watch(
+    directory: Path, plan: Plan, progress: Callable[[str], None], distance: Distance
+) -> dict[str, Any]:
     directory.mkdir(parents=True)
     progress("starting a private Tor network")
     with trio.fail_after(TOR_WITHIN):
-        tor = await private_tor.start(directory / "tor")
+        tor = await private_tor.start(directory / "tor", distance=distance)
     try:
         with trio.fail_after(TOR_WITHIN):
             await private_tor.wait_ready(tor)

@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from hushcast_protocol.base.errors import HushcastError
 from hushcast_testnet import testnet
 from hushcast_testnet.chaos.chaos_run import Chaos, run_chaos
+from hushcast_testnet.tor.distance import Distance
 from soak.authorities import watch_authorities
 from soak.directories.scene import Plan
 from soak.memory import watch_memory
@@ -59,14 +60,18 @@ def memory(directory: Path, minutes: float, seed: int, progress: Progress) -> di
     return watch_memory(directory, minutes, seed, progress)
 
 
-def authorities(directory: Path, minutes: float, seed: int, progress: Progress) -> dict[str, Any]:
+def authorities(
+    directory: Path, minutes: float, seed: int, progress: Progress, distance: Distance
+) -> dict[str, Any]:
     """Five directories over Tor of which two lie, for a day of 24 epochs in any case."""
-    return watch_authorities(directory, Plan(EPOCH, seed=seed), progress)
+    return watch_authorities(directory, Plan(EPOCH, seed=seed), progress, distance)
 
 
-def shards(directory: Path, minutes: float, seed: int, progress: Progress) -> dict[str, Any]:
+def shards(
+    directory: Path, minutes: float, seed: int, progress: Progress, distance: Distance
+) -> dict[str, Any]:
     """Two shards over Tor, for a day of 24 epochs and two of the next, in any case."""
-    return watch_authorities(directory, SHARDS(EPOCH, seed=seed), progress)
+    return watch_authorities(directory, SHARDS(EPOCH, seed=seed), progress, distance)
 
 
 def waiting(directory: Path, minutes: float, seed: int, progress: Progress) -> dict[str, Any]:
@@ -75,20 +80,23 @@ def waiting(directory: Path, minutes: float, seed: int, progress: Progress) -> d
     return watch_waiting(directory, int(TRIALS_A_MINUTE * minutes), seed, progress)
 
 
-def waiting_over_tor(directory: Path, minutes: float, seed: int, progress: Progress) -> dict[str, Any]:
+def waiting_over_tor(
+    directory: Path, minutes: float, seed: int, progress: Progress, distance: Distance
+) -> dict[str, Any]:
     """The same over Tor, which takes longer."""
-    testnet.up(directory, 3, 2, "tor", EPOCH, progress)
+    testnet.up(directory, 3, 2, "tor", EPOCH, progress, distance=distance)
     return watch_waiting(directory, int(TRIALS_A_MINUTE * minutes), seed, progress)
 
 
-RUNS = {
-    run.__name__: run
-    for run in (chaos, central, brokers, kills, memory, waiting, authorities, shards, waiting_over_tor)
-}
+NO_TOR = {run.__name__: run for run in (chaos, central, brokers, kills, memory, waiting)}
+OVER_TOR = {run.__name__: run for run in (authorities, shards, waiting_over_tor)}
+RUNS = (*NO_TOR, *OVER_TOR)
 
 
-def soak(names: list[str], minutes: float, seed: int, progress: Progress) -> bool:
+def soak(names: Sequence[str], minutes: float, seed: int, progress: Progress, distance: Distance) -> bool:
     """Run what is named, one after another, and print a JSON object for each; return whether all held.
+
+    What runs over Tor does so with tors at this `distance`.
 
     The testnet of a run that did not hold is kept, for its traces and logs.
     """
@@ -96,7 +104,10 @@ def soak(names: list[str], minutes: float, seed: int, progress: Progress) -> boo
     for name in names:
         directory = Path(tempfile.mkdtemp(prefix=f"hushcast-soak-{name}-")) / "testnet"
         try:
-            figures = RUNS[name](directory, minutes, seed, progress)
+            if name in OVER_TOR:
+                figures = OVER_TOR[name](directory, minutes, seed, progress, distance)
+            else:
+                figures = NO_TOR[name](directory, minutes, seed, progress)
         except* HushcastError as errors:
             figures = {"ok": False, "error": [str(error) for error in errors.exceptions]}
         finally:
@@ -117,15 +128,24 @@ def main() -> None:
     parser.add_argument("runs", nargs="*", help=f"of {', '.join(RUNS)}; all unless given")
     parser.add_argument("--minutes", type=float, default=10.0, help="of each run")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--distance", type=int, default=0, help=f"milliseconds between tors, in {', '.join(OVER_TOR)}"
+    )
     chosen = parser.parse_args()
     if unknown := set(chosen.runs) - set(RUNS):
         parser.error(f"there is no run {', '.join(unknown)}")
+    try:
+        distance = Distance(chosen.distance, chosen.seed)
+    except HushcastError as error:
+        parser.error(str(error))
+    if distance.ms and not set(chosen.runs or RUNS) <= set(OVER_TOR):
+        parser.error(f"a distance is between tors: name {', '.join(OVER_TOR)} alone")
     began = time.monotonic()
 
     def progress(text: str) -> None:
         print(f"[{time.monotonic() - began:6.0f}] {text}", file=sys.stderr, flush=True)
 
-    sys.exit(not soak(chosen.runs or list(RUNS), chosen.minutes, chosen.seed, progress))
+    sys.exit(not soak(chosen.runs or RUNS, chosen.minutes, chosen.seed, progress, distance))
 
 
 if __name__ == "__main__":

@@ -173,6 +173,26 @@ async def test_what_does_not_go_with_a_carrier_is_wrong_usage(
     assert not (tmp_path / "net").exists()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["up", "--dir", "D", "--distance", "40ms"], "'40ms' is not a whole number"),
+        (["up", "--dir", "D", "--distance", "-1"], "give 0 to 500 milliseconds"),
+        (["up", "--dir", "D", "--distance", "40", "--transport", "tcp"], "a distance is between tors"),
+        (["up", "--dir", "D", "--seed", "3"], "give --distance"),
+        (["demo", "--distance", "501"], "give 0 to 500 milliseconds"),
+        (["demo", "--gateway", "--seed", "3"], "give --distance"),
+    ],
+)
+async def test_a_distance_that_cannot_be_is_wrong_usage(
+    arguments: list[str], told: str, tmp_path: Path
+) -> None:
+    outcome = await hushcast("testnet", *[tmp_path / "net" if one == "D" else one for one in arguments])
+    assert outcome.code == 2
+    assert told in outcome.error
+    assert not (tmp_path / "net").exists()
+
+
 @pytest.mark.parametrize("command", ["status", "down", "chaos"])
 async def test_no_testnet_there(command: str, tmp_path: Path) -> None:
     outcome = await hushcast("testnet", command, "--dir", tmp_path, "--json")
@@ -190,8 +210,9 @@ async def test_up_status_down(tmp_path: Path) -> None:
         assert up.code == 0, up.stderr
         (status,) = (await hushcast("--json", "testnet", "status", *place)).objects
         assert up.objects == [status]
-        assert list(status) == ["ready", "transport", "epoch", "nodes", "gateways", "directory"]
+        assert list(status) == ["ready", "transport", "distance", "epoch", "nodes", "gateways", "directory"]
         assert (status["ready"], status["transport"], status["epoch"]) == (True, "tcp", 10)
+        assert status["distance"] is None
         assert [node["role"] for node in status["nodes"]] == ["relay", "relay", "client"]
         assert set(status["nodes"][0]) == {"name", "role", "socket", "pid", "address", "config"}
         assert set(status["directory"]) == {"pid", "address", "config"}

@@ -29,6 +29,7 @@ from hushcast_testnet.containers.engine import Engine, find_engine
 from hushcast_testnet.inventory import Transport
 from hushcast_testnet.layouts import OverlayLayout
 from hushcast_testnet.testnet import BackendName
+from hushcast_testnet.tor.distance import Distance
 
 WITHIN = 240.0  # seconds for anything between daemons, on a busy machine
 
@@ -59,6 +60,18 @@ def test_a_daemon_has_no_network_and_a_tor_no_way_out() -> None:
     assert "networks" not in made["services"]["r"]
     assert made["networks"]["tor"]["internal"] is True
     assert made["services"]["authority0"]["networks"] == {"tor": {"ipv4_address": "10.1.2.10"}}
+
+
+def test_a_proxy_between_the_tors_is_where_they_are() -> None:
+    containers = Containers(Engine("docker"), "p", "/t/compose.yaml", {"distance": "10.1.2.10"})
+    proxy = DaemonContainer(
+        "distance", ("proxy",), Path("/t/tor/distance/doors.json"), seen("/t/tor/distance")
+    )
+    made = json.loads(compose(ComposeFrame(containers, "image", "7:8"), "10.1.2.0/24", [], [proxy]))
+    service = made["services"]["distance"]
+    assert service["networks"] == {"tor": {"ipv4_address": "10.1.2.10"}}
+    assert "network_mode" not in service
+    assert service["volumes"] == ["/t/tor/distance:/t/tor/distance"]
 
 
 def test_containers_have_no_rights_and_see_what_is_theirs() -> None:
@@ -130,7 +143,7 @@ def containers() -> Iterator[Path]:
 
 
 def _testnet(directory: Path, engine: Engine) -> Iterator[Path]:
-    testnet.up(directory, 4, 2, "tor", 30, breakable=True, backend="containers")
+    testnet.up(directory, 4, 2, "tor", 30, breakable=True, backend="containers", distance=Distance(10))
     made = testnet.load(directory).containers
     assert made is not None
     try:
@@ -139,6 +152,7 @@ def _testnet(directory: Path, engine: Engine) -> Iterator[Path]:
         testnet.down(directory)
     left = trio.run(engine.run, "ps", "--all", "--filter", f"name={made.project}", "--format", "{{.Names}}")
     assert left.split() == []
+    assert testnet.status(directory)["distance"]["pid"] is None
     assert made.network not in trio.run(engine.run, "network", "ls", "--format", "{{.Name}}").split()
 
 
@@ -170,6 +184,8 @@ async def test_six_daemons_a_message_and_a_partition_that_heals(containers: Path
             await breaker.end(Fault("delay", "client-1", 0, 1))
     status = await trio.to_thread.run_sync(testnet.status, containers)
     assert status["ready"] is True
+    assert status["distance"]["ms"] == 10
+    assert status["distance"]["pid"]
     assert all(node["pid"] for node in status["nodes"])
 
 

@@ -220,7 +220,7 @@ def test_a_description_of_before_is_one_of_an_overlay(tmp_path: Path) -> None:
     (tmp_path / "testnet.json").write_text(json.dumps(described))
     assert load(tmp_path).carrier == "overlay"
     status = testnet.status_of(tmp_path, {})
-    assert list(status) == ["ready", "transport", "epoch", "nodes", "gateways", "directory"]
+    assert list(status) == ["ready", "transport", "distance", "epoch", "nodes", "gateways", "directory"]
 
 
 def test_the_status_of_a_central_testnet_names_server_and_proxies(tmp_path: Path) -> None:

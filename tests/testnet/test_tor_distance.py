@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import ssl
 import statistics
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,6 +56,9 @@ def test_status_tells_of_it(far: Path) -> None:
     assert status["ready"]
     assert status["distance"] == {"ms": ASKED.ms, "seed": ASKED.seed, "pid": proxy_of(far / "tor")}
     assert status["distance"]["pid"] is not None
+    command = [sys.executable, "-m", "hushcast_cli.main", "testnet", "status", "--dir", str(far)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert f"30 ms one way, drawn by seed 5; proxy pid {proxy_of(far / 'tor')}" in told
 
 
 def test_no_tor_reaches_another_but_through_the_proxy(far: Path) -> None:

@@ -37,7 +37,7 @@ class Distance(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if not 0 <= self.ms <= MAX_DISTANCE:
             raise UsageError(
-                f"a distance of {self.ms} ms: give 0 to {MAX_DISTANCE} milliseconds, one way; 40 is usual"
+                f"a distance of {self.ms} ms: give 0 to {MAX_DISTANCE} milliseconds, one way, as 40"
             )
 
     def draw(self, door: str, number: int) -> ConnectionDelay:
