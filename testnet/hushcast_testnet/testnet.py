@@ -88,21 +88,27 @@ def up(
         authorities,
         shard_size,
     )
-    chosen: Backend
     if distance.ms and transport != "tor":
         raise UsageError("a distance is between tors: leave --distance away, or take --transport tor")
+    chosen: Backend
     if backend == "containers":
-        from hushcast_testnet.containers.container_backend import ContainerBackend
-
-        if with_gateways:
-            raise UsageError("gateways run as processes: leave --backend away")
-        if transport != "tor":
-            raise UsageError("containers have no loopback in common: their transport is tor")
-        chosen = ContainerBackend(directory, breakable, distance)
+        chosen = _containers(directory, transport, breakable, with_gateways, distance)
     else:
         chosen = ProcessBackend(directory, transport, breakable, distance)
     builder = Builder(directory, chosen, layout, epoch_seconds, breakable, progress, with_gateways)
     trio.run(until_signalled, _up, builder)
+
+
+def _containers(
+    directory: Path, transport: Transport, breakable: bool, with_gateways: bool, distance: Distance
+) -> Backend:
+    from hushcast_testnet.containers.container_backend import ContainerBackend
+
+    if with_gateways:
+        raise UsageError("gateways run as processes: leave --backend away")
+    if transport != "tor":
+        raise UsageError("containers have no loopback in common: their transport is tor")
+    return ContainerBackend(directory, breakable, distance)
 
 
 def status(directory: Path) -> dict[str, Any]:
