@@ -19,7 +19,7 @@ def distance_options(command: Callable[..., None]) -> Callable[..., None]:
         default=0,
         show_default=True,
         metavar="MS",
-        help="Milliseconds that each connection between tors takes one way, in the median; 40 is an ocean.",
+        help="Milliseconds that each connection between tors takes one way, in the mean; 40 is an ocean.",
     )
     @click.option("--seed", type=int, metavar="S", help="With --distance: what draws them.  [default: 1]")
     @functools.wraps(command)

@@ -32,7 +32,7 @@ CLIENT_SNIPPET = "client.torrc"
 VOTING_INTERVAL = 300
 VALID_INTERVALS = 24
 _LEAST_DELAY = 2  # seconds that authorities wait for votes, and for signatures: the least tor allows
-_ONE_WAYS = 12  # and at a distance: a round trip to connect and one to hand in, at three times the median
+_ONE_WAYS = 12  # and at a distance: a round trip to connect and one to hand in, at three times the mean
 
 _NETWORK = """\
 TestingTorNetwork 1
