@@ -121,5 +121,6 @@ class ProcessBackend:
         for member in members:
             if not processes.is_running(self._started[member.name]):
                 raise TransportError(f"{member.name} ended: {last_line(member.home / 'log')}")
-        if self._distance.ms:
-            private_tor.require_proxy(self._directory / TOR)
+        for process in self._tor.processes if self._tor else ():
+            if not processes.is_running(process):
+                raise TransportError(f"{process.name} ended: see its log in {self._directory / TOR}")

@@ -97,18 +97,13 @@ async def until_proxied(directory: Path) -> None:
     with trio.move_on_after(_LAUNCH_WITHIN):
         while proxy_of(directory) is None:  # noqa: ASYNC110 - a lock sets no event
             await trio.sleep(_LOOK_EVERY)
-    require_proxy(directory)
+        return
+    raise TransportError(f"the proxy between the tors did not start: see {directory / FOLDER / 'log'}")
 
 
 def proxy_of(directory: Path) -> int | None:
     """Return the pid of the proxy between the tors of this network, `None` when none runs."""
     return holder(directory / FOLDER)
-
-
-def require_proxy(directory: Path) -> None:
-    """Raise `TransportError` unless the proxy of this network runs."""
-    if proxy_of(directory) is None:
-        raise TransportError(f"the proxy between the tors does not run: see {directory / FOLDER / 'log'}")
 
 
 class Starter(Protocol):
