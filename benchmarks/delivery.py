@@ -11,7 +11,7 @@ from benchmarks.figures import Effort, Figure, at_most, missing
 from benchmarks.tor import DISTANCES
 from hushcast_protocol.base.errors import HushcastError
 from hushcast_testnet.demonstrations.carrier_demo import overlay_course
-from hushcast_testnet.demonstrations.course import run
+from hushcast_testnet.demonstrations.course import CourseOutcome, run
 from hushcast_testnet.tor.distance import NEAR, Distance
 
 RELAYS, CLIENTS = 8, 2
@@ -36,9 +36,13 @@ def _figures(effort: Effort, distance: Distance) -> Iterator[Figure]:
     publishers += tuple(f"client-{number}" for number in range(1, CLIENTS + 1))
     publications = effort.amount(RATE * SECONDS)
     course = overlay_course(RELAYS, CLIENTS, publishers, publications, 1 / RATE)
+    outcome: CourseOutcome | None = None
+    why: BaseException | None = None
     try:
         outcome = run(replace(course, distance=distance), _tell)
-    except HushcastError as why:
+    except* HushcastError as failures:  # in groups, as a publication that finds no relay in time ends the run
+        why = failures.exceptions[0]
+    if outcome is None:
         yield missing(median, None, "the bound", why, bound)
         return
     delays = sorted(delay for delay in outcome.delays if delay is not None)
