@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
@@ -21,6 +21,7 @@ from hushcast_directory.server.directory_server import DirectoryServer
 from hushcast_directory.server.roll import Roll
 from hushcast_protocol.authorities.directory_requests import Fetch, HeadAnswer
 from hushcast_protocol.base.addresses import Address, parse_address
+from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import Descriptor, Network, check_descriptor, sign_descriptor
 from hushcast_protocol.base.secrets import ParcelKey, Seed
@@ -138,8 +139,8 @@ class Overlay:
             stream = await self._transport.connect(parse_address(daemon.address), "sender")
             channel, _ = await accept_channel(stream, link, decode_overlay)
             self.stream, self.link = stream, link
-            with trio.move_on_after(0.3) as waiting:
-                await channel.receive()  # the end of a link that was refused; else nothing comes
+            with trio.move_on_after(0.3) as waiting, suppress(DecodeError):
+                await channel.receive()  # what a host tells a stranger with a box; else nothing comes
             if waiting.cancelled_caught:
                 nursery.start_soon(self._listen)
                 return
