@@ -33,6 +33,7 @@ from hushcast_protocol.overlay.frames import (
     OverlayFrame,
     ParcelAnswer,
     ParcelFrame,
+    Ping,
     decode_overlay,
 )
 from hushcast_protocol.overlay.leases import Install, ToRelay
@@ -41,7 +42,7 @@ from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_protocol.overlay.trail import Trail
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.storage.store import MemoryStore
-from hushcast_runtime.transports.base import StreamHandler, Transport
+from hushcast_runtime.transports.base import StreamHandler, Transport, TransportError
 from hushcast_runtime.transports.channel import accept_channel
 from hushcast_testnet.tor.tor_network import TorClient
 
@@ -138,12 +139,12 @@ class Overlay:
             link = Link.initiate(NETWORK.id, daemon.relay, os.urandom, MAX_OVERLAY_FRAME, self.sender.seed)
             stream = await self._transport.connect(parse_address(daemon.address), "sender")
             channel, _ = await accept_channel(stream, link, decode_overlay)
-            self.stream, self.link = stream, link
-            with trio.move_on_after(0.3) as waiting, suppress(DecodeError):
-                await channel.receive()  # what a host tells a stranger with a box; else nothing comes
-            if waiting.cancelled_caught:
-                nursery.start_soon(self._listen)
-                return
+            with suppress(DecodeError, TransportError):  # refused, or a stranger's with a box
+                await channel.send(Ping())
+                if await channel.receive():
+                    self.stream, self.link = stream, link
+                    nursery.start_soon(self._listen)
+                    return
             await trio.sleep(0.2)
         raise RuntimeError("the daemon takes no link of a listed relay")
 
