@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 from pages import ROOT
 
+from hushcast_overlay.relay.identity import RECORDS_OF_ADDRESS, RECORDS_OF_IDENTITY
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 
 # Calls that name a kind, and at which place.
@@ -73,3 +74,9 @@ def _kinds_named(file: Path) -> Iterator[str]:
 
 def _module(room: Path, file: Path) -> ModuleType:
     return importlib.import_module(".".join(file.relative_to(room).with_suffix("").parts))
+
+
+def test_all_that_a_relay_declares_goes_with_its_name(state_page: ModuleType) -> None:
+    """Whose name is replaced keeps nothing of the old one's, which would tell that the two are one."""
+    declared = {kind for kind, _ in state_page.declared() if StateOwner.RELAY in kind.owners}
+    assert declared == {*RECORDS_OF_IDENTITY, *RECORDS_OF_ADDRESS}
