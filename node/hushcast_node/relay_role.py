@@ -58,6 +58,7 @@ class RelayRole:
         await self.parcels.load()
         await self.forwarding.load()
         await self.boxes.load()
+        self.forwarding.resume()  # once all is counted: what is sent may be acknowledged at once
         await self.drops.load()
 
     async def begin_epoch(self, is_certain: bool) -> None:

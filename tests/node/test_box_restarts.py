@@ -9,7 +9,9 @@ import trio
 from owner_end import OwnerEnd, drop, leads_to, message
 from small_network import EPOCH_SECONDS, SmallNetwork, small_network, until
 
+from hushcast_protocol.base.record_kinds import RecordKind
 from hushcast_protocol.content.messages import Message
+from hushcast_runtime.storage.store import MemoryStore, Store
 from hushcast_runtime.transports.base import TransportError
 
 LONG = 4 * 3600
@@ -93,3 +95,44 @@ async def test_the_last_second_of_a_day_and_the_first_of_the_next() -> None:
         assert len((await owner.attach()).leases) == 2
         await net.sleep_until(midnight + 2 * EPOCH_SECONDS)
         assert len((await owner.attach()).leases) == 1
+
+
+class SlowBoxes(MemoryStore):
+    """A store that takes a while to find which boxes there are."""
+
+    def __init__(self, before: Store) -> None:
+        super().__init__()
+        assert isinstance(before, MemoryStore)
+        self._records = before._records
+
+    async def scan(
+        self, kind: RecordKind, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
+    ) -> list[tuple[bytes, bytes]]:
+        if kind == "box":
+            await trio.sleep(60)
+        return await super().scan(kind, prefix, after, limit)
+
+
+async def test_nothing_is_sent_before_boxes_are_counted() -> None:
+    """They are counted in steps, between which nothing may be acknowledged: that ended the start."""
+    async with small_network(relays=2, clients=0, epoch=LONG) as net:
+        relay, other = net.relays
+        owner, day = OwnerEnd(net, relay), net.calendar.day(net.now)
+        await owner.attach()
+        await owner.hold()
+        await owner.detach()
+        await leads_to(net, relay, other, trunk=b"o" * 16)
+        await other.stop()
+        await drop(net, relay, one := message(day), two := message(day, trunk=b"o" * 16))
+        await relay.stop()
+        await other.start()
+        relay.store = SlowBoxes(relay.store)
+        received = other.count("messages_received")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(relay.start)
+            await trio.sleep(59)
+            assert other.count("messages_received") == received
+        await until(lambda: other.count("messages_received") > received, 60)
+        await owner.attach()
+        await owner.hears(one)
+        assert two.id not in owner.ids

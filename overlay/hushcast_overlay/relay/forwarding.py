@@ -66,12 +66,18 @@ class Forwarding:
         self._counters = context.counters
         self._tracer = context.tracer
         self._rate_limiter = RateLimiter(context.env)
+        self._interrupted: list[Hop] = []
 
     async def load(self) -> None:
         """Take up the messages that were on their way when a restart interrupted them."""
         await self._load_label()
-        for hop in await self._spool.load():
+        self._interrupted = await self._spool.load()
+
+    def resume(self) -> None:
+        """Send what was read back."""
+        for hop in self._interrupted:
             self._next_hops.resume(hop)
+        self._interrupted = []
 
     def begin_epoch(self) -> None:
         """Take a fresh trail label, by which the relay knows what has passed it."""
