@@ -104,7 +104,7 @@ def make_relay(
     placing = SpoolPlacement(spool, detours, router, env, counters)
     boxes = KeptBoxes(leases, spool, shards.calendar, context)
     box_links = BoxLinks(boxes, spool, context)
-    next_hops = NextHops(peers, box_links)
+    next_hops = NextHops(peers, boxes, box_links)
     forwarding = Forwarding(router, spool, placing, next_hops, shards.calendar, take_listed, context)
     drops = Drops(profile, forwarding, spool, context)
     kept_links = KeptLinks(leases, peers, shards.calendar, context)

@@ -69,7 +69,7 @@ class _Host:
     def day(self) -> int:
         return NETWORK.calendar.day(self.now)
 
-    def come(self, script: Script) -> None:
+    async def come(self, script: Script) -> None:
         """Messages come for boxes that leases lead to."""
         to = [hop for hop in self.leases.book.next_hops() if script.number() % 2]
         if not to:
@@ -78,6 +78,7 @@ class _Host:
         placed = self.spool.put([HopMessage(hop, one) for hop in to])
         for box, item in self.boxes.take(placed):
             self.places.setdefault(box, []).append(item)
+        await self.boxes.make_room()
 
     async def lapse(self) -> None:
         first = NETWORK.calendar.open_days(self.now).start
@@ -140,7 +141,7 @@ async def _move(script: Script, host: _Host) -> None:
         except (Refusal, PeerError):
             return
     else:
-        host.come(script)
+        await host.come(script)
 
 
 def _run(data: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unittest import mock
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from steps import one_step
@@ -17,6 +18,13 @@ BODY = 1167  # bytes of the smallest body
 
 def name(number: int) -> bytes:
     return number.to_bytes(32, "big")
+
+
+def given_way(shares: BoxShares) -> list[tuple[bytes, bytes]]:
+    gone = []
+    while step := shares.over():
+        gone += step
+    return gone
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 60), st.booleans()), max_size=120))
@@ -37,7 +45,7 @@ def test_within_their_bounds_nothing_gives_way_and_beyond_the_largest_does(
             before = {one: sum(each for of, each in held.values() if of == one) for one in largest}
             for one in largest:
                 largest[one] = max(largest[one], before[one])
-            for of, gone in shares.over(box):
+            for of, gone in given_way(shares):
                 number_of, its = held.pop(gone)
                 assert name(number_of) == of
                 assert before[number_of] == max(before.values()) or before[number_of] > 100
@@ -64,33 +72,40 @@ def test_strangers_who_fill_a_host_take_nothing_from_boxes_that_are_small() -> N
     kept = SMALL_BOX // BODY
     for place in range(kept):
         shares.add(owner, name(place), BODY)
-        assert shares.over(owner) == []
+        assert shares.over() == []
     gone = 0
     for number in range(4 * MAX_ALL_BOXES // MAX_BODY):
         box = name(number % (MAX_BOXES - 1))
         shares.add(box, b"stranger's" + name(number), MAX_BODY)
-        for of, _ in shares.over(box):
+        for of, _ in given_way(shares):
             assert of != owner
             gone += 1
     assert gone > MAX_ALL_BOXES // MAX_BODY
     assert len(shares.waiting(owner)) == kept
 
 
-def test_to_give_way_takes_one_step() -> None:
-    shares = full(SMALL_BOX)
-    shares.add(name(0), b"up to the bound", MAX_ALL_BOXES - shares.size)
-    assert shares.over(name(1)) == []
-    with one_step():
-        for place in range(8):  # more than a read of a link holds
-            shares.add(name(1), b"the largest" + name(place), MAX_BODY)
-            shares.over(name(1))
-    assert shares.size <= MAX_ALL_BOXES
+@pytest.mark.parametrize("sizes", [(BODY, MAX_BODY), (MAX_BODY, BODY)], ids=["small", "large"])
+def test_to_give_way_takes_short_steps(sizes: tuple[int, int]) -> None:
+    """One message comes for all boxes, where they have taken all room with others."""
+    shares, place = BoxShares(), 0
+    for size in sizes:
+        for _ in range(MAX_ALL_BOXES // size // MAX_BOXES + 1):
+            for number in range(MAX_BOXES):
+                shares.add(name(number), name(place := place + 1), size)
+        steps = 0
+        while shares.size > MAX_ALL_BOXES:
+            with one_step():
+                assert shares.over()
+            steps += 1
+    assert steps > 1
+    assert shares.over() == []
 
 
 def test_a_box_that_is_full_gives_way_itself() -> None:
     shares = BoxShares()
     for place in range(MAX_BOX // MAX_BODY):
         shares.add(name(1), name(place), MAX_BODY)
-        assert shares.over(name(1)) == []
+        assert shares.over() == []
     shares.add(name(1), name(999), MAX_BODY)
-    assert shares.over(name(1)) == [(name(1), name(0))]
+    assert shares.over() == [(name(1), name(0))]
+    assert shares.over() == []

@@ -69,7 +69,7 @@ class Forwarding:
         self._interrupted: list[Hop] = []
 
     async def load(self) -> None:
-        """Take up the messages that were on their way when a restart interrupted them."""
+        """Read back the messages that were on their way when a restart interrupted them."""
         await self._load_label()
         self._interrupted = await self._spool.load()
 
@@ -174,6 +174,7 @@ class Forwarding:
             if len(placed) >= COPIES_AT_ONCE:
                 hops += self._send(placed, changes)
                 placed, changes = [], []
+                await self._next_hops.make_room()
                 await trio.lowlevel.checkpoint()
         hops += self._send(placed, changes)
         for message in passing:
@@ -181,6 +182,7 @@ class Forwarding:
         settled = None if settle is None or is_held else settle(not unrouted)
         if hops or is_repeat or settle is not None:
             await self._store.write(*([settled] if settled is not None else []))
+        await self._next_hops.make_room()
         if previous != ORIGIN and (debt := self._rate_limiter.debt(previous, hops)):
             self._counters.add("links_slowed")
             await trio.sleep(debt)

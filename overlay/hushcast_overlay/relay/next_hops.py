@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 
 from hushcast_overlay.relay.boxes.box_links import BoxLinks
+from hushcast_overlay.relay.boxes.kept_boxes import KeptBoxes
 from hushcast_overlay.relay.peers import Peers
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.overlay.hops import is_box
@@ -14,9 +15,10 @@ from hushcast_runtime.storage.spool import SpooledMessage
 class NextHops:
     """All next hops of one relay."""
 
-    def __init__(self, peers: Peers, boxes: BoxLinks) -> None:
+    def __init__(self, peers: Peers, boxes: KeptBoxes, box_links: BoxLinks) -> None:
         self._peers = peers
         self._boxes = boxes
+        self._box_links = box_links
 
     @property
     def away(self) -> Container[Hop]:
@@ -31,7 +33,11 @@ class NextHops:
             (kept if is_box(hop) else onward).append((hop, item))
         self._peers.enqueue(onward)
         if kept:
-            self._boxes.enqueue(kept)
+            self._box_links.enqueue(kept)
+
+    async def make_room(self) -> None:
+        """Let messages that are kept here give way for those that were enqueued."""
+        await self._boxes.make_room()
 
     def resume(self, hop: Hop) -> None:
         """Send what the spool holds for `hop` since before a restart; a box's owner comes for it."""

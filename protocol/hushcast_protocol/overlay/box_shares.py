@@ -7,19 +7,21 @@ the one that takes most has more than `SMALL_BOX` then, and a box that never had
 
 from __future__ import annotations
 
-MAX_BOX = 4 * 1024 * 1024  # bytes of bodies that wait in one box: 3,500 of the smallest messages, a day's
-MAX_ALL_BOXES = 128 * 1024 * 1024  # bytes of bodies that wait in all boxes of one host
+MAX_BOX = 4 * 1024 * 1024  # bytes of the spool for one box: 3,500 of the smallest messages, a day's
+MAX_ALL_BOXES = 128 * 1024 * 1024  # bytes of the spool for all boxes of one host
 SMALL_BOX = 100 * 1024  # bytes that a box may have whatever others do
 GIVEN_AT_ONCE = 16 * 1024  # bytes that a box gives until it is looked which takes most: to look takes 40 µs
+LOOKS_AT_ONCE = 64  # of these looks in one step, with all that then gives way: 10 ms
 MAX_BOXES = MAX_ALL_BOXES // SMALL_BOX  # kept by one host: 1,310
 
 
 class BoxShares:
-    """What waits in the boxes of one host: the place of each message, in order, and the bytes of its body."""
+    """What waits in the boxes of one host: the place of each message, in order, and the bytes it takes."""
 
     def __init__(self) -> None:
         self._waiting: dict[bytes, dict[bytes, int]] = {}  # by box, by place
         self._sizes: dict[bytes, int] = {}  # of boxes in which something waits
+        self._full: dict[bytes, None] = {}  # those over their bound
         self._size = 0
 
     @property
@@ -40,6 +42,8 @@ class BoxShares:
         self._waiting.setdefault(box, {})[place] = size
         self._sizes[box] = self._sizes.get(box, 0) + size
         self._size += size
+        if self._sizes[box] > MAX_BOX:
+            self._full[box] = None
 
     def remove(self, box: bytes, place: bytes) -> None:
         """Note that a message does not wait any more, if it did."""
@@ -49,19 +53,28 @@ class BoxShares:
             return
         self._size -= size
         self._sizes[box] -= size
+        if self._sizes[box] <= MAX_BOX:
+            self._full.pop(box, None)
         if not places:
             del self._waiting[box], self._sizes[box]
 
-    def over(self, box: bytes) -> list[tuple[bytes, bytes]]:
-        """Return what gives way, as box and place, now that a message has come for `box`; it is removed."""
+    def over(self) -> list[tuple[bytes, bytes]]:
+        """Return what gives way next for what was added, as box and place; it is removed.
+
+        It is asked until that is nothing: each time is one step of some milliseconds.
+        """
         gone: list[tuple[bytes, bytes]] = []
-        while self.size_of(box) > MAX_BOX:
-            gone.append(self._pop(box))
-        while self._size > MAX_ALL_BOXES:
-            largest = max(self._sizes, key=self._sizes.__getitem__)
-            least = self._sizes[largest] - GIVEN_AT_ONCE
-            while self._size > MAX_ALL_BOXES and self.size_of(largest) > least:
-                gone.append(self._pop(largest))
+        for _ in range(LOOKS_AT_ONCE):
+            if self._full:
+                box, most = next(iter(self._full)), MAX_BOX
+            elif self._size > MAX_ALL_BOXES:
+                box = max(self._sizes, key=self._sizes.__getitem__)
+                most = self._sizes[box] - (self._size - MAX_ALL_BOXES)
+            else:
+                break
+            least = max(0, most, self._sizes[box] - GIVEN_AT_ONCE)
+            while self.size_of(box) > least:
+                gone.append(self._pop(box))
         return gone
 
     def _pop(self, box: bytes) -> tuple[bytes, bytes]:

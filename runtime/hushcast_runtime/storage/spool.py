@@ -278,8 +278,8 @@ class Spool:
         self._store.write_soon(*changes)
 
     def held(self) -> Iterator[tuple[bytes, int]]:
-        """Yield the places of all messages, and the bytes of their bodies; nothing may come meanwhile."""
-        return ((key, body.size) for key, body in self._held.items())
+        """Yield the places of all messages, and the bytes that each takes, while nothing comes or goes."""
+        return ((key, body.size + body.each) for key, body in self._held.items())
 
     def __contains__(self, place: bytes) -> bool:
         return place in self._held

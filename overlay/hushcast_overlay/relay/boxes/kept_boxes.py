@@ -20,7 +20,7 @@ from hushcast_protocol.overlay.hops import box_hop, is_box, key_of
 from hushcast_protocol.overlay.leases import Lease
 from hushcast_runtime.context import Context
 from hushcast_runtime.storage.recovery import restore, sized
-from hushcast_runtime.storage.spool import MAX_SPOOL, Spool, SpooledMessage
+from hushcast_runtime.storage.spool import MAX_SPOOL, REFERENCE, Spool, SpooledMessage
 from hushcast_runtime.storage.store import Change, record_reader
 
 ABSENT_DAYS = 2  # days without its owner after which a box is forgotten: no message is kept as long
@@ -87,6 +87,7 @@ class KeptBoxes:
                 self._found(key_of(hop))
         for box in [box for box, kept in self._kept.items() if kept.is_closed]:
             await self._empty(box)
+        await self.make_room()
 
     def _take_up(self, key: bytes, value: bytes) -> None:
         self._kept[sized(key, _KEY)] = _decode_box(value)
@@ -145,7 +146,7 @@ class KeptBoxes:
         await self._store.write()
 
     def take(self, placed: Iterable[tuple[Hop, SpooledMessage]]) -> list[tuple[bytes, SpooledMessage]]:
-        """Count messages that were spooled for boxes, and let others give way; return those for their owners.
+        """Count messages that were spooled for boxes; return those for their owners.
 
         What comes for a box whose owner is done with it goes to disk all the same, and is deleted then.
         """
@@ -157,12 +158,16 @@ class KeptBoxes:
                 dropped.append(item)
                 continue
             for_owners.append((box, item))
-            self._shares.add(box, item.key, item.size)
-            if gone := self._shares.over(box):
-                self._give_way(gone)
+            self._shares.add(box, item.key, item.size + (REFERENCE if item.shared is not None else 0))
         if dropped:
             self._spawn(self._drop, dropped)
         return for_owners
+
+    async def make_room(self) -> None:
+        """Let messages give way, in short steps, for those that were taken."""
+        while gone := self._shares.over():
+            self._give_way(gone)
+            await trio.lowlevel.checkpoint()
 
     def settled(self, box: bytes, items: Iterable[SpooledMessage]) -> None:
         """Forget what the owner of a box has taken over."""
