@@ -102,7 +102,7 @@ def make_relay(
     own = OwnRelay(locate, take_forwards, take_parcel)
     peers = Peers(identity.seed, connector, spool, detours, own, context)
     placing = SpoolPlacement(spool, detours, router, env, counters)
-    boxes = KeptBoxes(leases, spool, shards.calendar, context)
+    boxes = KeptBoxes(leases, spool, context)
     box_links = BoxLinks(boxes, spool, context)
     next_hops = NextHops(peers, boxes, box_links)
     forwarding = Forwarding(router, spool, placing, next_hops, shards.calendar, take_listed, context)

@@ -213,13 +213,12 @@ async def test_what_is_over_a_hosts_share_is_lost_not_gone_around(
 
 
 @pytest.mark.slow
-async def test_an_owner_has_the_day_after_to_come_and_is_forgotten_after_two_days_away() -> None:
+async def test_an_owner_has_the_day_after_to_come_and_a_box_goes_with_the_last_that_waits_in_it() -> None:
     async with small_network(relays=3, clients=0) as net:
         top, host, _ = net.relays
-        owner, who_stays = OwnerEnd(net, host), OwnerEnd(net, host)
-        for one_of_both in (owner, who_stays):
-            await one_of_both.attach()
-            await one_of_both.hold(top)
+        owner = OwnerEnd(net, host)
+        await owner.attach()
+        await owner.hold(top)
         await leads_to(net, top, host)
         day = net.calendar.day(net.now)
         await net.sleep_until(net.calendar.day_start(day + 1) - 1)
@@ -234,16 +233,15 @@ async def test_an_owner_has_the_day_after_to_come_and_is_forgotten_after_two_day
         assert {each.id for each in await owner.spooled()} == {one.id, tomorrow.id}
         await host.restart()
         await owner.attach()
-        await who_stays.attach()
         await owner.hears(one, tomorrow)
         await drop(net, host, two)  # nothing leads to it
+        unfetched = message(day + 1, trunk=b"u" * 16)
         await owner.detach()
+        await drop(net, host, unfetched)
+        await net.sleep_until(net.calendar.day_start(day + 3) - EPOCH_SECONDS)
+        assert owner.waiting() == BODY
         assert host.count("boxes_forgotten") == 0
-        await net.sleep_until(net.calendar.day_start(day + 4) - EPOCH_SECONDS)
-        assert len(host.daemon.overlay.relay.boxes) == 2  # type: ignore[union-attr]
-        await net.sleep_until(net.calendar.day_start(day + 4) + 2 * EPOCH_SECONDS)
-        assert len(host.daemon.overlay.relay.boxes) == 1  # type: ignore[union-attr]
+        await net.sleep_until(net.calendar.day_start(day + 3) + 2 * EPOCH_SECONDS)
+        assert len(host.daemon.overlay.relay.boxes) == 0  # type: ignore[union-attr]
         assert host.count("boxes_forgotten") == 1
-        assert host.daemon.overlay.relay is not None
-        assert who_stays.box in host.daemon.overlay.relay.boxes
-        assert who_stays.links_ended == 1, "that of before the restart"
+        assert await owner.spooled() == []

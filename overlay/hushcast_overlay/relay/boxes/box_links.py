@@ -141,7 +141,6 @@ class BoxLinks:
             older.writer.scope.cancel()
         now = self._now()
         link = self._links[box] = OwnerLink(box, channel, self._spawn, self._rules, now)
-        self._boxes.attend(box)
         link.writer.post(self._boxes.standing(box))
         self._do(link, link.machine.link_up(link, is_dialled=False, now=now))
         self._do(link, link.machine.resume(now))
@@ -178,12 +177,11 @@ class BoxLinks:
         link.set_timer(now)
 
     async def _look_after(self) -> None:
-        """Note whose owner is there, and show signs of life on quiet links, until there are none."""
+        """Show signs of life on quiet links, until there are none."""
         while self._links:
             await trio.sleep(SIGN_OF_LIFE)
             now = self._now()
             for box, link in self._links.items():
-                self._boxes.attend(box)
                 link.look()
                 if box in self._boxes and link.is_quiet(now):
                     link.writer.post(Ping())

@@ -8,7 +8,6 @@ import msgspec
 import trio
 
 from hushcast_overlay.relay.lease_store import LeaseStore
-from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.proof_of_work import NEEDED_FROM
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
@@ -23,7 +22,6 @@ from hushcast_runtime.storage.recovery import restore, sized
 from hushcast_runtime.storage.spool import MAX_SPOOL, REFERENCE, Spool, SpooledMessage
 from hushcast_runtime.storage.store import Change, record_reader
 
-ABSENT_DAYS = 2  # days without its owner after which a box is forgotten: no message is kept as long
 FORGOTTEN_AT_ONCE = 1024  # messages of a box that one step deletes: some 3 ms
 FOUND_AT_ONCE = 4096  # messages of the spool that a start looks at in one step: some 2 ms
 assert 2 * MAX_ALL_BOXES <= MAX_SPOOL  # boxes leave half of it to what the relay passes on
@@ -31,9 +29,8 @@ assert 2 * MAX_ALL_BOXES <= MAX_SPOOL  # boxes leave half of it to what the rela
 _BOX = RecordKind(
     "box",
     StateOwner.RELAY,
-    holds="boxes that it keeps for others: the day on which the owner was there last, how many messages gave "
-    "way, and whether the owner is done with it",
-    lifetime=f"until the owner has been away for {ABSENT_DAYS} days",
+    holds="boxes that it keeps for others: how many messages gave way, and whether the owner is done with it",
+    lifetime="until no lease leads to it, and nothing waits in it",
     bound=f"{MAX_BOXES:,}",
 )
 _KEY = 32  # bytes
@@ -42,8 +39,6 @@ _KEY = 32  # bytes
 class _KeptBox(msgspec.Struct, array_like=True):
     """A box as it lies in the store."""
 
-    attended: Counter
-    """The day on which its owner was there last."""
     gave_way: Counter = 0
     is_closed: bool = False
 
@@ -54,10 +49,9 @@ _decode_box = record_reader(_KeptBox, "box")
 class KeptBoxes:
     """The boxes of one relay."""
 
-    def __init__(self, leases: LeaseStore, spool: Spool, calendar: Calendar, context: Context) -> None:
+    def __init__(self, leases: LeaseStore, spool: Spool, context: Context) -> None:
         self._leases = leases
         self._spool = spool
-        self._calendar = calendar
         self._env = context.env
         self._store = context.store
         self._counters = context.counters
@@ -95,7 +89,7 @@ class KeptBoxes:
     def _found(self, box: bytes) -> None:
         """Keep a box whose record was damaged: what leads to it and waits in it is there still."""
         if box not in self._kept:
-            self._kept[box] = _KeptBox(self._today())
+            self._kept[box] = _KeptBox()
 
     def fullness(self) -> float:
         """Return the share (0 to 1) of the room for boxes that is taken."""
@@ -106,13 +100,6 @@ class KeptBoxes:
         kept = self._kept.get(box)
         leases = tuple(sorted(self._leases.book.held_for(box_hop(box)))) if kept is not None else ()
         return BoxStanding(leases, kept.gave_way if kept is not None else 0)
-
-    def attend(self, box: bytes) -> None:
-        """Note that the owner of a box is there."""
-        kept = self._kept.get(box)
-        if kept is not None and kept.attended < (today := self._today()):
-            kept.attended = today
-            self._store.write_soon(self._record(box))
 
     async def hold(self, box: bytes, hold: Hold, paid: bool) -> Lease:
         """Have elements lead to a box, which is made with the first; durable on return.
@@ -127,7 +114,7 @@ class KeptBoxes:
             raise Refusal("withdrawn")
         lease = self._leases.book.hold(hold.lease, hold.day, hold.elements, box, self._env.now(), paid)
         if kept is None:
-            self._kept[box] = _KeptBox(self._today())
+            self._kept[box] = _KeptBox()
         await self._leases.keep(lease, self._record(box))
         return lease
 
@@ -177,15 +164,15 @@ class KeptBoxes:
         self._spool.forget(places)
 
     async def lapse(self) -> None:
-        """Forget boxes whose owners are gone, once the spool has lapsed; whoever calls is certain of time."""
-        first = self._calendar.open_days(self._env.now()).start
-        for box, kept in list(self._kept.items()):
+        """Forget boxes to which nothing leads any more, once leases and the spool have lapsed.
+
+        A lease has its price each day, and a box without one has none: so nobody keeps a place for nothing.
+        """
+        for box in list(self._kept):
             for place in self._shares.waiting(box):
                 if place not in self._spool:
                     self._shares.remove(box, place)
-            is_over = kept.is_closed or kept.attended + ABSENT_DAYS < first
-            if is_over and not self._leases.book.held_for(box_hop(box)):
-                await self._empty(box)
+            if not self._shares.size_of(box) and not self._leases.book.held_for(box_hop(box)):
                 self._forget(box)
             await trio.lowlevel.checkpoint()
 
@@ -218,6 +205,3 @@ class KeptBoxes:
 
     def _record(self, box: bytes) -> Change:
         return Change(_BOX, box, encode(self._kept[box]))
-
-    def _today(self) -> int:
-        return self._calendar.day(self._env.now())

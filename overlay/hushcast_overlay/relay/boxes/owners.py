@@ -110,10 +110,17 @@ class Owners:
                             if not await self._take(link, await channel.receive()):
                                 return
                 # No name is given to what came: it would be kept until more comes.
-                while await self._take(link, await channel.receive()):
+                while await self._take_for_box(link, await channel.receive()):
                     pass
         finally:
             self._links.end(link)
+
+    async def _take_for_box(self, link: OwnerLink, batch: list[FromOwner]) -> bool:
+        """Take what came, unless the box was forgotten: whoever makes it anew needs a stranger's place.
+
+        Over the next link its owner hears, too, that it counts from 0 again.
+        """
+        return link.box in self._boxes and await self._take(link, batch)
 
     async def _take(self, link: OwnerLink, batch: list[FromOwner]) -> bool:
         """Take what came, one after the other; return whether anything did."""
