@@ -43,6 +43,7 @@ class OwnerLink(LinkState[SpooledMessage]):
 
     __slots__ = (
         "_answers",
+        "_due",
         "_is_stuck",
         "_timed",
         "box",
@@ -72,6 +73,7 @@ class OwnerLink(LinkState[SpooledMessage]):
         """Those of the owner's that are being carried out."""
         self._answers = 0  # posted, and not written yet
         self._is_stuck = False
+        self._due = 0  # how many messages had been sent at the last look
         self._timed = 0.0
         self.set_timer(now)
 
@@ -91,10 +93,14 @@ class OwnerLink(LinkState[SpooledMessage]):
         self.writer.post(frame)
 
     def look(self) -> None:
-        """End the link if no answer of those that there were at the last look has been taken since."""
-        if self._answers and self._is_stuck:
+        """End the link of an owner that has not taken since the last look what there was for it then.
+
+        That is one answer, and all messages that had been sent: memory holds them, also where they gave way.
+        """
+        if (self._answers and self._is_stuck) or self._acknowledged < self._due:
             self.writer.scope.cancel()
         self._is_stuck = bool(self._answers)
+        self._due = self.sent
 
     def _wrote(self, frame: Wire) -> None:
         if isinstance(frame, HoldAnswer | ParcelAnswer):
@@ -177,15 +183,21 @@ class BoxLinks:
         link.set_timer(now)
 
     async def _look_after(self) -> None:
-        """Show signs of life on quiet links, until there are none."""
+        """Look at links, and show signs of life on quiet ones, until there are none."""
         while self._links:
             await trio.sleep(SIGN_OF_LIFE)
-            now = self._now()
-            for box, link in self._links.items():
-                link.look()
-                if box in self._boxes and link.is_quiet(now):
-                    link.writer.post(Ping())
+            for box, link in list(self._links.items()):
+                if self._links.get(box) is link:
+                    self._look(link, self._now())
+                    await trio.lowlevel.checkpoint()
         self._is_looked_after = False
+
+    def _look(self, link: OwnerLink, now: float) -> None:
+        link.look()
+        if link.machine.queued > self._boxes.size_of(link.box):  # what gave way is in memory still
+            link.writer.scope.cancel()
+        if link.box in self._boxes and link.is_quiet(now):
+            link.writer.post(Ping())
 
     def _do(self, link: OwnerLink, actions: _Actions, is_new: bool = False) -> None:
         for action in actions:

@@ -91,6 +91,10 @@ class KeptBoxes:
         if box not in self._kept:
             self._kept[box] = _KeptBox()
 
+    def size_of(self, box: bytes) -> int:
+        """Return the bytes that a box takes of the spool."""
+        return self._shares.size_of(box)
+
     def fullness(self) -> float:
         """Return the share (0 to 1) of the room for boxes that is taken."""
         return len(self._kept) / MAX_BOXES
