@@ -7,16 +7,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.hashes import LABEL
+from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.proof_of_work import ProofOfWork, mint
 from hushcast_protocol.base.roster import Roster
 from hushcast_protocol.base.secrets import LeaseSecret, Randomness, Seed
 from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.overlay.box_frames import Hold
 from hushcast_protocol.overlay.confirmations import expected
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.leases import (
+    MAX_ELEMENTS,
     Install,
     Instruction,
+    ToHost,
     ToMailbox,
     ToRelay,
     Withdraw,
@@ -37,6 +40,7 @@ from hushcast_protocol.overlay.parcels import (
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_protocol.overlay.tree import Tree
 
+_BOX = b"box"  # what a lease for a box is told by from the one that its host has as a relay of the tree
 PATIENCE_A_LEVEL = 20  # seconds that a relay awaits an answer for each level below: first contact takes 1–5 s
 
 
@@ -56,6 +60,17 @@ class ListedRoot:
 
 
 @dataclass(frozen=True)
+class HostRoot:
+    """The root is a host, which keeps the box with this key, and has no seat in the tree itself."""
+
+    box: Seed
+    relay: RelayId
+
+
+InstallationRoot = MailboxRoot | ListedRoot | HostRoot
+
+
+@dataclass(frozen=True)
 class Installation:
     """One subscription on one day: under which root, along which tree, for which tokens.
 
@@ -63,7 +78,7 @@ class Installation:
     """
 
     day: int
-    root: MailboxRoot | ListedRoot
+    root: InstallationRoot
     tree: Tree
     trunk: bytes
     entries: tuple[bytes, ...]
@@ -76,13 +91,30 @@ class Installation:
         lease = lease_id(lease_word(self.secret, relay))
         above = self.tree.parents[relay]
         if above is not None:
-            hop: ToRelay | ToMailbox = ToRelay(above)
+            hop: ToRelay | ToMailbox | ToHost = ToRelay(above)
         elif isinstance(self.root, MailboxRoot):
             hop = ToMailbox(give_consent(self.root.seed, self.root.address, relay, lease, self.day))
+        elif isinstance(self.root, HostRoot):
+            hop = ToHost(self.root.relay)
         else:
             hop = ToRelay(self.root.relay)
         mark = lease_mark(self.trunk, relay)
-        return Install(lease, self.day, hop, self._elements(profile, relay), mark, self._bypass)
+        elements = self._elements(profile, relay, self.tree.children.get(relay, ()))
+        return Install(lease, self.day, hop, elements, mark, self._bypass)
+
+    def hold(self, profile: Profile, former: Iterable[RelayId] = ()) -> Hold:
+        """Return what the host is asked for: to take from publishers and top relays for the box.
+
+        `former` are those that stood at the top, and may not have heard yet that they do not; the first of
+        them count, as far as there is room. The frame has neither number nor stamp yet.
+        """
+        assert isinstance(self.root, HostRoot)
+        lease = lease_id(
+            digest(Domain.LEASE_WORD, self.root.relay, _BOX, key=self.secret.reveal(), size=LABEL)
+        )
+        tops = list(dict.fromkeys([*self.tree.children.get(None, ()), *former]))
+        room = MAX_ELEMENTS - len(self.entries) - 1
+        return Hold(0, lease, self.day, self._elements(profile, self.root.relay, tops[:room]), None)
 
     def withdraw(self, relay: RelayId) -> Withdraw:
         """Return the instruction for `relay` to forget its lease."""
@@ -92,11 +124,10 @@ class Installation:
     def _bypass(self) -> bytes:
         return bypass_token(self.secret)
 
-    def _elements(self, profile: Profile, relay: RelayId) -> tuple[bytes, ...]:
+    def _elements(self, profile: Profile, relay: RelayId, below: Iterable[RelayId]) -> tuple[bytes, ...]:
         entries = (*self.entries, self._bypass) if profile.detours else self.entries
         elements = {element(profile, entry, relay, ORIGIN) for entry in entries}
-        if below := self.tree.children.get(relay):
-            elements.update([element(profile, self.trunk, relay, child) for child in below])
+        elements.update([element(profile, self.trunk, relay, child) for child in below])
         # Sorted, as hashes are, so that the order tells nothing and equal installs are equal bytes.
         return tuple(sorted(elements))
 
@@ -115,7 +146,7 @@ class SealedBranch:
 
 def seal_down(
     tree: Tree,
-    instructions: Mapping[RelayId, Instruction],
+    instructions: Mapping[RelayId, Instruction | None],
     roster: Roster,
     epoch: int,
     randomness: Randomness,
@@ -143,8 +174,30 @@ def seal_down(
     return {top: SealedBranch(sealed[top], awaited) for top, awaited in expected(tree, words).items()}
 
 
+def seal_through(
+    host: RelayId,
+    tree: Tree,
+    instructions: Mapping[RelayId, Instruction],
+    roster: Roster,
+    epoch: int,
+    randomness: Randomness,
+) -> dict[RelayId, SealedBranch]:
+    """Seal as `seal_down`, the parcel of each top relay inside one for the host, which has but to pass it on.
+
+    The host has no seat in the tree, and stands in the roster. What confirms it counts for none of the tree.
+    """
+    below: dict[RelayId, dict[RelayId, RelayId | None]] = {}
+    for relay, above in tree.parents.items():
+        seats = below.setdefault(tree.way(relay)[-1], {host: None})
+        seats[relay] = host if above is None else above
+    told = {**instructions, host: None}
+    return {
+        top: seal_down(Tree(seats), told, roster, epoch, randomness)[host] for top, seats in below.items()
+    }
+
+
 def _stamp(
-    relay: RelayId, instruction: Instruction, difficulty: int, epoch: int, randomness: Randomness
+    relay: RelayId, instruction: Instruction | None, difficulty: int, epoch: int, randomness: Randomness
 ) -> ProofOfWork | None:
     bits = price(instruction, difficulty)
     return mint(relay, epoch, instructed(instruction), bits, randomness) if bits else None

@@ -1,0 +1,91 @@
+"""The hosts of one box: two relays, drawn when it is made, and used in order.
+
+Nobody drives an owner to a relay of his choice by keeping others away: which of the two is used follows from
+which of them answers, and another one is drawn only for one that `GONE_AFTER` days of rosters lack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+from hushcast_protocol.base.wire import RelayId
+
+HOSTS = 2  # of one box; one alone would take nothing in 13 % of the time, where relays come and go
+GONE_AFTER = 14  # days whose rosters lack a host before another is drawn for it
+
+Draw = Callable[[list[RelayId], int], list[RelayId]]
+"""Draws so many different ones of some relays, or all, uniformly and in random order."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownHost:
+    """A relay on the list, and how long it has been listed by no roster."""
+
+    relay: RelayId
+    looked: int
+    """The day of the last roster that was looked at: the last that lists it, where `lacking` is 0."""
+    lacking: int = 0
+    """Days since it was listed last, of those that had a roster."""
+
+    def look(self, is_listed: bool, day: int) -> KnownHost:
+        """Return what is known of it with a roster of a day."""
+        if is_listed:
+            return KnownHost(self.relay, max(day, self.looked))
+        if day <= self.looked:
+            return self
+        return KnownHost(self.relay, day, self.lacking + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class HostList:
+    """The hosts of a box in their order, and which of them is in use."""
+
+    hosts: tuple[KnownHost, ...]
+    """One at least; two where there are as many relays."""
+    in_use: int = 0
+    away_since: float | None = None
+    """Unix time of the first attempt to reach the first host that failed, since one worked."""
+
+    @classmethod
+    def drawn(cls, relays: Collection[RelayId], day: int, draw: Draw) -> HostList:
+        """Draw the list of a new box, uniformly from all relays of a day's roster, of which there is one."""
+        return cls(tuple([KnownHost(relay, day) for relay in draw(sorted(relays), HOSTS)]))
+
+    @property
+    def relays(self) -> tuple[RelayId, ...]:
+        """The hosts, in order."""
+        return tuple([host.relay for host in self.hosts])
+
+    @property
+    def current(self) -> RelayId:
+        """The host in use."""
+        return self.hosts[self.in_use].relay
+
+    def look(self, listed: Collection[RelayId], day: int, draw: Draw) -> HostList:
+        """Return the list with a roster of a day: another host for one that rosters have lacked for long."""
+        looked = [host.look(host.relay in listed, day) for host in self.hosts]
+        staying = [host for host in looked if host.lacking < GONE_AFTER]
+        free = sorted(set(listed) - {host.relay for host in looked})
+        staying += [KnownHost(relay, day) for relay in draw(free, HOSTS - len(staying))]
+        if not staying:
+            return replace(self, hosts=tuple(looked))  # nobody is listed who could come after it
+        relays = [host.relay for host in staying]
+        in_use = relays.index(self.current) if self.current in relays else 0
+        is_first = relays[0] == self.hosts[0].relay
+        return HostList(tuple(staying), in_use, self.away_since if is_first else None)
+
+    def answered(self, relay: RelayId) -> HostList:
+        """Return the list now that a host has answered: the first is used again as soon as it does."""
+        return replace(self, in_use=0, away_since=None) if relay == self.hosts[0].relay else self
+
+    def failed(self, relay: RelayId, now: float, patience: float) -> HostList:
+        """Return the list now that an attempt to reach a host has failed.
+
+        The second is used once the first has been away for `patience` seconds, whoever answers meanwhile.
+        """
+        if relay != self.hosts[0].relay:
+            return self
+        since = now if self.away_since is None else self.away_since
+        in_use = 1 if now - since >= patience and len(self.hosts) > 1 else self.in_use
+        return replace(self, in_use=in_use, away_since=since)
