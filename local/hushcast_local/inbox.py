@@ -63,6 +63,8 @@ class Progress(msgspec.Struct, array_like=True):
     """Nothing up to here is kept."""
     dropped: int = 0
     """How many messages retention removed that nobody had acknowledged."""
+    lost: int = 0
+    """How many were lost before they came, of which no application has been told."""
 
 
 _decode = record_reader(InboxMessage, "message")
@@ -177,6 +179,17 @@ class Inbox:
         self._arrival.set()
         self._arrival = trio.Event()
 
+    def note_lost(self, count: int) -> None:
+        """Tell those who listen now that messages were lost before they came; if nobody does, the next one.
+
+        They hear it with the next message.
+        """
+        for listener in self._listeners:
+            listener.miss(count)
+        if not self._listeners and not self._closed:
+            self.progress.lost += count
+            self._store.write_soon(self._progress_record())
+
     def listen(self, since: int | None = None) -> InboxListener:
         """Return a listener that gets the messages kept after a cursor, then new ones. Close it when done.
 
@@ -188,6 +201,10 @@ class Inbox:
         begin = self.progress.shown if since is None else since
         listener = InboxListener(self, max(begin, self.progress.acknowledged))
         self._listeners.append(listener)
+        if self.progress.lost:
+            listener.miss(self.progress.lost)
+            self.progress.lost = 0
+            self._store.write_soon(self._progress_record())
         return listener
 
     def check_cursor(self, cursor: int) -> None:
@@ -353,8 +370,12 @@ class InboxListener:
         self.position = number
         return number, _decode(value)
 
+    def miss(self, count: int) -> None:
+        """Take notice of messages that were lost before they came."""
+        self._missed += count
+
     def lost(self, ahead: bool = True) -> int:
-        """Return how many messages retention removed before this listener got them, since last asked.
+        """Return how many messages were lost or removed before this listener got them, since last asked.
 
         Without `ahead` only of those before what it got last: the others are told next time.
         """

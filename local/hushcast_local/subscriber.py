@@ -159,5 +159,6 @@ class Subscriber:
     async def _forget_days(self, subscription: LocalSubscription) -> None:
         """Forget in the inbox the ids of days gone by."""
         while True:
-            await subscription.inbox.lapse(self._calendar.day(self._env.now() - self._calendar.grace))
+            # A day more than messages of a day are taken: what waited somewhere may come once again.
+            await subscription.inbox.lapse(self._calendar.day(self._env.now() - self._calendar.grace) - 1)
             await trio.sleep(self._calendar.lead * self._env.uniform(0.5, 1.0))

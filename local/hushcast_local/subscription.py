@@ -95,6 +95,10 @@ class LocalSubscription:
             await self._take(message)
         await self.inbox.durable()  # for repeats, too: they may not be on disk yet
 
+    def lose(self, count: int) -> None:
+        """Tell applications that messages were lost where they waited for this daemon."""
+        self.inbox.note_lost(count)
+
     def refuse(self, reason: str) -> None:
         """Take notice that the network does not take it."""
         self.refusal = reason

@@ -16,10 +16,13 @@ from hushcast_overlay.relay.incoming_connections import MAX_CONNECTIONS
 from hushcast_overlay.relay.name_work import NameWorkSearch, RelayNameWork
 from hushcast_overlay.relay.registration import Registration, keep_registered
 from hushcast_overlay.rosters import RosterKeeper, count
+from hushcast_overlay.routes.arrivals import Arrivals
 from hushcast_overlay.routes.dropper import Dropper
 from hushcast_overlay.routes.installer import Installer
 from hushcast_overlay.routes.mailboxes import Mailboxes
+from hushcast_overlay.routes.owned_boxes import OwnedBoxes
 from hushcast_overlay.routes.probes import Probes
+from hushcast_overlay.routes.route_ends import RouteEnds
 from hushcast_overlay.routes.route_records import RouteRecords
 from hushcast_overlay.routes.routes import OverlayRoutes
 from hushcast_overlay.routes.trees import Trees
@@ -133,17 +136,20 @@ class OverlayAdapter:
         installer = Installer(connector, env)
         dropper = Dropper(profile, shards, connector, env)
         trees = Trees(self.relay_id, profile, shards, env)
-        mailboxes = Mailboxes(self._around.transport, connector, shards.calendar, records, context)
+        arrivals = Arrivals(shards.calendar, context)
+        mailboxes = Mailboxes(self._around.transport, connector, shards.calendar, arrivals, records, context)
+        boxes = OwnedBoxes(profile, connector, shards, arrivals, records, context)
+        ends = RouteEnds(profile, shards, mailboxes, boxes)
         self._routes = OverlayRoutes(
             self.relay_id,
             profile,
-            mailboxes,
-            TreeUpkeep(profile, shards, trees, installer, mailboxes, records, context),
-            LeaseWithdrawals(installer, records, shards, context),
+            ends,
+            TreeUpkeep(profile, shards, trees, installer, ends, records, context),
+            LeaseWithdrawals(installer, boxes, records, shards, context),
             records,
             context,
         )
-        can_subscribe = profile.root is Root.MAILBOX or self.relay_id is not None
+        can_subscribe = profile.root is not Root.LISTED or self.relay_id is not None
         probes = Probes(dropper, env)
         return OverlayCarrier(shards, dropper, self._routes, probes, env, can_subscribe, connector.contact)
 

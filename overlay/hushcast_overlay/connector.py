@@ -60,6 +60,10 @@ class Connector:
         """Open a link as the relay `us` to a relay or mailbox."""
         return await self._open(peer, address, us, decode)
 
+    async def owner(self, box: Seed, host: Relay, decode: Callable[[bytes], FrameT]) -> Channel[FrameT]:
+        """Open a link to a host under a box's key, over a fresh circuit; it shows no view of rosters."""
+        return await self._open(host.id, host.address, box, decode, is_listed=True, shows_view=False)
+
     async def drop(
         self,
         relay: Relay,
@@ -74,7 +78,7 @@ class Connector:
         `is_drawn` is as in `ask`.
         """
         if relay.difficulty:
-            stamp = await self._mint(relay, handed_in(frame))
+            stamp = await self.mint(relay, handed_in(frame), relay.difficulty)
             frame = msgspec.structs.replace(frame, stamp=stamp)
         return await self.ask(relay.id, relay.address, frame, decode, timeout, is_drawn)
 
@@ -106,12 +110,11 @@ class Connector:
         self.contact.note(worked=True)
         return answer
 
-    async def _mint(self, relay: Relay, content: bytes) -> ProofOfWork:
+    async def mint(self, relay: Relay, content: bytes, bits: int) -> ProofOfWork:
+        """Make a stamp of so many bits for what is handed in to a relay, by its digest."""
         epoch = self._rosters.calendar.epoch(self._env.now())
         async with self._minting:  # one after the other: they would only take the interpreter from each other
-            return await self._env.compute(
-                mint, relay.id, epoch, content, relay.difficulty, self._env.randomness
-            )
+            return await self._env.compute(mint, relay.id, epoch, content, bits, self._env.randomness)
 
     async def accept(
         self, stream: trio.abc.Stream, us: Seed, decode: Callable[[bytes], FrameT], as_relay: bool
@@ -131,8 +134,9 @@ class Connector:
         us: Seed | None,
         decode: Callable[[bytes], FrameT],
         is_listed: bool = False,
+        shows_view: bool = True,
     ) -> Channel[FrameT]:
-        view = self._rosters.view() if us else None
+        view = self._rosters.view() if us and shows_view else None
         link = Link.initiate(self._network, peer, self._env.randomness, MAX_OVERLAY_FRAME, us, view)
         isolation = self._env.isolation()
         opening = open_channel(self._transport, address, isolation, link, decode)

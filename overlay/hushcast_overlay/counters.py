@@ -18,6 +18,7 @@ OVERLAY_COUNTERS = {
     "messages_without_box": "messages lost: the host that they waited for has no box for them",
     "messages_gave_way": "messages in boxes kept here for others that gave way, the box or all being full",
     "boxes_forgotten": "boxes kept here to which no lease led any more, and in which nothing waited",
+    "messages_lost_hosts": "messages for this daemon's boxes that gave way at their hosts, as these say",
     "next_hops_away": "times that a next hop was silent for so long that messages went around it",
     "links_slowed": "times that a relay sent more to one next hop than it may, and was made to wait",
     "leases_pruned": "leases dropped because their next hop kept saying that it knows nothing of them",

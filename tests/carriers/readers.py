@@ -53,6 +53,8 @@ class Reader:
         """Whether the disk never returns."""
         self.terms: Mapping[str, Any] | None = None
         """What is asked of the carrier beside."""
+        self.lost = 0
+        """How many messages the carrier said were lost where they waited."""
         self.refusal: str | None = None
         """Why the network did not take it."""
         self._keys = keys
@@ -65,6 +67,9 @@ class Reader:
 
     def knows(self, message_id: bytes) -> bool:
         return message_id in self.disk
+
+    def lose(self, count: int) -> None:
+        self.lost += count
 
     def refuse(self, reason: str) -> None:
         self.refusal = reason

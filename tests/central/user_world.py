@@ -70,6 +70,9 @@ class Wanted:
     async def take(self, messages: list[Message]) -> None:
         self.taken += [message.id for message in messages]
 
+    def lose(self, count: int) -> None:
+        raise AssertionError(count)
+
     def refuse(self, reason: str) -> None:
         raise AssertionError(reason)
 

@@ -43,6 +43,8 @@ class ProbeInFlight:
     came_by: set[RelayId] = field(default_factory=set)
     """The relays that handed it to the subscriber; at most as many as there are tops."""
     dropped: bool = False
+    is_unseen: bool = False
+    """Whether nobody tells by which relays it comes, as where a host brings it."""
 
     def note_try(self, origin: RelayId) -> None:
         """Note that it is being handed to an origin."""
@@ -63,6 +65,8 @@ class ProbeInFlight:
 
     def is_whole(self) -> bool:
         """Tell whether all copies came by their own ways, so that there is nothing to wait for."""
+        if self.is_unseen:
+            return self.dropped and bool(self.came_by)
         return self.dropped and not any(way.tops.isdisjoint(self.came_by) for way in self.copies.values())
 
 
@@ -110,6 +114,12 @@ class OverlayCoverage:
             probe.note_dropped(ways)
             self._conclude_early(message, probe)
 
+    def settle_unseen(self, message: bytes) -> None:
+        """Note that all drops of a probe have ended, and that nobody will tell by which relays it came."""
+        if (probe := self._under_way.get(message)) is not None:
+            probe.dropped = probe.is_unseen = True
+            self._conclude_early(message, probe)
+
     def arrived(self, message: bytes, by: RelayId) -> None:
         """Note that a relay handed over a message, which may be a probe of this subscription, or a repeat."""
         if (probe := self._under_way.get(message)) is not None:
@@ -126,7 +136,9 @@ class OverlayCoverage:
             self._conclude(self._under_way.pop(message))
 
     def _conclude(self, probe: ProbeInFlight) -> None:
-        if not probe.copies:
+        if probe.is_unseen:
+            self._outcomes.append(ProbeCopy((), bool(probe.came_by), probe.sent))
+        elif not probe.copies:
             return
         for origin, arrived in judged(probe.copies, probe.taken, probe.came_by).items():
             way, stands_for = probe.copies[origin].relays, probe.weights[origin]

@@ -9,13 +9,14 @@ import trio
 
 from hushcast_overlay.connector import Connector
 from hushcast_overlay.neighbourhood import Neighbourhood
+from hushcast_overlay.routes.host_link import HostLink
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.roster import Relay, Roster
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.frame_directions import decode_parcel_answer
 from hushcast_protocol.overlay.frames import ParcelFrame
-from hushcast_protocol.overlay.installations import PATIENCE_A_LEVEL, SealedBranch, seal_down
+from hushcast_protocol.overlay.installations import PATIENCE_A_LEVEL, SealedBranch, seal_down, seal_through
 from hushcast_protocol.overlay.leases import Instruction
 from hushcast_protocol.overlay.tree import Tree
 from hushcast_runtime.environment import Environment
@@ -45,10 +46,12 @@ class Installer:
         relays: Iterable[RelayId],
         instruct: Instruct,
         confirm: Confirm,
+        host: HostLink | None = None,
     ) -> None:
         """Give each of some relays of a tree its instruction; `confirm` hears of those that confirmed.
 
-        Relays that are not listed in the tree's neighbourhood any more are left out.
+        Relays that are not listed in the tree's neighbourhood any more are left out. Where there is a link to
+        a `host` it passes the parcels on, but for the last round: what it keeps back is handed in directly.
         """
         newest = near.newest
         listed = {relay: found for relay in relays if (found := near.relay(relay)) is not None}
@@ -65,30 +68,42 @@ class Installer:
             if not missing or roster is None:
                 break
             shape = tree.only(missing) if attempt == 0 else Tree(dict.fromkeys(missing))
-            await self._drop_down(shape, instruct, roster, note)
+            by = host if host is not None and attempt < ROUNDS - 1 and host.is_open else None
+            await self._drop_down(shape, instruct, roster, note, by)
 
-    async def _drop_down(self, tree: Tree, instruct: Instruct, roster: Roster, confirm: Confirm) -> None:
+    async def _drop_down(
+        self, tree: Tree, instruct: Instruct, roster: Roster, confirm: Confirm, host: HostLink | None
+    ) -> None:
         epoch = roster.network.calendar.epoch(self._env.now())
+        by = None
+        if host is not None:
+            by = host.host.id
+            roster = replace(roster, relays={**roster.relays, by: host.host})
         try:
-            branches = await self._env.compute(_seal, tree, instruct, roster, epoch, self._env.randomness)
+            branches = await self._env.compute(_seal, tree, instruct, roster, epoch, self._env.randomness, by)
         except Refusal as refusal:
             log.error("a tree cannot be installed", reason=refusal.reason)
             return
 
         async def drop(top: RelayId, branch: SealedBranch) -> None:
             async with self._drops:
-                confirm(await self._drop(tree, roster.relays[top], branch))
+                confirm(await self._drop(tree, roster.relays[top], branch, host))
 
         async with trio.open_nursery() as nursery:
             for top, branch in branches.items():
                 nursery.start_soon(drop, top, branch)
 
-    async def _drop(self, tree: Tree, top: Relay, branch: SealedBranch) -> set[RelayId]:
+    async def _drop(
+        self, tree: Tree, top: Relay, branch: SealedBranch, host: HostLink | None
+    ) -> set[RelayId]:
         patience = PATIENCE_A_LEVEL * (1 + _levels(tree, top.id))
         try:
-            answer = await self._connector.drop(
-                top, ParcelFrame(0, branch.sealed, None), decode_parcel_answer, patience, is_drawn=False
-            )
+            if host is not None:
+                answer = await host.pass_on(branch.sealed, patience + PATIENCE_A_LEVEL)
+            else:
+                answer = await self._connector.drop(
+                    top, ParcelFrame(0, branch.sealed, None), decode_parcel_answer, patience, is_drawn=False
+                )
         except (TransportError, PeerError) as error:
             log.info("a parcel was not answered", reason=str(error))
             return set()
@@ -99,9 +114,17 @@ class Installer:
 
 
 def _seal(
-    tree: Tree, instruct: Instruct, roster: Roster, epoch: int, randomness: Randomness
+    tree: Tree,
+    instruct: Instruct,
+    roster: Roster,
+    epoch: int,
+    randomness: Randomness,
+    host: RelayId | None,
 ) -> dict[RelayId, SealedBranch]:
-    return seal_down(tree, {relay: instruct(relay) for relay in tree.parents}, roster, epoch, randomness)
+    instructions = {relay: instruct(relay) for relay in tree.parents}
+    if host is not None:
+        return seal_through(host, tree, instructions, roster, epoch, randomness)
+    return seal_down(tree, instructions, roster, epoch, randomness)
 
 
 def _levels(tree: Tree, relay: RelayId) -> int:

@@ -8,6 +8,7 @@ from functools import partial
 import trio
 
 from hushcast_overlay.connector import Connector
+from hushcast_overlay.routes.arrivals import Arrivals
 from hushcast_overlay.routes.mailbox import MAX_CONNECTIONS, Mailbox
 from hushcast_overlay.routes.route import OverlayRoute, RouteMailbox
 from hushcast_overlay.routes.route_records import RouteRecords
@@ -17,7 +18,7 @@ from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import RelayId
-from hushcast_protocol.content.messages import Message, check_message
+from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 from hushcast_runtime.retry import retry
@@ -35,12 +36,14 @@ class Mailboxes:
         transport: Transport,
         connector: Connector,
         calendar: Calendar,
+        arrivals: Arrivals,
         records: RouteRecords,
         context: Context,
     ) -> None:
         self._transport = transport
         self._connector = connector
         self.calendar = calendar
+        self._arrivals = arrivals
         self._records = records
         self._env = context.env
         self._counters = context.counters
@@ -97,7 +100,7 @@ class Mailboxes:
 
         Whoever calls is certain of the time, and has forgotten the trees of days gone by.
         """
-        used = [route.mailbox(day) for day in wanted]
+        used = [route.end(day) for day in wanted]
         for mailbox in route.mailboxes:
             over = mailbox.day is None or self.calendar.lapse(mailbox.day) <= self._env.now()
             if over and mailbox not in used and not route.towards(mailbox.seed):
@@ -132,10 +135,7 @@ class Mailboxes:
         async def deliver(messages: list[Message], top: RelayId) -> None:
             route = owner()
             assert route is not None  # it has top relays
-            for message in messages:
-                check_message(message)
-                route.coverage.arrived(message.id, top)  # repeats, too: each copy tells of its way
-            await route.wanted.take([message for message in messages if self._takes(route, message)])
+            await self._arrivals.take(route, messages, top)
 
         mailbox = Mailbox(seed, self._connector, is_top, deliver)
         guard = ConnectionGuard(mailbox.accept, mailbox.serve, MAX_CONNECTIONS, self._env, self._counters)
@@ -161,15 +161,3 @@ class Mailboxes:
 
     def _backoff(self) -> Backoff:
         return Backoff(FIRST_PAUSE, LONGEST_PAUSE, self._env.randomness)
-
-    def _takes(self, route: OverlayRoute, message: Message) -> bool:
-        """Tell whether a message is taken: by an uncertain clock, those of all days with a tree.
-
-        To refuse them would lose them, and not to confirm them would show top relays that the time is wrong.
-        """
-        if route.wanted.knows(message.id) or message.day in self.calendar.open_days(self._env.now()):
-            return True
-        if not self._env.is_certain() and route.on(message.day):
-            return True
-        self._counters.add("refused_day")
-        return False

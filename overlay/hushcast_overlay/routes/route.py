@@ -1,7 +1,7 @@
 """A route: what the overlay holds for one interest.
 
-On days that are not cut into shards it has one mailbox, which lasts. On a day that is cut it has one of that
-day alone: what shows when a mailbox is there shows that for a day only.
+On days that are not cut into shards it has one mailbox, which lasts, or a box at a host. On a day that is cut
+it has a mailbox of that day alone: what shows when a mailbox is there shows that for a day only.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 import trio
 
 from hushcast_overlay.routes.coverage import OverlayCoverage
+from hushcast_overlay.routes.route_box import RouteBox
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import RelayId
-from hushcast_protocol.overlay.installations import Installation, MailboxRoot
+from hushcast_protocol.overlay.installations import HostRoot, Installation, InstallationRoot, MailboxRoot
 from hushcast_protocol.overlay.tree import Tree
 from hushcast_runtime.carriers.carrier import RoutedInterest
 from hushcast_runtime.environment import Environment
@@ -35,16 +36,20 @@ class TreeInstallation:
     unconfirmed: set[RelayId]
     told_again: set[RelayId] = field(default_factory=set)
     """Relays that were told once more because probes are lost there: they may have lost their lease."""
+    former: dict[RelayId, None] = field(default_factory=dict)
+    """Relays that stood directly under this root before, and may not have heard that they do not."""
 
     @property
     def key(self) -> tuple[int, int]:
         """Day and number."""
         return self.installation.day, self.number
 
-    def leads_to(self, mailbox: Seed) -> bool:
-        """Tell whether it brings messages to the mailbox with this seed."""
+    def leads_to(self, end: Seed) -> bool:
+        """Tell whether it brings messages to the mailbox or the box with this seed."""
         root = self.installation.root
-        return isinstance(root, MailboxRoot) and root.seed == mailbox
+        if isinstance(root, HostRoot):
+            return root.box == end
+        return isinstance(root, MailboxRoot) and root.seed == end
 
     @property
     def nodes(self) -> int:
@@ -60,9 +65,16 @@ class TreeInstallation:
         """Note that relays have installed what they were told."""
         self.unconfirmed -= relays
 
-    def reseat(self, tree: Tree, changed: set[RelayId]) -> None:
-        """Take a mended tree; the relays whose seat changed have to confirm anew."""
-        self.installation = dataclasses.replace(self.installation, tree=tree)
+    def reseat(self, tree: Tree, changed: set[RelayId], root: InstallationRoot) -> None:
+        """Take a mended tree and its root; the relays whose seat changed have to confirm anew."""
+        tops = dict.fromkeys(tree.children.get(None, ()))
+        if root == self.installation.root:
+            before = self.installation.tree.children.get(None, ())
+            self.former = {top: None for top in (*before, *self.former) if top not in tops}
+        else:
+            self.former = {}
+            changed = changed | tops.keys()
+        self.installation = dataclasses.replace(self.installation, tree=tree, root=root)
         self.unconfirmed = (self.unconfirmed & tree.parents.keys()) | changed
 
     def tell_again(self, suspects: Iterable[RelayId]) -> None:
@@ -109,21 +121,34 @@ class RouteMailbox:
         seed = seed or Seed.draw(env.randomness)
         return cls(seed, env.uniform(LATEST_RENEWAL, EARLIEST_RENEWAL), is_fresh=True)
 
+    @property
+    def is_there(self) -> bool:
+        """Whether relays can find it."""
+        return self.published.is_set()
+
+
+RouteEnd = RouteMailbox | RouteBox
+"""What the trees of a day lead to."""
+
 
 @dataclass(eq=False)
 class OverlayRoute:
-    """Mailboxes and the trees that lead to them, for one interest."""
+    """Mailboxes, a box, and the trees that lead to them, for one interest."""
 
     wanted: RoutedInterest
     lasting: RouteMailbox | None = None
     """The mailbox of all days that are not cut."""
     daily: dict[int, RouteMailbox] = field(default_factory=dict)
     """Those of days that are cut."""
+    box: RouteBox | None = None
+    """What a host keeps, on days that are not cut."""
+    boxed: set[int] = field(default_factory=set)
+    """Days whose trees are to lead to the box, once they are planned."""
     planned: dict[tuple[int, int], TreeInstallation] = field(default_factory=dict)
     """By day, and number of the tree."""
     coverage: OverlayCoverage = field(default_factory=OverlayCoverage)
     stirred: trio.Event = field(default_factory=trio.Event)
-    """Set when a mailbox is published: its trees need not wait any more."""
+    """Set when a mailbox is published, or a host answers: what waits for it need not wait any more."""
     no_other_before: float = -math.inf
     """Unix time before which no mailbox of its own is opened for the next day."""
     ready: trio.Event = field(default_factory=trio.Event)
@@ -151,9 +176,24 @@ class OverlayRoute:
         """Return the mailbox of a day: one of that day alone, or the lasting one."""
         return self.daily.get(day, self.lasting)
 
-    def take(self, mailbox: RouteMailbox) -> None:
-        """Hold a mailbox for the day or the days that it is for."""
-        if mailbox.day is None:
+    def end(self, day: int) -> RouteEnd | None:
+        """Return what the trees of a day lead to; where there are none yet, what they may lead to."""
+        if self.box is None:
+            return self.mailbox(day)
+        planned = self.on(day)
+        is_boxed = planned[0].leads_to(self.box.seed) if planned else day in self.boxed
+        return self.box if is_boxed else self.mailbox(day)
+
+    @property
+    def ends(self) -> list[RouteEnd]:
+        """All that messages come to."""
+        return [*self.mailboxes, *([self.box] if self.box is not None else [])]
+
+    def take(self, mailbox: RouteEnd) -> None:
+        """Hold a box, or a mailbox for the day or the days that it is for."""
+        if isinstance(mailbox, RouteBox):
+            self.box = mailbox
+        elif mailbox.day is None:
             self.lasting = mailbox
         else:
             self.daily[mailbox.day] = mailbox
@@ -170,14 +210,16 @@ class OverlayRoute:
         self.scope.cancel()
         for mailbox in self.mailboxes:
             mailbox.scope.cancel()
+        if self.box is not None:
+            self.box.is_ended = True
 
     def on(self, day: int) -> list[TreeInstallation]:
         """Return what is installed for a day."""
         return [planned for planned in self.planned.values() if planned.installation.day == day]
 
-    def towards(self, mailbox: Seed) -> list[TreeInstallation]:
-        """Return what is installed and leads to the mailbox with this seed."""
-        return [planned for planned in self.planned.values() if planned.leads_to(mailbox)]
+    def towards(self, end: Seed) -> list[TreeInstallation]:
+        """Return what is installed and leads to the mailbox or the box with this seed."""
+        return [planned for planned in self.planned.values() if planned.leads_to(end)]
 
     def is_top(self, mailbox: Seed, relay: RelayId) -> bool:
         """Tell whether a relay stands directly under a mailbox in one of the trees that lead to it."""

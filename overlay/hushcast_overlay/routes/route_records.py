@@ -1,4 +1,4 @@
-"""A route as it lies in the store: its mailboxes, its installations and what is left to withdraw.
+"""A route as it lies in the store: its mailboxes, its box, its installations and what is left to withdraw.
 
 A mailbox of one day has a record of another kind than the lasting one: an older program passes it by.
 """
@@ -9,13 +9,21 @@ from collections.abc import Iterable
 
 import msgspec
 
-from hushcast_overlay.routes.route import OverlayRoute, RouteMailbox, TreeInstallation, Withdrawal
+from hushcast_overlay.routes.box_records import deleted_box, kept_box, load_boxes
+from hushcast_overlay.routes.route import OverlayRoute, RouteEnd, RouteMailbox, TreeInstallation, Withdrawal
+from hushcast_overlay.routes.route_box import RouteBox
 from hushcast_protocol.base.addresses import Address, parse_address
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.secrets import LeaseSecret, Seed
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, RelayId, encode
-from hushcast_protocol.overlay.installations import Installation, ListedRoot, MailboxRoot
+from hushcast_protocol.overlay.installations import (
+    HostRoot,
+    Installation,
+    InstallationRoot,
+    ListedRoot,
+    MailboxRoot,
+)
 from hushcast_protocol.overlay.tree import Tree
 from hushcast_runtime.storage.recovery import number, restore, sized
 from hushcast_runtime.storage.store import Change, Store, record_reader
@@ -61,6 +69,7 @@ class _StoredInstallation(msgspec.Struct, frozen=True, array_like=True):
     missing: list[RelayId]
     withdrawing: bool
     copy: int = 0
+    former: list[RelayId] = []
 
 
 _decode_mailbox = record_reader(_StoredMailbox, "mailbox")
@@ -68,7 +77,7 @@ _decode_installation = record_reader(_StoredInstallation, "installation")
 
 
 class RouteRecords:
-    """Mailboxes and installations in the store."""
+    """Mailboxes, boxes and installations in the store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -86,6 +95,18 @@ class RouteRecords:
         """Delete one of a route's mailboxes; durable on return."""
         await self._store.write(_deleted(route.wanted.name, mailbox))
 
+    async def keep_box(self, name: bytes, box: RouteBox) -> None:
+        """Write a box, for what is wanted under a name; durable on return."""
+        await self._store.write(kept_box(name, box))
+
+    async def drop_box(self, name: bytes, box: RouteBox) -> None:
+        """Delete a box; durable on return."""
+        await self._store.write(deleted_box(name, box))
+
+    async def load_boxes(self) -> list[tuple[bytes, RouteBox]]:
+        """Return the boxes kept, each with the name of what is wanted, or was."""
+        return await load_boxes(self._store)
+
     async def keep_installation(self, planned: TreeInstallation) -> None:
         """Write an installation and who confirmed it; durable on return."""
         await self._store.write(_change(planned, planned.unconfirmed))
@@ -95,15 +116,15 @@ class RouteRecords:
         await self._store.write(_change(withdrawal, withdrawal.left))
 
     async def end(
-        self, name: bytes, mailboxes: Iterable[RouteMailbox], planned: Iterable[TreeInstallation]
+        self, name: bytes, ends: Iterable[RouteEnd], planned: Iterable[TreeInstallation]
     ) -> list[Withdrawal]:
-        """Delete mailboxes and turn the installations towards them into withdrawals, all in one commit."""
+        """Delete mailboxes, end a box, and turn the installations into withdrawals, all in one commit."""
         ended = [
             Withdrawal(name, held.number, held.installation, set(held.installation.tree.parents))
             for held in planned
         ]
-        deleted = [_deleted(name, mailbox) for mailbox in mailboxes]
-        await self._store.write(*deleted, *(_change(one, one.left) for one in ended))
+        ending = [kept_box(name, end) if isinstance(end, RouteBox) else _deleted(name, end) for end in ends]
+        await self._store.write(*ending, *(_change(one, one.left) for one in ended))
         return ended
 
     def forget(self, planned: TreeInstallation | Withdrawal) -> None:
@@ -148,7 +169,8 @@ class RouteRecords:
             if stored.withdrawing:
                 ended.append(Withdrawal(name, place, installation, left))
             else:
-                installed.append(TreeInstallation(name, place, installation, left))
+                former = dict.fromkeys(stored.former)
+                installed.append(TreeInstallation(name, place, installation, left, former=former))
 
         await restore(self._store, _INSTALLATION, take)
         return installed, ended
@@ -181,8 +203,8 @@ def _change(planned: TreeInstallation | Withdrawal, missing: set[RelayId]) -> Ch
     root = installation.root
     stored = _StoredInstallation(
         installation.day,
-        root.relay if isinstance(root, ListedRoot) else None,
-        root.seed.reveal() if isinstance(root, MailboxRoot) else None,
+        root.relay if isinstance(root, ListedRoot | HostRoot) else None,
+        _seed(root),
         root.address if isinstance(root, MailboxRoot) else None,
         list(installation.tree.parents.items()),
         installation.trunk,
@@ -191,11 +213,20 @@ def _change(planned: TreeInstallation | Withdrawal, missing: set[RelayId]) -> Ch
         sorted(missing),
         isinstance(planned, Withdrawal),
         installation.copy,
+        list(planned.former) if isinstance(planned, TreeInstallation) else [],
     )
     return Change(_INSTALLATION, _key(planned), encode(stored))
 
 
-def _root(stored: _StoredInstallation) -> MailboxRoot | ListedRoot:
+def _seed(root: InstallationRoot) -> bytes | None:
+    if isinstance(root, HostRoot):
+        return root.box.reveal()
+    return root.seed.reveal() if isinstance(root, MailboxRoot) else None
+
+
+def _root(stored: _StoredInstallation) -> InstallationRoot:
+    if stored.root_relay is not None and stored.root_seed is not None:
+        return HostRoot(Seed(stored.root_seed), stored.root_relay)
     if stored.root_relay is not None:
         return ListedRoot(stored.root_relay)
     if stored.root_seed is None or stored.root_address is None:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import trio
 
-from hushcast_overlay.routes.mailboxes import Mailboxes
-from hushcast_overlay.routes.route import OverlayRoute, RouteMailbox, TreeInstallation
+from hushcast_overlay.routes.route import (
+    OverlayRoute,
+    RouteEnd,
+    RouteMailbox,
+    TreeInstallation,
+    Withdrawal,
+)
+from hushcast_overlay.routes.route_box import RouteBox
+from hushcast_overlay.routes.route_ends import RouteEnds
 from hushcast_overlay.routes.route_records import RouteRecords
 from hushcast_overlay.routes.spare_mailbox import SpareMailbox
 from hushcast_overlay.routes.upkeep import TreeUpkeep
@@ -27,7 +34,7 @@ class OverlayRoutes:
         self,
         relay: RelayId | None,
         profile: Profile,
-        mailboxes: Mailboxes,
+        ends: RouteEnds,
         upkeep: TreeUpkeep,
         withdrawals: LeaseWithdrawals,
         records: RouteRecords,
@@ -36,10 +43,11 @@ class OverlayRoutes:
         """`relay` is this daemon's own relay, if it runs one."""
         self._relay = relay
         self._profile = profile
-        self._mailboxes = mailboxes
+        self._ends = ends
+        self._mailboxes = ends.mailboxes
         self._upkeep = upkeep
         self._withdrawals = withdrawals
-        self._calendar = mailboxes.calendar
+        self._calendar = ends.mailboxes.calendar
         self._records = records
         self._env = context.env
         self._tracer = context.tracer
@@ -58,26 +66,31 @@ class OverlayRoutes:
 
     async def resume(self, wanted: Collection[RoutedInterest]) -> dict[bytes, OverlayRoute]:
         """Take up the routes of what is wanted, by name; withdraw what a restart left of others."""
-        mailboxes = await self._records.load_mailboxes()
+        kept: dict[bytes, list[RouteEnd]] = {}
+        for name, mailboxes in (await self._records.load_mailboxes()).items():
+            kept.setdefault(name, []).extend(mailboxes)
+        for name, box in await self._records.load_boxes():
+            if box.is_ended:
+                self._ends.boxes.begin(name, box, None, resumed=True)
+            else:
+                kept.setdefault(name, []).append(box)
         for one in wanted:
             route = self._routes[one.name] = OverlayRoute(one)
-            for mailbox in mailboxes.get(one.name) or [RouteMailbox.draw(self._env)]:
-                route.take(mailbox)
-        left: dict[bytes, list[TreeInstallation]] = {
-            name: [] for name in mailboxes.keys() - self._routes.keys()
-        }
+            for end in kept.get(one.name) or self._new_ends():
+                route.take(end)
+        left: dict[bytes, list[TreeInstallation]] = {name: [] for name in kept.keys() - self._routes.keys()}
         installed, withdrawals = await self._records.load_installations()
         for withdrawal in withdrawals:
             self._withdrawals.begin(withdrawal)
         for planned in installed:
-            if (kept := self._routes.get(planned.name)) is not None:
-                kept.planned[planned.key] = planned
+            if (held := self._routes.get(planned.name)) is not None:
+                held.planned[planned.key] = planned
             else:
                 left.setdefault(planned.name, []).append(planned)
         for name, unwanted in left.items():
-            await self._withdrawals.end(name, mailboxes.get(name, ()), unwanted)
+            await self._end(name, kept.get(name, ()), unwanted)
         for name, route in self._routes.items():
-            self._spawn(self._live, route, name in mailboxes)
+            self._spawn(self._live, route, name in kept)
         if self._routes or self._relay is None:
             # Where mailboxes are opened again now, one that appears with them is seen to be theirs.
             self._keep_spare(at_once=not self._routes)
@@ -87,7 +100,8 @@ class OverlayRoutes:
         """Begin to keep an interest routed."""
         route = self._routes[wanted.name] = OverlayRoute(wanted)
         if self._profile.root is not Root.MAILBOX or not self.spare.take(route):
-            route.take(RouteMailbox.draw(self._env))
+            for end in self._new_ends():
+                route.take(end)
         self._keep_spare(at_once=False)
         for mailbox in route.mailboxes:
             self._tracer.tell(ground_truth.Subscribed(route.topic, mailbox.seed.public()))
@@ -100,10 +114,25 @@ class OverlayRoutes:
             return
         route.stop()
         route.ready.set()  # who still waits for it hears from whoever wanted it that it ended
-        for mailbox in route.mailboxes:
-            self._tracer.tell(ground_truth.Unsubscribed(route.topic, mailbox.seed.public()))
-        name, mailboxes, planned = route.wanted.name, route.mailboxes, route.planned.values()
-        route.withdrawals = await self._withdrawals.end(name, mailboxes, planned)
+        for end in route.ends:
+            self._tracer.tell(ground_truth.Unsubscribed(route.topic, end.seed.public()))
+        route.withdrawals = await self._end(route.wanted.name, route.ends, list(route.planned.values()))
+
+    async def _end(
+        self, name: bytes, ends: Sequence[RouteEnd], planned: list[TreeInstallation]
+    ) -> list[Withdrawal]:
+        """Withdraw what was installed for an interest, and have hosts forget its box; durable on return."""
+        boxes = [end for end in ends if isinstance(end, RouteBox)]
+        for box in boxes:
+            box.is_ended = True
+        withdrawals = await self._withdrawals.end(name, ends, planned)
+        for box in boxes:
+            self._ends.boxes.end(name, box)
+        return withdrawals
+
+    def _new_ends(self) -> list[RouteEnd]:
+        """Return what a new route begins with; a box is drawn when a day is looked at."""
+        return [] if self._profile.root is Root.HOST else [RouteMailbox.draw(self._env)]
 
     async def withdrawn(self, route: OverlayRoute) -> None:
         """Tell the relays of a route that ended, all trees at once; return when they were told, or not."""
@@ -129,6 +158,8 @@ class OverlayRoutes:
     async def _live(self, route: OverlayRoute, resumed: bool) -> None:
         with route.scope:
             self._mailboxes.keep_apart(route)
+            if route.box is not None:
+                self._ends.boxes.begin(route.wanted.name, route.box, route, resumed)
             for mailbox in route.mailboxes:
                 if not resumed:
                     await self._records.keep(route, mailbox)

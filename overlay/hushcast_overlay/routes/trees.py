@@ -9,11 +9,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Set
 
 from hushcast_overlay.routes.route import OverlayRoute, TreeInstallation
+from hushcast_overlay.routes.route_box import RouteBox
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.roster_standing import Seating
 from hushcast_protocol.base.secrets import LeaseSecret
 from hushcast_protocol.base.wire import RelayId
-from hushcast_protocol.overlay.installations import Installation, ListedRoot, MailboxRoot
+from hushcast_protocol.overlay.installations import (
+    HostRoot,
+    Installation,
+    InstallationRoot,
+    ListedRoot,
+    MailboxRoot,
+)
 from hushcast_protocol.overlay.profile import Profile, Root
 from hushcast_protocol.overlay.tree import BROKEN, STRAINED, Tree, graft, leaving, mend, plan, strain
 from hushcast_runtime.environment import Environment
@@ -36,27 +43,28 @@ class Trees:
         self._env = env
 
     async def plan(self, route: OverlayRoute, day: int, number: int) -> TreeInstallation:
-        """Plan an installation for a day: along the tree with this number to its mailbox, or a new one.
+        """Plan an installation for a day: along the tree with this number to its mailbox or box, or a new.
 
-        There is a roster, and the mailbox has its address. As published, every day has a new tree, and so has
+        There is a roster, and a mailbox has its address. As published, every day has a new tree, and so has
         a mailbox of one day. Raises what `Shards.find` does.
         """
         tokens = await route.wanted.tokens(day)
         seating = (await self._shards.find(day, tokens.trunk, route.copy)).seating()
         root = self._root(route, day)
+        end = route.end(day)
         before = [
             planned
             for planned in route.planned.values()
-            if planned.number == number and isinstance(root, MailboxRoot) and planned.leads_to(root.seed)
+            if planned.number == number and end is not None and planned.leads_to(end.seed)
         ]
+        seats = _Seats(seating, root)
         if not before:
-            own = self._relay if self._profile.root is Root.LISTED else None
-            tree = await self._drawn(relay for relay in seating.listed if relay != own)
+            tree = await self._drawn(seats.in_order)
         else:
             last = max(before, key=lambda planned: planned.key).installation.tree
             await route.coverage.judge()
-            suspects = route.coverage.shunned(seating.listed)
-            tree = await self._mended(last, seating, seating.listed.keys(), suspects, STRAINED)
+            suspects = route.coverage.shunned(seats.listed)
+            tree = await self._mended(last, seats, seats.listed, suspects, STRAINED)
         secret = LeaseSecret.draw(self._env.randomness)
         installation = Installation(day, root, tree, tokens.trunk, tokens.entries, secret, route.copy)
         return TreeInstallation(route.wanted.name, number, installation, set(tree.parents))
@@ -70,55 +78,77 @@ class Trees:
         if isinstance(installation.root, ListedRoot):
             return False
         tree = installation.tree
+        root = self._root(route, installation.day)
         near = await self._shards.find(installation.day, installation.trunk, installation.copy)
-        seating = near.seating()
+        seats = _Seats(near.seating(), root)
         await route.coverage.judge()
-        suspects = route.coverage.shunned(seating.listed)
-        in_step = seating.listed.keys() <= tree.parents.keys() <= seating.kept
+        suspects = route.coverage.shunned(seats.listed)
+        in_step = seats.listed <= tree.parents.keys() <= seats.kept
         if (
             in_step
+            and root == installation.root
             and not any(map(tree.children.get, suspects))
             and strain(tree, self._profile.depth) < BROKEN
         ):
             return False
-        confirmed = seating.listed.keys() & tree.parents.keys() - planned.unconfirmed
-        mended = await self._mended(tree, seating, confirmed, suspects, BROKEN)
+        confirmed = seats.listed & tree.parents.keys() - planned.unconfirmed
+        mended = await self._mended(tree, seats, confirmed, suspects, BROKEN)
         changed = {relay for relay in mended.parents if not _same_seat(relay, tree, mended)}
-        planned.reseat(mended, changed)
+        has_moved = root != installation.root
+        planned.reseat(mended, changed, root)
         route.coverage.tree_changed(self._env.now())
-        return bool(changed)
+        return bool(changed) or has_moved
+
+    def has_moved(self, route: OverlayRoute, planned: TreeInstallation) -> bool:
+        """Tell whether the box that an installation leads to is at another host now."""
+        installation = planned.installation
+        return isinstance(installation.root, HostRoot) and installation.root != self._root(
+            route, installation.day
+        )
 
     async def _mended(
         self,
         tree: Tree,
-        seating: Seating,
+        seats: _Seats,
         confirmed: Set[RelayId],
         suspects: Collection[RelayId],
         bearable: float,
     ) -> Tree:
         """Return a tree in step with the rosters; one drawn anew where its strain is `bearable` no more."""
-        gone = leaving(tree, seating.kept, self._env.randomness(32))
-        staying = [relay for relay in tree.parents if relay not in gone]
+        gone = leaving(tree, seats.kept, self._env.randomness(32))
+        staying = [relay for relay in tree.parents if relay not in gone and relay != seats.root]
         mended = await self._env.compute(mend, tree, staying, suspects, self._env.randomness(32))
-        newcomers = [relay for relay in seating.listed if relay not in tree.parents]
+        newcomers = [relay for relay in seats.in_order if relay not in tree.parents]
         firm = [relay for relay in mended.parents if relay in confirmed and relay not in suspects]
         spare = [relay for relay in mended.parents if relay not in confirmed and relay not in suspects]
         seed = self._env.randomness(32)
         depth = self._profile.depth
         grown = await self._env.compute(graft, mended, newcomers, firm, depth, seed, spare)
-        return await self._drawn(seating.listed) if strain(grown, depth) >= bearable else grown
+        return await self._drawn(seats.in_order) if strain(grown, depth) >= bearable else grown
 
     async def _drawn(self, relays: Iterable[RelayId]) -> Tree:
         return await self._env.compute(plan, relays, self._profile.depth, self._env.randomness(32))
 
-    def _root(self, route: OverlayRoute, day: int) -> MailboxRoot | ListedRoot:
+    def _root(self, route: OverlayRoute, day: int) -> InstallationRoot:
         if self._profile.root is Root.LISTED:
             assert self._relay is not None
             return ListedRoot(self._relay)
-        mailbox = route.mailbox(day)
-        assert mailbox is not None
-        assert mailbox.address is not None
-        return MailboxRoot(mailbox.seed, mailbox.address)
+        end = route.end(day)
+        assert end is not None
+        if isinstance(end, RouteBox):
+            return HostRoot(end.seed, end.hosts.current)
+        assert end.address is not None
+        return MailboxRoot(end.seed, end.address)
+
+
+class _Seats:
+    """Who has a seat in a tree now, by the rosters: all but the relay that is its root."""
+
+    def __init__(self, seating: Seating, root: InstallationRoot) -> None:
+        self.root = root.relay if isinstance(root, ListedRoot | HostRoot) else None
+        self.in_order = [relay for relay in seating.listed if relay != self.root]
+        self.listed = set(self.in_order)
+        self.kept = {relay for relay in seating.kept if relay != self.root}
 
 
 def _same_seat(relay: RelayId, one: Tree, other: Tree) -> bool:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import trio
 
 from hushcast_overlay.routes.installer import Installer
-from hushcast_overlay.routes.mailboxes import Mailboxes
-from hushcast_overlay.routes.route import OverlayRoute, TreeInstallation
+from hushcast_overlay.routes.route import OverlayRoute, RouteMailbox, TreeInstallation
+from hushcast_overlay.routes.route_box import RouteBox
+from hushcast_overlay.routes.route_ends import RouteEnds
 from hushcast_overlay.routes.route_records import RouteRecords
 from hushcast_overlay.routes.trees import Trees
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base import ground_truth
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import PeerError, Refusal
+from hushcast_protocol.overlay.installations import HostRoot
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
@@ -32,7 +34,7 @@ class TreeUpkeep:
         shards: Shards,
         trees: Trees,
         installer: Installer,
-        mailboxes: Mailboxes,
+        ends: RouteEnds,
         records: RouteRecords,
         context: Context,
     ) -> None:
@@ -41,7 +43,7 @@ class TreeUpkeep:
         self._calendar = shards.calendar
         self._trees = trees
         self._installer = installer
-        self._mailboxes = mailboxes
+        self._ends = ends
         self._records = records
         self._env = context.env
         self._tracer = context.tracer
@@ -62,7 +64,7 @@ class TreeUpkeep:
             await self._forget_lapsed(route)
             if is_told := self._is_told(route):
                 route.ready.set()
-            if is_seen_to and (is_told or not self._is_published(route)):
+            if is_seen_to and (is_told or not self._is_there(route)):
                 backoff.reset()
                 pause = self._until_next_look(route, mending)
             else:
@@ -73,14 +75,14 @@ class TreeUpkeep:
     async def _see_to(self, route: OverlayRoute, mends: bool) -> bool:
         """Have what is wanted planned and told; return whether it was known of each day who is to be told.
 
-        The trees of a day wait until its mailbox is published, and nothing else does.
+        The trees of a day wait until its mailbox is published, or the host answers; nothing else does.
         """
         is_seen_to = True
         for day in self._days_wanted(route):
             try:
-                mailbox = await self._mailboxes.of_day(route, day, self._shards.is_cut(day))
+                end = await self._ends.of_day(route, day)
                 # A relay that dialled earlier would not find the mailbox, and wait before it dials again.
-                if mailbox.published.is_set():
+                if end.is_there:
                     await self._tell(route, day, mends)
             except (TransportError, PeerError, Refusal) as error:
                 log.warning("a tree has to wait: its relays are not known yet", reason=str(error))
@@ -97,7 +99,8 @@ class TreeUpkeep:
 
     async def _resume(self, route: OverlayRoute) -> None:
         """Take up what a restart interrupted, with rosters of now if the directory has any."""
-        if (mailbox := route.mailbox(self._today())) is not None and mailbox.is_begun:
+        mailbox = route.end(self._today())
+        if isinstance(mailbox, RouteMailbox) and mailbox.is_begun:
             await mailbox.published.wait()
         if self._is_told(route):
             route.ready.set()
@@ -108,11 +111,13 @@ class TreeUpkeep:
         return self._calendar.day(self._env.now())
 
     def _is_told(self, route: OverlayRoute) -> bool:
-        return self._is_published(route) and any(planned.reaches_root for planned in route.on(self._today()))
+        """Tell whether messages come: what a host keeps comes when it is there, so that need not be now."""
+        waits = isinstance(route.end(self._today()), RouteBox) or self._is_there(route)
+        return waits and any(planned.reaches_root for planned in route.on(self._today()))
 
-    def _is_published(self, route: OverlayRoute) -> bool:
-        mailbox = route.mailbox(self._today())
-        return mailbox is not None and mailbox.published.is_set()
+    def _is_there(self, route: OverlayRoute) -> bool:
+        end = route.end(self._today())
+        return end is not None and end.is_there
 
     def _next_mending(self) -> float:
         return self._calendar.next_mending(self._env.now(), self._env.uniform(0.0, 1.0))
@@ -123,12 +128,14 @@ class TreeUpkeep:
         return [day for day in days if self._shards.knows(day)]
 
     def _renews_at(self, route: OverlayRoute, day: int) -> float:
-        """Return when the day after is installed: at a moment of a mailbox's own."""
+        """Return when the day after is installed: at a moment of a mailbox's or box's own."""
         midnight = self._calendar.day_start(day + 1)
-        if (mailbox := route.mailbox(day)) is None:
+        if (end := route.end(day)) is None:
             return midnight
-        moment = midnight - mailbox.renewal * self._calendar.day_seconds
-        goes_on = mailbox.day is None and not self._shards.is_cut(day + 1)
+        moment = midnight - end.renewal * self._calendar.day_seconds
+        goes_on = not (
+            (isinstance(end, RouteMailbox) and end.day is not None) or self._shards.is_cut(day + 1)
+        )
         return moment if goes_on else max(moment, route.no_other_before)
 
     def _until_next_look(self, route: OverlayRoute, mending: float) -> float:
@@ -137,8 +144,8 @@ class TreeUpkeep:
         looks = [mending, self._renews_at(route, today)]
         if looks[1] <= now and not self._shards.knows(today + 1):
             # The roster that tells of tomorrow may be the first of tomorrow, which comes a lead before it.
-            mailbox = route.mailbox(today)
-            share = 0.5 if mailbox is None else mailbox.renewal
+            end = route.end(today)
+            share = 0.5 if end is None else end.renewal
             looks.append(self._calendar.day_start(today + 1) - share * self._calendar.lead)
             if looks[2] <= now:
                 looks.append(now + self._env.uniform(0.5, 1.0) * self._longest_pause())
@@ -157,15 +164,19 @@ class TreeUpkeep:
 
     def _tell_installed(self, route: OverlayRoute, planned: TreeInstallation) -> None:
         installation = planned.installation
-        mailbox = route.mailbox(installation.day)
-        assert mailbox is not None
+        end = route.end(installation.day)
+        assert end is not None
+        tree = dict(installation.tree.parents)
+        if isinstance(installation.root, HostRoot):
+            host = installation.root.relay
+            tree = {relay: above or host for relay, above in tree.items()} | {host: None}
         self._tracer.tell(
             ground_truth.Installed(
                 route.topic,
-                mailbox.seed.public(),
+                end.seed.public(),
                 installation.day,
                 self._profile.depth,
-                dict(installation.tree.parents),
+                tree,
                 (installation.trunk, *installation.entries),
             )
         )
@@ -173,11 +184,12 @@ class TreeUpkeep:
     async def _complete(self, route: OverlayRoute, planned: TreeInstallation, mends: bool) -> None:
         """Tell all whose seat changed, and all others that have not confirmed."""
         # A tree that nobody knows of may change at any moment.
-        if (mends or not planned.nodes) and await self._trees.mend(route, planned):
+        is_mended = mends or not planned.nodes or self._trees.has_moved(route, planned)
+        if is_mended and await self._trees.mend(route, planned):
             await self._records.keep_installation(planned)
             self._tell_installed(route, planned)
         planned.tell_again(route.coverage.shunned(planned.installation.tree.parents))
-        if not planned.unconfirmed:
+        if not await self._ends.hold(route, planned) or not planned.unconfirmed:
             return
         installation = planned.installation
         await self._installer.deliver(
@@ -186,6 +198,7 @@ class TreeUpkeep:
             sorted(planned.unconfirmed),
             lambda relay: installation.install(self._profile, relay),
             planned.confirm,
+            self._ends.link(planned),
         )
         if not route.scope.cancel_called:  # ended meanwhile: its record is that of a withdrawal now
             await self._records.keep_installation(planned)
@@ -196,4 +209,4 @@ class TreeUpkeep:
         for key in list(route.planned):
             if self._calendar.lapse(key[0]) <= self._env.now():
                 self._records.forget(route.planned.pop(key))
-        await self._mailboxes.close_lapsed(route, self._days_wanted(route))
+        await self._ends.close_lapsed(route, self._days_wanted(route))

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import trio
 
 from hushcast_overlay.routes.installer import Installer
-from hushcast_overlay.routes.route import RouteMailbox, TreeInstallation, Withdrawal
+from hushcast_overlay.routes.owned_boxes import OwnedBoxes
+from hushcast_overlay.routes.route import RouteEnd, TreeInstallation, Withdrawal
 from hushcast_overlay.routes.route_records import RouteRecords
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.errors import PeerError, Refusal
@@ -22,11 +23,13 @@ class LeaseWithdrawals:
     def __init__(
         self,
         installer: Installer,
+        boxes: OwnedBoxes,
         records: RouteRecords,
         shards: Shards,
         context: Context,
     ) -> None:
         self._installer = installer
+        self._boxes = boxes
         self._records = records
         self._shards = shards
         self._calendar = shards.calendar
@@ -34,10 +37,10 @@ class LeaseWithdrawals:
         self._spawn = context.spawn
 
     async def end(
-        self, name: bytes, mailboxes: Iterable[RouteMailbox], installed: Iterable[TreeInstallation]
+        self, name: bytes, ends: Iterable[RouteEnd], installed: Iterable[TreeInstallation]
     ) -> list[Withdrawal]:
         """Turn what was installed for an interest into withdrawals, durably; return them, begun."""
-        ended = await self._records.end(name, mailboxes, installed)
+        ended = await self._records.end(name, ends, installed)
         for withdrawal in ended:
             self.begin(withdrawal)
         return ended
@@ -84,4 +87,5 @@ class LeaseWithdrawals:
             sorted(withdrawal.left),
             installation.withdraw,
             withdrawal.left.difference_update,
+            self._boxes.link(installation.root),
         )

@@ -69,6 +69,9 @@ class RoutedInterest(Protocol):
     async def take(self, messages: list[Message]) -> None:
         """Take arrived messages, including repeats; durable on return. What raises has taken nothing."""
 
+    def lose(self, count: int) -> None:
+        """Take notice that so many messages were lost where they waited; on disk with the next write."""
+
     def refuse(self, reason: str) -> None:
         """Take notice that the network does not take it as it is, for people; its route is ended next."""
 

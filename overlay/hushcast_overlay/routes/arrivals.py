@@ -1,0 +1,46 @@
+"""Arrivals: hands what comes to a mailbox or a box in to its route, if its day is taken still."""
+
+from __future__ import annotations
+
+from hushcast_overlay.routes.route import OverlayRoute
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.content.messages import Message, check_message
+from hushcast_runtime.context import Context
+
+HOSTS_DAYS = 1  # days that a host keeps a message beyond those on which relays take it
+
+
+class Arrivals:
+    """What comes in for the routes of one daemon."""
+
+    def __init__(self, calendar: Calendar, context: Context) -> None:
+        self._calendar = calendar
+        self._env = context.env
+        self._counters = context.counters
+
+    async def take(
+        self, route: OverlayRoute, messages: list[Message], by: RelayId, kept_days: int = 0
+    ) -> None:
+        """Take messages that a relay brings into the inbox; durable on return.
+
+        Those of `kept_days` before the open ones are taken, too. Raises a `PeerError` if one is malformed.
+        """
+        for message in messages:
+            check_message(message)
+            route.coverage.arrived(message.id, by)  # repeats, too: each copy tells of its way
+        await route.wanted.take([one for one in messages if self._is_taken(route, one, kept_days)])
+
+    def _is_taken(self, route: OverlayRoute, message: Message, kept_days: int) -> bool:
+        """Tell whether a message is taken: by an uncertain clock, those of all days with a tree.
+
+        To refuse them would lose them, and not to confirm them would show top relays that the time is wrong.
+        """
+        open_days = self._calendar.open_days(self._env.now())
+        days = range(open_days.start - kept_days, open_days.stop)
+        if route.wanted.knows(message.id) or message.day in days:
+            return True
+        if not self._env.is_certain() and route.on(message.day):
+            return True
+        self._counters.add("refused_day")
+        return False

@@ -1,0 +1,168 @@
+"""A host's link: what the owner of a box says to its host, and hears from it, over one circuit."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import msgspec
+import trio
+
+from hushcast_overlay.connector import Connector
+from hushcast_protocol.base.buckets import TokenBucket
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.hop_link import IDLE
+from hushcast_protocol.base.roster import Relay
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.wire import RelayId, Wire
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.overlay.box_frames import BoxStanding, Forget, Hold, HoldAnswer, held_out, hold_price
+from hushcast_protocol.overlay.frame_directions import ToOwner, decode_to_owner
+from hushcast_protocol.overlay.frames import (
+    Ack,
+    Forward,
+    ParcelAnswer,
+    ParcelFrame,
+    Ping,
+    RefusalReason,
+    handed_in,
+)
+from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.channel import Channel
+from hushcast_runtime.transports.channel_writer import Writer
+
+STANDING_WITHIN = 30.0  # seconds from the link to what it says first
+ANSWER_WITHIN = 30.0  # seconds to an answer to what is on disk at once
+# What a host may bring: as much as a mailbox takes from one top relay, for the same reason.
+MESSAGES_A_SECOND, MESSAGES_AT_ONCE = 500.0, 1000.0
+
+Deliver = Callable[[list[Message], RelayId], Awaitable[None]]
+"""Takes messages into the inbox; returns once they are durable. Raises a `PeerError` if one is malformed."""
+AnswerT = TypeVar("AnswerT", HoldAnswer, ParcelAnswer)
+
+
+class _Awaited:
+    """An answer, once it is there; none if the link ended."""
+
+    __slots__ = ("answer", "over")
+
+    def __init__(self) -> None:
+        self.over = trio.Event()
+        self.answer: HoldAnswer | ParcelAnswer | None = None
+
+
+class HostLink:
+    """An open link to a host, under the box's key."""
+
+    def __init__(
+        self, host: Relay, channel: Channel[ToOwner], connector: Connector, spawn: Callable[..., None]
+    ) -> None:
+        self.host = host
+        self.standing = BoxStanding((), 0)
+        """What the host said first."""
+        self._channel = channel
+        self._connector = connector
+        self._writer = Writer(channel, spawn)
+        self._awaited: dict[int, _Awaited] = {}
+        self._number = 0
+        self._is_over = False
+
+    @classmethod
+    async def opened(
+        cls, box: Seed, host: Relay, connector: Connector, spawn: Callable[..., None]
+    ) -> HostLink:
+        """Open a link to a host, and hear how the box stands; raise a `TransportError` or `PeerError`."""
+        channel = await connector.owner(box, host, decode_to_owner)
+        try:
+            link = cls(host, channel, connector, spawn)
+            standing = await channel.one(STANDING_WITHIN)
+            if not isinstance(standing, BoxStanding):
+                raise DecodeError("a host says something before it says how the box stands")
+            link.standing = standing
+        except BaseException:
+            await channel.aclose()
+            raise
+        return link
+
+    async def hold(self, hold: Hold) -> RefusalReason | None:
+        """Have elements lead to the box; return why not. Raises `TransportError` without an answer."""
+        if bits := hold_price(hold, self.host.difficulty):
+            stamp = await self._connector.mint(self.host, held_out(hold), bits)
+            hold = msgspec.structs.replace(hold, stamp=stamp)
+        return (await self._ask(hold, HoldAnswer, ANSWER_WITHIN)).refused
+
+    async def forget(self) -> None:
+        """Tell the host that the box is done with; raise `TransportError` without an answer."""
+        await self._ask(Forget(0), HoldAnswer, ANSWER_WITHIN)
+
+    async def pass_on(self, sealed: bytes, patience: float) -> ParcelAnswer:
+        """Have the host open a parcel, and pass on what it holds; raise `TransportError` without an answer.
+
+        `patience` are the seconds until it has answered.
+        """
+        frame = ParcelFrame(0, sealed, None)
+        if self.host.difficulty:
+            stamp = await self._connector.mint(self.host, handed_in(frame), self.host.difficulty)
+            frame = msgspec.structs.replace(frame, stamp=stamp)
+        return await self._ask(frame, ParcelAnswer, patience)
+
+    async def serve(self, deliver: Deliver) -> None:
+        """Take what the host brings until the link ends; raises a `PeerError` or `TransportError`.
+
+        What `deliver` has taken is acknowledged.
+        """
+        taken = 0
+        bucket = TokenBucket(MESSAGES_A_SECOND, MESSAGES_AT_ONCE, trio.current_time())
+        try:
+            with self._writer.scope, trio.move_on_after(IDLE) as idle:
+                while batch := await self._channel.receive():
+                    idle.deadline = trio.current_time() + IDLE
+                    messages = [frame.message for frame in batch if isinstance(frame, Forward)]
+                    for frame in batch:
+                        self._hear(frame)
+                    if messages:
+                        await deliver(messages, self.host.id)
+                        taken += len(messages)
+                    if messages or any(isinstance(frame, Ping) for frame in batch):
+                        self._writer.post(Ack(taken, ()))
+                    if debt := bucket.owe(trio.current_time(), len(batch)):
+                        await trio.sleep(debt)  # the host keeps what is not acknowledged, and sends no more
+        finally:
+            self._is_over = True
+            for awaited in self._awaited.values():
+                awaited.over.set()
+            await self._channel.aclose()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has not ended."""
+        return not self._is_over
+
+    def end(self) -> None:
+        """End the link."""
+        self._writer.scope.cancel()
+
+    def _hear(self, frame: ToOwner) -> None:
+        if isinstance(frame, BoxStanding):
+            raise DecodeError("a host says twice on one link how the box stands")
+        if not isinstance(frame, HoldAnswer | ParcelAnswer):
+            return
+        if (awaited := self._awaited.get(frame.number)) is not None:
+            awaited.answer = frame
+            awaited.over.set()
+
+    async def _ask(self, frame: Wire, answered: type[AnswerT], within: float) -> AnswerT:
+        if self._is_over:
+            raise TransportError("the link to the host has ended")
+        self._number += 1
+        number = self._number
+        awaited = self._awaited[number] = _Awaited()
+        try:
+            self._writer.post(msgspec.structs.replace(frame, number=number))
+            with trio.move_on_after(within):
+                await awaited.over.wait()
+        finally:
+            del self._awaited[number]
+        if not isinstance(awaited.answer, answered):
+            raise TransportError("the host gave no answer")
+        return awaited.answer

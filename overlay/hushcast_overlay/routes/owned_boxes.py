@@ -1,0 +1,272 @@
+"""Owned boxes: keeps a link to each host that has something for a route, and hands in what it brings.
+
+The owner opens the links, at moments of its own, and each time hears first how its box stands.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import trio
+
+from hushcast_overlay.connector import Connector
+from hushcast_overlay.routes.arrivals import HOSTS_DAYS, Arrivals
+from hushcast_overlay.routes.host_link import HostLink
+from hushcast_overlay.routes.route import (
+    EARLIEST_RENEWAL,
+    LATEST_RENEWAL,
+    OverlayRoute,
+    TreeInstallation,
+)
+from hushcast_overlay.routes.route_box import RouteBox
+from hushcast_overlay.routes.route_records import RouteRecords
+from hushcast_overlay.shards.shards import Shards
+from hushcast_protocol.base import ground_truth
+from hushcast_protocol.base.backoff import Backoff
+from hushcast_protocol.base.epochs import EPOCHS_A_DAY
+from hushcast_protocol.base.errors import PeerError, Refusal
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.overlay.host_list import HostList
+from hushcast_protocol.overlay.installations import HostRoot
+from hushcast_protocol.overlay.profile import Profile
+from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
+from hushcast_runtime.transports.base import TransportError
+
+FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds between attempts to reach a host
+ATTACH_WITHIN = 10.0  # seconds after a start in which boxes are asked for, each at its moment
+LEAST_RELAYS = 2  # a host and a top relay
+AWAY_EPOCHS = 2  # epochs that the first host is away before the second is used
+AWAY_AT_FIRST = 60.0  # seconds likewise, while no tree leads to the box and nobody knows of it
+ENDED_WITHIN = 60.0  # seconds that a link stays, for withdrawals, when the host was told that all is over
+
+
+class OwnedBoxes:
+    """The boxes that hosts keep for one daemon."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        connector: Connector,
+        shards: Shards,
+        arrivals: Arrivals,
+        records: RouteRecords,
+        context: Context,
+    ) -> None:
+        self._profile = profile
+        self._connector = connector
+        self._shards = shards
+        self._calendar = shards.calendar
+        self._arrivals = arrivals
+        self._records = records
+        self._env = context.env
+        self._counters = context.counters
+        self._tracer = context.tracer
+        self._spawn = context.spawn
+        self._kept: dict[bytes, RouteBox] = {}
+
+    async def of_day(self, route: OverlayRoute, day: int) -> RouteBox | None:
+        """Return the box that trees of a day lead to; draw one, and its hosts, if there is none.
+
+        It is on disk before anybody hears of it. `None` where the network is too small for any.
+        """
+        tokens = await route.wanted.tokens(day)
+        roster = (await self._shards.find(day, tokens.trunk, route.copy)).current()
+        roster_day = roster.epoch // EPOCHS_A_DAY
+        if (box := route.box) is None:
+            if len(roster.relays) < LEAST_RELAYS:
+                return None
+            hosts = HostList.drawn(roster.relays, roster_day, self._env.sample)
+            renewal = self._env.uniform(LATEST_RENEWAL, EARLIEST_RENEWAL)
+            box = route.box = RouteBox(Seed.draw(self._env.randomness), renewal, hosts)
+            await self._records.keep_box(route.wanted.name, box)
+            self._tracer.tell(ground_truth.Subscribed(route.topic, box.key))
+        else:
+            hosts = box.hosts.look(roster.relays, roster_day, self._env.sample)
+            await self._use(route.wanted.name, box, route, hosts)
+        self.begin(route.wanted.name, box, route)
+        return box
+
+    def begin(self, name: bytes, box: RouteBox, route: OverlayRoute | None, resumed: bool = False) -> None:
+        """Attend to the hosts of a box; `route` is what it is for, unless that has ended."""
+        self._kept[box.key] = box
+        for relay in {*box.hosts.relays, *box.at}:
+            if relay not in box.attended:
+                box.attended.add(relay)
+                delay = self._env.uniform(0.0, ATTACH_WITHIN) if resumed else 0.0
+                self._spawn(self._attend, name, box, route, relay, delay)
+
+    async def hold(self, route: OverlayRoute, planned: TreeInstallation) -> bool:
+        """Have a host hold what leads to a box by a tree; return whether it does.
+
+        Raises `Refusal` where it does not want to, `TransportError` where it did not answer.
+        """
+        box, root = route.box, planned.installation.root
+        assert box is not None
+        assert isinstance(root, HostRoot)
+        known = box.host(root.relay)
+        if (link := known.link) is None:
+            return False
+        hold = planned.installation.hold(self._profile, planned.former)
+        if known.elements.get(hold.lease) == hold.elements:
+            return True
+        if known.held < hold.day:
+            known.held = hold.day
+            await self._records.keep_box(route.wanted.name, box)
+        try:
+            refused = await link.hold(hold)
+        except TransportError:
+            link.end()
+            raise
+        known.refuses = refused is not None
+        if refused is not None:
+            await self._note_failure(route.wanted.name, box, route, root.relay)
+            raise Refusal(f"a host does not hold what leads to a box: {refused}")
+        known.elements[hold.lease] = hold.elements
+        return True
+
+    def link(self, root: object) -> HostLink | None:
+        """Return the link to the host that is the root of an installation, if there is one."""
+        if not isinstance(root, HostRoot) or (box := self._kept.get(root.box.public())) is None:
+            return None
+        return box.link(root.relay)
+
+    def end(self, name: bytes, box: RouteBox) -> None:
+        """Have the hosts of a box forget it; its record says already that it has ended."""
+        box.is_ended = True
+        self.begin(name, box, None)
+        box.stir()
+        for relay, known in box.at.items():
+            if known.link is not None:
+                self._spawn(self._forget_at, name, box, relay, known.link)
+
+    async def close_lapsed(self, route: OverlayRoute, wanted: list[int]) -> None:
+        """End a box that no day needs: `wanted` are those to be installed now."""
+        box = route.box
+        if box is None or route.towards(box.seed) or any(route.end(day) is box for day in wanted):
+            return
+        route.box = None
+        box.is_ended = True
+        await self._records.keep_box(route.wanted.name, box)
+        self._tracer.tell(ground_truth.Unsubscribed(route.topic, box.key))
+        self.end(route.wanted.name, box)
+
+    async def _attend(
+        self, name: bytes, box: RouteBox, route: OverlayRoute | None, relay: RelayId, delay: float
+    ) -> None:
+        """Keep a link to a host while the box has to do with it."""
+        backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, self._env.randomness)
+        await trio.sleep(delay)
+        while self._has_to_do(box, relay):
+            if not self._is_wanted(box, relay):
+                with trio.move_on_after(self._calendar.epoch_seconds):
+                    await box.changed.wait()
+                continue
+            began = self._env.elapsed()
+            await self._visit(name, box, route, relay)
+            if self._env.elapsed() - began > LONGEST_PAUSE:
+                backoff.reset()
+            if self._is_wanted(box, relay):
+                await trio.sleep(backoff.next())
+        box.attended.discard(relay)
+        if box.is_ended and not box.attended:
+            self._kept.pop(box.key, None)
+            await self._records.drop_box(name, box)
+
+    def _has_to_do(self, box: RouteBox, relay: RelayId) -> bool:
+        return self._is_wanted(box, relay) or (not box.is_ended and relay in box.hosts.relays)
+
+    def _is_wanted(self, box: RouteBox, relay: RelayId) -> bool:
+        """Tell whether there is to be a link: to the first host, the one in use, who may hold something."""
+        known = box.at.get(relay)
+        over = self._calendar.day_start(known.held + 1 + HOSTS_DAYS) if known is not None else 0.0
+        is_holding = over > self._env.now()
+        if box.is_ended:
+            return known is not None and is_holding and not known.has_forgotten
+        return is_holding or relay in (box.hosts.relays[0], box.hosts.current)
+
+    async def _visit(self, name: bytes, box: RouteBox, route: OverlayRoute | None, relay: RelayId) -> None:
+        """Open a link to a host, and take what it brings until the link ends."""
+        known = box.host(relay)
+        known.listed = self._shards.relay(relay) or known.listed
+        try:
+            if known.listed is None:
+                raise TransportError("no roster lists it")
+            link = await HostLink.opened(box.seed, known.listed, self._connector, self._spawn)
+        except (TransportError, PeerError) as error:
+            log.info("a host was not reached", reason=str(error))
+            if not self._connector.contact.is_lost:  # or it is this daemon that is away
+                await self._note_failure(name, box, route, relay)
+            return
+        known.link = link
+        try:
+            await self._greet(name, box, route, relay, link)
+            await link.serve(partial(self._take, box, route))
+        except (TransportError, PeerError) as error:
+            log.info("the link to a host ended", reason=str(error))
+        finally:
+            if known.link is link:
+                known.link = None
+
+    async def _greet(
+        self, name: bytes, box: RouteBox, route: OverlayRoute | None, relay: RelayId, link: HostLink
+    ) -> None:
+        """Take notice of how a box stands."""
+        known, standing = box.host(relay), link.standing
+        known.elements = {
+            lease: elements for lease, elements in known.elements.items() if lease in standing.leases
+        }
+        if box.is_ended or route is None:
+            self._spawn(self._forget_at, name, box, relay, link)
+            return
+        if standing.gave_way != known.gave_way:
+            # A host that lost its disk counts from 0 again.
+            lost = standing.gave_way - min(known.gave_way, standing.gave_way)
+            if lost:
+                self._counters.add("messages_lost_hosts", lost)
+                route.wanted.lose(lost)
+            known.gave_way = standing.gave_way
+            await self._records.keep_box(name, box)
+        if not known.refuses:
+            await self._use(name, box, route, box.hosts.answered(relay))
+        route.stirred.set()
+
+    async def _take(
+        self, box: RouteBox, route: OverlayRoute | None, messages: list[Message], host: RelayId
+    ) -> None:
+        if route is not None and not box.is_ended:
+            await self._arrivals.take(route, messages, host, HOSTS_DAYS)
+
+    async def _forget_at(self, name: bytes, box: RouteBox, relay: RelayId, link: HostLink) -> None:
+        """Tell a host that a box is done with, and leave its link a moment for withdrawals."""
+        try:
+            await link.forget()
+        except TransportError as error:
+            log.info("a host did not hear that a box is done with", reason=str(error))
+        else:
+            box.host(relay).has_forgotten = True
+            await self._records.keep_box(name, box)
+            await trio.sleep(ENDED_WITHIN)
+        link.end()
+
+    async def _note_failure(
+        self, name: bytes, box: RouteBox, route: OverlayRoute | None, relay: RelayId
+    ) -> None:
+        """Take notice that a host does not serve."""
+        if box.is_ended or route is None:
+            return
+        is_known = bool(route.towards(box.seed)) and any(held.nodes for held in route.towards(box.seed))
+        patience = AWAY_EPOCHS * self._calendar.epoch_seconds if is_known else AWAY_AT_FIRST
+        await self._use(name, box, route, box.hosts.failed(relay, self._env.now(), patience))
+
+    async def _use(self, name: bytes, box: RouteBox, route: OverlayRoute, hosts: HostList) -> None:
+        """Keep which hosts there are, and which is in use."""
+        if hosts == box.hosts:
+            return
+        box.hosts = hosts
+        await self._records.keep_box(name, box)
+        self.begin(name, box, route)
+        box.stir()
+        route.stirred.set()

@@ -1,0 +1,75 @@
+"""A route's box: what an owner knows of it and of its hosts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import trio
+
+from hushcast_overlay.routes.host_link import HostLink
+from hushcast_protocol.base.roster import Relay
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.overlay.host_list import HostList
+
+
+@dataclass(eq=False)
+class AtHost:
+    """What one host has of a box, as far as its owner knows."""
+
+    held: int = -1
+    """The last day for which it may hold something; on disk before it is asked to."""
+    gave_way: int = 0
+    """How many messages it said gave way, when it said so last."""
+    elements: dict[bytes, tuple[bytes, ...]] = field(default_factory=dict)
+    """What it has confirmed that it holds, by lease, in this life of the daemon."""
+    refuses: bool = False
+    """Whether it refused what it was asked last."""
+    has_forgotten: bool = False
+    """Whether it has heard that its owner is done with the box."""
+    listed: Relay | None = None
+    """What the last roster that lists it says of it."""
+    link: HostLink | None = None
+    """The link to it, once it has told how the box stands."""
+
+
+@dataclass(eq=False)
+class RouteBox:
+    """The box in which messages arrive for a route, at whichever of its hosts."""
+
+    seed: Seed
+    renewal: float
+    """Share of a day before its end at which the next day is installed: drawn, so that each has its own."""
+    hosts: HostList
+    at: dict[RelayId, AtHost] = field(default_factory=dict)
+    """By host."""
+    is_ended: bool = False
+    """Whether its route has ended, so that it is but to be forgotten."""
+    attended: set[RelayId] = field(default_factory=set)
+    """The hosts that a task attends to."""
+    changed: trio.Event = field(default_factory=trio.Event)
+    """Set, and made anew, when which hosts are wanted may have changed."""
+
+    @property
+    def key(self) -> bytes:
+        """Its name at its hosts (32 bytes)."""
+        return self.seed.public()
+
+    def host(self, relay: RelayId) -> AtHost:
+        """Return what a host has of it."""
+        return self.at.setdefault(relay, AtHost())
+
+    def link(self, relay: RelayId) -> HostLink | None:
+        """Return the link to a host, if there is one."""
+        known = self.at.get(relay)
+        return known.link if known is not None else None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the host in use answers."""
+        return self.link(self.hosts.current) is not None
+
+    def stir(self) -> None:
+        """Have it looked at anew which hosts are wanted."""
+        self.changed.set()
+        self.changed = trio.Event()
