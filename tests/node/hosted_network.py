@@ -1,0 +1,61 @@
+"""A small network whose subscriptions have their boxes at hosts, and what tests ask of these."""
+
+from __future__ import annotations
+
+import functools
+
+from small_network import ONE, Node, SmallNetwork, small_network
+
+from hushcast_overlay.routes.route_box import RouteBox
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.topics import Interest
+from hushcast_protocol.overlay.profile import Root
+from hushcast_runtime.storage.store import MemoryStore
+
+LONG = 4 * 3600  # seconds of an epoch, so long that no day ends
+
+hosted_network = functools.partial(small_network, root=Root.HOST)
+
+
+def box_of(node: Node) -> RouteBox:
+    """The box of a daemon's subscription."""
+    box = node.route().box
+    assert box is not None
+    return box
+
+
+def hosts_of(net: SmallNetwork, node: Node) -> list[Node]:
+    """The hosts of a daemon's subscription, in order."""
+    return [net.relay(relay) for relay in box_of(node).hosts.relays]
+
+
+def in_use(net: SmallNetwork, node: Node) -> Node:
+    """The host that it uses."""
+    return net.relay(box_of(node).hosts.current)
+
+
+def lose_disk(node: Node) -> None:
+    """Have a daemon that is down begin with an empty disk."""
+    assert isinstance(node.store, MemoryStore)
+    node.store._records.clear()
+
+
+def copied(node: Node) -> MemoryStore:
+    """A copy of a daemon's disk."""
+    assert isinstance(node.store, MemoryStore)
+    store = MemoryStore()
+    store.version = node.store.version
+    store._records = {kind: dict(records) for kind, records in node.store._records.items()}
+    return store
+
+
+async def subscribed(node: Node) -> None:
+    """Subscribe without an application that listens."""
+    (await node.daemon.service.subscribe(Interest(ONE))).close()
+
+
+async def drop_everywhere(net: SmallNetwork, *payloads: bytes) -> None:
+    """Publish at relays of the network that are up, in turn."""
+    relays = [relay for relay in net.relays if relay.is_up]
+    for number, payload in enumerate(payloads):
+        await net.drop_at(relays[number % len(relays)], ONE, Content(payload))

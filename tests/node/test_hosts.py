@@ -1,0 +1,350 @@
+"""Subscriptions whose box is at a host: what comes, while owner and hosts come and go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import trio
+from hosted_network import (
+    LONG,
+    box_of,
+    copied,
+    drop_everywhere,
+    hosted_network,
+    hosts_of,
+    in_use,
+    lose_disk,
+    subscribed,
+)
+from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Node, SmallNetwork, small_network, until
+
+from hushcast_overlay.routes.owned_boxes import ATTACH_WITHIN, AWAY_EPOCHS
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.overlay import box_shares
+from hushcast_protocol.overlay.installations import HostRoot, MailboxRoot
+from hushcast_protocol.overlay.profile import Root
+
+
+async def test_what_is_dropped_anywhere_comes_once_and_the_owner_has_no_service() -> None:
+    async with hosted_network() as net:
+        subscriber = net.clients[0]
+        ear = await subscriber.listen()
+        host = in_use(net, subscriber)
+        (planned,) = subscriber.route().planned.values()
+        assert host.id not in planned.installation.tree.parents
+        assert planned.installation.tree.parents.keys() == {relay.id for relay in net.relays} - {host.id}
+        assert ear.feed.nodes == len(net.relays) - 1, "the host is no relay that confirmed"
+        assert set(net.leases().values()) == {1}
+        assert len(net.wires.listeners) == 1 + len(net.relays), "directory and relays"
+        sent = [b"%d" % number for number in range(2 * len(net.relays))]
+        await drop_everywhere(net, *sent)
+        assert sorted(await ear.hears(len(sent))) == sorted(sent)
+        await trio.sleep(EPOCH_SECONDS)
+        assert sorted(ear.payloads) == sorted(sent)
+        assert host.count("messages_without_box") == 0
+        assert host.daemon.overlay.relay is not None
+        assert len(host.daemon.overlay.relay.box_links) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+async def test_what_has_a_receipt_comes_once_whoever_is_restarted_when(seed: int) -> None:
+    async with hosted_network(epoch=LONG, seed=seed, relays=4, origins=1) as net:
+        subscriber, publisher = net.clients
+        await subscribed(subscriber)
+        sent: list[bytes] = []
+
+        async def restarts() -> None:
+            while True:
+                await trio.sleep(net.env.uniform(0.0, 4.0))
+                top = net.relay(
+                    next(iter(subscriber.route().on(net.calendar.day(net.now)))).installation.tree.children[
+                        None
+                    ][0]
+                )
+                await (in_use(net, subscriber), subscriber, top)[net.env.below(3)].restart()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(restarts)
+            for number in range(60):
+                sent.append(b"%d" % number)
+                await publisher.daemon.service.publish(ONE, Content(sent[-1]))
+                await trio.sleep(net.env.uniform(0.0, 2.0))
+            nursery.cancel_scope.cancel()
+        for node in net.nodes:
+            if not node.is_up:
+                await node.start()
+        ear = await subscriber.listen()
+        assert sorted(await ear.hears(len(sent), 600)) == sorted(sent)
+        await trio.sleep(600)
+        assert sorted(ear.payloads) == sorted(sent)
+        assert box_of(subscriber).hosts.in_use == 0
+
+
+async def test_what_comes_while_the_host_is_away_waits_for_it() -> None:
+    async with hosted_network() as net:
+        subscriber = net.clients[0]
+        ear = await subscriber.listen()
+        host = in_use(net, subscriber)
+        await host.stop()
+        sent = [b"%d" % number for number in range(8)]
+        await drop_everywhere(net, *sent)
+        await trio.sleep(EPOCH_SECONDS)
+        assert ear.payloads == []
+        assert net.count("messages_detoured") == 0
+        await host.start()
+        assert sorted(await ear.hears(len(sent))) == sorted(sent)
+        assert in_use(net, subscriber) is host
+
+
+async def test_the_second_host_is_used_after_two_epochs_and_the_first_again_when_it_answers() -> None:
+    async with hosted_network(relays=6) as net:
+        subscriber = net.clients[0]
+        ear = await subscriber.listen()
+        first, second = hosts_of(net, subscriber)
+        early, late, again = (
+            [b"%s %d" % (when, n) for n in range(10)] for when in (b"early", b"late", b"again")
+        )
+        await first.stop()
+        stopped = net.now
+        await drop_everywhere(net, *early)
+        await until(lambda: in_use(net, subscriber) is second, 10 * EPOCH_SECONDS)
+        assert AWAY_EPOCHS * EPOCH_SECONDS <= net.now - stopped <= (AWAY_EPOCHS + 2) * EPOCH_SECONDS
+        (planned,) = subscriber.route().planned.values()
+        root = HostRoot(box_of(subscriber).seed, second.id)
+        await until(lambda: planned.installation.root == root and not planned.unconfirmed - {first.id})
+        assert second.id not in planned.installation.tree.parents
+        await drop_everywhere(net, *late)
+        await ear.hears(len(late))
+        await first.start()
+        assert {*early, *late} <= {*await ear.hears(len(early) + len(late))}, (
+            "what waited for the first comes"
+        )
+        assert in_use(net, subscriber) is first
+        await until(lambda: not planned.unconfirmed, 3 * EPOCH_SECONDS)
+        assert planned.installation.root == HostRoot(box_of(subscriber).seed, first.id)
+        assert first.id not in planned.installation.tree.parents
+        assert second.id in planned.installation.tree.parents
+        await drop_everywhere(net, *again)
+        await ear.hears(30)
+        await trio.sleep(EPOCH_SECONDS)
+        assert sorted(ear.payloads) == sorted([*early, *late, *again])
+
+
+async def test_while_nobody_knows_of_a_box_its_second_host_is_tried_soon() -> None:
+    async with hosted_network(relays=6, epoch=LONG) as net:
+        subscriber, other = net.clients
+        await subscribed(subscriber)
+        store = copied(other)
+        for seed in range(20):  # until a draw begins with the relay that is away
+            other.store = store
+            away = net.relays[0]
+            if away.is_up:
+                await away.stop()
+            await other.stop()
+            await other.start()
+            began = trio.current_time()
+            ear = await other.listen()
+            if hosts_of(net, other)[0] is away:
+                assert trio.current_time() - began < 300
+                assert in_use(net, other) is not away
+                await drop_everywhere(net, b"x")
+                assert await ear.hears(1) == [b"x"]
+                return
+            assert seed < 19
+            await other.daemon.service.unsubscribe(ONE)
+
+
+async def test_a_host_that_lost_its_disk_is_asked_to_hold_again() -> None:
+    async with hosted_network() as net:
+        subscriber = net.clients[0]
+        ear = await subscriber.listen()
+        host = in_use(net, subscriber)
+        for number in range(2):
+            await host.stop()
+            lose_disk(host)
+            await host.start()
+            await until(
+                lambda: (
+                    host.daemon.overlay.relay is not None and len(host.daemon.overlay.relay.leases.book) == 1
+                ),
+                3 * EPOCH_SECONDS,
+            )
+            before = len(ear.heard)
+            await drop_everywhere(net, *(b"%d %d" % (number, n) for n in range(5)))
+            await ear.hears(before + 5)
+
+
+async def test_the_owner_attaches_at_a_moment_of_its_own_after_a_start() -> None:
+    async with hosted_network(epoch=LONG) as net:
+        subscriber = net.clients[0]
+        await subscribed(subscriber)
+        delays = []
+        for _ in range(12):
+            await subscriber.restart()
+            began = trio.current_time()
+            await until(lambda: box_of(subscriber).is_there, 30)
+            delays.append(trio.current_time() - began)
+        assert max(delays) < ATTACH_WITHIN + 2
+        assert max(delays) - min(delays) > ATTACH_WITHIN / 3
+        assert net.count("parcels_opened") == len(net.relays) + 1, "nobody had to be told again"
+
+
+async def test_two_daemons_with_one_box_take_turns() -> None:
+    """As where a backup was restored while the daemon goes on: none of both asks without pause."""
+    async with hosted_network(epoch=LONG) as net:
+        subscriber = net.clients[0]
+        ear = await subscriber.listen()
+        twin = net.add("twin", False, copied(subscriber))
+        await twin.start()
+        other = await twin.listen()
+        await trio.sleep(600)
+        opened = net.count("links_opened")
+        sent = [b"%d" % number for number in range(20)]
+        for payload in sent:
+            await drop_everywhere(net, payload)
+            await trio.sleep(60)
+        await trio.sleep(600)
+        assert {*ear.payloads, *other.payloads} == {*sent}
+        links = net.count("links_opened") - opened - len(sent)
+        assert links < 200, f"{links} links in half an hour"
+
+
+@pytest.mark.slow
+async def test_a_thousand_messages_that_waited_come_at_once() -> None:
+    async with hosted_network(epoch=LONG, relays=3) as net:
+        subscriber = net.clients[0]
+        await subscribed(subscriber)
+        await subscriber.stop()
+        sent = [b"%d" % number for number in range(1000)]
+        await drop_everywhere(net, *sent)
+        await trio.sleep(60)
+        await subscriber.start()
+        ear = await subscriber.listen()
+        await until(lambda: box_of(subscriber).is_there, 30)
+        began = trio.current_time()
+        assert sorted(await ear.hears(1000)) == sorted(sent)
+        assert trio.current_time() - began < 20
+
+
+async def test_what_gave_way_at_the_host_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(box_shares, "MAX_BOX", 5000)  # four of the smallest messages
+    async with hosted_network(epoch=LONG) as net:
+        subscriber = net.clients[0]
+        await subscribed(subscriber)
+        await subscriber.stop()
+        await drop_everywhere(net, *(b"%d" % number for number in range(10)))
+        await trio.sleep(30)
+        await subscriber.start()
+        await until(lambda: box_of(subscriber).is_there, 30)
+        assert subscriber.count("messages_lost_hosts") == 6
+        await subscriber.restart()
+        ear = await subscriber.listen()
+        await ear.hears(4)
+        assert ear.feed.lost() == 6
+        assert (await subscriber.listen()).feed.lost() == 0
+        await subscriber.restart()
+        assert (await subscriber.listen()).feed.lost() == 0
+        assert subscriber.count("messages_lost_hosts") == 6
+
+
+@pytest.mark.slow
+async def test_who_was_away_over_midnight_gets_what_came_before() -> None:
+    async with hosted_network() as net:
+        subscriber = net.clients[0]
+        await subscribed(subscriber)
+        first = net.calendar.day(net.now)
+        midnight = net.calendar.day_start(first + 1)
+        await net.sleep_until(midnight - 2 * EPOCH_SECONDS)
+        await subscriber.stop()
+        before, after = ([b"%s %d" % (when, n) for n in range(5)] for when in (b"before", b"after"))
+        await drop_everywhere(net, *before)
+        await net.sleep_until(midnight + EPOCH_SECONDS)
+        await drop_everywhere(net, *after)
+        await net.sleep_until(midnight + DAY_SECONDS - 3 * EPOCH_SECONDS)
+        await subscriber.start()
+        ear = await subscriber.listen()
+        assert sorted(await ear.hears(10)) == sorted([*before, *after])
+        await subscriber.restart()
+        ear = await subscriber.listen()
+        await trio.sleep(EPOCH_SECONDS)
+        assert ear.payloads == []
+        assert subscriber.count("refused_day") == 0
+
+
+async def keeps_what_comes(net: SmallNetwork, subscriber: Node, kind: type, other: type) -> None:
+    """Follow a route over the day from which on it leads elsewhere."""
+    ear = await subscriber.listen()
+    day = net.calendar.day(net.now)
+    assert all(isinstance(held.installation.root, kind) for held in subscriber.route().on(day))
+    midnight = net.calendar.day_start(day + 1)
+    sent = []
+    while net.now < midnight + 3 * EPOCH_SECONDS:
+        sent.append(b"at %d" % net.now)
+        await net.clients[1].daemon.service.publish(ONE, Content(sent[-1]))
+        await trio.sleep(40)
+    assert sorted(await ear.hears(len(sent))) == sorted(sent)
+    await trio.sleep(EPOCH_SECONDS)
+    assert sorted(ear.payloads) == sorted(sent)
+    assert all(isinstance(held.installation.root, other) for held in subscriber.route().on(day + 1))
+
+
+@pytest.mark.slow
+async def test_a_route_moves_from_its_mailbox_to_a_host_and_back_with_its_next_day() -> None:
+    async with small_network(relays=4) as net:
+        subscriber = net.clients[0]
+        await subscribed(subscriber)
+        before = net.profile
+        net.profile = replace(before, root=Root.HOST)
+        await subscriber.restart()
+        await keeps_what_comes(net, subscriber, MailboxRoot, HostRoot)
+        assert subscriber.route().lasting is None
+        assert await subscriber.store.scan("mailbox") == []
+        net.profile = before
+        host = in_use(net, subscriber)
+        await subscriber.restart()
+        await keeps_what_comes(net, subscriber, HostRoot, MailboxRoot)
+        assert subscriber.route().box is None
+        await until(
+            lambda: host.daemon.overlay.relay is not None and not len(host.daemon.overlay.relay.boxes),
+            3 * EPOCH_SECONDS,
+        )
+        assert await subscriber.store.scan("owned-box") == []
+
+
+async def test_after_unsubscribing_the_host_has_forgotten_and_relays_are_told_through_it() -> None:
+    async with hosted_network(relays=6) as net:
+        subscriber = net.clients[0]
+        await subscribed(subscriber)
+        host, box = in_use(net, subscriber), box_of(subscriber).key
+        assert await subscriber.daemon.service.unsubscribe(ONE)
+        assert host.daemon.overlay.relay is not None
+        kept = host.daemon.overlay.relay.boxes._kept[box]
+        await until(lambda: kept.is_closed, 10)
+        leases = net.leases()
+        assert leases.pop(host.name) == 1, "it stays until its day lapses"
+        assert set(leases.values()) == {0}
+        await drop_everywhere(net, b"after")
+        await trio.sleep(2 * EPOCH_SECONDS)
+        assert await subscriber.store.scan("owned-box") == []
+        assert len(host.daemon.overlay.relay.box_links) == 0
+
+
+async def test_what_ends_while_the_host_is_away_is_withdrawn_directly_and_the_host_hears_later() -> None:
+    async with hosted_network(relays=6) as net:
+        subscriber = net.clients[0]
+        await subscribed(subscriber)
+        host, box = in_use(net, subscriber), box_of(subscriber).key
+        await host.stop()
+        assert await subscriber.daemon.service.unsubscribe(ONE)
+        assert set(net.leases().values()) == {0}
+        await subscriber.restart()
+        await host.start()
+        assert host.daemon.overlay.relay is not None
+        await until(lambda: host.daemon.overlay.relay.boxes._kept[box].is_closed, 3 * EPOCH_SECONDS)  # type: ignore[union-attr]
+        for _ in range(10):
+            await trio.sleep(EPOCH_SECONDS / 2)
+            if not await subscriber.store.scan("owned-box"):
+                return
+        raise AssertionError("its record is there still")
