@@ -27,6 +27,7 @@ from worlds import (
     fake,
     overlay_over_memory,
     overlay_over_tcp,
+    overlay_with_hosts,
     poor_fake,
 )
 
@@ -41,6 +42,7 @@ CARRIERS = [
     pytest.param(fake, id="fake"),
     pytest.param(poor_fake, id="poor fake"),
     pytest.param(overlay_over_memory, id="overlay over memory"),
+    pytest.param(overlay_with_hosts, id="overlay with hosts"),
     pytest.param(overlay_over_tcp, id="overlay over tcp", marks=pytest.mark.slow),
     pytest.param(central_over_memory, id="central over memory"),
     pytest.param(central_as_published, id="central as published"),
@@ -389,7 +391,7 @@ async def test_what_waits_for_whoever_stays_away_goes_with_its_day(world: World)
         await hand_over(world.there.carrier, world.seal(Content(b"%d" % number)))
     await trio.sleep(SILENCE)
     assert (await world.held()).messages >= 10
-    await trio.sleep(world.calendar.lapse(world.today) - world.env.now() + SILENCE)
+    await trio.sleep(world.calendar.lapse(world.today + world.days_kept) - world.env.now() + SILENCE)
     assert (await world.held()).messages == 0
 
 

@@ -28,6 +28,8 @@ from hushcast_protocol.central.pseudonym_register import PseudonymRecord
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.topics import Topic
+from hushcast_protocol.overlay.hops import box_hop
+from hushcast_protocol.overlay.profile import Root
 from hushcast_runtime import environment
 from hushcast_runtime.carriers.carrier import Carrier, Route, RoutedInterest
 from hushcast_runtime.carriers.daily_tokens import DailyTokens
@@ -72,6 +74,8 @@ class World:
     there: Member
     scheme: TokenScheme = DailyTokens()
     """Of the tokens that messages and readers have."""
+    days_kept = 0
+    """Days beyond its own that a message waits."""
 
     def __init__(self, env: Environment, calendar: Calendar, name: bytes) -> None:
         """`name` is the network's id, which is in all keys."""
@@ -220,6 +224,7 @@ class OverlayWorld(DaemonWorld):
     def __init__(self, network: SmallNetwork) -> None:
         super().__init__(network.environment("suite"), network.calendar, network.net.id)
         self.network = network
+        self.days_kept = int(network.profile.root is Root.HOST)
         self.here, self.there = OverlayMember(network, "here"), OverlayMember(network, "there")
 
     async def stranger(self) -> Member:
@@ -232,13 +237,28 @@ class OverlayWorld(DaemonWorld):
     def servants(self) -> Collection[Any]:
         return self.network.relays
 
+    def closed(self) -> list[tuple[Any, bytes]]:
+        """The boxes that relays were told are done with."""
+        return [
+            (relay, box)
+            for relay in self.network.relays
+            if relay.is_up and relay.daemon.overlay.relay is not None
+            for box, kept in relay.daemon.overlay.relay.boxes._kept.items()
+            if kept.is_closed
+        ]
+
     async def held(self) -> Held:
         network = self.network
 
         async def count(nodes: Collection[Node], *kinds: str) -> int:
             return sum([len(await node.store.scan(kind)) for node in nodes for kind in kinds])
 
-        routes = await count(network.relays, "lease") + await count(network.nodes, "mailbox", "installation")
+        kinds = "mailbox", "owned-box", "installation"
+        # What leads to a box that is done with stays until its day lapses, so that relays see no difference.
+        closed = [
+            len(one.daemon.overlay.relay.leases.book.held_for(box_hop(box))) for one, box in self.closed()
+        ]
+        routes = await count(network.relays, "lease") - sum(closed) + await count(network.nodes, *kinds)
         return Held(routes, await count(network.relays, "intake", "spool"))
 
 
@@ -312,6 +332,16 @@ class BrokersWorld(DaemonWorld):
     def servants(self) -> Collection[Any]:
         return self.network.members
 
+    def closed(self) -> list[tuple[Any, bytes]]:
+        """The boxes that relays were told are done with."""
+        return [
+            (relay, box)
+            for relay in self.network.relays
+            if relay.is_up and relay.daemon.overlay.relay is not None
+            for box, kept in relay.daemon.overlay.relay.boxes._kept.items()
+            if kept.is_closed
+        ]
+
     async def held(self) -> Held:
         network = self.network
 
@@ -383,10 +413,10 @@ async def poor_fake() -> AsyncIterator[World]:
 
 
 @asynccontextmanager
-async def overlay(over_tcp: bool) -> AsyncIterator[World]:
+async def overlay(over_tcp: bool, root: Root = Root.MAILBOX) -> AsyncIterator[World]:
     """The overlay over `memory`, or over real sockets."""
     async with trio.open_nursery() as nursery:
-        network = SmallNetwork(nursery, relays=5, clients=0, seed=1)
+        network = SmallNetwork(nursery, relays=5, clients=0, seed=1, root=root)
         if over_tcp:
             network.wires = Loopback()
         world = OverlayWorld(network)
@@ -462,6 +492,7 @@ async def brokers_in_a_community() -> AsyncIterator[World]:
 
 
 overlay_over_memory = functools.partial(overlay, over_tcp=False)
+overlay_with_hosts = functools.partial(overlay, over_tcp=False, root=Root.HOST)
 overlay_over_tcp = functools.partial(overlay, over_tcp=True)
 central_over_memory = functools.partial(central, "hardened")
 central_over_tcp = functools.partial(central, "hardened", over_tcp=True)

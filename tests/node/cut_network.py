@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import trio
 from several_directories import Directories
@@ -63,7 +64,12 @@ class CutNetwork(SmallNetwork):
 
 @asynccontextmanager
 async def cut_network(
-    relays: int = RELAYS, clients: int = 2, seed: int = 1, epoch: int = 60, probes: float = 0.0
+    relays: int = RELAYS,
+    clients: int = 2,
+    seed: int = 1,
+    epoch: int = 60,
+    probes: float = 0.0,
+    **profile: Any,
 ) -> AsyncIterator[CutNetwork]:
     """Such a network, cut since its first head; with seven relays or fewer it is uncut.
 
@@ -75,7 +81,8 @@ async def cut_network(
         return Directories(network, first_roster, 1, 1, shard_size=SHARD_SIZE)
 
     async with trio.open_nursery() as nursery:
-        net = CutNetwork(nursery, relays, clients, seed, epoch, probes_an_epoch=probes, directory=directories)
+        others = {"probes_an_epoch": probes, "directory": directories, **profile}
+        net = CutNetwork(nursery, relays, clients, seed, epoch, **others)
         net.wires = SlowWires(net.wires, PUBLISHED_AFTER)
         await net.up()
         yield net

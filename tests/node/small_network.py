@@ -36,7 +36,7 @@ from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.tokens import published_tokens, topic_key
 from hushcast_protocol.content.topics import Interest, Topic, parse_topic
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Drop, OverlayFrame, Receipt, decode_overlay
-from hushcast_protocol.overlay.profile import HARDENED
+from hushcast_protocol.overlay.profile import HARDENED, Root
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import LOOK_EVERY, Environment, simulated_environment
 from hushcast_runtime.storage.store import MemoryStore, Store
@@ -359,6 +359,11 @@ class SmallNetwork:
 
     async def sleep_until(self, moment: float) -> None:
         await trio.sleep(moment - self.now)
+
+    @property
+    def seats(self) -> int:
+        """How many relays have a seat in a tree: a host has none in its own."""
+        return len(self.relays) - (self.profile.root is Root.HOST)
 
     def relay(self, relay: bytes) -> Node:
         return next(node for node in self.relays if node.id == relay)

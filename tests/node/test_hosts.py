@@ -305,6 +305,7 @@ async def test_a_route_moves_from_its_mailbox_to_a_host_and_back_with_its_next_d
         host = in_use(net, subscriber)
         await subscriber.restart()
         await keeps_what_comes(net, subscriber, HostRoot, MailboxRoot)
+        await net.sleep_until(net.calendar.day_start(net.calendar.day(net.now) + 1) + 3 * EPOCH_SECONDS)
         assert subscriber.route().box is None
         await until(
             lambda: host.daemon.overlay.relay is not None and not len(host.daemon.overlay.relay.boxes),

@@ -12,12 +12,14 @@ from hushcast_protocol.content.messages import MAX_PAYLOAD
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, make_topic
 
+pytestmark = pytest.mark.usefixtures("both_roots")
+
 
 async def test_a_message_reaches_the_subscriber() -> None:
     async with small_network() as net:
         subscriber, publisher = net.clients
         ear = await subscriber.listen()
-        assert ear.feed.nodes == len(net.relays)
+        assert ear.feed.nodes == net.seats
         accepted = await publisher.daemon.service.publish(ONE, Content(b"hello"))
         assert await ear.hears(1) == [b"hello"]
         assert ear.heard[0].id == accepted.id

@@ -18,7 +18,7 @@ from hushcast_overlay.routes.route import (
     OverlayRoute,
     TreeInstallation,
 )
-from hushcast_overlay.routes.route_box import RouteBox
+from hushcast_overlay.routes.route_box import AtHost, RouteBox
 from hushcast_overlay.routes.route_records import RouteRecords
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base import ground_truth
@@ -36,7 +36,8 @@ from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
 
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds between attempts to reach a host
-ATTACH_WITHIN = 10.0  # seconds after a start in which boxes are asked for, each at its moment
+ATTACH_WITHIN = 10.0  # seconds after a start, or a link's end, in which boxes attach, each at its moment
+MAX_TOLD_LOST = 1_000_000  # messages that one host's word says gave way since it said so last
 LEAST_RELAYS = 2  # a host and a top relay
 AWAY_EPOCHS = 2  # epochs that the first host is away before the second is used
 AWAY_AT_FIRST = 60.0  # seconds likewise, while no tree leads to the box and nobody knows of it
@@ -143,9 +144,11 @@ class OwnedBoxes:
                 self._spawn(self._forget_at, name, box, relay, known.link)
 
     async def close_lapsed(self, route: OverlayRoute, wanted: list[int]) -> None:
-        """End a box that no day needs: `wanted` are those to be installed now."""
+        """End a box that no day needs, and in which nothing waits: `wanted` are those to be installed now."""
         box = route.box
         if box is None or route.towards(box.seed) or any(route.end(day) is box for day in wanted):
+            return
+        if any(self._is_holding(known) for known in box.at.values()):
             return
         route.box = None
         box.is_ended = True
@@ -166,10 +169,12 @@ class OwnedBoxes:
                 continue
             began = self._env.elapsed()
             await self._visit(name, box, route, relay)
+            pause = backoff.next()
             if self._env.elapsed() - began > LONGEST_PAUSE:
                 backoff.reset()
+                pause = self._env.uniform(0.0, ATTACH_WITHIN)  # others' links may have ended with this one
             if self._is_wanted(box, relay):
-                await trio.sleep(backoff.next())
+                await trio.sleep(pause)
         box.attended.discard(relay)
         if box.is_ended and not box.attended:
             self._kept.pop(box.key, None)
@@ -181,11 +186,14 @@ class OwnedBoxes:
     def _is_wanted(self, box: RouteBox, relay: RelayId) -> bool:
         """Tell whether there is to be a link: to the first host, the one in use, who may hold something."""
         known = box.at.get(relay)
-        over = self._calendar.day_start(known.held + 1 + HOSTS_DAYS) if known is not None else 0.0
-        is_holding = over > self._env.now()
+        is_holding = known is not None and self._is_holding(known)
         if box.is_ended:
             return known is not None and is_holding and not known.has_forgotten
         return is_holding or relay in (box.hosts.relays[0], box.hosts.current)
+
+    def _is_holding(self, known: AtHost) -> bool:
+        """Tell whether messages may wait at a host: it keeps them until the end of the day after theirs."""
+        return self._calendar.day_start(known.held + 1 + HOSTS_DAYS) > self._env.now()
 
     async def _visit(self, name: bytes, box: RouteBox, route: OverlayRoute | None, relay: RelayId) -> None:
         """Open a link to a host, and take what it brings until the link ends."""
@@ -206,6 +214,9 @@ class OwnedBoxes:
             await link.serve(partial(self._take, box, route))
         except (TransportError, PeerError) as error:
             log.info("the link to a host ended", reason=str(error))
+        except Exception:  # the disk, perhaps: the messages come again
+            self._counters.add("internal_errors")
+            log.exception("a link to a host met an error of this program")
         finally:
             if known.link is link:
                 known.link = None
@@ -223,7 +234,7 @@ class OwnedBoxes:
             return
         if standing.gave_way != known.gave_way:
             # A host that lost its disk counts from 0 again.
-            lost = standing.gave_way - min(known.gave_way, standing.gave_way)
+            lost = min(standing.gave_way - min(known.gave_way, standing.gave_way), MAX_TOLD_LOST)
             if lost:
                 self._counters.add("messages_lost_hosts", lost)
                 route.wanted.lose(lost)
