@@ -132,6 +132,42 @@ async def test_the_second_host_is_used_after_two_epochs_and_the_first_again_when
         assert sorted(ear.payloads) == sorted([*early, *late, *again])
 
 
+async def test_an_owner_that_was_cut_off_itself_changes_nothing() -> None:
+    """Top relays would see, else, when its network is away."""
+    async with hosted_network(relays=6) as net:
+        subscriber = net.clients[0]
+        ear = await subscriber.listen()
+        first = in_use(net, subscriber)
+        (planned,) = subscriber.route().planned.values()
+        root = planned.installation.root
+        await until(lambda: not planned.unconfirmed)
+        parcels = net.count("parcels_opened")
+        subscriber.gate.shut()
+        sent = [b"%d" % number for number in range(12)]
+        await drop_everywhere(net, *sent)
+        await trio.sleep((AWAY_EPOCHS + 4) * EPOCH_SECONDS)
+        assert len(ear.payloads) < len(sent)
+        subscriber.gate.open()
+        assert sorted(await ear.hears(len(sent))) == sorted(sent)
+        await trio.sleep(EPOCH_SECONDS)
+        assert in_use(net, subscriber) is first
+        assert planned.installation.root == root
+        assert net.count("parcels_opened") == parcels
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+async def test_a_relay_that_subscribes_may_be_its_own_host(seed: int) -> None:
+    async with hosted_network(relays=2, clients=0, seed=seed) as net:
+        ears = [await relay.listen() for relay in net.relays]
+        assert any(in_use(net, relay) is relay for relay in net.relays)
+        sent = [b"%d" % number for number in range(6)]
+        await drop_everywhere(net, *sent)
+        for ear in ears:
+            assert sorted(await ear.hears(len(sent))) == sorted(sent)
+        await trio.sleep(EPOCH_SECONDS)
+        assert [len(ear.heard) for ear in ears] == [len(sent)] * 2
+
+
 async def test_while_nobody_knows_of_a_box_its_second_host_is_tried_soon() -> None:
     async with hosted_network(relays=6, epoch=LONG) as net:
         subscriber, other = net.clients

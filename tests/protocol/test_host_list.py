@@ -35,37 +35,51 @@ def test_two_are_drawn_uniformly_and_in_order() -> None:
 
 def test_where_there_is_one_relay_the_second_is_drawn_when_another_comes() -> None:
     alone = HostList.drawn(RELAYS[:1], DAY, drawer(1))
-    assert alone.failed(RELAYS[0], 1e9, 0.0).current == RELAYS[0]
+    assert alone.failed(RELAYS[0], 1e9, 0.0, True).current == RELAYS[0]
     both = alone.look(RELAYS[:2], DAY, drawer(1))
     assert both.relays == tuple(RELAYS[:2])
-    assert both.failed(RELAYS[0], 1e9, 0.0).current == RELAYS[1]
+    assert both.failed(RELAYS[0], 1e9, 0.0, True).current == RELAYS[1]
 
 
 def test_the_second_is_used_once_the_first_was_away_for_long_and_the_first_as_soon_as_it_answers() -> None:
     hosts = drawn()
     first, second = hosts.relays
-    hosts = hosts.failed(first, 1000.0, PATIENCE)
+    hosts = hosts.failed(first, 1000.0, PATIENCE, True)
     assert hosts.current == first
-    assert hosts.failed(first, 1000.0 + PATIENCE - 1, PATIENCE).current == first
-    hosts = hosts.failed(first, 1000.0 + PATIENCE, PATIENCE)
+    assert hosts.failed(first, 1000.0 + PATIENCE - 1, PATIENCE, True).current == first
+    hosts = hosts.failed(first, 1000.0 + PATIENCE, PATIENCE, True)
     assert hosts.current == second
-    assert hosts.failed(second, 1e9, PATIENCE) == hosts.answered(second) == hosts
+    assert hosts.failed(second, 1e9, PATIENCE, True) == hosts.answered(second) == hosts
     hosts = hosts.answered(first)
     assert hosts == drawn()
+
+
+def test_the_second_is_tried_first_and_used_only_if_it_answers_where_the_first_does_not() -> None:
+    hosts = drawn()
+    first, second = hosts.relays
+    assert hosts.needs(first, 0.0, PATIENCE)
+    assert not hosts.needs(second, 1e9, PATIENCE)
+    for moment in (0.0, PATIENCE, 10 * PATIENCE):  # as where this daemon has no network
+        hosts = hosts.failed(first, moment, PATIENCE, False)
+        assert hosts.current == first
+    assert not hosts.needs(second, PATIENCE - 1, PATIENCE)
+    assert hosts.needs(second, PATIENCE, PATIENCE)
+    assert hosts.failed(first, 11 * PATIENCE, PATIENCE, True).current == second
+    assert not hosts.answered(first).needs(second, 1e9, PATIENCE)
 
 
 def test_who_answers_now_and_then_is_not_left() -> None:
     hosts = drawn()
     first = hosts.relays[0]
     for moment in range(0, 100_000, 100):
-        hosts = hosts.failed(first, moment, PATIENCE) if moment % 7000 else hosts.answered(first)
+        hosts = hosts.failed(first, moment, PATIENCE, True) if moment % 7000 else hosts.answered(first)
         assert hosts.current == first
 
 
 def test_another_is_drawn_for_one_that_fourteen_days_of_rosters_lack() -> None:
     hosts = drawn()
     first, second = hosts.relays
-    hosts = hosts.failed(first, 0.0, PATIENCE).failed(first, PATIENCE, PATIENCE)
+    hosts = hosts.failed(first, 0.0, PATIENCE, True).failed(first, PATIENCE, PATIENCE, True)
     left = [relay for relay in RELAYS if relay != first]
     for day in range(1, GONE_AFTER):
         for _ in range(3):  # more rosters of the same day count as one
@@ -110,7 +124,7 @@ def test_nobody_drives_an_owner_outside_its_list(seed: int, moves: list, patienc
     own = hosts.relays
     for move, number, value in moves:
         if move == "failed":
-            hosts = hosts.failed(RELAYS[number], value, patience)
+            hosts = hosts.failed(RELAYS[number], value, patience, bool(number % 2))
         elif move == "answered":
             hosts = hosts.answered(RELAYS[number])
         else:

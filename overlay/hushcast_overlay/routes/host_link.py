@@ -131,15 +131,19 @@ class HostLink:
             self._is_over = True
             for awaited in self._awaited.values():
                 awaited.over.set()
-            await self._channel.aclose()
 
     @property
     def is_open(self) -> bool:
         """Whether it has not ended."""
         return not self._is_over
 
+    async def aclose(self) -> None:
+        """Close the link at once."""
+        self._is_over = True
+        await self._channel.aclose()
+
     def end(self) -> None:
-        """End the link."""
+        """Have the link end."""
         self._writer.scope.cancel()
 
     def _hear(self, frame: ToOwner) -> None:

@@ -94,7 +94,7 @@ class OwnedBoxes:
         """Attend to the hosts of a box; `route` is what it is for, unless that has ended."""
         self._kept[box.key] = box
         for relay in {*box.hosts.relays, *box.at}:
-            if relay not in box.attended:
+            if relay not in box.attended and (box.is_ended or self._has_to_do(box, route, relay)):
                 box.attended.add(relay)
                 delay = self._env.uniform(0.0, ATTACH_WITHIN) if resumed else 0.0
                 self._spawn(self._attend, name, box, route, relay, delay)
@@ -162,8 +162,8 @@ class OwnedBoxes:
         """Keep a link to a host while the box has to do with it."""
         backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, self._env.randomness)
         await trio.sleep(delay)
-        while self._has_to_do(box, relay):
-            if not self._is_wanted(box, relay):
+        while self._has_to_do(box, route, relay):
+            if not self._is_wanted(box, route, relay):
                 with trio.move_on_after(self._calendar.epoch_seconds):
                     await box.changed.wait()
                 continue
@@ -173,23 +173,23 @@ class OwnedBoxes:
             if self._env.elapsed() - began > LONGEST_PAUSE:
                 backoff.reset()
                 pause = self._env.uniform(0.0, ATTACH_WITHIN)  # others' links may have ended with this one
-            if self._is_wanted(box, relay):
-                await trio.sleep(pause)
+            with trio.move_on_after(pause if self._is_wanted(box, route, relay) else 0.0):
+                await box.retry.wait()
         box.attended.discard(relay)
         if box.is_ended and not box.attended:
             self._kept.pop(box.key, None)
             await self._records.drop_box(name, box)
 
-    def _has_to_do(self, box: RouteBox, relay: RelayId) -> bool:
-        return self._is_wanted(box, relay) or (not box.is_ended and relay in box.hosts.relays)
+    def _has_to_do(self, box: RouteBox, route: OverlayRoute | None, relay: RelayId) -> bool:
+        return self._is_wanted(box, route, relay) or (not box.is_ended and relay in box.hosts.relays)
 
-    def _is_wanted(self, box: RouteBox, relay: RelayId) -> bool:
-        """Tell whether there is to be a link: to the first host, the one in use, who may hold something."""
+    def _is_wanted(self, box: RouteBox, route: OverlayRoute | None, relay: RelayId) -> bool:
+        """Tell whether there is to be a link: to hosts that are needed, or that may hold something."""
         known = box.at.get(relay)
         is_holding = known is not None and self._is_holding(known)
-        if box.is_ended:
+        if box.is_ended or route is None:
             return known is not None and is_holding and not known.has_forgotten
-        return is_holding or relay in (box.hosts.relays[0], box.hosts.current)
+        return is_holding or box.hosts.needs(relay, self._env.now(), self._patience(box, route))
 
     def _is_holding(self, known: AtHost) -> bool:
         """Tell whether messages may wait at a host: it keeps them until the end of the day after theirs."""
@@ -205,8 +205,7 @@ class OwnedBoxes:
             link = await HostLink.opened(box.seed, known.listed, self._connector, self._spawn)
         except (TransportError, PeerError) as error:
             log.info("a host was not reached", reason=str(error))
-            if not self._connector.contact.is_lost:  # or it is this daemon that is away
-                await self._note_failure(name, box, route, relay)
+            await self._note_failure(name, box, route, relay)
             return
         known.link = link
         try:
@@ -220,6 +219,7 @@ class OwnedBoxes:
         finally:
             if known.link is link:
                 known.link = None
+            await link.aclose()
 
     async def _greet(
         self, name: bytes, box: RouteBox, route: OverlayRoute | None, relay: RelayId, link: HostLink
@@ -240,8 +240,11 @@ class OwnedBoxes:
                 route.wanted.lose(lost)
             known.gave_way = standing.gave_way
             await self._records.keep_box(name, box)
-        if not known.refuses:
+        # One that refused is given another chance once the second has been used for it.
+        if not known.refuses or box.hosts.in_use:
             await self._use(name, box, route, box.hosts.answered(relay))
+        if relay != box.hosts.relays[0]:
+            box.try_again()  # whether the first is still away decides which of both is used
         route.stirred.set()
 
     async def _take(
@@ -268,9 +271,17 @@ class OwnedBoxes:
         """Take notice that a host does not serve."""
         if box.is_ended or route is None:
             return
-        is_known = bool(route.towards(box.seed)) and any(held.nodes for held in route.towards(box.seed))
-        patience = AWAY_EPOCHS * self._calendar.epoch_seconds if is_known else AWAY_AT_FIRST
-        await self._use(name, box, route, box.hosts.failed(relay, self._env.now(), patience))
+        second = box.hosts.relays[-1]
+        is_second_there = second != relay and box.link(second) is not None
+        now, patience = self._env.now(), self._patience(box, route)
+        await self._use(name, box, route, box.hosts.failed(relay, now, patience, is_second_there))
+        if box.hosts.needs(second, now, patience) and not is_second_there:
+            box.stir()
+
+    def _patience(self, box: RouteBox, route: OverlayRoute) -> float:
+        """Return the seconds that the first host is away before the second is used."""
+        is_known = any(planned.nodes for planned in route.towards(box.seed))
+        return AWAY_EPOCHS * self._calendar.epoch_seconds if is_known else AWAY_AT_FIRST
 
     async def _use(self, name: bytes, box: RouteBox, route: OverlayRoute, hosts: HostList) -> None:
         """Keep which hosts there are, and which is in use."""

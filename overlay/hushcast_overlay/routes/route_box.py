@@ -50,6 +50,9 @@ class RouteBox:
     changed: trio.Event = field(default_factory=trio.Event)
     """Set, and made anew, when which hosts are wanted may have changed."""
 
+    retry: trio.Event = field(default_factory=trio.Event)
+    """Set, and made anew, when hosts that were not reached are to be tried at once."""
+
     @property
     def key(self) -> bytes:
         """Its name at its hosts (32 bytes)."""
@@ -68,6 +71,11 @@ class RouteBox:
     def is_there(self) -> bool:
         """Whether the host in use answers."""
         return self.link(self.hosts.current) is not None
+
+    def try_again(self) -> None:
+        """Have hosts that were not reached tried at once."""
+        self.retry.set()
+        self.retry = trio.Event()
 
     def stir(self) -> None:
         """Have it looked at anew which hosts are wanted."""

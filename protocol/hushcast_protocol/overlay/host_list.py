@@ -79,13 +79,19 @@ class HostList:
         """Return the list now that a host has answered: the first is used again as soon as it does."""
         return replace(self, in_use=0, away_since=None) if relay == self.hosts[0].relay else self
 
-    def failed(self, relay: RelayId, now: float, patience: float) -> HostList:
+    def failed(self, relay: RelayId, now: float, patience: float, is_second_there: bool) -> HostList:
         """Return the list now that an attempt to reach a host has failed.
 
-        The second is used once the first has been away for `patience` seconds, whoever answers meanwhile.
+        The second is used once the first has been away for `patience` seconds, and the second answers: where
+        it does not, either, it is this daemon that is away.
         """
         if relay != self.hosts[0].relay:
             return self
         since = now if self.away_since is None else self.away_since
-        in_use = 1 if now - since >= patience and len(self.hosts) > 1 else self.in_use
-        return replace(self, in_use=in_use, away_since=since)
+        is_left = now - since >= patience and len(self.hosts) > 1 and is_second_there
+        return replace(self, in_use=1 if is_left else self.in_use, away_since=since)
+
+    def needs(self, relay: RelayId, now: float, patience: float) -> bool:
+        """Tell whether a host is to be reached: the first always, the second in its place."""
+        is_away = self.away_since is not None and now - self.away_since >= patience
+        return relay in self.relays[: 2 if is_away else 1] or relay == self.current
