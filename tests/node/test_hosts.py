@@ -132,6 +132,42 @@ async def test_the_second_host_is_used_after_two_epochs_and_the_first_again_when
         assert sorted(ear.payloads) == sorted([*early, *late, *again])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+async def test_nothing_is_lost_or_doubled_while_a_box_moves_back_and_forth(seed: int) -> None:
+    """One host at a time is away for up to four epochs, the owner restarts, and all are back by midnight."""
+    epoch = 300
+    async with hosted_network(relays=7, epoch=epoch, seed=seed) as net:
+        subscriber, publisher = net.clients
+        await subscribed(subscriber)
+        sent: list[bytes] = []
+        used = set()
+
+        async def outages() -> None:
+            for _ in range(4):
+                await trio.sleep(net.env.uniform(0.0, epoch))
+                away = hosts_of(net, subscriber)[net.env.below(3) // 2]
+                await away.stop()
+                for _ in range(2):
+                    await trio.sleep(net.env.uniform(0.0, 2.0 * epoch))
+                    used.add(in_use(net, subscriber).id)
+                    await subscriber.restart()
+                await away.start()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(outages)
+            while net.calendar.epoch(net.now) % 24 < 17:
+                sent.append(b"%d" % len(sent))
+                await publisher.daemon.service.publish(ONE, Content(sent[-1]))
+                await trio.sleep(net.env.uniform(0.0, 60.0))
+        ear = await subscriber.listen()
+        assert sorted(await ear.hears(len(sent), 3 * epoch)) == sorted(sent)
+        await trio.sleep(2 * epoch)
+        assert sorted(ear.payloads) == sorted(sent)
+        assert len(used) == 2 or seed, "with the first seed the second is used, too"
+        assert in_use(net, subscriber) is hosts_of(net, subscriber)[0]
+
+
 async def test_an_owner_that_was_cut_off_itself_changes_nothing() -> None:
     """Top relays would see, else, when its network is away."""
     async with hosted_network(relays=6) as net:

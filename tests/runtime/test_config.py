@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -23,7 +24,7 @@ from hushcast_protocol.base.addresses import Address, onion_address
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.overlay.profile import HARDENED, PAPER
+from hushcast_protocol.overlay.profile import HARDENED, PAPER, Root
 from hushcast_runtime.processes import config, testnet_section
 from hushcast_runtime.processes.config import MAX_CONFIG, NetworkSection, load_settings, parse_toml
 from hushcast_runtime.processes.network_file import network_of_several
@@ -157,6 +158,13 @@ def test_little_has_to_be_said(tmp_path: Path) -> None:
     assert load_directory(tmp_path, DIRECTORY).first_roster == 1
 
 
+def test_a_subscription_may_have_its_box_at_a_host(tmp_path: Path) -> None:
+    assert load_node(tmp_path, with_lines(NODE, 'root = "host"')).profile() == replace(
+        HARDENED, root=Root.HOST
+    )
+    assert load_node(tmp_path, with_lines(NODE, 'root = "mailbox"')).profile() == HARDENED
+
+
 def test_everything_can_be_said(tmp_path: Path) -> None:
     text = with_lines(NODE, "depth = 4", "origins = 8", 'socket = "/run/hushcast.sock"')
     text += (
@@ -206,6 +214,11 @@ WRONG = {
     "epoch too long": (NODE + "epoch_seconds = 1000000\n", ["network.epoch_seconds", "86400"]),
     "depth 0": (with_lines(NODE, "depth = 0"), ["depth", "1"]),
     "depth 7": (with_lines(NODE, "depth = 7"), ["depth", "6"]),
+    "unknown root": (with_lines(NODE, 'root = "listed"'), ["root", "listed"]),
+    "a host as published": (
+        with_lines(NODE, 'root = "host"') + 'profile = "paper"\n',
+        ["root", "paper", "take it out"],
+    ),
     "origins 9": (with_lines(NODE, "origins = 9"), ["origins", "8"]),
     "empty name": (NODE.replace('name = "n"', 'name = ""'), ["network.name", "1"]),
     "short key": (NODE.replace("ab" * 32, "ab" * 31), ["network.directory_key"]),
@@ -394,6 +407,7 @@ def test_a_client_of_a_central_network(tmp_path: Path) -> None:
         (("state =", "depth = 2\nstate ="), "depth: it belongs to the overlay"),
         (("state =", "origins = 2\nstate ="), "origins: it belongs to the overlay"),
         (("state =", "trees = 2\nstate ="), "trees: it belongs to the overlay"),
+        (("state =", 'root = "host"\nstate ='), "root: it belongs to the overlay"),
         (('"central"', '"centrall"'), "network.carrier: Invalid value 'centrall': did you mean central?"),
         (("server_key", "servr_key"), "network.servr_key: there is no such key: did you mean server_key"),
         (('carrier = "central"', ""), "network.server: there is no such key"),

@@ -37,7 +37,7 @@ class TreeInstallation:
     told_again: set[RelayId] = field(default_factory=set)
     """Relays that were told once more because probes are lost there: they may have lost their lease."""
     former: dict[RelayId, None] = field(default_factory=dict)
-    """Relays that stood directly under this root before, and may not have heard that they do not."""
+    """Relays that stood directly under a root before: what waits there for a host comes when it is back."""
 
     @property
     def key(self) -> tuple[int, int]:
@@ -68,11 +68,9 @@ class TreeInstallation:
     def reseat(self, tree: Tree, changed: set[RelayId], root: InstallationRoot) -> None:
         """Take a mended tree and its root; the relays whose seat changed have to confirm anew."""
         tops = dict.fromkeys(tree.children.get(None, ()))
-        if root == self.installation.root:
-            before = self.installation.tree.children.get(None, ())
-            self.former = {top: None for top in (*before, *self.former) if top not in tops}
-        else:
-            self.former = {}
+        before = self.installation.tree.children.get(None, ())
+        self.former = {top: None for top in (*before, *self.former) if top not in tops}
+        if root != self.installation.root:
             changed = changed | tops.keys()
         self.installation = dataclasses.replace(self.installation, tree=tree, root=root)
         self.unconfirmed = (self.unconfirmed & tree.parents.keys()) | changed
