@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import trio
-from hosted_network import LONG, box_of, drop_everywhere, hosted_network, hosts_of, in_use, subscribed
+from hosted_network import LONG, box_of, drop_everywhere, hosted_network, hosts_of, in_use
 from small_network import ONE, Node, SmallNetwork, until
 
 from hushcast_overlay.routes.owned_boxes import MAX_TOLD_LOST
@@ -20,7 +20,7 @@ from hushcast_protocol.base.hashes import LABEL
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message
-from hushcast_protocol.overlay.box_frames import BoxStanding, HoldAnswer
+from hushcast_protocol.overlay.box_frames import BoxStanding, Hold, HoldAnswer
 from hushcast_protocol.overlay.confirmations import room
 from hushcast_protocol.overlay.frames import Forward, ParcelAnswer, ParcelFrame, Ping
 
@@ -120,25 +120,32 @@ async def test_what_a_host_says_beside_ends_its_link_at_most(said: str) -> None:
         assert ear.feed.lost() == 0
 
 
+def refuses_as_the_first(subscriber: Node, node: Node) -> None:
+    """Have a relay hold nothing for a daemon whose first host it is."""
+    requests: Any = node.daemon.overlay.relay.incoming._owners._requests  # type: ignore[union-attr]
+    hold = requests.hold
+
+    async def held(box: bytes, frame: Hold) -> HoldAnswer:
+        if box_of(subscriber).hosts.relays[0] == node.id:
+            return HoldAnswer(frame.number, "quota")
+        answer: HoldAnswer = await hold(box, frame)
+        return answer
+
+    requests.hold = held
+
+
 async def test_a_host_that_refuses_to_hold_is_left_for_the_second() -> None:
     async with hosted_network(relays=6) as net:
         subscriber = net.clients[0]
-        for relay in net.relays[:-1]:
-            requests: Any = relay.daemon.overlay.relay.incoming._owners._requests  # type: ignore[union-attr]
-
-            async def refused(box: bytes, frame: Any) -> HoldAnswer:
-                await trio.lowlevel.checkpoint()
-                return HoldAnswer(frame.number, "quota")
-
-            requests.hold = refused
-        with trio.move_on_after(900):
-            await subscribed(subscriber)
-        box = box_of(subscriber)
-        served = net.relays[-1].id in box.hosts.relays
-        assert (box.hosts.current == net.relays[-1].id) == served
-        assert subscriber.route().ready.is_set() == served
-        if not served:
-            assert box.hosts.relays == tuple(relay.id for relay in hosts_of(net, subscriber))
+        for relay in net.relays:
+            refuses_as_the_first(subscriber, relay)
+        ear = await subscriber.listen()
+        first, second = hosts_of(net, subscriber)
+        assert in_use(net, subscriber) is second
+        assert net.leases()[second.name] == 1
+        await drop_everywhere(net, *(b"%d" % number for number in range(6)))
+        await ear.hears(6)
+        assert first.count("messages_without_box") == 0
 
 
 async def test_what_a_host_claims_to_have_lost_is_told_as_its_word_and_once() -> None:

@@ -98,6 +98,7 @@ async def test_what_comes_while_the_host_is_away_waits_for_it() -> None:
         assert in_use(net, subscriber) is host
 
 
+@pytest.mark.slow
 async def test_the_second_host_is_used_after_two_epochs_and_the_first_again_when_it_answers() -> None:
     async with hosted_network(relays=6) as net:
         subscriber = net.clients[0]
@@ -168,6 +169,7 @@ async def test_nothing_is_lost_or_doubled_while_a_box_moves_back_and_forth(seed:
         assert in_use(net, subscriber) is hosts_of(net, subscriber)[0]
 
 
+@pytest.mark.slow
 async def test_an_owner_that_was_cut_off_itself_changes_nothing() -> None:
     """Top relays would see, else, when its network is away."""
     async with hosted_network(relays=6) as net:
@@ -204,6 +206,7 @@ async def test_a_relay_that_subscribes_may_be_its_own_host(seed: int) -> None:
         assert [len(ear.heard) for ear in ears] == [len(sent)] * 2
 
 
+@pytest.mark.slow
 async def test_while_nobody_knows_of_a_box_its_second_host_is_tried_soon() -> None:
     async with hosted_network(relays=6, epoch=LONG) as net:
         subscriber, other = net.clients

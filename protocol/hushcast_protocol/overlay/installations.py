@@ -106,7 +106,8 @@ class Installation:
         """Return what the host is asked for: to take from publishers and top relays for the box.
 
         `former` are those that stood at the top: messages may wait there for this host, or they have not
-        heard yet that they do not. The first of them count, as far as there is room. The frame has neither number nor stamp yet.
+        heard yet that they do not. The first of them count, as far as there is room. The frame has neither
+        number nor stamp yet.
         """
         assert isinstance(self.root, HostRoot)
         lease = lease_id(
