@@ -24,16 +24,21 @@ from hypothesis import strategies as st
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.roster import GENESIS, Relay, Roster
 from hushcast_protocol.base.wire import encode
+from hushcast_protocol.overlay.confirmations import confirm
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.installations import (
+    HostRoot,
     Installation,
     ListedRoot,
     MailboxRoot,
     SealedBranch,
     seal_down,
+    seal_through,
 )
 from hushcast_protocol.overlay.leases import (
+    MAX_ELEMENTS,
     Install,
+    ToHost,
     ToMailbox,
     ToRelay,
     Withdraw,
@@ -267,3 +272,64 @@ def test_the_largest_network_fits_its_parcels(depth):
 
 def test_an_empty_tree_needs_no_parcels():
     assert seal_down(Tree({}), {}, roster(0), EPOCH, stream()) == {}
+
+
+# A host at the root
+
+HOST = RELAYS[7]
+
+
+def hosted(count: int = 60, relays: list[bytes] | None = None) -> Installation:
+    tree = plan(relays or [relay for relay in RELAYS[:count] if relay != HOST], HARDENED.depth, bytes(32))
+    return Installation(DAY, HostRoot(MAILBOX, HOST), tree, TRUNK, ENTRIES, LEASE_SECRET)
+
+
+def test_a_host_is_asked_for_what_tops_and_publishers_bring() -> None:
+    made = hosted()
+    tops = made.tree.children[None]
+    assert {install.next_hop for relay, install in installs(HARDENED, made).items() if relay in tops} == {
+        ToHost(HOST)
+    }
+    hold = made.hold(HARDENED)
+    bypass = made.install(HARDENED, tops[0]).bypass
+    assert set(hold.elements) == {
+        *(element(HARDENED, token, HOST, ORIGIN) for token in (*ENTRIES, bypass)),
+        *(element(HARDENED, TRUNK, HOST, top) for top in tops),
+    }
+    assert list(hold.elements) == sorted(hold.elements)
+    assert (hold.day, hold.stamp) == (DAY, None)
+    seated = lease_id(lease_word(LEASE_SECRET, HOST))
+    assert hold.lease != seated, "it may have a seat in the same tree while another host is used"
+
+
+def test_those_who_stood_at_the_top_are_held_for_as_far_as_there_is_room() -> None:
+    made = hosted()
+    former = [relay for relay in RELAYS if made.tree.parents.get(relay) is not None][:3]
+    more = set(made.hold(HARDENED, former).elements) - set(made.hold(HARDENED).elements)
+    assert more == {element(HARDENED, TRUNK, HOST, relay) for relay in former}
+    many = [number.to_bytes(32, "big") for number in range(2 * MAX_ELEMENTS)]
+    full = made.hold(HARDENED, many).elements
+    assert len(full) == MAX_ELEMENTS
+    assert set(made.hold(HARDENED).elements) <= set(full)
+
+
+@given(st.integers(2, 40), st.integers(0, 2**32))
+def test_a_host_passes_each_top_parcel_on_and_confirms_for_nobody(count: int, number: int) -> None:
+    others = [relay for relay in RELAYS[:count] if relay != HOST] or [RELAYS[0]]
+    made = hosted(relays=others)
+    told = installs(HARDENED, made)
+    branches = seal_through(HOST, made.tree, told, roster(60), EPOCH, stream(str(number)))
+    assert set(branches) == set(made.tree.children[None])
+    opened: dict[bytes, Parcel] = {}
+    for top, branch in branches.items():
+        (_, outer), *inner = walk({HOST: branch})
+        assert outer.instruction is None
+        assert [onward.relay for onward in outer.onward] == [top]
+        opened.update(inner)
+        below: tuple[bytes, ...] = ()
+        for relay, parcel in reversed(inner):
+            if made.tree.parents[relay] is None:
+                below = confirm(parcel.word, (), 0, stream("a"))
+        assert branch.confirmed(confirm(outer.word, below, 0, stream("b"))) == {HOST, top}
+        assert branch.confirmed(confirm(outer.word, (), 10_000, stream("c"))) == {HOST}
+    assert {relay: parcel.instruction for relay, parcel in opened.items()} == told
