@@ -118,7 +118,8 @@ def _onion(data: bytes) -> object:
         try:
             parcel = parcels.open_parcel(layer, _SEALED_TO[relay], NETWORK.id, relay, EPOCH)
             memory.note(layer, EPOCH, True)
-            examples.carry_out(examples.lease_book(relay), parcel.instruction, NOW)
+            if parcel.instruction is not None:
+                examples.carry_out(examples.lease_book(relay), parcel.instruction, NOW)
         except (PeerError, Refusal):
             continue
         assert parcel.relay == relay
