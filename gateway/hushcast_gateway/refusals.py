@@ -32,7 +32,12 @@ class RefusalLog:
             return
         more = {one: count - self._told.get(one, 0) for one, count in totals.items()}
         log.warning(
-            "subscriptions were refused", **{one.name.lower(): count for one, count in more.items() if count}
+            "subscriptions were refused",
+            forbidden=more.get(RefusalCause.FORBIDDEN, 0),
+            full=more.get(RefusalCause.FULL, 0),
+            unknown=more.get(RefusalCause.UNKNOWN, 0),
+            unsupported=more.get(RefusalCause.UNSUPPORTED, 0),
+            purposes=more.get(RefusalCause.PURPOSES, 0),
         )
         self._told, self._next = totals, now + TOLD_EVERY
 

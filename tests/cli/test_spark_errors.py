@@ -29,7 +29,8 @@ def _no_java_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
 
 
 def told(capsys: pytest.CaptureFixture[str]) -> str:
-    (line,) = capsys.readouterr().err.splitlines()
+    *before, line = capsys.readouterr().err.splitlines()
+    assert set(before) <= {"looking at the traces"}, "what was being done"
     assert line.startswith("hushcast: ")
     return line
 

@@ -227,6 +227,7 @@ MAY_BE_LOGGED = {
     "place",  # in the program
     "bits",  # of the work that all relays of a network show
     "kind",  # of damaged records; a word of the program
+    *("forbidden", "full", "unknown", "unsupported", "purposes"),  # how many subscriptions, of all users
     "settings",  # their keys, which are the program's; no values, and no names of users or topics
 }
 
