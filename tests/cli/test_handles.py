@@ -43,3 +43,25 @@ async def test_a_subscription_is_ended_by_what_is_listed(daemon: FakeDaemon) -> 
     ended = await hushcast("--socket", daemon.socket, "unsubscribe", handle, "--json")
     assert ended.objects == [{"topic": "family", "existed": True}]
     assert daemon.service.subscriptions() == []
+
+
+async def test_all_subscriptions_are_ended_at_once(daemon: FakeDaemon) -> None:
+    end = ("--socket", daemon.socket, "unsubscribe", "--all")
+    nothing = await hushcast(*end)
+    assert (nothing.code, nothing.stdout) == (0, b"")
+    assert "there was no subscription" in nothing.stderr
+    for topic in ("news", FAMILY):
+        await daemon.hold(topic)
+    assert (await hushcast(*end, "--json")).objects == [
+        {"topic": "news", "existed": True},
+        {"topic": "family", "existed": True},
+    ]
+    assert daemon.service.subscriptions() == []
+    await daemon.hold(FAMILY)
+    assert "1 subscription ended" in (await hushcast(*end)).stderr
+    for more in (["news"], ["--where", "kind=x"]):
+        refused = await hushcast(*end, *more)
+        assert refused.code == 2
+        assert "leave TOPIC, --link-file and --where away" in refused.error
+    nowhere = await hushcast("--socket", daemon.socket, "unsubscribe")
+    assert (nowhere.code, "or --all" in nowhere.error) == (2, True)

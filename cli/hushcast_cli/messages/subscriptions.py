@@ -134,11 +134,17 @@ def ack(
 @click.argument("topic", required=False, shell_complete=completion_values.topics)
 @link_file_option
 @where_option
+@click.option("--all", "of_all", is_flag=True, help="End all subscriptions of the daemon, to whatever topic.")
 @timeout_option
 @daemon_options
 @pass_choices
 def unsubscribe(
-    choices: Choices, topic: str | None, link_file: Path | None, where: str | None, timeout: float | None
+    choices: Choices,
+    topic: str | None,
+    link_file: Path | None,
+    where: str | None,
+    of_all: bool,
+    timeout: float | None,
 ) -> None:
     """End the daemon's subscriptions to TOPIC, a text or a link, or the one with a handle.
 
@@ -151,7 +157,18 @@ def unsubscribe(
       hushcast unsubscribe news
       hushcast unsubscribe %3f9a01c2
       hushcast unsubscribe --link-file fires.link --where 'kind = fire'
+      hushcast unsubscribe --all
     """
+    if of_all:
+        if (topic, link_file, where) != (None, None, None):
+            raise click.UsageError(
+                "--all ends all subscriptions: leave TOPIC, --link-file and --where away",
+                click.get_current_context(),
+            )
+        _end_all(choices, timeout)
+        return
+    if (topic, link_file) == (None, None):
+        raise click.UsageError("give TOPIC, --link-file or --all", click.get_current_context())
     check_one_topic(topic, link_file)
     from hushcast import control_messages
     from hushcast_cli.daemon_calls import daemon, run
@@ -173,3 +190,24 @@ def unsubscribe(
         write(json_line({"topic": over.topic, "existed": over.existed}))
     elif not over.existed:
         note("there was no subscription to this topic")
+
+
+def _end_all(choices: Choices, timeout: float | None) -> None:
+    """End whatever the daemon is subscribed to when it is asked, oldest first."""
+    from hushcast_cli.daemon_calls import daemon, run
+    from hushcast_cli.output import json_line, note, write
+    from hushcast_cli.progress import shown_when_slow
+
+    async def work() -> int:
+        ended = 0
+        async with daemon(choices) as one, shown_when_slow("ending all subscriptions"):
+            for held in await one.subscriptions():
+                existed = await one.unsubscribe(held.described["handle"])
+                ended += existed
+                if choices.json:
+                    write(json_line({"topic": held.described["topic"], "existed": existed}))
+        return ended
+
+    ended = run(work, timeout)
+    if not choices.json:
+        note(f"{counted(ended, 'subscription')} ended" if ended else "there was no subscription")
