@@ -69,6 +69,8 @@ class FakeNetwork:
         self.silence = "nobody gave a receipt"
         self.lost_receipts: float = 0
         """How many receipts are still to be lost; the messages are not."""
+        self.nodes = NODES
+        """How many route to each subscriber."""
         self.delay = 0.0
         """Seconds that everything takes."""
         self.repeats = False
@@ -207,7 +209,7 @@ class FakeRoute:
                 nursery.start_soon(self._hand_in)
 
     def describe(self) -> dict[str, Any]:
-        return {"nodes": NODES}
+        return {"nodes": self._network.nodes}
 
     async def coverage(self) -> dict[str, Any]:
         return {"probes": self._probes}

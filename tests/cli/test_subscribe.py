@@ -100,7 +100,10 @@ async def test_timeout_before_routes_are_installed(daemon: FakeDaemon) -> None:
     daemon.network.installed = trio.Event()
     outcome = await hushcast("--socket", daemon.socket, "subscribe", "t", "--timeout", "1")
     assert outcome.code == 124
-    assert outcome.error == "1 second has passed, waiting until relays or a server route to this daemon"
+    assert outcome.error == (
+        "1 second has passed, waiting until relays or a server route to this daemon; "
+        "`hushcast doctor` looks for what is wrong"
+    )
     assert outcome.stdout == b""
 
 
@@ -115,9 +118,18 @@ async def test_timeout_while_nobody_reads_on(daemon: FakeDaemon) -> None:
     assert daemon.service.shown == [], "what was not printed is not shown"
 
 
+async def test_timeout_where_nobody_routes_any_more(daemon: FakeDaemon) -> None:
+    daemon.network.nodes = 0
+    outcome = await hushcast("--json", "--socket", daemon.socket, "subscribe", "t", "--timeout", "1")
+    assert outcome.error == (
+        "1 second has passed, waiting for messages, which no relay passes on to this daemon; "
+        "`hushcast doctor` looks for what is wrong"
+    )
+
+
 @pytest.mark.slow
 async def test_waiting_is_shown_on_a_terminal(daemon: FakeDaemon) -> None:
-    daemon.network.installed = trio.Event()
+    daemon.network.installed, daemon.network.nodes = trio.Event(), 0
     with Terminal() as terminal:
         process = await trio.lowlevel.open_process(
             [*COMMAND, "--socket", str(daemon.socket), "subscribe", "t", "--count", "1"],
@@ -125,6 +137,8 @@ async def test_waiting_is_shown_on_a_terminal(daemon: FakeDaemon) -> None:
             stderr=terminal.slave,
             env=environment(TERM="xterm"),
         )
+        await terminal.until(b"waiting until relays or a server route to this daemon: 0 do; if that")
+        daemon.network.nodes = NODES
         await terminal.until(f"waiting until relays or a server route to this daemon: {NODES} do".encode())
         daemon.network.installed.set()
         await terminal.until(b"subscribed: ")

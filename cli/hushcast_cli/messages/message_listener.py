@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hushcast.purposes.keys import ReadFor
 
 _STDOUT = 1
+_LOOK = "`hushcast doctor` looks for what is wrong"
 
 
 @dataclass(frozen=True)
@@ -96,11 +97,13 @@ class _Listening:
         if wanted.terms is not None:
             waits = f"waiting until {counted(wanted.terms.k, 'subscriber')} stand behind it"
         async with progress.shown_when_slow(waits, self._how_far):
-            await messages.__aenter__()
+            with progress.waiting(waits if wanted.terms is not None else f"{waits}; {_LOOK}"):
+                await messages.__aenter__()
         is_over = False
         try:
             await print_data(self._printer.subscribed(messages.topic, messages.nodes, messages.by))
-            with progress.waiting("waiting for messages"):
+            unreached = f", which no {messages.by} passes on to this daemon; {_LOOK}"
+            with progress.waiting(f"waiting for messages{'' if messages.nodes else unreached}"):
                 is_over = await self._print_messages(messages, wanted.purpose is not None)
         finally:
             await messages.__aexit__(*sys.exc_info())
@@ -110,10 +113,11 @@ class _Listening:
     async def _how_far(self) -> str:
         """Say how many relays route to the subscriptions that do not get everything yet."""
         held = await self._daemon.subscriptions()
-        coming = [
-            f"{one.described.get('level', one.described['nodes'])} do" for one in held if not one.is_ready
-        ]
-        return ", ".join(coming) or "soon"
+        waiting = [one.described for one in held if not one.is_ready]
+        coming = ", ".join(f"{one.get('level', one['nodes'])} do" for one in waiting) or "soon"
+        # A network may take a while; only where nobody routes something may be wrong.
+        is_alone = any(one["nodes"] == 0 and "level" not in one for one in waiting)
+        return f"{coming}; if that lasts, {_LOOK}" if is_alone else coming
 
     async def _print_messages(self, messages: Messages, is_opened: bool) -> bool:
         """Return whether enough were printed; false where the subscription ended first."""
