@@ -50,11 +50,13 @@ class NodeDoctor:
         from hushcast_node.overlay_doctor import examine_overlay
 
         side, transport = (daemon.overlay, daemon.transport) if daemon is not None else (None, None)
-        return await examine_overlay(side, transport, is_relay, self._env)
+        is_testnet = self._settings.testnet is not None
+        return await examine_overlay(side, transport, is_relay, self._env, is_testnet)
 
     def _subscriptions(self) -> Finding:
         held = self.daemon.service.subscriptions() if self.daemon is not None and self.daemon.serves else []
-        ready = sum(subscription["ready"] for subscription in held)
+        # One that was told to relays stays ready when they all are gone: nothing reaches it then.
+        ready = sum(one["ready"] and one.get("nodes", 1) > 0 for one in held)
         if ready < len(held):
             return warning(
                 "subscriptions", f"{ready} of {len(held)} ready", "wait; the network is still being told"

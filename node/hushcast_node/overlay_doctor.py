@@ -18,7 +18,11 @@ FILES_A_RELAY = 3  # a link in each direction, and one that replaces another
 
 
 async def examine_overlay(
-    side: OverlayAdapter | None, transport: Transport | None, is_relay: bool, env: Environment
+    side: OverlayAdapter | None,
+    transport: Transport | None,
+    is_relay: bool,
+    env: Environment,
+    is_testnet: bool = False,
 ) -> list[Finding]:
     """Return the findings; there is no adapter before the daemon is up."""
     newest = side.rosters.newest if side is not None else None
@@ -26,7 +30,7 @@ async def examine_overlay(
     found = [
         _roster(side, env),
         *_directories(side),
-        *_relays(side),
+        *_relays(side, is_testnet),
         examine_files(FILES_NEEDED + FILES_A_RELAY * relays),
     ]
     if not is_relay:
@@ -94,14 +98,14 @@ def _roster(side: OverlayAdapter | None, env: Environment) -> Finding:
     return good("roster", f"fresh, {relays}")
 
 
-def _relays(side: OverlayAdapter | None) -> list[Finding]:
+def _relays(side: OverlayAdapter | None, is_testnet: bool) -> list[Finding]:
     """Tell where nobody in the network answers; that somebody does, shows in all else."""
     if side is None or side.cut_off is None:
         return []
-    advice = (
-        "what is published waits, and nothing arrives; look at tor and the clock, and ask other operators"
-    )
-    return [bad("relays", side.cut_off, advice)]
+    look = "look at tor and the clock, and ask other operators"
+    if is_testnet:
+        look = "`hushcast testnet status` shows which of its daemons run"
+    return [bad("relays", side.cut_off, f"what is published waits, and nothing arrives; {look}")]
 
 
 def _directories(side: OverlayAdapter | None) -> list[Finding]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import trio
-from small_network import EPOCH_SECONDS, Node, SmallNetwork, small_network
+from small_network import EPOCH_SECONDS, Node, SmallNetwork, small_network, until
 
 from hushcast.control_messages import Finding
 from hushcast_node.doctor import NodeDoctor
@@ -21,6 +21,7 @@ from hushcast_node.overlay_doctor import FILES_NEEDED
 from hushcast_node.settings import JoinedNetworkSection, NodeSettings
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.secrets import Seed
+from hushcast_runtime.processes import testnet_section
 from hushcast_runtime.processes.examinations import LITTLE_ROOM, NO_ROOM, REACHED_WITHIN
 from hushcast_runtime.tor.tor_watch import TorState
 from hushcast_runtime.transports.base import TransportError
@@ -45,12 +46,14 @@ class FakeTor:
         return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def settings(state: Path, role: str, transport: str = "tor") -> NodeSettings:
+def settings(
+    state: Path, role: str, transport: str = "tor", testnet: testnet_section.TestnetSection | None = None
+) -> NodeSettings:
     seed = Seed(bytes(32))
     section = JoinedNetworkSection(
         name="small", directory=onion_address(seed.public()), directory_key=seed.public().hex()
     )
-    return NodeSettings(state=str(state), role=role, transport=transport, network=section)  # type: ignore[arg-type]
+    return NodeSettings(state=str(state), role=role, transport=transport, network=section, testnet=testnet)  # type: ignore[arg-type]
 
 
 def doctor_of(net: SmallNetwork, node: Node, state: Path, tor: FakeTor | None = None) -> NodeDoctor:
@@ -151,6 +154,23 @@ async def test_a_directory_that_is_away(tmp_path: Path) -> None:
         findings = await found(doctor_of(net, net.relays[0], tmp_path))
         assert findings["roster"].verdict == "bad"
         assert " old, " in findings["roster"].found
+
+
+@pytest.mark.slow
+async def test_a_network_whose_relays_are_dead(tmp_path: Path) -> None:
+    in_testnet = testnet_section.TestnetSection(name="client-1", traces=str(tmp_path), began=0.0)
+    async with small_network(relays=3, clients=1, probes_an_epoch=60.0) as net:
+        client = net.clients[0]
+        await client.listen()
+        for relay in net.relays:
+            await relay.stop()
+        await until(lambda: not client.daemon.is_connected, 3 * EPOCH_SECONDS, "it finds out")
+        for testnet, where in ((None, "look at tor"), (in_testnet, "`hushcast testnet status` shows")):
+            doctor = NodeDoctor(settings(tmp_path, "client", "tcp", testnet), net.env)
+            doctor.daemon = client.daemon
+            findings = {finding.check: finding for finding in await doctor.examine()}
+            assert where in findings["relays"].advice
+            assert findings["subscriptions"].found == "0 of 1 ready"
 
 
 async def test_a_service_that_cannot_be_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
