@@ -24,7 +24,7 @@ def topics(context: click.Context, parameter: click.Parameter, incomplete: str) 
 
 
 def nodes(incomplete: str) -> list[str]:
-    """Suggest daemons of the last testnet."""
+    """Suggest daemons of the testnet that runs."""
     from hushcast_cli.last_testnet import node_names
     from hushcast_protocol.base.errors import HushcastError
 

@@ -26,7 +26,7 @@ class Choices:
 
     socket: Path | None = None
     node: str | None = None
-    """A daemon's name in the last testnet; never together with a socket."""
+    """A daemon's name in the testnet that runs; never together with a socket."""
     json: bool = False
     line: str | None = None
 
@@ -92,7 +92,7 @@ node_option = click.option(
     expose_value=False,
     callback=_choose_daemon,
     shell_complete=_nodes,
-    help="Instead of --socket: the daemon of this name in the last testnet, such as client-1.",
+    help="Instead of --socket: the daemon of this name in the testnet that runs, such as client-1.",
 )
 
 
