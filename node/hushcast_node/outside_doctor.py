@@ -11,7 +11,7 @@ from hushcast.control_messages import Finding
 from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.errors import HushcastError, UsageError
 from hushcast_protocol.base.findings import bad, good, warning
-from hushcast_runtime.processes.doctor import examine_state
+from hushcast_runtime.processes.doctor import HOW_TO_START, examine_state
 from hushcast_runtime.processes.doctors_socket import ANSWER_WITHIN
 from hushcast_runtime.processes.examinations import examine_disk
 from hushcast_runtime.processes.program import Program
@@ -28,7 +28,7 @@ async def examine(settings: NodeSettings, program: Program) -> list[Finding]:
     async def ask(looked: Finding, pid: int | None) -> list[Finding]:
         if pid is None or looked.verdict == "bad":
             rest = [examine_disk(state)] if state.is_dir() else []
-            return [*rest, bad("daemon", "does not run", f"start it: its unit, or `{program.run_command}`")]
+            return [*rest, bad("daemon", "does not run", HOW_TO_START)]
         if (inside := await _ask(socket)) is None:
             told = f"runs (pid {pid}) and does not answer at {socket}"
             return [bad("daemon", told, "look at its log, or restart it")]

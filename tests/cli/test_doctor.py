@@ -82,7 +82,7 @@ async def test_without_a_daemon_the_usual_configuration_is_looked_at(
         f"✔ configuration: {node}, a client's",
         f"✔ state: {tmp_path}/state is made at the first start",
         "✘ daemon: does not run",
-        "  → start it: its unit, or `hushcast run node`",
+        "  → start it, as `service` says",
         f"! service: no unit of this machine runs {node}",
         f"  → hushcast run --config {node}",
     ]

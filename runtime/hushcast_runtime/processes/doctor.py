@@ -29,6 +29,9 @@ from hushcast_runtime.storage.store import StoreError
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Listener, Transport
 
+HOW_TO_START = "start it, as `service` says"
+"""What to do about one that does not run: another finding names the unit, or the command with its file."""
+
 
 @dataclass(frozen=True)
 class DaemonKind:
@@ -90,8 +93,7 @@ async def examine_from_outside(
     async def ask(looked: Finding, pid: int | None) -> list[Finding]:
         if looked.verdict == "bad" or pid is None:
             found = [examine_disk(state)] if state.is_dir() else []
-            advice = f"start it: its unit, or `{program.run_command}`"
-            found.append(bad("daemon", "does not run", advice))
+            found.append(bad("daemon", "does not run", HOW_TO_START))
         elif (inside := await ask_findings(settings.doctors_socket())) is not None:
             return [good("daemon", f"runs (pid {pid})"), *inside]
         else:
