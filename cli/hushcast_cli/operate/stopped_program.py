@@ -56,9 +56,9 @@ def _last_written(state: Path) -> str:
     from hushcast_runtime.storage.state_layout import DATABASE
     from hushcast_runtime.wording import counted
 
-    found = []
-    for file in state.glob(f"{DATABASE}*"):
-        found.append(file.stat().st_mtime)
+    # Whoever reads the database, as the doctor does, may write SQLite's shared memory, and an empty log.
+    files = (state / DATABASE, state / f"{DATABASE}-wal")
+    found = [looked.st_mtime for file in files if file.exists() and (looked := file.stat()).st_size > 0]
     if not found:
         return ""
     minutes = max(0, round((time.time() - max(found)) / 60))
