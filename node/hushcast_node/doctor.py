@@ -58,7 +58,7 @@ class NodeDoctor:
         # One that was told to relays stays ready when they all are gone: nothing reaches it then.
         ready = sum(one["ready"] and one.get("nodes", 1) > 0 for one in held)
         if ready < len(held):
-            return warning(
-                "subscriptions", f"{ready} of {len(held)} ready", "wait; the network is still being told"
-            )
+            is_cut_off = self.daemon is not None and self.daemon.side.cut_off is not None
+            told = "it is told again once it answers" if is_cut_off else "it is still being told"
+            return warning("subscriptions", f"{ready} of {len(held)} ready", f"wait for the network: {told}")
         return good("subscriptions", f"{ready} of {len(held)} ready")

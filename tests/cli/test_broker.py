@@ -299,7 +299,7 @@ async def test_of_a_broker_that_does_not_run_the_state_is_looked_at(tmp_path: Pa
         ("daemon", "bad"),
         ("service", "warning"),
     ]
-    assert "`hushcast run broker`" in told.objects[2]["advice"]
+    assert told.objects[3]["advice"] == f"hushcast run --config {root}"
 
 
 @pytest.mark.slow

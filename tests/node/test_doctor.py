@@ -171,6 +171,7 @@ async def test_a_network_whose_relays_are_dead(tmp_path: Path) -> None:
             findings = {finding.check: finding for finding in await doctor.examine()}
             assert where in findings["relays"].advice
             assert findings["subscriptions"].found == "0 of 1 ready"
+            assert "once it answers" in findings["subscriptions"].advice
 
 
 async def test_a_service_that_cannot_be_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
