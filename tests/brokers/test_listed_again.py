@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import trio
 from hanging_disk import Disk
 from small_network import until
-from small_tree import Client, Member, SmallTree, hears, small_tree
+from small_tree import Client, Member, SmallTree, hears, nothing_waits, small_tree
 
 from hushcast_brokers.broker import tables
 from hushcast_brokers.broker.former_children import LOOK_EVERY, SETTLED_AFTER
@@ -72,3 +73,34 @@ async def test_one_that_is_back_while_its_table_is_dropped_is_routed_to(
         await come_back(network, one)
         may_go_on.set()
         await all_hear(network, client)
+
+
+async def test_one_that_is_back_and_leaves_once_more_while_its_messages_are_moved_is_awaited_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    may_go_on = trio.Event()
+    async with small_tree(ROWS) as network:
+        a, one = network["a"], network["one"]
+        for edge in network.edges:
+            await network.client(edge, "")
+        spool = a.daemon._spool
+        move = spool.move
+
+        async def slow(moves: Any) -> Any:
+            placed = await move(moves)
+            await may_go_on.wait()
+            return placed
+
+        monkeypatch.setattr(spool, "move", slow)
+        await leave(network, one)
+        await until(lambda: a.status("filters") == 1, 4 * LOOK_EVERY, "what it asked for is dropped")
+        await come_back(network, one)
+        await until(lambda: a.status("filters") == 2, 60.0, "it has asked again")
+        network.members.remove(one)
+        await network.list_all()
+        await until(lambda: a.daemon.tree.version == network.root.daemon.tree.version)
+        may_go_on.set()
+        await trio.sleep(LOOK_EVERY)
+        await network.published(lat=3)
+        await until(lambda: a.status("filters") == 1, 3 * SETTLED_AFTER, "it is forgotten as before")
+        await nothing_waits(network, 60.0)

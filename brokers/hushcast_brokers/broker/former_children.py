@@ -92,15 +92,24 @@ class FormerChildren:
         return max((self._tables.heard(child) for child in self._fresh or known), default=0.0)
 
     async def _rematch(self, child: PublicKey) -> None:
-        """Let what waits for a former child wait for whoever has asked for it now, until it is back."""
+        """Let what waits for a former child wait for whoever has asked for it now, until it is back.
+
+        One that is back and has left once more meanwhile is awaited anew: it may have asked for other things.
+        """
+        since = self._left[child]
+
+        def is_gone() -> bool:
+            return self._left.get(child) == since
+
         others = self._matching.leaving(child)
-        await self._tables.drop(child, lambda: child in self._left)
-        while (items := await self._spool.waiting(hop_of(child))) and child in self._left:
+        await self._tables.drop(child, is_gone)
+        while (items := await self._spool.waiting(hop_of(child))) and is_gone():
             moves = self._moves(items, others)
             moved = {move.item.key for move in moves}
             self._spool.done(item for item in items if item.key not in moved)
             self._downstream.enqueue(await self._spool.move(moves))
-        self._left.pop(child, None)
+        if is_gone():
+            del self._left[child]
         if not self._left:
             self._fresh.clear()
 
