@@ -103,6 +103,7 @@ class Children:
         self._counters = context.counters
         self._spawn = context.spawn
         self._links: dict[PublicKey, Child] = {}  # the newest of each
+        self._greeted: dict[PublicKey, Channel[FromBelow]] = {}  # the newest of each that is no link yet
 
     @property
     def keys(self) -> set[PublicKey]:
@@ -133,8 +134,14 @@ class Children:
         """Serve a child's link until it ends; it knows the tree that is held now. Raises a `PeerError`."""
         tree = self._tree.view.epoch
         self._downstream.disconnect(key)  # what is being taken over a link of before is taken no further
-        greeting = await served.greeting(key)
-        if self._tree.view.epoch != tree:
+        self._greeted[key] = channel  # one of before that is greeted yet is no link any more
+        try:
+            greeting = await served.greeting(key)
+            is_newest = self._greeted.get(key) is channel
+        finally:
+            if self._greeted.get(key) is channel:
+                del self._greeted[key]
+        if not is_newest or self._tree.view.epoch != tree:
             return  # it may be no child any more: it opens another link, and hears of the tree
         writer = Writer(channel, self._spawn)
         tasks = Tasks(self._spawn)
@@ -180,6 +187,10 @@ class Children:
     async def _request(self, child: Child, frame: BrokerRequest, served: ChildService) -> None:
         if wait := child.bucket.owe(self._env.elapsed(), 1.0 if child.is_client else _work(frame)):
             await trio.sleep(wait)
+        # What has come already goes on though a newer link has begun, which says how all stands without it.
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if child.is_leaving:
+            return
         if frame.serial <= child.serial:
             raise DecodeError("a request's serial does not grow")
         child.serial = frame.serial
