@@ -470,6 +470,23 @@ async def test_who_is_listed_no_more_is_sent_nothing_while_it_is_forgotten() -> 
         assert await one.join() == "unknown"
 
 
+async def test_who_is_listed_no_more_while_it_waits_to_be_forgotten_is_not_served() -> None:
+    async with small_tree((("edge", "edge", "root"),)) as network:
+        edge = network["edge"]
+        one, other = [await network.client("edge", "") for _ in range(2)]
+        served, steps = edge.daemon._clients, list[Any]()
+        spawn, served._spawn = served._spawn, steps.append  # others go before it
+        served.forget_all()
+        serial = await one.say(lambda serial: Join(serial, None))
+        await trio.sleep(5)
+        edge.daemon.serve_only(frozenset({other.key}))
+        for step in steps:
+            spawn(step)
+        await until(lambda: one.verdict(serial) == "unknown")
+        assert await other.join() == "accepted"
+        assert edge.status("clients") == 1
+
+
 async def test_a_parent_without_room_and_what_becomes_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async with small_tree() as network:
         one = await network.client("edge 1", "lat in [0, 1]")

@@ -147,10 +147,10 @@ class Clients:
 
     async def take(self, client: PublicKey, frame: FromBelow) -> int:
         """Take what a client asks for; return the version of it upward. Raises `Refusal`."""
+        while (left := self._leaving.get(client)) is not None:
+            await left.wait()
         if self._listed is not None and client not in self._listed:
             raise Refusal("unknown")
-        if (left := self._leaving.get(client)) is not None:
-            await left.wait()
         if isinstance(frame, Join):
             return self._join(client, frame)
         if client not in self._known:
