@@ -16,7 +16,7 @@ from hushcast_protocol.base.secrets import AgreementKey, Seed, TopicKey
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.brokers.clear_words import from_outside, outside, point, read_words, shown, words
 from hushcast_protocol.brokers.community.charter import check_charter, epoch_key, sign_charter
-from hushcast_protocol.brokers.community.child_tables import ChildTables
+from hushcast_protocol.brokers.community.child_tables import ChildItemName, ChildTables
 from hushcast_protocol.brokers.community.community_epochs import (
     CommunityEpochs,
     ForgottenEpoch,
@@ -160,10 +160,18 @@ class Broker(Member):
         epoch, over = self.hear(signed)
         for gone in over:
             if gone.epoch is not None:
-                self.below.forget(gone.epoch)
+                self.settle(gone.epoch)
         if epoch is not None:
-            assert self.below.learn(epoch) == []
+            assert self.settle(epoch) == []
         self.say()
+
+    def settle(self, epoch: MemberEpoch) -> list[ChildItemName]:
+        """Read anew what is under an epoch that has opened, or is over; return what is gone."""
+        gone = []
+        while self.below.table.is_stale(epoch.label):
+            gone += self.below.settle(epoch.label)
+            self.say()
+        return gone
 
     def say(self) -> None:
         """Show the parent what changed, and so on up to the root."""
@@ -291,7 +299,10 @@ class World:
 
     def roots(self, broker: Broker, epoch: MemberEpoch) -> list[SealedFilter]:
         held = {
-            given.filter for _, _, given in broker.below.table.under(epoch.label) if given.filter is not None
+            given.filter
+            for child in broker.below.children
+            for given in broker.below.of(child).values()
+            if given.sealed.label == epoch.label and given.filter is not None
         }
         return [
             seal_filter(epoch, broker.key, from_outside(one))

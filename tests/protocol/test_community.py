@@ -419,12 +419,51 @@ def test_a_key_that_comes_late_opens_what_is_there_and_drops_what_is_wrong() -> 
     message = _message(known)
     assert root.whom(message) == {b"k" * 32}, "as whoever is there may be a member"
     root.hear(signed)
-    assert root.below.learn(known) == [(b"k" * 32, wrong.name)]
+    assert root.settle(known) == [(b"k" * 32, wrong.name)]
     assert root.whom(message) == {b"k" * 32}
-    assert root.below.forget(known) == [(b"k" * 32, good.name)]
+    root.epochs.forget(known.community)
+    assert root.settle(known) == [(b"k" * 32, good.name)]
     assert len(root.below) == 0
     root.say()
     assert root.shown == {}
+
+
+def test_nobody_misses_anything_while_an_epoch_is_opened_and_all_is_taken_back_while_it_is_forgotten() -> (
+    None
+):
+    random = Random(7)
+    keeper = Keeper(random)
+    root, teller = Broker(random, None), Member(random)
+    keeper.members = {root.own.public(), teller.own.public()}
+    signed = keeper.sign()
+    known, _ = teller.hear(signed)
+    assert known is not None
+    child = {
+        bytes([number]) * 32: seal_filter(known, bytes([number]) * 32, _filter()) for number in range(40)
+    }
+    for key, sealed in child.items():
+        root.hear_item(key, sealed)
+    message, steps = _message(known), 0
+    root.hear(signed)
+    while root.below.table.is_stale(known.label):
+        assert root.whom(message) == child.keys()
+        assert root.below.settle(known.label) == []
+        root.say()
+        steps += 1
+    assert steps == 3
+    assert root.whom(message) == child.keys()
+    root.epochs.forget(known.community)
+    gone = {key for key, _ in root.below.settle(known.label)}
+    left = child.keys() - gone
+    assert (len(gone), len(left)) == (16, 24)
+    taken, again, *_ = left
+    root.below.take(taken, child[taken].name)
+    root.below.take(again, child[again].name)
+    root.hear_item(again, child[again])  # as it came, by somebody who knows of no end
+    assert {key for key, _ in root.settle(known)} == left - {taken, again}
+    assert root.whom(message) == {again}
+    root.say()
+    assert root.shown == {child[again].name: child[again]}
 
 
 def test_where_a_label_leads_nowhere_that_is_known() -> None:

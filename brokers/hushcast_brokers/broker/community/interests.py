@@ -28,6 +28,8 @@ from hushcast_protocol.brokers.items import Item, ItemChanges
 from hushcast_protocol.brokers.roots import RootChanges
 from hushcast_runtime.context import Context
 
+_AT_ONCE = 8  # filters read anew in one step: some milliseconds each at most
+
 
 class _Shown:
     """What is shown of one epoch's filters, for as long as it is open."""
@@ -177,7 +179,7 @@ class CommunityInterests:
             return self.version
         self.table.take(client, name)
         if given.filter is None:
-            self._above.remove(None, given, (client, name))
+            self._above.remove(given, (client, name))
             return self.show()
         return self._under(given.sealed.label).exposing.unsubscribe(client, name)
 
@@ -198,25 +200,24 @@ class CommunityInterests:
         wrong, self._wrong = self._wrong, []
         return wrong
 
-    def learn(self, epoch: MemberEpoch) -> list[ChildItemName]:
-        """Open what came before the key of its epoch; return what was sealed wrongly, and is gone."""
+    def settle(self, label: bytes) -> list[ChildItemName]:
+        """Read anew some of what is under a label whose epoch has opened, or is over.
+
+        Call it until nothing is stale (`CommunityTable.is_stale`), and once at least. What was sealed wrongly
+        is forgotten, and all that was asked for under an epoch that is over; returns what that was.
+        """
+        is_over = self._epochs.under(label) is None
         gone: list[ChildItemName] = []
-        closed = [one for one in self.table.under(epoch.label) if one[2].filter is None]
-        for client, name, given in closed:
+        for client, name, given in self.table.stale(label, _AT_ONCE):
             self.unsubscribe(client, name)
             try:
+                if is_over:
+                    raise Refusal("community")
                 self.subscribe(client, name, self.read(client, given.sealed), OPEN)
             except Refusal:
                 gone.append((client, name))
-        return gone
-
-    def drop(self, epoch: MemberEpoch) -> list[ChildItemName]:
-        """Forget all that was asked for under an epoch that is over; return what that was."""
-        gone = [(client, name) for client, name, _ in self.table.under(epoch.label)]
-        for client, name in gone:
-            self.unsubscribe(client, name)
-        if (shown := self._shown.pop(epoch.label, None)) is not None:
-            shown.end()
+        if is_over and not self.table.is_stale(label) and label in self._shown:
+            self._shown.pop(label).end()
         return gone
 
     def show(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 import trio
@@ -28,6 +28,8 @@ from hushcast_protocol.brokers.items import Item, ItemChanges
 from hushcast_protocol.brokers.tomography.broker_statements import Client
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
+
+_DELETED_AT_ONCE = 256  # items of one kind that leave the disk in one step: a millisecond
 
 
 class _Gone(NamedTuple):
@@ -64,7 +66,9 @@ class CommunityMatching(UnlayeredMatching):
         self.advertised = ChildAdvertisements(self._below, self._read, lambda name: True)
         self.interests = CommunityInterests(minimum, epochs, above, advertising, downstream, context)
         self._lapsed = _Gone([], [])
-        charters.follow(self._opened, self._over)
+        self._unsettled: dict[bytes, MemberEpoch] = {}  # by label, what has opened or is over
+        self._more = trio.Event()
+        charters.follow(self._changed, self._changed)
 
     def load(self, child: PublicKey, name: bytes, item: Item) -> None:
         """Take what was advertised before a restart; drop what a key of since shows to be sealed wrongly."""
@@ -111,12 +115,13 @@ class CommunityMatching(UnlayeredMatching):
 
         return others
 
-    def expire(self, now: float) -> Sequence[DroppedItems]:
-        """Forget what was asked for under epochs that are over; return that, and what was sealed wrongly."""
+    def expire(self, now: float) -> Iterator[DroppedItems]:
+        """Forget, in pieces, what was asked for under epochs that are over; yield it, and what was wrong."""
         self._charters.expire(now)
-        lapsed, self._lapsed = self._lapsed, _Gone([], [])
-        lapsed.clients.extend(self.interests.take_wrong())
-        return (DroppedItems(*lapsed),)
+        self._lapsed.clients.extend(self.interests.take_wrong())
+        while self._unsettled or any(self._lapsed):
+            self._settle()
+            yield DroppedItems(*map(_cut, self._lapsed))
 
     def stated(self, is_edge: bool) -> Mapping[Filter, Sequence[Client]]:
         """Return nothing."""
@@ -129,8 +134,16 @@ class CommunityMatching(UnlayeredMatching):
         await self._advertising.show_rest()
 
     async def run(self) -> None:
-        """Do nothing: what is shown of each epoch has a task of its own."""
-        await trio.sleep_forever()
+        """Read anew what is under epochs that have opened, or are over, until cancelled.
+
+        What is shown of each epoch has a task of its own.
+        """
+        while True:
+            self._more = trio.Event()
+            while self._unsettled:
+                self._settle()
+                await trio.lowlevel.checkpoint()
+            await self._more.wait()
 
     async def linked(self, upstream: Upstream) -> None:
         """Ask the parent for newer charters."""
@@ -141,20 +154,38 @@ class CommunityMatching(UnlayeredMatching):
             raise Refusal("form")
         return self._below.table.read(item)
 
-    def _opened(self, epoch: MemberEpoch) -> None:
-        self.advertised.note_changed()
-        self._gone(self._below.learn(epoch), self.interests.learn(epoch))
+    def _changed(self, epoch: MemberEpoch) -> None:
+        """Hear that an epoch has opened, or is over; what is under it is read anew step by step.
 
-    def _over(self, epoch: MemberEpoch) -> None:
+        Until then nobody misses anything: messages under an epoch go to all of whom not all is opened.
+        """
         self.advertised.note_changed()
-        clients = self.interests.drop(epoch)
-        self._gone(self._below.forget(epoch), clients)
-        if self._charters.newest(epoch.community) is None:  # taken out by the root, which clients do not hear
-            for client, _ in clients:
-                self._downstream.disconnect(client)
+        self._unsettled[epoch.label] = epoch
+        self._more.set()
 
-    def _gone(self, below: Iterable[ChildItemName], clients: Iterable[ChildItemName]) -> None:
-        """Note what is to be nowhere on disk, with the next look at the time; above it is at once."""
-        self._lapsed.below.extend(below)
+    def _settle(self) -> None:
+        """Read anew some of what is under one of the epochs, if there is one; above it is shown at once.
+
+        What is gone is to be nowhere on disk, with the next look at the time.
+        """
+        if not self._unsettled:
+            return
+        label, epoch = next(iter(self._unsettled.items()))
+        clients = self.interests.settle(label)
         self._lapsed.clients.extend(clients)
+        self._lapsed.below.extend(self._below.settle(label))
         self.advertise()
+        table = self.interests.table
+        if self._charters.newest(epoch.community) is None:  # taken out by the root, which clients do not hear
+            for client in {client for client, _ in clients}:
+                if not table.is_stale(label, client):
+                    self._downstream.disconnect(client)
+        if not table.is_stale(label) and not self._below.table.is_stale(label):
+            del self._unsettled[label]
+
+
+def _cut(names: list[ChildItemName]) -> list[ChildItemName]:
+    """Take the last of them, as many as are deleted in one step."""
+    taken = names[-_DELETED_AT_ONCE:]
+    del names[-_DELETED_AT_ONCE:]
+    return taken

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Set
 
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.brokers.community.community_epochs import CommunityEpochs, MemberEpoch
+from hushcast_protocol.brokers.community.community_epochs import CommunityEpochs
 from hushcast_protocol.brokers.community.community_table import CommunityTable, TableItem
 from hushcast_protocol.brokers.community.parent_view import ParentView
+
+_AT_ONCE = 16  # items read anew in one step: a millisecond each at most
 
 ChildItemName = tuple[PublicKey, bytes]
 """What a child asked for: whose it is, and its name."""
@@ -42,29 +44,23 @@ class ChildTables:
 
     def take(self, child: PublicKey, name: bytes) -> None:
         """Forget what a child asked for under a name; raise `KeyError` where there is nothing."""
-        given = self.table.of(child)[name]
-        self._above.remove(self._epochs.under(given.sealed.label), given, (child, name))
+        self._above.remove(self.table.of(child)[name], (child, name))
         self.table.take(child, name)
 
-    def learn(self, epoch: MemberEpoch) -> list[ChildItemName]:
-        """Open what came before its key, which is open now; return what was sealed wrongly, and is gone."""
+    def settle(self, label: bytes) -> list[ChildItemName]:
+        """Read anew some of what is under a label whose epoch has opened, or is over.
+
+        Call it until nothing is stale (`CommunityTable.is_stale`). What was sealed wrongly is forgotten, and
+        all that was asked for under an epoch that is over; returns what that was.
+        """
+        is_over = self._epochs.under(label) is None
         gone: list[ChildItemName] = []
-        closed_ones = [one for one in self.table.under(epoch.label) if one[2].filter is None]
-        for child, name, closed in closed_ones:
-            self._above.remove(None, closed, (child, name))
-            self.table.take(child, name)
+        for child, name, given in self.table.stale(label, _AT_ONCE):
+            self.take(child, name)
             try:
-                given = self.table.read(closed.sealed)
+                if is_over:
+                    raise Refusal("community")
+                self.put(child, name, self.table.read(given.sealed))
             except Refusal:
                 gone.append((child, name))
-            else:
-                self.put(child, name, given)
         return gone
-
-    def forget(self, epoch: MemberEpoch) -> list[ChildItemName]:
-        """Forget all that was asked for under an epoch that is over; return what that was."""
-        gone = list(self.table.under(epoch.label))
-        for child, name, given in gone:
-            self._above.remove(epoch, given, (child, name))
-            self.table.take(child, name)
-        return [(child, name) for child, name, _ in gone]

@@ -7,8 +7,8 @@ under that label go to all of them, as one of them is a member or knows the way 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
+from itertools import islice
 from typing import NamedTuple
 
 from hushcast_protocol.base.errors import PeerError, Refusal
@@ -21,6 +21,10 @@ from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.content.messages import Message
 
 _KEY = 32  # bytes of a child's key
+
+
+_Names = dict[bytes, dict[PublicKey, dict[bytes, None]]]
+"""By label and child, the names of what it asks for."""
 
 
 class TableItem(NamedTuple):
@@ -47,7 +51,8 @@ class CommunityTable:
         self._epochs = epochs
         self._held: dict[PublicKey, dict[bytes, TableItem]] = {}
         self._rows = FilterRoutes()  # a child's filters under one label are one child's there
-        self._closed: dict[bytes, Counter[PublicKey]] = {}  # how much of each child is under a label
+        self._opened: _Names = {}
+        self._closed: _Names = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -88,8 +93,7 @@ class CommunityTable:
         label = given.sealed.label
         if given.filter is not None:
             self._rows.put(child + label, name, given.filter)
-        else:
-            self._closed.setdefault(label, Counter())[child] += 1
+        self._like(given).setdefault(label, {}).setdefault(child, {})[name] = None
 
     def take(self, child: PublicKey, name: bytes) -> None:
         """Forget what a child asked for under a name; raise `KeyError` where there is nothing."""
@@ -99,12 +103,19 @@ class CommunityTable:
         if not held:
             del self._held[child]
 
-    def under(self, label: bytes) -> Iterator[tuple[PublicKey, bytes, TableItem]]:
-        """Yield all that is asked for under a label: whose, its name, and what."""
-        for child, held in self._held.items():
-            for name, given in held.items():
-                if given.sealed.label == label:
-                    yield child, name, given
+    def stale(self, label: bytes, most: int) -> list[tuple[PublicKey, bytes, TableItem]]:
+        """Return so much of what is under a label and was `read` otherwise than it is now: whose, name, what.
+
+        That is what came before the key of its epoch, or was opened with one that is gone; all of one child
+        comes before what is another's.
+        """
+        found = ((child, name) for child, names in self._stale(label).items() for name in names)
+        return [(child, name, self._held[child][name]) for child, name in islice(found, most)]
+
+    def is_stale(self, label: bytes, child: PublicKey | None = None) -> bool:
+        """Tell whether there is any such, of one child or of all."""
+        stale = self._stale(label)
+        return bool(stale) if child is None else child in stale
 
     def knows(self, label: bytes) -> bool:
         """Tell whether messages under a label lead anywhere: this broker can open them, or a child may."""
@@ -115,18 +126,25 @@ class CommunityTable:
 
         Raises `DecodeError` where they are none.
         """
-        if words is None:
-            return set(self._closed.get(label, ()))
-        return {place[:_KEY] for place in self._rows.interested(words) if place[_KEY:] == label}
+        found = set(self._closed.get(label, ()))  # where there is a key, those of whom not all is opened yet
+        if words is not None:
+            found |= {place[:_KEY] for place in self._rows.interested(words) if place[_KEY:] == label}
+        return found
 
     def _remove(self, child: PublicKey, name: bytes, given: TableItem) -> None:
         label = given.sealed.label
         if given.filter is not None:
             self._rows.take(child + label, name)
-            return
-        closed = self._closed[label]
-        closed[child] -= 1
-        if not closed[child]:
-            del closed[child]
-        if not closed:
-            del self._closed[label]
+        alike = self._like(given)
+        del alike[label][child][name]
+        if not alike[label][child]:
+            del alike[label][child]
+        if not alike[label]:
+            del alike[label]
+
+    def _like(self, given: TableItem) -> _Names:
+        return self._closed if given.filter is None else self._opened
+
+    def _stale(self, label: bytes) -> Mapping[PublicKey, Mapping[bytes, None]]:
+        is_open = self._epochs.under(label) is not None
+        return (self._closed if is_open else self._opened).get(label, {})

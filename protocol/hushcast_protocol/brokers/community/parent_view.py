@@ -34,7 +34,7 @@ class ParentView:
     def __init__(self, sealer: PublicKey) -> None:
         """`sealer` is the broker's key."""
         self._sealer = sealer
-        self._posets: dict[MemberEpoch, Poset] = {}
+        self._posets: dict[bytes, tuple[MemberEpoch, Poset]] = {}  # by label, also of an epoch that is over
         self._names: Counter[bytes] = Counter()  # how often each item is shown
         self._items: dict[bytes, SealedFilter] = {}
         self._before: dict[bytes, SealedFilter | None] = {}  # what the parent has of those that changed
@@ -45,15 +45,16 @@ class ParentView:
             self._show(given.sealed)
         else:
             assert epoch is not None, "it was opened under it"
-            self._posets.setdefault(epoch, Poset()).insert(given.filter, source)
+            _, poset = self._posets.setdefault(epoch.label, (epoch, Poset()))
+            poset.insert(given.filter, source)
 
-    def remove(self, epoch: MemberEpoch | None, given: TableItem, source: Source) -> None:
+    def remove(self, given: TableItem, source: Source) -> None:
         """Show it no more."""
         if given.filter is None:
             self._hide(given.sealed.name)
         else:
-            assert epoch is not None, "it was opened under it"
-            self._posets[epoch].remove(given.filter, source)
+            _, poset = self._posets[given.sealed.label]
+            poset.remove(given.filter, source)
 
     def change(self, epoch: MemberEpoch, changes: RootChanges) -> None:
         """Show what changed of filters that nothing else covers in a community."""
@@ -65,13 +66,13 @@ class ParentView:
     def take_changes(self) -> SealedChanges:
         """Return what differs from the last time, as much as one step has time for (`roots.RootChanges`)."""
         left, taken = ROOTS_AT_ONCE, list[RootChanges]()
-        for epoch, poset in list(self._posets.items()):
+        for label, (epoch, poset) in list(self._posets.items()):
             changes = poset.take_changes(left)
             self.change(epoch, changes)
             taken.append(changes)
             left -= len(changes.shown) + len(changes.withdrawn)
             if not len(poset) and not changes.has_more:
-                del self._posets[epoch]
+                del self._posets[label]
         show: list[SealedFilter] = []
         withdraw: list[bytes] = []
         for name, before in self._before.items():
