@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hushcast import control_messages
+
+if TYPE_CHECKING:
+    from hushcast_protocol.mqtt.envelope import OpenedEnvelope
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,16 @@ class Message:
     def text(self) -> str:
         """The payload as UTF-8, with U+FFFD for what is none: a stranger's bytes end no program."""
         return self.payload.decode(errors="replace")
+
+    @property
+    def mqtt(self) -> OpenedEnvelope:
+        """What an MQTT client published: `payload`, `path` below the alias, `qos`, `retain`, `properties`.
+
+        Of what has no envelope it is the payload alone.
+        """
+        from hushcast_protocol.mqtt.envelope import disclose  # of no use to most programs
+
+        return disclose(self.payload)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import trio
@@ -16,13 +17,16 @@ from hushcast_gateway.latest_ids import LatestIds
 from hushcast_gateway.network_publisher import NetworkPublisher, TaggedPayload
 from hushcast_gateway.network_reader import NetworkReader
 from hushcast_gateway.network_ways import NetworkWays
+from hushcast_gateway.numbered_topics import HandOut, NumberedTopics
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.retained_refresh import RetainedRefresh
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_gateway.withdrawal_sender import WithdrawalMessage, WithdrawalSender
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.content.messages import MAX_PAYLOAD
-from hushcast_protocol.mqtt.envelope import OpenedEnvelope, disclose, enclose, travelling
+from hushcast_protocol.mqtt.arrival_order import ReleasedArrival, stream_of
+from hushcast_protocol.mqtt.envelope import OpenedEnvelope, disclose, enclose, placed, travelling
+from hushcast_protocol.mqtt.limits import MESSAGE_OVERHEAD
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage, may_be_published
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
 from hushcast_protocol.mqtt.packets import Properties
@@ -65,8 +69,15 @@ class GatewayNetwork:
         self._seen = LatestIds(MAX_SEEN)
         self._link = DaemonLink(Path(settings.daemon.socket))
         self._out = NetworkPublisher(
-            self._link, self._made, self._answered, settings.puback == "relay", counters
+            self._link,
+            self._made,
+            self._took,
+            self._answered,
+            settings.puback == "relay",
+            counters,
         )
+        self._numbers = NumberedTopics(float(settings.order_wait), env)
+        self._handing_out = trio.Lock()
         self._in = NetworkReader(self._link, ways.source_of, self._take, env, counters)
         self._refresh = RetainedRefresh(settings.refresh_retained, self._send_again, env)
         self._withdrawing = None if purposes is None else WithdrawalSender(purposes, self.publish)
@@ -81,6 +92,11 @@ class GatewayNetwork:
     def topics_read(self) -> int:
         """Topics of the network that clients are subscribed to, or were lately."""
         return self._in.count
+
+    @property
+    def held(self) -> int:
+        """Messages that came and wait for one before them."""
+        return self._numbers.held
 
     def replace_keys(self, keyed: Mapping[str, PurposeKeyring]) -> None:
         """Seal and open by other keys, by alias.
@@ -104,8 +120,10 @@ class GatewayNetwork:
     async def run(self, state: BrokerState, store: Store) -> None:
         """Carry messages out and in until cancelled."""
         self._state = state
+        await self._numbers.load(store)
         async with trio.open_nursery() as nursery:
             await nursery.start(self._refresh.run, state, store)  # before anything comes or goes
+            nursery.start_soon(self._go_on)
             nursery.start_soon(self._link.run)
             nursery.start_soon(self._out.run)
             nursery.start_soon(self._in.run, store)
@@ -141,9 +159,8 @@ class GatewayNetwork:
         properties = _unmarked(message.properties_for((), self._env.now()))
         properties = travelling(properties, self._settings.properties)
         try:
-            publication.content = enclose(
-                OpenedEnvelope(message.payload, way.path, message.retain, properties)
-            )
+            one = OpenedEnvelope(message.payload, way.path, message.retain, properties, message.qos)
+            publication.content = enclose(one, always=way.has_places)
         except PacketError as error:
             return error.reason
         made = self._made(publication)
@@ -152,6 +169,7 @@ class GatewayNetwork:
         if len(made.payload) > MAX_PAYLOAD:  # 0x95, for what is too large, has no place in a PUBACK
             return Reason.IMPLEMENTATION_SPECIFIC_ERROR
         publication.token = publication.token or new_token()
+        publication.lane = way.topics[0]
         publication.retained_for = way.topics[0] if message.retain else ""
         return self._out.put(publication)
 
@@ -183,7 +201,9 @@ class GatewayNetwork:
         if way is None or (isinstance(publication, WithdrawalMessage) and way.keyed is None):
             return Reason.TOPIC_NAME_INVALID  # its alias is not configured any more, or has no keys
         given, purposes = message.properties.get("user_property", ()), self._purposes
-        sealed: tuple[bytes, frozenset[str]] | None = publication.content, frozenset()
+        place = self._numbers.next(way.topics[0]) if way.has_places else None
+        content = placed(publication.content, place)
+        sealed: tuple[bytes, frozenset[str]] | None = content, frozenset()
         try:
             if way.keyed is None:
                 if purposes is not None and not purposes.judge.may_leave(message.topic, given, way.use):
@@ -194,7 +214,7 @@ class GatewayNetwork:
                 assert purposes is not None, "a configuration with keys has purposes"
                 sealed = None
                 if not purposes.withdrawals.is_withdrawn(message.properties):
-                    content, is_deletion = publication.content, message.retain and not message.payload
+                    is_deletion = message.retain and not message.payload
                     sealed = purposes.judge.seal(
                         way.keyed, content, message.topic, given, is_deletion, self._env.now()
                     )
@@ -202,6 +222,12 @@ class GatewayNetwork:
             self._counters.add("network_not_sealed")
             return Reason.IMPLEMENTATION_SPECIFIC_ERROR
         return Reason.NOT_AUTHORIZED if sealed is None else TaggedPayload(way.link, *sealed, way.attributes)
+
+    def _took(self, publication: NetworkPublication, is_certain: bool) -> None:
+        """Have the next message of its topic get the next number."""
+        way = self._ways.way_of(publication.message.topic)
+        if way is not None and way.has_places and not isinstance(publication, WithdrawalMessage):
+            self._numbers.took(way.topics[0], is_certain)
 
     def _answered(self, publication: NetworkPublication, reason: int) -> None:
         """Tell the broker what became of a message, and that there is something to be kept."""
@@ -220,8 +246,7 @@ class GatewayNetwork:
         self.publish(publication)
 
     async def _take(self, way: Way, message: hushcast.Message, stored: Callable[[], None]) -> None:
-        """Give a message that came to the clients here; they have what was published here already."""
-        await self._out.settled(message.payload)
+        """Give a message that came to the clients here, in its turn; they have what was published here."""
         enclosed = self._opened(way, message.payload)
         if isinstance(enclosed, InnerContent):
             self._withdraw(enclosed, stored)
@@ -230,25 +255,71 @@ class GatewayNetwork:
             self._counters.add("network_not_opened")
             stored()
             return
+        topic = self._ways.topics(way, enclosed.path)[0]
+        place = None if way.is_open else enclosed.place
+        if place is None:
+            await self._out.settled(message.payload)
+        is_own = place is not None and self._numbers.is_own(topic, place)
+        is_ours = self._out.is_ours(message.id) if place is None else is_own
+        if is_ours and (place is None or self._numbers.is_known(topic, place)):
+            stored()
+            return
+        if self._has_come(way, message.id):
+            stored()
+            return
+        # Of an alias with keys a gateway gets what it may open: numbers that lack are others'.
+        waits = self._settings.order_wait > 0 and self._ways.keys_of(way) is None
+        hand_out = partial(self._hand_out, way, enclosed, stored, waits)
+        if place is None or is_own:
+            hand_out(False)
+            return
+        stream, size = stream_of(way.name, topic, place.source), len(message.payload) + MESSAGE_OVERHEAD
+        async with self._handing_out:
+            await self._release(self._numbers.came(stream, place, size, hand_out, waits))
+
+    async def _go_on(self) -> None:
+        """Go on without what lacks, once it was waited for."""
+        while True:
+            await self._numbers.until_due()
+            async with self._handing_out:
+                await self._release(self._numbers.due())
+
+    async def _release(self, released: list[ReleasedArrival[HandOut]]) -> None:
+        """Hand out, with a turn for everybody else between two messages."""
+        for number, one in enumerate(released):
+            if number:
+                await trio.lowlevel.checkpoint()
+            if not one.is_late and self._state is not None:
+                self._numbers.note(one, self._state.broker.ledger)
+            one.item(one.is_late)
+
+    def _hand_out(
+        self, way: Way, enclosed: OpenedEnvelope, stored: Callable[[], None], waits: bool, is_late: bool
+    ) -> None:
+        """Give a message to the clients here, but for one that is late where others wait for such."""
         topics = [
             topic
             for topic in self._ways.topics(way, enclosed.path)
             if is_name(topic) and may_be_published(topic)
         ]
-        is_old = self._out.is_ours(message.id) or self._has_come(way, message.id)
+        if is_late:
+            self._counters.add("network_late")
+        is_old = is_late and waits
         if self._purposes is not None and self._purposes.withdrawals.is_withdrawn(enclosed.properties):
             is_old = True  # what withdrew it came before
         if is_old or not topics or self._state is None:
             stored()
             return
         broker, now = self._state.broker, self._env.now()
-        if enclosed.retain:
+        retain = enclosed.retain and not is_late
+        if retain:
             self._out.lapse(topics[0])
         before = broker.ledger.made
+        qos = min(enclosed.qos, MAX_GRANTED)
         for topic in topics:
-            if enclosed.retain:
+            if retain:
                 self._refresh.note(topic, False)
-            broker.arrived(topic, enclosed.payload, MAX_GRANTED, enclosed.retain, enclosed.properties, now)
+            broker.arrived(topic, enclosed.payload, qos, retain, enclosed.properties, now)
         broker.ledger.once_stored(before, stored)
         self._state.changed()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -21,6 +23,7 @@ from hushcast_runtime.counters import Counters
 MAX_WAITING = 1_000  # messages that wait for the daemon
 MAX_WAITING_SIZE = 16 * 1024 * 1024  # bytes of these; 60 of the largest
 MAX_OURS = 10_000  # ids of messages published here that are remembered, to tell them when they come back
+ONCE_WITHIN = 10.0  # seconds that a message of QoS 0 waits for the daemon, as one that starts anew takes
 RECEIPT_AGAIN = 5.0  # seconds until a receipt is asked for again
 
 
@@ -54,37 +57,51 @@ class _Handing:
         return self.is_anew or self.made.payload == payload
 
 
+@dataclass(eq=False)
+class _Waiting:
+    """A message that waits for its turn, or for the daemon."""
+
+    publication: NetworkPublication
+    scope: trio.CancelScope
+    lapsed: trio.Event = field(default_factory=trio.Event)
+
+    def lapse(self) -> None:
+        self.scope.cancel()
+        self.lapsed.set()
+
+
 class NetworkPublisher:
-    """Hands messages to the daemon, each as soon as it can."""
+    """Hands messages to the daemon: those of a topic one after the other, and no topic waits for another."""
 
     def __init__(
         self,
         link: DaemonLink,
         make: Callable[[NetworkPublication], TaggedPayload | Reason],
+        took: Callable[[NetworkPublication, bool], None],
         answer: Callable[[NetworkPublication, int], None],
         until_relay: bool,
         counters: Counters,
     ) -> None:
         """`make` makes what goes of a publication when it is handed over, or says why it does not go.
 
-        What a message may be used for can have changed while it waited. `answer` takes what became of each.
+        What a message may be used for can have changed while it waited. `took` hears of each that the daemon
+        took, or may have (`False`), before the next of its topic is made; `answer` takes what became of each.
 
         `until_relay`: a message is done when a relay has it, not when the outbox has it.
         """
         self._link = link
         self._make = make
+        self._took = took
         self._answer = answer
         self._until_relay = until_relay
         self._counters = counters
-        # With each, what is cancelled when it lapses.
-        self._arrivals, self._departures = trio.open_memory_channel[
-            tuple[NetworkPublication, trio.CancelScope]
-        ](MAX_WAITING)
+        self._arrivals, self._departures = trio.open_memory_channel[_Waiting](MAX_WAITING)
+        self._lanes: dict[str, deque[_Waiting]] = {}  # by topic, what waits behind the one under way
         self._places = Shares(MAX_WAITING)
         self._bytes = Shares(MAX_WAITING_SIZE)
         self._ours = LatestIds(MAX_OURS)
         self._handing: dict[bytes, _Handing] = {}  # by token
-        self._lapsing: dict[str, trio.CancelScope] = {}  # by topic: of the last that waits and would lapse
+        self._lapsing: dict[str, _Waiting] = {}  # by topic: of the last that waits and would lapse
 
     def put(self, publication: NetworkPublication) -> int | None:
         """Take a publication; return why it is refused where its user has no room for it."""
@@ -95,16 +112,19 @@ class NetworkPublisher:
         self.lapse(publication.retained_for)
         self._places.take(user)
         self._bytes.take(user, size)
-        scope = trio.CancelScope()
+        # What is retained at QoS 0 is waited for all the same: it is retained here.
+        is_once = not (publication.message.qos or publication.retained_for or publication.is_will)
+        deadline = trio.current_time() + ONCE_WITHIN if is_once else math.inf
+        one = _Waiting(publication, trio.CancelScope(deadline=deadline))
         if publication.retained_for and publication.lapses:
-            self._lapsing[publication.retained_for] = scope
-        self._arrivals.send_nowait((publication, scope))
+            self._lapsing[publication.retained_for] = one
+        self._arrivals.send_nowait(one)
         return None
 
     def lapse(self, topic: str) -> None:
         """Give up what waits to be retained for a topic and lapses: there is something newer."""
         if (former := self._lapsing.pop(topic, None)) is not None:
-            former.cancel()
+            former.lapse()
 
     async def settled(self, payload: bytes) -> None:
         """Wait until `is_ours` knows of a message that came with this payload, if it was published here.
@@ -121,24 +141,54 @@ class NetworkPublisher:
     async def run(self) -> None:
         """Hand over until cancelled."""
         async with trio.open_nursery() as nursery:
-            async for publication, scope in self._departures:
-                nursery.start_soon(self._send, publication, scope)
+            async for one in self._departures:
+                if one.publication.delay:
+                    nursery.start_soon(self._delay, nursery, one)
+                else:
+                    self._line_up(nursery, one)
 
-    async def _send(self, publication: NetworkPublication, scope: trio.CancelScope) -> None:
+    async def _delay(self, nursery: trio.Nursery, one: _Waiting) -> None:
+        with trio.move_on_after(one.publication.delay):
+            await one.lapsed.wait()
+        self._line_up(nursery, one)
+
+    def _line_up(self, nursery: trio.Nursery, one: _Waiting) -> None:
+        topic = one.publication.lane
+        if topic in self._lanes:
+            self._lanes[topic].append(one)
+        else:
+            self._lanes[topic] = deque([one])
+            nursery.start_soon(self._work, nursery, topic)
+
+    async def _work(self, nursery: trio.Nursery, topic: str) -> None:
+        """Hand over what there is of a topic, in order."""
+        lane = self._lanes[topic]
+        while lane:
+            await self._send(nursery, lane.popleft())
+        del self._lanes[topic]
+
+    async def _send(self, nursery: trio.Nursery, one: _Waiting) -> None:
         reason = Reason.UNSPECIFIED_ERROR
-        try:
-            with scope:
-                await trio.sleep(publication.delay)
-                reason = await self._hand_over(publication)
-            if scope.cancelled_caught and publication.token in self._handing:
-                await self._look_for(publication)
-        finally:
-            self._places.give_back(publication.user)
-            self._bytes.give_back(publication.user, len(publication.content))
-            if self._lapsing.get(publication.retained_for) is scope:
-                del self._lapsing[publication.retained_for]
-            self._settle(publication)
-        if not scope.cancelled_caught:
+        publication = one.publication
+        with one.scope:
+            await trio.lowlevel.checkpoint_if_cancelled()
+            reason = await self._hand_over(publication)
+        if one.scope.cancelled_caught and publication.token in self._handing:
+            self._took(publication, False)
+            nursery.start_soon(self._look_for, one)
+        elif self._until_relay and not reason:
+            nursery.start_soon(self._await_relay, one)
+        else:
+            self._end(one, reason)
+
+    def _end(self, one: _Waiting, reason: Reason) -> None:
+        publication = one.publication
+        self._places.give_back(publication.user)
+        self._bytes.give_back(publication.user, len(publication.content))
+        if self._lapsing.get(publication.retained_for) is one:
+            del self._lapsing[publication.retained_for]
+        self._settle(publication)
+        if not one.lapsed.is_set():
             self._counters.add("network_refused" if reason else "network_published")
         self._answer(publication, reason)
 
@@ -160,9 +210,8 @@ class NetworkPublisher:
                         open=True,  # the configuration says by which link topics travel, others are open
                     )
                     self._ours.add(taken.id)
+                    self._took(publication, True)
                     self._settle(publication)
-                    if self._until_relay:
-                        await _taken(daemon, publication.token)
                     return Reason.SUCCESS
             except hushcast.UsageError:
                 return Reason.TOPIC_NAME_INVALID
@@ -171,18 +220,25 @@ class NetworkPublisher:
             except hushcast.NoDaemon:
                 self._link.give_up(daemon)
 
-    async def _look_for(self, publication: NetworkPublication) -> None:
+    async def _look_for(self, one: _Waiting) -> None:
         """Learn by which id a message that lapsed comes back, if the daemon had taken it all the same."""
+        message_id = await self._id_of(one.publication)
+        if message_id is not None:
+            self._ours.add(message_id)
+        self._end(one, Reason.UNSPECIFIED_ERROR)
+
+    async def _await_relay(self, one: _Waiting) -> None:
+        await self._id_of(one.publication)
+        self._end(one, Reason.SUCCESS)
+
+    async def _id_of(self, publication: NetworkPublication) -> str | None:
+        """Return a publication's id once a relay has it, `None` where the daemon knows nothing of it."""
         while True:
             daemon = await self._link.get()
             try:
-                message_id = await _taken(daemon, publication.token)
+                return await _taken(daemon, publication.token)
             except hushcast.NoDaemon:
                 self._link.give_up(daemon)
-                continue
-            if message_id is not None:
-                self._ours.add(message_id)
-            return
 
     def look_again(self) -> None:
         """Make anew what the daemon has not taken, where it may not go as it is: it may be away for long."""

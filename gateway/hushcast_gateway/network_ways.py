@@ -36,6 +36,8 @@ class TopicWay(NamedTuple):
     """What it is sealed by, for purposes; `None` where it is for whoever has the link."""
     use: str
     """What all who have the link use it for; empty for anything."""
+    has_places: bool
+    """Whether each message has an envelope, with its place among its topic's."""
     topics: tuple[str, ...]
     """What it is called here; the first name is the one that its reader's gateways have, too."""
 
@@ -60,6 +62,7 @@ class NetworkWays(Ways):
         self.keyed = dict(keyed)
         """By alias, the keys of now."""
         self._links = links
+        self._plain = {one.name for one in topics.alias if one.plain}
         self._uses = {one.name: one.purpose or "" for one in topics.alias}
         super().__init__(links, {one.from_: one.to for one in topics.map}, self.labels, _is_label)
 
@@ -73,7 +76,9 @@ class NetworkWays(Ways):
         label = self.label_of(way, path)
         attributes = {self.labels[way.name]: label} if label else {}
         use = "" if way.is_open else self._uses.get(way.name, "")
-        return TopicWay(link, path, attributes, self.keys_of(way), use, self.topics(way, path))
+        has_places = not way.is_open and (bool(path) or way.name not in self._plain)
+        topics = self.topics(way, path)
+        return TopicWay(link, path, attributes, self.keys_of(way), use, has_places, topics)
 
     def source_of(self, way: Way) -> NetworkSubscription | None:
         """Return what is subscribed to for a way; `None` where it is none, or is not configured any more."""

@@ -213,11 +213,13 @@ class _Gateway(ProcessFrame[GatewaySettings]):
         return counts | {"internal_errors": self._server.internal_errors}
 
     def _readings(self) -> dict[str, float]:
-        found = {"ready": float(self._ready), "network_topics": 0.0, "network_ready": 0.0}
+        found = {"ready": float(self._ready), "network_topics": 0.0, "network_held": 0.0}
+        found["network_ready"] = 0.0
         if self._purposes is not None:
             found |= {"purposes_reserved": self._purposes.reserved, "purposes_paused": self._purposes.resting}
         if self._network is not None:
-            found |= {"network_topics": self._network.topics_read, "network_ready": self._network.is_there}
+            found |= {"network_topics": self._network.topics_read, "network_held": self._network.held}
+            found["network_ready"] = self._network.is_there
         if self._state is not None:
             broker = self._state.broker
             found |= {

@@ -108,6 +108,8 @@ class AliasSection(Section, frozen=True, kw_only=True):
     """The label attribute of the topic that holds the first level of what follows: relays route by it."""
     purpose: PurposeText | None = None
     """What all who have the link use messages for; what is reserved and not for this does not travel."""
+    plain: bool = False
+    """Whether what is published to `hush/NAME` itself travels as a bare payload, for plain programs."""
     keys: KeysSection | None = None
     """Keys by which messages open for purposes alone, whoever has the link."""
 
@@ -161,6 +163,8 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
     """Hours after which retained messages are published again for gateways that came later; 0: never."""
     will_jitter: Annotated[int, Meta(ge=0, le=3_600)] = 60
     """Seconds, at random up to so many, that a will waits before it travels."""
+    order_wait: Annotated[int, Meta(ge=0, le=60)] = 15
+    """Seconds that what comes before its turn waits for what lacks; 0: all is given out as it comes."""
     purposes: PurposesSection | None = None
     """What messages may be used for; anything unless given."""
     daemon: DaemonSection = DaemonSection()

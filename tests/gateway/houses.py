@@ -57,12 +57,13 @@ class House:
     ):
         folder.mkdir()
         label, purpose = settings.pop("label", None), settings.pop("purpose", None)
+        plain = settings.pop("plain", False)
         self.daemon = FakeDaemon(folder / "s", network=other.daemon.network if other is not None else None)
         self.settings = GatewaySettings(
             daemon=DaemonSection(socket=str(folder / "s")),
             gateway=NetworkTopicsSection(
                 alias=tuple(
-                    AliasSection(name=name, link_file="/unused", label=label, purpose=purpose)
+                    AliasSection(name=name, link_file="/unused", label=label, purpose=purpose, plain=plain)
                     for name in links
                 ),
                 map=tuple(MapSection(from_=wanted, to=alias) for wanted, alias in maps.items()),

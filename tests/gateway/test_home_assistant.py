@@ -99,7 +99,7 @@ async def test_a_lamp_is_found_shown_switched_and_missed_in_the_other_house(tmp_
             (LAMP, '{"state":"OFF"}'),
         }
         await assistant.publish(f"{LAMP}/set", '{"state":"ON"}')
-        assert await zigbee.message() == Message(f"{LAMP}/set", '{"state":"ON"}', 1)
+        assert await zigbee.message() == Message(f"{LAMP}/set", '{"state":"ON"}', 0)
         restarted = await connected(second, "assistant again", "homeassistant/#", BRIDGE.topic)
         assert set(await restarted.messages(2)) == {DISCOVERY, BRIDGE}, "kept by the gateway of its house"
         await zigbee.die()

@@ -323,7 +323,7 @@ async def test_what_waits_for_the_disk_is_not_acknowledged_with_what_comes_behin
                 await (await first.connect("writer")).send(Publish("hush/home/a", b"x", 1, packet_id=1))
                 await until(lambda: two.counters.as_dict()["network_arrived"] == 1)
                 # Its own comes back at once, and changes nothing here.
-                await (await second.connect("writer")).send(Publish("hush/home/b", b"own"))
+                await (await second.connect("writer")).send(Publish("hush/home/b", b"own", 1, packet_id=1))
                 await until(lambda: two.counters.as_dict()["network_arrived"] == 2)
                 await trio.sleep(0.2)
             disk.lose()

@@ -101,6 +101,8 @@ class Domain(bytes, Enum):
     PIECE = b"hc.piece"
     MERKLE = b"hc.merkle"
     WORK = b"hc.work"
+    PLACE_SOURCE = b"hc.place-source"
+    PLACE_MARK = b"hc.place-mark"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.
 
 

@@ -15,7 +15,7 @@ class NetworkPublication:
     """One value from the PUBLISH to its answer: each who handles it writes down what the next has to know."""
 
     __slots__ = (
-        *("content", "delay", "held", "is_spread", "is_will", "lapses", "link"),
+        *("content", "delay", "held", "is_spread", "is_will", "lane", "lapses", "link"),
         *("made_before", "message", "packet_id", "retained_for", "token", "user"),
     )
 
@@ -37,6 +37,8 @@ class NetworkPublication:
         """What was `Ledger.made` before anything of it was written."""
         self.content = b""
         """As the network beyond makes it of the message, before it is sealed."""
+        self.lane = ""
+        """Its topic by the name that all gateways have: what is of one goes in order."""
         self.delay = 0.0
         """Seconds that it waits before it goes."""
         self.lapses = False

@@ -5,8 +5,18 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from hushcast_protocol.mqtt.envelope import MARK, MAX_BESIDE, OpenedEnvelope, disclose, enclose, travelling
+from hushcast_protocol.mqtt.envelope import (
+    MARK,
+    MAX_BESIDE,
+    OpenedEnvelope,
+    Place,
+    disclose,
+    enclose,
+    placed,
+    travelling,
+)
 from hushcast_protocol.mqtt.packets import Properties
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 from hushcast_protocol.mqtt.topic_filters import is_name
@@ -140,11 +150,39 @@ properties = st.fixed_dictionaries(
 )
 
 
+places = st.none() | st.builds(
+    Place,
+    st.binary(min_size=8, max_size=8),
+    st.integers(1, 2**32 - 1),
+    st.integers(1, 2**64 - 1),
+    st.booleans(),
+)
+
+
 @pytest.mark.slow
-@given(st.binary(max_size=100) | st.binary(max_size=20).map(MARK.__add__), names, st.booleans(), properties)
-def test_what_is_enclosed_comes_out(payload: bytes, path: str, retain: bool, found: Properties) -> None:
-    one = OpenedEnvelope(payload, path, retain, found)
+@given(
+    st.binary(max_size=100) | st.binary(max_size=20).map(MARK.__add__),
+    names,
+    st.booleans(),
+    properties,
+    st.integers(0, 2),
+    places,
+    places,
+)
+def test_what_is_enclosed_comes_out(
+    payload: bytes,
+    path: str,
+    retain: bool,
+    found: Properties,
+    qos: int,
+    place: Place | None,
+    other: Place | None,
+) -> None:
+    one = OpenedEnvelope(payload, path, retain, found, qos, place)
     assert disclose(enclose(one)) == one
+    assert disclose(placed(enclose(one), other)) == replace(one, place=other or place)
+    if retain or path or found:
+        assert enclose(one, always=False) == enclose(one)
 
 
 @given(st.binary(max_size=200) | st.binary(max_size=200).map(MARK.__add__))
@@ -153,12 +191,16 @@ def test_any_bytes_are_at_least_a_payload(data: bytes) -> None:
     assert one.payload == data or enclose(one) == data or is_name(f"/{one.path}")
 
 
-def test_a_payload_alone_travels_as_it_is() -> None:
-    assert enclose(OpenedEnvelope(b"it rains")) == b"it rains"
+def test_a_payload_alone_travels_as_it_is_where_programs_read_it() -> None:
+    place = Place(bytes(8), 1, 1, True)
+    assert enclose(OpenedEnvelope(b"it rains", qos=0), always=False) == b"it rains"
+    assert placed(b"it rains", place) == b"it rains"
+    assert disclose(b"it rains") == OpenedEnvelope(b"it rains", qos=1)
+    assert disclose(placed(enclose(OpenedEnvelope(b"it rains")), place)).place == place
 
 
 def test_too_much_beside_the_payload_is_refused() -> None:
-    enclose(OpenedEnvelope(b"", properties={"user_property": [("a", "x" * (MAX_BESIDE - 40))]}))
+    enclose(OpenedEnvelope(b"", properties={"user_property": [("a", "x" * (MAX_BESIDE - 60))]}))
     with pytest.raises(PacketError):
         enclose(OpenedEnvelope(b"", properties={"user_property": [("a", "x" * MAX_BESIDE)]}))
 
