@@ -303,6 +303,7 @@ class MqttBroker:
 
     def shut_down(self) -> None:
         """Tell all clients that the server ends."""
+        self._sessions.stop()
         for link in list(self._links):
             link.close(Reason.SERVER_SHUTTING_DOWN)
 

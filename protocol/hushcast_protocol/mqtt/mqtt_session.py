@@ -97,6 +97,7 @@ class MqttSession:
             "filters",
             "flying",
             "flying_bytes",
+            "has_will_record",
             "incoming",
             "inflight",
             "is_durable",
@@ -129,6 +130,8 @@ class MqttSession:
         self.ends: float | None = None
         """When it ends, while its client is away."""
         self.will: Will | None = None
+        self.has_will_record = False
+        """Whether a session that is not durable has its will on disk."""
         self.will_due: float | None = None
         """When the will is published, while its client is away."""
         self.filters: dict[str, GrantedSubscription] = {}

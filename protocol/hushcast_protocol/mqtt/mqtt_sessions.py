@@ -40,6 +40,7 @@ class Sessions:
         self._sessions: dict[SessionKey, MqttSession] = {}
         self._away: dict[MqttSession, None] = {}
         self._places = Shares(MAX_SESSIONS)
+        self._stops = False
 
     def __len__(self) -> int:
         """Return how many there are, of clients that are here or away."""
@@ -96,22 +97,34 @@ class Sessions:
         session.expiry = min(asked, MAX_SESSION_SECONDS)
 
     def gone(self, link: MqttConnection, now: float) -> None:
-        """Take note that a link ended; a will that was not deleted before is due."""
+        """Take note that a link ended; a will that was not deleted before is due.
+
+        Where the program stops, the next start takes note (section 3.1.2.5): it has the time for a will to
+        travel.
+        """
         session = link.session
-        if session.link is link:
+        if session.link is link and not (self._stops and session.will is not None):
             session.link = None
             self._leave(session, now)
+
+    def stop(self) -> None:
+        """Leave what has a will as it is on disk, whoever goes from now on."""
+        self._stops = True
 
     def restore(self, session: MqttSession) -> None:
         """Take a session from disk."""
         self._sessions[session.user, session.client_id] = session
-        self._places.take(session.user)
+        if session.is_durable:
+            self._places.take(session.user)
         self._away[session] = None
 
     def resume(self, now: float) -> Iterator[None]:
         """Begin: sessions whose clients were here when the program ended have lost them now."""
         for session in list(self._away):
-            if session.ends is None:
+            if not session.is_durable:  # its will alone was left
+                self._end(session, now)
+                yield
+            elif session.ends is None:
                 self._wait(session, now)
                 yield
 
@@ -154,6 +167,7 @@ class Sessions:
         self._subscribing.remove_all(session)
         self._delivery.ended(session, now)
         self._publish_will(session, now)
+        self._archive.session(session)
 
     def _publish_will(self, session: MqttSession, now: float) -> None:
         will, session.will, session.will_due = session.will, None, None

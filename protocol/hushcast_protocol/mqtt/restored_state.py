@@ -26,6 +26,7 @@ from hushcast_protocol.mqtt.session_archive import (
     SessionArchive,
     SessionRecord,
     SubscriptionRecord,
+    WillRecord,
     decode,
     number_of,
 )
@@ -99,6 +100,16 @@ class RestoredState:
         permissions = self._permissions_of(record.user, record.client_id)
         session = MqttSession(permissions, record.client_id, number_of(key), record.expiry)
         session.ends, session.will, session.will_due = record.ends, record.will, record.will_due
+        self._sessions[session.number] = session
+
+    def _will(self, key: bytes, value: bytes) -> None:
+        record = decode(WillRecord, value)
+        if number_of(key) in self._sessions:
+            self._left.append((kinds.WILL, key))
+            return
+        permissions = self._permissions_of(record.user, record.client_id)
+        session = MqttSession(permissions, record.client_id, number_of(key), 0)
+        session.will, session.has_will_record = record.will, True
         self._sessions[session.number] = session
 
     def _subscription(self, key: bytes, value: bytes) -> None:
@@ -181,6 +192,7 @@ def _of_packet(key: bytes) -> bytes:
 
 _TAKE = {
     kinds.SESSION: RestoredState._session,
+    kinds.WILL: RestoredState._will,
     kinds.SUBSCRIPTION: RestoredState._subscription,
     kinds.MESSAGE: RestoredState._message,
     kinds.QUEUED: RestoredState._queued,

@@ -17,6 +17,7 @@ from hushcast_protocol.base.shares import User
 from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.limits import (
     DAY,
+    MAX_CONNECTIONS,
     MAX_FILTERS_A_USER,
     MAX_HELD_BYTES,
     MAX_INCOMING,
@@ -41,6 +42,13 @@ SESSION = RecordKind(
     holds="sessions that outlive their connection",
     lifetime=f"until they end, {MAX_SESSION_SECONDS // DAY} days after their client left at the latest",
     bound=f"{MAX_SESSIONS:,}",
+)
+WILL = RecordKind(
+    "mqtt-will",
+    StateOwner.GATEWAY,
+    holds="wills of clients whose sessions end with their connection",
+    lifetime="as long as the connection; a start publishes those that are left",
+    bound=f"{MAX_CONNECTIONS:,}",
 )
 SUBSCRIPTION = RecordKind(
     "mqtt-subscription",
@@ -86,6 +94,7 @@ RETAINED = RecordKind(
 )
 KINDS = (
     SESSION,
+    WILL,
     SUBSCRIPTION,
     MESSAGE,
     QUEUED,
@@ -121,6 +130,14 @@ class SessionRecord(_Record, frozen=True):
     ends: float | None
     will: Will | None
     will_due: float | None
+
+
+class WillRecord(_Record, frozen=True):
+    """Of a session that ends with its connection; the key is its number."""
+
+    user: str
+    client_id: str
+    will: Will
 
 
 class SubscriptionRecord(_Record, frozen=True):
@@ -203,8 +220,10 @@ class SessionArchive:
         self._last_number = max(self._last_number, number)
 
     def session(self, session: MqttSession) -> None:
-        """Write a session itself."""
-        if session.is_durable:
+        """Write a session itself, or of one that ends with its connection the will."""
+        if not session.is_durable:
+            self._will(session)
+        else:
             record = SessionRecord(
                 session.user,
                 session.client_id,
@@ -214,6 +233,15 @@ class SessionArchive:
                 session.will_due,
             )
             self._ledger.put(SESSION, _key(session.number), _encode(record))
+
+    def _will(self, session: MqttSession) -> None:
+        if session.will is not None:
+            record = WillRecord(session.user, session.client_id, session.will)
+            self._ledger.put(WILL, _key(session.number), _encode(record))
+            session.has_will_record = True
+        elif session.has_will_record:
+            self._ledger.delete(WILL, _key(session.number))
+            session.has_will_record = False
 
     def ended(self, session: MqttSession) -> None:
         """Delete a session and all that is its own; nothing of it is written from now on."""

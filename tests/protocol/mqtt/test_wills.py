@@ -167,3 +167,42 @@ def test_one_that_was_pending_comes_at_its_time_all_the_same() -> None:
     assert back.payloads() == []
     world.pass_time(1)
     assert back.payloads() == [b"gone"]
+
+
+@pytest.mark.parametrize("stops", [False, True])
+@pytest.mark.parametrize(("expiry", "delay", "after"), [(0, 0, 0), (0, 50, 0), (100, 0, 0), (100, 50, 50)])
+def test_it_outlives_the_program(stops: bool, expiry: int, delay: int, after: int) -> None:
+    """A client whose session ends with its connection has lost it with the program."""
+    world = World()
+    world.connect("mourner", expiry=1_000).subscribe("w/#")
+    dying(world, delay, expiry=expiry)
+    world.settle()
+    if stops:
+        world.broker.shut_down()
+        world.settle()
+    world.kill()
+    world.settle()
+    back = world.connect("mourner", clean=False, expiry=1_000)
+    if after:
+        world.pass_time(after - 1)
+        assert back.payloads() == []
+        world.pass_time(2)
+    assert back.answer() == [b"gone"]
+    world.settle()
+    world.kill()
+    world.settle()
+    back = world.connect("mourner", clean=False, expiry=1_000)
+    assert back.payloads() == [], "once"
+    assert "mqtt-will" not in world.kinds()
+
+
+def test_it_does_not_come_where_its_client_has_taken_leave_or_is_back() -> None:
+    world = World()
+    world.connect("mourner", expiry=1_000).subscribe("w/#")
+    dying(world).leave()
+    dying(world, 50, expiry=100)
+    world.settle()
+    world.kill()
+    world.connect("dying", clean=False, expiry=100)
+    world.pass_time(200)
+    assert world.connect("mourner", clean=False, expiry=1_000).payloads() == []
