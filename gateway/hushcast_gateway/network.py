@@ -19,6 +19,7 @@ from hushcast_gateway.network_reader import NetworkReader
 from hushcast_gateway.network_ways import NetworkWays
 from hushcast_gateway.numbered_topics import HandOut, NumberedTopics
 from hushcast_gateway.purposes.rules import Purposes
+from hushcast_gateway.retained_backlog import RetainedBacklog
 from hushcast_gateway.retained_refresh import RetainedRefresh
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_gateway.withdrawal_sender import WithdrawalMessage, WithdrawalSender
@@ -77,6 +78,7 @@ class GatewayNetwork:
             counters,
         )
         self._numbers = NumberedTopics(float(settings.order_wait), env)
+        self._backlog = RetainedBacklog()
         self._handing_out = trio.Lock()
         self._in = NetworkReader(self._link, ways.source_of, self._take, env, counters)
         self._refresh = RetainedRefresh(settings.refresh_retained, self._send_again, env)
@@ -121,8 +123,11 @@ class GatewayNetwork:
         """Carry messages out and in until cancelled."""
         self._state = state
         await self._numbers.load(store)
+        left = await self._backlog.load(store, state.broker.ledger)
         async with trio.open_nursery() as nursery:
             await nursery.start(self._refresh.run, state, store)  # before anything comes or goes
+            for topic in left:
+                self._send_again(state.broker.retained_at(topic) or MqttMessage(topic, b"", 1, True), True)
             nursery.start_soon(self._go_on)
             nursery.start_soon(self._link.run)
             nursery.start_soon(self._out.run)
@@ -171,7 +176,19 @@ class GatewayNetwork:
         publication.token = publication.token or new_token()
         publication.lane = way.topics[0]
         publication.retained_for = way.topics[0] if message.retain else ""
-        return self._out.put(publication)
+        stored = trio.Event()
+        refused = self._out.put(publication, stored)
+        is_retained_here = publication.is_spread or publication.is_will or publication.is_owed
+        if refused is None and message.retain and is_retained_here:
+            publication.is_owed = True
+            self._backlog.note(message.topic)
+        if publication.is_owed and self._state is not None:
+            ledger = self._state.broker.ledger
+            ledger.once_stored(ledger.durable, stored.set)
+            self._state.changed()
+        else:
+            stored.set()
+        return refused
 
     def grants(self, user: str, wanted: str, qos: int) -> int:
         """Return the QoS granted to a filter, or why it is refused."""
@@ -232,6 +249,8 @@ class GatewayNetwork:
     def _answered(self, publication: NetworkPublication, reason: int) -> None:
         """Tell the broker what became of a message, and that there is something to be kept."""
         message = publication.message
+        if publication.is_owed:
+            self._backlog.done(message.topic)
         if isinstance(publication, WithdrawalMessage) and self._withdrawing is not None:
             self._withdrawing.answered(publication, reason)
         elif message.retain and publication.link is not None and not publication.is_spread and not reason:
@@ -240,8 +259,9 @@ class GatewayNetwork:
         self._state.broker.answered(publication, reason, self._env.now())
         self._state.changed()
 
-    def _send_again(self, message: MqttMessage) -> None:
+    def _send_again(self, message: MqttMessage, is_owed: bool = False) -> None:
         publication = NetworkPublication(message, None)
+        publication.is_owed = is_owed
         publication.lapses = True
         self.publish(publication)
 

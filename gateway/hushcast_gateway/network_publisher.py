@@ -63,6 +63,8 @@ class _Waiting:
 
     publication: NetworkPublication
     scope: trio.CancelScope
+    stored: trio.Event
+    """Set when what it did here is on disk: no other house is to know more than this one after a kill."""
     lapsed: trio.Event = field(default_factory=trio.Event)
 
     def lapse(self) -> None:
@@ -103,8 +105,8 @@ class NetworkPublisher:
         self._handing: dict[bytes, _Handing] = {}  # by token
         self._lapsing: dict[str, _Waiting] = {}  # by topic: of the last that waits and would lapse
 
-    def put(self, publication: NetworkPublication) -> int | None:
-        """Take a publication; return why it is refused where its user has no room for it."""
+    def put(self, publication: NetworkPublication, stored: trio.Event) -> int | None:
+        """Take a publication, to go once it is `stored`; return why it is refused where there is no room."""
         user, size = publication.user, len(publication.content)
         if not self._places.may_take(user) or not self._bytes.may_take(user, size):
             self._counters.add("network_refused")
@@ -115,7 +117,7 @@ class NetworkPublisher:
         # What is retained at QoS 0 is waited for all the same: it is retained here.
         is_once = not (publication.message.qos or publication.retained_for or publication.is_will)
         deadline = trio.current_time() + ONCE_WITHIN if is_once else math.inf
-        one = _Waiting(publication, trio.CancelScope(deadline=deadline))
+        one = _Waiting(publication, trio.CancelScope(deadline=deadline), stored)
         if publication.retained_for and publication.lapses:
             self._lapsing[publication.retained_for] = one
         self._arrivals.send_nowait(one)
@@ -172,6 +174,7 @@ class NetworkPublisher:
         publication = one.publication
         with one.scope:
             await trio.lowlevel.checkpoint_if_cancelled()
+            await one.stored.wait()
             reason = await self._hand_over(publication)
         if one.scope.cancelled_caught and publication.token in self._handing:
             self._took(publication, False)

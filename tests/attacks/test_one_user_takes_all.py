@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import trio
 from broker_world import Client, World
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -125,12 +126,12 @@ def shared_subscriptions(world: World) -> Take:
 
 
 def messages_for_the_daemon(world: World) -> Take:
-    out = NetworkPublisher(DaemonLink(Path("none")), None, None, False, GatewayCounters())  # type: ignore[arg-type]
+    out = NetworkPublisher(DaemonLink(Path("none")), None, None, None, False, GatewayCounters())  # type: ignore[arg-type]
 
     def take_one(user: str, n: int) -> bool:
         publication = NetworkPublication(MqttMessage("t", b""), user)
         publication.content = b"x" * MESSAGE
-        return out.put(publication) is None
+        return out.put(publication, trio.Event()) is None
 
     return take_one
 

@@ -6,6 +6,7 @@ A `FakeNetwork` outlives the carriers of its members, as servers and relays do, 
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from itertools import islice
@@ -75,6 +76,8 @@ class FakeNetwork:
         """Seconds that everything takes."""
         self.repeats = False
         """Whether every message is handed in twice."""
+        self.shuffle: random.Random | None = None
+        """By which what waits is handed in in another order than it came."""
         self.receipts = _set()
         """Receipts wait for it."""
         self.installed = _set()
@@ -251,6 +254,8 @@ class FakeRoute:
                 await kept.arrival.park()
                 continue
             await trio.sleep(self._network.delay)
+            if (shuffle := self._network.shuffle) is not None:
+                batch = shuffle.sample(waiting := list(kept.waiting.values()), min(BATCH, len(waiting)))
             try:
                 for _ in range(1 + self._network.repeats):
                     await self._wanted.take(batch)

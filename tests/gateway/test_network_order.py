@@ -201,11 +201,12 @@ async def test_qos_0_is_not_kept_for_a_daemon_that_stays_away(
         one.daemon.stop()
         await writer.send(Publish("hush/home/a", b"lost"), Publish("hush/home/a", b"state", retain=True))
         await writer.send(Publish("hush/home/a", b"one", 1, packet_id=1))
-        await until(lambda: one.counters.as_dict()["network_refused"] == 1)
+        await trio.sleep(0.3)
         async with trio.open_nursery() as nursery:
             await one.daemon.start(nursery)
             assert await writer.next() == PubAck(1)
             assert await got(reader, 2) == [b"state", b"one"]
+            await until(lambda: one.counters.as_dict()["network_refused"] == 1)
             nursery.cancel_scope.cancel()
 
 
@@ -232,3 +233,30 @@ async def test_a_plain_alias_carries_bare_payloads(tmp_path: Path) -> None:
         writer = await first.connect("writer")
         await writer.send(Publish("hush/home", b"21"))
         assert (await anext(messages)).payload == b"21"
+
+
+@pytest.mark.parametrize("payload", [b"new", b""])
+async def test_what_is_retained_here_and_was_not_handed_over_goes_with_the_next_start(
+    tmp_path: Path, payload: bytes
+) -> None:
+    one = House(tmp_path / "one", {"home": LINK}, {"lamps/#": "home"}, None)
+    two = House(tmp_path / "two", {"home": LINK}, {}, one)
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            for house in (one, two):
+                await house.daemon.start(nursery)
+            async with two.gateway() as second:
+                reader = await listening(two, second, "hush/home/#")
+                async with one.gateway() as first:
+                    writer = await first.connect("writer")
+                    await writer.send(Publish("lamps/1", b"old", retain=True))
+                    assert await got(reader, 1) == [b"old"]
+                    await until(lambda: one.store._records["gateway-unsent"] == {})
+                    one.daemon.stop()
+                    await writer.send(Publish("lamps/1", payload, retain=True))
+                    await until(lambda: one.store._records["gateway-unsent"] != {})
+                await one.daemon.start(nursery)
+                async with one.gateway():
+                    assert await got(reader, 1) == [payload]
+                    await until(lambda: one.store._records["gateway-unsent"] == {})
+            nursery.cancel_scope.cancel()

@@ -15,7 +15,7 @@ class NetworkPublication:
     """One value from the PUBLISH to its answer: each who handles it writes down what the next has to know."""
 
     __slots__ = (
-        *("content", "delay", "held", "is_spread", "is_will", "lane", "lapses", "link"),
+        *("content", "delay", "held", "is_owed", "is_spread", "is_will", "lane", "lapses", "link"),
         *("made_before", "message", "packet_id", "retained_for", "token", "user"),
     )
 
@@ -33,6 +33,8 @@ class NetworkPublication:
         self.is_will = False
         self.is_spread = False
         """Whether the clients here have it already, whatever becomes of it beyond."""
+        self.is_owed = False
+        """Whether other houses are still to hear of what is retained here already."""
         self.made_before = 0
         """What was `Ledger.made` before anything of it was written."""
         self.content = b""
