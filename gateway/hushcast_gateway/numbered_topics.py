@@ -13,13 +13,20 @@ from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.mqtt.arrival_order import MAX_MARKS, ArrivalOrder, Mark, ReleasedArrival, Stream
 from hushcast_protocol.mqtt.envelope import Place
 from hushcast_protocol.mqtt.ledger import Ledger
-from hushcast_protocol.mqtt.own_places import MAX_NUMBERED, OwnPlaces, SourceSecret
+from hushcast_protocol.mqtt.own_places import (
+    EPOCH_UNIT,
+    EPOCHS_A_RUN,
+    MAX_NUMBERED,
+    OwnPlaces,
+    SourceSecret,
+)
 from hushcast_protocol.mqtt.topic_filters import is_name
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.storage.recovery import restore
 from hushcast_runtime.storage.store import Change, Store
 
 _SECRET = b"\0"  # the key of the secret: no topic begins so
+_RUN = b"\0r"  # the key of the least epoch of the last run
 _MARK = struct.Struct(">IQ")
 
 _OWN = RecordKind(
@@ -62,8 +69,12 @@ class NumberedTopics:
         """Read what an earlier run noted; a new gateway's secret is on disk on return."""
         found: dict[str, Mark] = {}
         secrets: list[SourceSecret] = []
+        runs: list[int] = []
 
         def take_own(key: bytes, value: bytes) -> None:
+            if key == _RUN:
+                runs.append(Mark(*_MARK.unpack(value)).epoch)
+                return
             if key == _SECRET:
                 secrets.append(SourceSecret(value))
                 return
@@ -74,9 +85,10 @@ class NumberedTopics:
         await restore(store, _OWN, take_own)
         await restore(store, _MARKS, self._take_mark)
         secret = secrets[0] if secrets else SourceSecret.draw(self._env.randomness)
-        if not secrets:
-            await store.write(Change(_OWN, _SECRET, secret.reveal()))
-        self._own = OwnPlaces(secret)
+        least = max(1, int(self._env.now()) // EPOCH_UNIT, *(run + EPOCHS_A_RUN for run in runs))
+        # Before anything goes out: what a killed run gave is not all noted.
+        await store.write(Change(_OWN, _SECRET, secret.reveal()), Change(_OWN, _RUN, _MARK.pack(least, 0)))
+        self._own = OwnPlaces(secret, least)
         for topic, mark in found.items():
             self._own.restore(topic, mark, self._env.now())
         self._store = store

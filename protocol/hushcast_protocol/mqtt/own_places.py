@@ -19,6 +19,7 @@ from hushcast_protocol.mqtt.envelope import SOURCE, Place
 
 MAX_NUMBERED = 10_000  # topics with numbers, 3 MB; what is more travels without a place
 EPOCH_UNIT = 600  # seconds
+EPOCHS_A_RUN = 16  # by which runs are apart at least: epochs of a topic that grew within a run
 ALONE = 60.0  # seconds after which nothing of a topic is under way any more, as a rule
 
 
@@ -45,9 +46,10 @@ class _Topic:
 class OwnPlaces:
     """What was numbered, by topic; of two names of a topic the one that all gateways have is used."""
 
-    def __init__(self, secret: SourceSecret) -> None:
-        """`secret` is the gateway's own."""
+    def __init__(self, secret: SourceSecret, least: int = 1) -> None:
+        """`secret` is the gateway's own; `least` is above all epochs of earlier runs, noted or not."""
         self._secret = secret
+        self._least = least
         self._topics: OrderedDict[str, _Topic] = OrderedDict()
 
     def restore(self, topic: str, last: Mark, now: float) -> None:
@@ -61,7 +63,7 @@ class OwnPlaces:
         nothing. `now` is Unix time.
         """
         given_up = ""
-        current = max(1, int(now) // EPOCH_UNIT)
+        current = max(self._least, int(now) // EPOCH_UNIT)
         found = self._topics.get(topic)
         if found is None:
             if len(self._topics) >= MAX_NUMBERED:

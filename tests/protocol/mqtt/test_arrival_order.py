@@ -147,6 +147,15 @@ def test_a_gateway_knows_what_it_published_in_this_run_and_what_an_earlier_one_h
     assert own.is_known("a", again)
 
 
+def test_a_run_that_noted_nothing_is_told_from_the_next() -> None:
+    before, _ = OwnPlaces(SECRET, 5_000_000).next("a", START)
+    after, _ = OwnPlaces(SECRET, 5_000_000 + own_places.EPOCHS_A_RUN).next("a", START)
+    assert before is not None
+    assert after is not None
+    assert after.epoch > before.epoch
+    assert after.number == before.number
+
+
 def test_topics_with_numbers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_places, "MAX_NUMBERED", 2)
     own = OwnPlaces(SECRET)
