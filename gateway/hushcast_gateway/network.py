@@ -178,8 +178,9 @@ class GatewayNetwork:
         publication.retained_for = way.topics[0] if message.retain else ""
         stored = trio.Event()
         refused = self._out.put(publication, stored)
-        is_retained_here = publication.is_spread or publication.is_will or publication.is_owed
-        if refused is None and message.retain and is_retained_here:
+        # What is of QoS 1 or 2 its client sends again, in order.
+        is_alone = publication.is_owed or publication.is_will or (publication.is_spread and not message.qos)
+        if refused is None and message.retain and is_alone:
             publication.is_owed = True
             self._backlog.note(message.topic)
         if publication.is_owed and self._state is not None:
