@@ -9,8 +9,11 @@ from pyspark.sql import DataFrame
 def kept(table: DataFrame) -> DataFrame:
     """Return a table that is computed once.
 
-    Its plan is truncated, too: nested plans grow until planning takes longer than the work. Stored
-    serialised: before Spark stores rows as objects it estimates their size, which takes as long as computing
-    them.
+    Its plan is truncated, too: nested plans grow until planning takes longer than the work. It is kept by
+    whoever computed it, and lost with an executor, unless `spark.checkpoint.dir` says where all machines see
+    it. Stored serialised: before Spark stores rows as objects it estimates their size, which takes as long as
+    computing them.
     """
+    if table.sparkSession.sparkContext.getCheckpointDir() is not None:
+        return table.checkpoint()
     return table.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,8 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 LOCAL = "local[*]"  # all cores of this machine, no cluster
-SHUFFLE_PARTITIONS = 16  # adaptive execution joins what is small; Spark's 200 cost a laptop seconds a shuffle
+SHUFFLE_PARTITIONS = 16  # of one machine: adaptive execution joins what is small; 200 cost seconds a shuffle
+_MASTER = re.compile(r"^\s*spark\.master(?:\s*[=:]\s*|\s+)(\S+)", re.MULTILINE)
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 DRIVER_MEMORY = "4g"  # in local mode the driver is the executor, too
 LITTLE = {
@@ -30,6 +33,31 @@ LITTLE = {
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
 }
 """What helps where plans take longer than rows."""
+DEPENDED_ON = {
+    "spark.sql.session.timeZone": "UTC",
+    # Partitions of a run are replaced when it is read or generated again, others stay.
+    "spark.sql.sources.partitionOverwriteMode": "dynamic",
+    # A trace directory named 2026 would else make the column `run` an integer.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+}
+"""What results depend on: nobody's settings win over these."""
+CHOSEN = {
+    "spark.ui.enabled": "false",  # a port nobody asked for
+    # To tell Java of each column which line made it took a twentieth of small analyses.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # As many partitions are written at once; beyond, all rows of a task are sorted first.
+    "spark.sql.maxConcurrentOutputFileWriters": "32",
+    "spark.sql.parquet.compression.codec": "zstd",  # hex strings: a third of snappy's size
+}
+"""What suits most; `spark-submit` and `spark-defaults.conf` win over it."""
+ALONE = {
+    "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),  # a cluster has more cores: Spark's own number
+    # Spark binds to the machine's name otherwise, which is an address that others reach, or none at all.
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+"""The same, on one machine."""
 _LITTLE_JAVA = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # the second compiler would never earn its time back
 )
@@ -47,54 +75,70 @@ def open_session(
 ) -> SparkSession:
     """Return the Spark session, started if there is none.
 
-    `master` is a Spark master URL, `local[2]` or `spark://host:port`; unless given, that of `spark-submit`,
-    else all cores of this machine. With `little` work on one machine, it is set for many plans over few rows.
-    What a Java started here writes goes to the open file `log`. `settings` are Spark's own, with `_` for `.`,
-    and win over those set here.
+    `master` is a Spark master URL, `local[2]` or `spark://host:port`; unless given, `default_master`. With
+    `little` work on one machine, it is set for many plans over few rows. What a Java started here writes goes
+    to the open file `log`. `settings` are Spark's own, with `_` for `.`. They win over those of
+    `spark-submit` and `spark-defaults.conf`, which win over those set here, but for `DEPENDED_ON`.
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    alone = (master or LOCAL).startswith("local") and not submitted
+    master = master or default_master()
+    alone = master is not None and master.startswith("local") and not submitted
     java = _prepare(alone, submitted)
-    chosen = {
-        "spark.app.name": name,
-        "spark.ui.enabled": "false",  # a port nobody asked for
-        "spark.ui.showConsoleProgress": "false",  # progress is the command line's
-        # To tell Java of each column which line made it took a twentieth of small analyses.
-        "spark.python.sql.dataFrameDebugging.enabled": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # Partitions of a run are replaced when it is read or generated again, others stay.
-        "spark.sql.sources.partitionOverwriteMode": "dynamic",
-        # A trace directory named 2026 would else make the column `run` an integer.
-        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-        # As many partitions are written at once; beyond, all rows of a task are sorted first.
-        "spark.sql.maxConcurrentOutputFileWriters": "32",
-        "spark.sql.parquet.compression.codec": "zstd",  # hex strings: a third of snappy's size
-    }
-    if alone and little:
-        chosen |= LITTLE
-        java = f"{java} {_LITTLE_JAVA}"
-    if master is not None or not submitted:
-        chosen["spark.master"] = master or LOCAL
+    asked = {name.replace("_", "."): value for name, value in settings.items()}
+    if master is not None:
+        asked["spark.master"] = master
     if not submitted:
-        chosen["spark.driver.memory"] = DRIVER_MEMORY
-        chosen["spark.driver.extraJavaOptions"] = java
-    if alone:
-        # Spark binds to the machine's name otherwise, which is an address that others reach, or none at all.
-        chosen |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    chosen |= {name.replace("_", "."): value for name, value in settings.items()}
-    if log is not None and not submitted and SparkContext._gateway is None:
-        # Java inherits our standard error else, and warns there of what nobody can change.
-        conf = SparkConf().setAll(list(chosen.items()))
-        launch: Callable[..., Any] = launch_gateway
-        SparkContext(conf=conf, gateway=launch(conf, {"stdout": log, "stderr": log}))
+        asked["spark.app.name"] = name
+        asked["spark.ui.showConsoleProgress"] = "false"  # progress is the command line's
+    if SparkContext._gateway is None:
+        _launch(asked, f"{java} {_LITTLE_JAVA}" if alone and little else java, log)
+    # Java has them all now, from wherever they were given.
+    given = {key for key, _ in SparkConf().getAll()}
+    ours = CHOSEN | (ALONE if alone else {}) | (LITTLE if alone and little else {})
+    chosen = {key: value for key, value in ours.items() if key not in given} | DEPENDED_ON | asked
     builder = SparkSession.builder
     for key, value in chosen.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     _look_up_once(session)
     return session
+
+
+def default_master() -> str | None:
+    """Return the master where a command names none: that of `spark-defaults.conf`, else all cores here.
+
+    None where `spark-submit` has settled it.
+    """
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        return None
+    folder = os.environ.get("SPARK_CONF_DIR") or Path(pyspark.__file__).parent / "conf"
+    with suppress(OSError):
+        # Java's form of settings: the last of a name counts.
+        found = _MASTER.findall((Path(folder) / "spark-defaults.conf").read_text(errors="replace"))
+        return found[-1] if found else LOCAL
+    return LOCAL
+
+
+def _launch(asked: dict[str, str], java: str, log: int | None) -> None:
+    """Start Java, or meet the one that `spark-submit` started.
+
+    What suits it stands where Spark looks last, below all settings. What it writes goes to `log`: it inherits
+    our standard error else, and warns there of what nobody can change.
+    """
+    conf = SparkConf(loadDefaults=False).setAll(list(asked.items()))
+    before = {name: os.environ.get(name) for name in ("SPARK_DRIVER_MEMORY", "SPARK_SUBMIT_OPTS")}
+    os.environ.setdefault("SPARK_DRIVER_MEMORY", DRIVER_MEMORY)
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{java} {before['SPARK_SUBMIT_OPTS'] or ''}".strip()
+    launch: Callable[..., Any] = launch_gateway
+    try:
+        gateway = launch(conf, {} if log is None else {"stdout": log, "stderr": log})
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+    SparkContext._ensure_initialized(gateway=gateway)
 
 
 def _prepare(alone: bool, submitted: bool) -> str:

@@ -1,4 +1,7 @@
-"""A standalone cluster of a master and two workers gives the same rows and figures as one machine."""
+"""A standalone cluster of a master and two workers gives the same rows and figures as one machine.
+
+Settings of `spark-submit` win there, and a table that is kept outlives an executor.
+"""
 
 import json
 import socket
@@ -11,7 +14,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from same import made
+from same import ROWS, made
 from spark_same import by_local  # `same` put its folder on the path
 
 pytestmark = [pytest.mark.spark, pytest.mark.processes]
@@ -61,28 +64,49 @@ def cluster(env: dict[str, str], directory: Path) -> Iterator[str]:
         yield master
 
 
+THEIRS = {
+    "spark.driver.memory": "1g",
+    "spark.ui.enabled": "true",
+    "spark.ui.port": "0",
+    "spark.sql.parquet.compression.codec": "snappy",
+    "spark.sql.maxConcurrentOutputFileWriters": "8",
+    "spark.python.sql.dataFrameDebugging.enabled": "true",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.executor.memory": "512m",
+}
+
+
 def test_a_cluster_gives_what_one_machine_gives(spark, quick_spark, tmp_path):
     env = {**quick_spark, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     settings = {
-        "spark_sql_shuffle_partitions": "2",
-        "spark_driver_host": "127.0.0.1",
-        "spark_driver_bindAddress": "127.0.0.1",
-        "spark_driver_memory": "1g",
-        "spark_executor_memory": "512m",
-        "spark_executor_cores": "1",
-        "spark_cores_max": "2",
+        **THEIRS,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.executor.cores": "1",
+        "spark.cores.max": "2",
         # Both workers are waited for, or the first might do all the work.
-        "spark_scheduler_minRegisteredResourcesRatio": "1.0",
-        "spark_scheduler_maxRegisteredResourcesWaitingTime": f"{READY_WITHIN}s",
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{READY_WITHIN}s",
+        "spark.checkpoint.dir": str(tmp_path / "checkpoints"),
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
-    program = [sys.executable, str(Path(__file__).with_name("same.py"))]
+    submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
+    given = [text for name, value in settings.items() for text in ("--conf", f"{name}={value}")]
+    program = (str(Path(__file__).with_name("same.py")), str(tmp_path / "shared"), *THEIRS)
     with cluster(env, tmp_path) as master:
-        arguments = (master, str(tmp_path / "shared"), json.dumps(settings))
         done = subprocess.run(
-            [*program, *arguments], env=env, capture_output=True, text=True, timeout=DONE_WITHIN, check=False
+            [submit, "--master", master, *given, *program],
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=DONE_WITHIN,
+            check=False,
         )
     assert done.returncode == 0, done.stderr[-3000:]
-    *shared, located, executors = json.loads(done.stdout.splitlines()[-1])
+    *shared, located, executors, found, rows = json.loads(done.stdout.splitlines()[-1])
     assert executors == 3  # the driver counts as one
     assert shared == made(spark, str(tmp_path / "alone"))
     assert located == by_local(tmp_path)
+    assert found == THEIRS
+    assert rows == ROWS

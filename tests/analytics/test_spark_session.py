@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -42,3 +44,61 @@ def test_another_spark_and_python_are_passed_over_but_where_they_were_chosen(
     assert os.environ["SPARK_HOME"] == ("/theirs" if submitted else ours)
     assert os.environ["PYSPARK_PYTHON"] == (sys.executable if alone else "python2")
     assert os.environ.pop("SPARK_LOCAL_IP", None) == ("127.0.0.1" if alone else None)
+
+
+DEFAULTS = """
+# an administrator's
+spark.master                          local[1]
+spark.driver.memory=600m
+spark.driver.extraJavaOptions         -Dtheirs=yes
+spark.sql.shuffle.partitions          7
+spark.sql.parquet.compression.codec:  snappy
+spark.ui.enabled                      true
+spark.ui.port                         0
+spark.driver.host                     localhost
+spark.sql.session.timeZone            Europe/Helsinki
+"""
+SHOWN = """
+import json
+from hushcast_analytics.spark_session import open_session
+spark = open_session()
+java = spark.sparkContext._jvm.java.lang
+names = [f"spark.{name}" for name in ("master", "sql.shuffle.partitions",
+    "sql.parquet.compression.codec", "ui.enabled", "driver.host", "sql.session.timeZone")]
+heap = java.Runtime.getRuntime().maxMemory() >> 20
+print(json.dumps([spark.conf.get(name) for name in names] + [java.System.getProperty("theirs"), heap]))
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.processes
+def test_settings_of_spark_defaults_win_but_where_results_depend_on_ours(
+    quick_spark: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(DEFAULTS)
+    # The classes that others share stand for another class path.
+    java = quick_spark["JDK_JAVA_OPTIONS"].partition(" -XX:SharedArchiveFile")[0]
+    env = {**quick_spark, "SPARK_CONF_DIR": str(tmp_path), "JDK_JAVA_OPTIONS": java}
+    shown = subprocess.run(
+        [sys.executable, "-c", SHOWN], env=env, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert shown.returncode == 0, shown.stderr[-3000:]
+    *found, heap = json.loads(shown.stdout)
+    assert found == ["local[1]", "7", "snappy", "true", "localhost", "UTC", "yes"]
+    assert 550 <= heap <= 600
+
+
+def test_the_master_is_that_of_spark_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert spark_session.default_master() == "local[*]"
+    file = tmp_path / "spark-defaults.conf"
+    for text, master in (
+        ("spark.masters none\n#spark.master local[3]\n", "local[*]"),
+        ("  spark.master=local[3]", "local[3]"),
+        ("spark.master local[3]\nspark.master\t: spark://10.0.0.1:7077 \n", "spark://10.0.0.1:7077"),
+    ):
+        file.write_text(text)
+        assert spark_session.default_master() == master
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    assert spark_session.default_master() is None

@@ -67,7 +67,7 @@ def test_a_dead_master(traces, tmp_path, capsys):
         for command in (["analyze", traces], GENERATE):
             master = f"spark://127.0.0.1:{port}"
             assert run([*command, "--out", str(tmp_path / "out"), "--master", master]) == 1
-            assert f"--master {master}: Connection refused" in told(capsys)
+            assert f"master {master}: Connection refused" in told(capsys)
 
 
 def test_one_master_of_several_is_enough():

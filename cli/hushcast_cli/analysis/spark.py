@@ -55,7 +55,7 @@ master_option = click.option(
     "--master",
     metavar="URL",
     callback=_check_form,
-    help="Spark's master, `spark://HOST:7077`; all cores of this machine unless given.",
+    help="Spark's master, `spark://HOST:7077`; unless given, what Spark's own settings say, or this machine.",
 )
 
 
@@ -84,7 +84,7 @@ def check_master(master: str | None) -> None:
         except OSError as error:
             refusal = error.strerror or "nothing answers"
     raise Failure(
-        f"--master {master}: {refusal}. Start a master there, or leave --master away to use this machine"
+        f"master {master}: {refusal}. Start a master there, or give --master local[2] to use this machine"
     )
 
 
@@ -109,19 +109,22 @@ def spark_session(
     begun sooner (`open_session`). Raises as `check_spark` and `check_master`, and `Failure`.
     """
     check_spark()
-    check_master(master)
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from hushcast_analytics.spark_session import open_session, wait_for_workers
+    from hushcast_analytics.spark_session import default_master, open_session, wait_for_workers
 
+    master = master or default_master()
+    check_master(master)
     handle, name = tempfile.mkstemp(prefix="hushcast-spark-", suffix=".log")
     log, session, failed = Path(name), None, False
     try:
         progress("starting Spark")
         session = open_session(master, little=little, log=handle)
         if not wait_for_workers(session, WORKER_PATIENCE, progress):
-            raise Failure(f"--master {master}: no worker of it is free: start one, or wait until it is")
+            raise Failure(
+                f"master {session.sparkContext.master}: no worker of it is free: start one, or wait"
+            )
         with told():
             yield session
     except (PySparkException, Py4JError, ConnectionError) as error:
