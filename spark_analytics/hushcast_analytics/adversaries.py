@@ -9,7 +9,7 @@ from typing import Literal
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from hushcast_analytics.checkpoints import kept
+from hushcast_analytics.checkpoints import kept, let_go
 
 Choice = Literal["random", "degree", "sybil"]
 
@@ -110,6 +110,11 @@ class AdversaryView:
         if name not in self._found:
             self._found[name] = kept(find())
         return self._found[name]
+
+    def forget(self) -> None:
+        """Free the evidence; it is computed again where it is asked for."""
+        while self._found:
+            let_go(self._found.popitem()[1])
 
 
 def seen_by(observations: DataFrame, members: DataFrame) -> DataFrame:

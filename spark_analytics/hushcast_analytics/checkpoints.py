@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
@@ -17,3 +19,12 @@ def kept(table: DataFrame) -> DataFrame:
     if table.sparkSession.sparkContext.getCheckpointDir() is not None:
         return table.checkpoint()
     return table.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK)
+
+
+def let_go(table: DataFrame) -> None:
+    """Free what is kept of a table that `kept` returned: nothing can be read of it, or of what it went into.
+
+    Else it stays until Java happens to look for garbage, which with enough memory it does not.
+    """
+    plan: Any = table._jdf.queryExecution().logical()
+    plan.rdd().unpersist(False)

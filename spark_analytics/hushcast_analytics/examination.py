@@ -19,7 +19,7 @@ from hushcast_analytics.adversaries import (
 )
 from hushcast_analytics.attacks.catalogue import Attack, Subject
 from hushcast_analytics.attacks.trained_attack import TrainingFeatures, learn, trained
-from hushcast_analytics.checkpoints import kept
+from hushcast_analytics.checkpoints import kept, let_go
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.measures import measured
 from hushcast_analytics.trials import Trials, participants, trials_of
@@ -153,18 +153,31 @@ class Examination:
         return first.unionByName(second)
 
     def measured(self, attacks: Sequence[Attack], until: int | None = None) -> DataFrame:
-        """Return each trial's measures (`measures.measured`) and `colluding`, of attacks of one subject."""
+        """Return each trial's measures (`measures.measured`) and `colluding`, of attacks of one subject.
+
+        They are kept; what attacks believe is not, once it is measured.
+        """
         asked = self.trials(attacks[0].subject)
-        believed = [
-            kept(self.posterior(attack, until)).withColumn("attack", F.lit(attack.name)) for attack in attacks
+        believed = [kept(self.posterior(attack, until)) for attack in attacks]
+        labelled = [
+            table.withColumn("attack", F.lit(attack.name))
+            for table, attack in zip(believed, attacks, strict=True)
         ]
         names = F.explode(F.array(*(F.lit(attack.name) for attack in attacks)))
-        posterior = reduce(DataFrame.unionByName, believed)
+        posterior = reduce(DataFrame.unionByName, labelled)
         found = measured(
             posterior, asked.targets.withColumn("attack", names), asked.trials.withColumn("attack", names)
         )
         share = F.substring_index("run", "@", -1).cast("double")
-        return found.withColumn("colluding", share)
+        trials = kept(found.withColumn("colluding", share))
+        for table in believed:
+            let_go(table)
+        return trials
+
+    def forget(self, subject: Subject, until: int | None = None) -> None:
+        """Free the evidence that attacks on a subject went by; what was made of it can be read no more."""
+        if (view := self._views.pop((subject, until), None)) is not None:
+            view.forget()
 
 
 def _copy(share: Column) -> Column:

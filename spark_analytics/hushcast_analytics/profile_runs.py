@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 
 from hushcast_analytics.adversaries import Adversary
 from hushcast_analytics.attacks.catalogue import Attack, Subject
-from hushcast_analytics.checkpoints import kept
 from hushcast_analytics.examination import Case, Examination, case_of
 from hushcast_analytics.measures import KEYS
 from hushcast_analytics.report.analysis_findings import Findings, Row, SeenTree
@@ -152,7 +151,8 @@ class ProfileRuns:
             self._trees.append(SeenTree(dict(found["tree"]), bad, self.name))
 
     def _measure(self, subject: Subject, attacks: list[Attack]) -> None:
-        trials = kept(self._view.measured(attacks).withColumn("profile", F.lit(self.name)))
+        trials = self._view.measured(attacks).withColumn("profile", F.lit(self.name))
+        self._view.forget(subject)
         self.trials[subject] = trials
         self._rows[subject] = self._described(summarised(trials))
 
@@ -189,7 +189,8 @@ class ProfileRuns:
             if moment == moments[-1]:  # all that there is: measured already
                 trials = self.trials[attack.subject].where(F.col("attack") == attack.name)
             else:
-                trials = kept(self._view.measured([attack], until=moment))
+                trials = self._view.measured([attack], until=moment)
+                self._view.forget(attack.subject, moment)
             epochs = moment - moments[0] + 1
             rows += [{**row, "epochs": epochs} for row in self._described(summarised(trials))]
             known.append(trials.select(*KEYS, "colluding", "right", F.lit(epochs).alias("epochs")))

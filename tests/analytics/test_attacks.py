@@ -405,3 +405,18 @@ def test_a_relay_below_that_has_colluders_below_it_is_a_sign(spark: SparkSession
         (above,) = (sign for candidate, sign in signs if candidate == "n1")
         (other,) = (sign for candidate, sign in signs if candidate == "n3")
         assert (above != other) == learning.chains
+
+
+def test_evidence_is_computed_once_and_freed_when_it_is_forgotten(spark: SparkSession) -> None:
+    def stored() -> set[int]:
+        return set(spark.sparkContext._jsc.getPersistentRDDs().keySet())
+
+    one = view(spark, [HandCase("freed", [seat("c1", "A")], "A B")])
+    before = stored()
+    found = one.once("members", lambda: one.members)
+    assert one.once("members", lambda: one.candidates) is found
+    assert len(stored() - before) == 1
+    one.forget()
+    assert stored() <= before
+    assert one.once("members", lambda: one.members).count() == len(MEMBERS)
+    one.forget()

@@ -35,7 +35,8 @@ def seats(view: AdversaryView) -> DataFrame:
 def _seats(view: AdversaryView) -> DataFrame:
     installed = view.observations.where("kind = 'installed'")
     holders = installed.select("run", "node").distinct()
-    tested = view.questions.join(holders, "run").withColumn("mark", marks("token", "node"))
+    # Colluders are few, and so are runs: by these alone few machines would do all.
+    tested = view.questions.join(F.broadcast(holders), "run").withColumn("mark", marks("token", "node"))
     # An instruction may come again, one by one, to a relay that confirmed too late: the first tells most.
     return (
         installed.join(tested.select("run", "trial", "node", "mark"), ["run", "node", "mark"])

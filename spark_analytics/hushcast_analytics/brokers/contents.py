@@ -34,7 +34,7 @@ def contents(
     whole = messages.groupBy("run").agg(F.count("*").alias("n"), F.count_if("known").alias("known"))
     wholes = draw.copies.join(F.broadcast(whole), "run")
     named = by_brokers.unionByName(by_clients).distinct()
-    named = named.join(F.broadcast(messages.where("known").select("message")), "message", "left_semi")
+    named = named.join(messages.where("known").select("message"), "message", "left_semi")
     hits = named.groupBy("copy", "figure").agg(F.count("*").cast("double").alias("hits"))
     open_to_root = wholes.where("profile not in ('community', 'group')")
     by_root = open_to_root.select(
