@@ -71,15 +71,13 @@ class Subscriber:
 
         `terms` are the carrier's business; without any, those of a subscription that is held will do. Raises
         `Refusal` where the carrier cannot keep it routed, or not to these terms, where there are too many, or
-        where it has not come to the cursor `since`; `UsageError` if no tokens can cover what is wanted. Then
-        none is begun.
+        where it has not come to the cursor `since`. Then none is begun.
         """
         if (held := self._by_interest.get(interest)) is not None:
             if terms not in (None, held.terms):
                 raise Refusal("this subscription is held to other terms: unsubscribe from it first")
             held.inbox.check_cursor(since)
             return held
-        self._keys.scheme.check(interest.predicate)
         if len(self._by_interest) >= MAX_SUBSCRIPTIONS:
             raise Refusal(f"this daemon has {MAX_SUBSCRIPTIONS} subscriptions: unsubscribe from one first")
         subscription = self._made(self._new_name(), interest, self._env.now(), terms)

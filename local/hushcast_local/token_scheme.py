@@ -33,6 +33,3 @@ class TokenScheme(Protocol):
 
     def known(self, predicate: Predicate) -> Sequence[Condition]:
         """Return the conditions that a carrier learns from `wanted`, so that probes may meet them."""
-
-    def check(self, predicate: Predicate) -> None:
-        """Raise `UsageError`, which says what to change, if there are no tokens for a predicate."""

@@ -55,7 +55,7 @@ async def sent(node: Node, payload: bytes, topic: Any = ONE, **values: Any) -> N
 async def test_conditions_of_any_width_keep_out_what_does_not_meet_them() -> None:
     async with tree_of_daemons(rows=ONE_EDGE) as network:
         reader, author = network.nodes
-        # The overlay would have to cover this range by more intervals than it allows.
+        # The overlay would be told of a wider range.
         ear = await reader.listen(PLACES, "lat in [-89.99999, 89.99999], kind = fire")
         await sent(author, b"elsewhere", PLACES, kind="flood", lat=9_000_000)
         await sent(author, b"here", PLACES, kind="fire", lat=9_000_000)

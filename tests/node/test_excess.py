@@ -62,3 +62,17 @@ async def test_applications_see_what_matches_and_the_rest_is_counted_and_bounded
         assert sum(map(len, expected)) > 30
         assert entered <= excess <= entered + over_edges
         assert subscriber.count("messages_not_ours") == 0
+
+
+async def test_what_a_long_range_is_entered_by_besides_is_not_shown() -> None:
+    fine = make_topic("fine", ["x:0..4294967295"], TopicSecret(bytes(range(32))))
+    async with small_network() as net:
+        subscriber, publisher = net.clients
+        # 62 intervals: relays are told of all that there is.
+        ear = await subscriber.listen(fine, "x in [1, 4294967294]")
+        for place in (0, 1, 4294967294, 4294967295):
+            await publisher.daemon.service.publish(fine, Content(b"%d" % place, {"x": place}))
+        await ear.hears(2)
+        await trio.sleep(60)
+        assert sorted(ear.payloads) == [b"1", b"4294967294"]
+        assert subscriber.count("messages_excess") == 2

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from topic_examples import EVENTS, PLACES, PRIVATE, SECRET, topics, where
 
-from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.content.attributes import Label, Number
@@ -16,7 +15,6 @@ from hushcast_protocol.content.messages import MAX_TOKENS
 from hushcast_protocol.content.tokens import (
     MAX_COVER,
     TOKEN_COUNTS,
-    check_predicate,
     entry_tokens,
     published_tokens,
     token,
@@ -164,16 +162,6 @@ def test_names_and_kinds_of_attributes_tell_tokens_apart():
         for text in ("", "a = 1", "b = 1", "x = 1", "y = 1", "x = 2", "x in [2, 3]", "x in [4, ]")
     ]
     assert len(set(entries)) == len(entries)
-
-
-def test_a_condition_that_cannot_be_covered_is_passed_over_for_one_that_can():
-    topic = make_topic("t", ["x:0..4294967295", "kind"])
-    wide = "x in [1, 4294967294]"
-    with pytest.raises(UsageError, match="widen it"):
-        check_predicate(where(topic, wide))
-    assert entry_tokens(TOPIC_KEY, where(topic, f"{wide}, kind = a")) == entry_tokens(
-        TOPIC_KEY, where(topic, "kind = a")
-    )
 
 
 def test_vectors_of_topics_with_attributes_and_secrets():

@@ -39,6 +39,3 @@ class ClearTokens:
     def known(self, predicate: Predicate) -> Sequence[Condition]:
         """Return all conditions: brokers are told them."""
         return predicate.conditions
-
-    def check(self, predicate: Predicate) -> None:
-        """Take any predicate: a filter holds each range as it is."""

@@ -104,8 +104,8 @@ def entry_tokens(key: TopicKey, predicate: Predicate) -> tuple[bytes, ...]:
     """Return the tokens by which a subscription's messages enter its tree (at most `MAX_COVER`).
 
     Those of its tags; without any, of the condition that lets the fewest through, or the trunk if there is no
-    condition. The subscriber applies the other conditions itself. Raises `UsageError` if no condition's range
-    can be covered.
+    condition. A range that would take more is entered by the narrowest around it that does not. The
+    subscriber applies all conditions itself.
     """
     if predicate.tags:
         return tuple(sorted(tag_token(key, tag) for tag in predicate.tags))
@@ -120,31 +120,21 @@ def entry_tokens(key: TopicKey, predicate: Predicate) -> tuple[bytes, ...]:
 def entry_condition(predicate: Predicate) -> Condition | None:
     """Return the entry condition, which relays are told as opaque elements; `None` if there is none.
 
-    It is the one that lets the fewest messages through; with tags there is none. Raises `UsageError` as
-    `entry_tokens`.
+    It is the one that lets the fewest messages through; with tags there is none.
     """
     if predicate.tags or not predicate.conditions:
         return None
-    coverable = [condition for condition in predicate.conditions if len(_cover(condition)) <= MAX_COVER]
-    if not coverable:
-        raise UsageError(_advice(predicate.conditions[0]))
-    return min(coverable, key=_share)
-
-
-def check_predicate(predicate: Predicate) -> None:
-    """Raise `UsageError`, which says what to change, if no condition of a predicate can be covered."""
-    entry_tokens(TopicKey(bytes(TopicKey.LENGTH)), predicate)
+    return min(predicate.conditions, key=_share)
 
 
 def _interval(key: TopicKey, attribute: Number, interval: DyadicInterval) -> bytes:
     return token(key, encode(["number", attribute.name, *interval]))
 
 
-def _cover(condition: Condition) -> list[DyadicInterval]:
-    if isinstance(condition, Equals):
-        return [(0, 0)]
+def _cover(condition: Between) -> list[DyadicInterval]:
     number = condition.attribute
-    return cover_to_end(condition.low, condition.high, number.last, number.bits)
+    low, high = widened(condition.low, condition.high, number.last, number.bits, MAX_COVER)
+    return cover_to_end(low, high, number.last, number.bits)
 
 
 def _share(condition: Condition) -> float:
@@ -152,14 +142,3 @@ def _share(condition: Condition) -> float:
     if isinstance(condition, Equals):
         return LABEL_SHARE
     return condition.attribute.share(condition.low, condition.high)
-
-
-def _advice(condition: Condition) -> str:
-    assert isinstance(condition, Between)
-    number = condition.attribute
-    low, high = widened(condition.low, condition.high, number.last, number.bits, MAX_COVER)
-    return (
-        f"the range of {number.name} needs {len(_cover(condition))} intervals, and {MAX_COVER} are possible:"
-        f" widen it to {number.name} in [{number.value(low):f}, {number.value(high):f}],"
-        f" narrow it, or make a topic with a coarser resolution"
-    )

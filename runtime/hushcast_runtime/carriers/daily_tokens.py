@@ -7,13 +7,7 @@ from collections.abc import Iterable, Sequence
 from hushcast_protocol.base.secrets import Randomness, TopicKey
 from hushcast_protocol.content.attributes import Values
 from hushcast_protocol.content.predicates import Condition, Predicate
-from hushcast_protocol.content.tokens import (
-    check_predicate,
-    entry_condition,
-    entry_tokens,
-    published_tokens,
-    token,
-)
+from hushcast_protocol.content.tokens import entry_condition, entry_tokens, published_tokens, token
 from hushcast_protocol.content.topics import Interest, Topic
 from hushcast_runtime.carriers.carrier import Tokens
 
@@ -44,7 +38,3 @@ class DailyTokens:
         """Return the entry condition, if there is one."""
         entry = entry_condition(predicate)
         return () if entry is None else (entry,)
-
-    def check(self, predicate: Predicate) -> None:
-        """Raise `UsageError` if no condition's range can be covered."""
-        check_predicate(predicate)
