@@ -108,7 +108,7 @@ def entropy(rows: Sequence[Row]) -> str:
             [row["epochs"] for row in line], [row["entropy_bits"] for row in line], styles[key[1]],
             color=_colour(key[0], index), label=": ".join(key),
         )  # fmt: skip
-    axes.set(title="What is left to guess", xlabel="hours watched", ylabel="bits", ylim=(0, None))
+    axes.set(title="What is left to guess", xlabel="epochs watched", ylabel="bits", ylim=(0, None))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     legend(figure, axes)
     return svg(figure)
