@@ -109,13 +109,14 @@ def spark_session(
     begun sooner (`open_session`). Raises as `check_spark` and `check_master`, and `Failure`.
     """
     check_spark()
+    check_master(master)  # before PySpark is loaded, which takes a second
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     from hushcast_analytics.spark_session import default_master, open_session, wait_for_workers
 
-    master = master or default_master()
-    check_master(master)
+    if master is None:
+        check_master(default_master())
     handle, name = tempfile.mkstemp(prefix="hushcast-spark-", suffix=".log")
     log, session, failed = Path(name), None, False
     try:
