@@ -20,6 +20,12 @@ from running_net import LONG_EPOCH, RunningTestnet  # noqa: E402
 EPOCH = 60  # seconds; in each, relays renew what they hold of subscriptions by circuits of their own
 
 
+@pytest.fixture
+def tmp_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a short name: in it daemons have Unix sockets, whose paths have 107 bytes at most."""
+    return tmp_path_factory.mktemp("t")
+
+
 @pytest.fixture(scope="session")
 def tor_testnet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningTestnet]:
     """Ten relays and two clients over a private Tor network."""
