@@ -64,7 +64,7 @@ def test_clients_of_many_kinds_meet_by_alias_and_map(two: list[House]) -> None:
                 (by_alias[kind], "alias", f"hush/home/{kind}/temp"),
             ):
                 found = {client.message(ARRIVES_WITHIN) for _ in range(3)}
-                assert found == {Message(topic, f"{qos} by {how}", 1) for qos in (0, 1, 2)}
+                assert found == {Message(topic, f"{qos} by {how}", min(qos, 1)) for qos in (0, 1, 2)}
             late = connect(kind.client, dashboards_house.server, f"{kind} late")
             late.subscribe(f"home/{kind}/#", 1)
             assert late.message() == Message(f"home/{kind}/temp", "1 by map", 1, retain=True)
