@@ -34,10 +34,10 @@ from hushcast_runtime.processes.doctor import examine_state
 from hushcast_runtime.processes.doctors_socket import ask_findings
 from hushcast_runtime.processes.program import Program
 from hushcast_runtime.storage.state_layout import DATABASE
+from hushcast_runtime.transports.local_sockets import REACHED_WITHIN, why_unreached
 from hushcast_runtime.wording import counted
 
 SOON = 14  # days before its end in which a certificate should be replaced
-REACHED_WITHIN = 5.0  # seconds; all that is asked is on this machine
 FILES_NEEDED = MAX_CONNECTIONS + 512  # open files beside the clients': strangers, the database, listeners
 
 
@@ -288,14 +288,9 @@ class GatewayDoctor:
         path = self._settings.daemon.socket
         if path is None:
             return good("daemon", "none: all topics stay at this gateway")
-        reason = "it does not answer"
-        with suppress(trio.TooSlowError):
-            try:
-                with trio.fail_after(REACHED_WITHIN):
-                    await (await trio.open_unix_socket(path)).aclose()
-                return good("daemon", f"{path} answers")
-            except OSError as error:
-                reason = error.strerror or reason
+        reason = await why_unreached(path)
+        if reason is None:
+            return good("daemon", f"{path} answers")
         advice = "start the daemon, set its `socket_group`, and put the gateway's user into that group"
         return bad("daemon", f"{path}: {reason}", advice)
 

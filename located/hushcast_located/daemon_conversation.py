@@ -11,8 +11,8 @@ import hushcast
 from hushcast_protocol.base.findings import Finding, bad, good
 from hushcast_runtime.exception_groups import innermost
 from hushcast_runtime.logs import log
+from hushcast_runtime.transports.local_sockets import why_unreached
 
-REACHED_WITHIN = 5.0  # seconds; the daemon is on this machine
 AGAIN = 5.0  # seconds between looks for a daemon that is not there, or that refuses a subscription
 
 Task = Callable[[hushcast.Daemon], Awaitable[None]]
@@ -60,11 +60,7 @@ class DaemonConversation:
 
 async def examine_daemon(socket: str, advice: str) -> Finding:
     """Return whether the daemon at a control socket can be reached, from outside."""
-    reason = "it does not answer"
-    try:
-        with trio.move_on_after(REACHED_WITHIN):
-            await (await trio.open_unix_socket(socket)).aclose()
-            return good("network", f"the daemon at {socket} answers")
-    except OSError as error:
-        reason = error.strerror or reason
+    reason = await why_unreached(socket)
+    if reason is None:
+        return good("network", f"the daemon at {socket} answers")
     return bad("network", f"the daemon at {Path(socket)}: {reason}", advice)

@@ -12,6 +12,7 @@ import trio
 from hushcast_protocol.base.errors import UsageError
 
 MAX_PATH = 107  # bytes; Linux has 108 with the zero at the end
+REACHED_WITHIN = 5.0  # seconds; whoever listens is on this machine
 
 
 def listen_at(path: Path, group: str | None, what: str, key: str = "socket_group") -> trio.SocketListener:
@@ -42,6 +43,18 @@ def listen_at(path: Path, group: str | None, what: str, key: str = "socket_group
         socket.close()
         raise
     return trio.SocketListener(trio.socket.from_stdlib_socket(socket))
+
+
+async def why_unreached(path: str) -> str | None:
+    """Return why nobody can be connected to at a socket, `None` where somebody answers."""
+    try:
+        with trio.move_on_after(REACHED_WITHIN):
+            await (await trio.open_unix_socket(path)).aclose()
+            return None
+    except OSError as error:
+        if error.strerror:
+            return error.strerror
+    return "it does not answer"
 
 
 def _share(path: Path, group: str, key: str) -> None:
