@@ -332,16 +332,6 @@ class BrokersWorld(DaemonWorld):
     def servants(self) -> Collection[Any]:
         return self.network.members
 
-    def closed(self) -> list[tuple[Any, bytes]]:
-        """The boxes that relays were told are done with."""
-        return [
-            (relay, box)
-            for relay in self.network.relays
-            if relay.is_up and relay.daemon.overlay.relay is not None
-            for box, kept in relay.daemon.overlay.relay.boxes._kept.items()
-            if kept.is_closed
-        ]
-
     async def held(self) -> Held:
         network = self.network
 

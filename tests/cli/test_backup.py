@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sqlite3
 from pathlib import Path
 
 import pytest
 import trio
 from running import Running, hushcast
+from stopped_state import give_state
 from test_daemons import DIRECTORY, NODE, logged, written
-
-from hushcast_runtime.storage.state_layout import DATABASE
-
-RELAY_KEYS = ("identity.key", "service.key", "parcel.key", "filter.key")
-
-
-def give_state(folder: Path, version: int = 1, keys: tuple[str, ...] = RELAY_KEYS) -> None:
-    folder.mkdir(mode=0o700)
-    database = sqlite3.connect(folder / DATABASE)
-    database.execute(f"PRAGMA user_version={version}")
-    database.close()
-    for key in keys:
-        (folder / key).write_bytes(os.urandom(32))
 
 
 @pytest.mark.slow
