@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import click
 from click.exceptions import NoSuchCommand
 
-from hushcast_protocol.base.suggestions import did_you_mean, one_of
+from hushcast_protocol.base.suggestions import alike, did_you_mean, one_of
 
 # click's message of a bad value: the value itself, and then one of these with a name of the type.
 _BAD_VALUE = re.compile(r"(?P<shown>.*) is not (?:a valid|in the range|one of) [^\n]*", re.DOTALL)
@@ -24,8 +25,7 @@ def sentence(error: click.ClickException) -> str:
         behind = ": what begins with a hyphen goes behind `--`" if _NUMBER.match(error.option_name) else ""
         return f"there is no option {error.option_name}{behind or _options_like(error)}"
     if isinstance(error, NoSuchCommand):
-        known = error.ctx.command.commands if error.ctx and isinstance(error.ctx.command, click.Group) else ()
-        return f"there is no command {error.command_name!r}{did_you_mean(error.command_name, known)}"
+        return f"there is no command {error.command_name!r}{_commands_like(error)}"
     if isinstance(error, click.MissingParameter) and error.param is not None:
         choices = _choices(error.param)
         return f"{_name(error.param)} is missing{f': {one_of(choices)}' if choices else ''}"
@@ -37,6 +37,27 @@ def sentence(error: click.ClickException) -> str:
     if (found := _EXTRA.fullmatch(error.message)) is not None:
         return f"{found['words']} is too much: put a text that has spaces into quotes, 'rain at noon'"
     return error.format_message().rstrip(".")
+
+
+def _commands_like(error: NoSuchCommand) -> str:
+    """Return what may have been meant: a command of the same group, else one of any group, with its path."""
+    if error.ctx is None or not isinstance(error.ctx.command, click.Group):
+        return ""
+    word = error.command_name
+    if meant := did_you_mean(word, error.ctx.command.commands):
+        return meant
+    paths = list(_paths(error.ctx.find_root().command))
+    likest = alike(word, {path[-1] for path in paths})[:1]
+    found = [f"`hushcast {' '.join(path)}`" for path in paths if path[-1] in likest]
+    return f": did you mean {one_of(found)}?" if found else ""
+
+
+def _paths(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the words of every command and group below one."""
+    if isinstance(command, click.Group):
+        for name, child in command.commands.items():
+            yield (*path, name)
+            yield from _paths(child, (*path, name))
 
 
 def _bad_value(parameter: click.Parameter, message: str) -> str:

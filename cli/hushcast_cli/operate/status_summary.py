@@ -61,7 +61,7 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
     if "outbox" in status:
         yield "outbox", _outbox(status["outbox"])
     if "counters" in status:
-        yield from _troubles(status["counters"])
+        yield from _troubles(status)
 
 
 def waits_for(status: Status) -> str:
@@ -188,9 +188,10 @@ def _outbox(waiting: int) -> str:
     )
 
 
-def _troubles(counters: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+def _troubles(status: Status) -> Iterator[tuple[str, str]]:
+    counters: Mapping[str, int] = status["counters"]
     found = [name for name in TROUBLES if counters.get(name)]
     for name in found:
         yield "trouble", f"{name} {counters[name]:,}: {COUNTERS[name]}"
-    if not found:
+    if not found and status.get("ready"):  # why it is not ready is trouble enough, and stands above
         yield "trouble", "none counted since the start"
