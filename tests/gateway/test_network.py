@@ -293,18 +293,22 @@ async def test_a_session_gets_what_came_while_its_client_was_away(tmp_path: Path
 
 
 async def test_what_came_before_a_kill_of_the_gateway_is_not_lost(tmp_path: Path) -> None:
-    async with houses(tmp_path) as (_, two, first, second):
-        reader = await listening(two, second, "hush/home/#", clean=False, expiry=1_000)
-        await reader.stream.aclose()
-        two.daemon.stop()
-        writer = await first.connect("writer")
-        await acknowledged(writer, Publish("hush/home/a", b"x", 1, packet_id=1))
-        third = House.__new__(House)
-        third.__dict__ = two.__dict__ | {"counters": type(two.counters)()}
-        async with third.gateway() as again, trio.open_nursery() as nursery:
-            await two.daemon.start(nursery)
-            back = await again.connect("listener", clean=False, expiry=1_000)
-            assert (await back.message()).payload == b"x"
+    one = House(tmp_path / "one", {"home": LINK}, {}, None)
+    two = House(tmp_path / "two", {"home": LINK}, {}, one)
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery, one.gateway() as first:
+            for house in (one, two):
+                await house.daemon.start(nursery)
+            async with two.gateway() as second:
+                reader = await listening(two, second, "hush/home/#", clean=False, expiry=1_000)
+                await reader.stream.aclose()
+                two.daemon.stop()
+            writer = await first.connect("writer")
+            await acknowledged(writer, Publish("hush/home/a", b"x", 1, packet_id=1))
+            async with two.gateway() as again:
+                await two.daemon.start(nursery)
+                back = await again.connect("listener", clean=False, expiry=1_000)
+                assert (await back.message()).payload == b"x"
             nursery.cancel_scope.cancel()
 
 
