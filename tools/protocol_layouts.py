@@ -92,7 +92,14 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         leases.ToHost,
         leases.Withdraw,
     ),
-    "boxes": (box_frames.BoxStanding, box_frames.Hold, box_frames.Forget, box_frames.HoldAnswer),
+    "boxes": (
+        box_frames.BoxStanding,
+        box_frames.Hold,
+        box_frames.Forget,
+        box_frames.HoldAnswer,
+        box_frames.MessageCopy,
+        box_frames.TopCopies,
+    ),
     "brokers-tree": (BrokersNetwork, broker_tree.TreeBody, broker_tree.BrokerPosition),
     "brokers-community": (charter.CharterBody, charter.CharterMember, sealed_filter.SealedFilter),
     "brokers-up": (

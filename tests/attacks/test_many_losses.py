@@ -30,7 +30,8 @@ async def test_a_judgement_keeps_nobody_waiting() -> None:
         probe.note_receipt(origin)
         coverage.settle(message, {origin: ProbePath((origin, top), frozenset([top]))})
         if rng.random() < 0.5:
-            coverage.arrived(message, top)
+            coverage.arrived(message)
+            coverage.came_by(message, top)
     coverage.give_up(1.0)
     turns = 0
     async with trio.open_nursery() as nursery:

@@ -12,7 +12,14 @@ from small_network import Node, SmallNetwork, until
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
-from hushcast_protocol.overlay.box_frames import BoxStanding, Forget, Hold, HoldAnswer
+from hushcast_protocol.overlay.box_frames import (
+    BoxStanding,
+    Forget,
+    Hold,
+    HoldAnswer,
+    MessageCopy,
+    TopCopies,
+)
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.frame_directions import ToOwner, decode_to_owner
 from hushcast_protocol.overlay.frames import Ack, Drop, Forward, ParcelAnswer, Ping, Receipt, RefusalReason
@@ -61,6 +68,8 @@ class OwnerEnd:
     heard: list[Message] = field(default_factory=list)
     standings: list[BoxStanding] = field(default_factory=list)
     answers: list[HoldAnswer | ParcelAnswer] = field(default_factory=list)
+    copies: list[MessageCopy] = field(default_factory=list)
+    parts_of_copies: int = 0
     pings: int = 0
     links_ended: int = 0
     _channel: Channel[ToOwner] | None = None
@@ -102,6 +111,9 @@ class OwnerEnd:
             self._on_link += 1
         elif isinstance(frame, HoldAnswer | ParcelAnswer):
             self.answers.append(frame)
+        elif isinstance(frame, TopCopies):
+            self.copies += frame.copies
+            self.parts_of_copies += not frame.is_whole
         else:
             assert isinstance(frame, Ping)
             self.pings += 1

@@ -9,10 +9,13 @@ import trio
 from owner_end import BODY, TRUNK, OwnerEnd, drop, leads_to, message
 from small_network import EPOCH_SECONDS, small_network, until
 
+from hushcast_overlay.relay.boxes import box_links
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.overlay.box_frames import MessageCopy
 from hushcast_protocol.overlay.confirmations import confirm
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.frames import ParcelAnswer, ParcelFrame
+from hushcast_protocol.overlay.hops import box_hop
 from hushcast_protocol.overlay.leases import Install, ToHost, lease_mark
 from hushcast_protocol.overlay.parcels import OnwardParcel, Parcel, seal_parcel
 from hushcast_runtime.storage import spool as spools
@@ -39,6 +42,42 @@ async def test_what_comes_for_a_box_waits_and_is_pushed() -> None:
         await owner.hears(two, three)
         assert [each.id for each in owner.heard] == [one.id, two.id, three.id]
         assert len(top.daemon.overlay.relay.peers._spool) == 0  # type: ignore[union-attr]
+
+
+async def test_a_link_outlasts_what_was_acknowledged_on_it() -> None:
+    async with small_network(relays=3, clients=0, epoch=LONG) as net:
+        top, host, _ = net.relays
+        owner = OwnerEnd(net, host)
+        await owner.attach()
+        await owner.hold(top)
+        await leads_to(net, top, host)
+        one = message(net.calendar.day(net.now))
+        await drop(net, top, one)
+        await owner.hears(one)
+        await trio.sleep(600)
+        assert owner.links_ended == 0
+        assert owner.copies == [MessageCopy(one.id, top.id)]
+
+
+async def test_of_too_many_copies_the_owner_hears_that_some_are_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(box_links, "MAX_TOP_COPIES", 3)
+    async with small_network(relays=3, clients=0, epoch=LONG) as net:
+        top, host, _ = net.relays
+        owner = OwnerEnd(net, host)
+        await owner.attach()
+        lease = await owner.hold(top)
+        assert host.daemon.overlay.relay is not None
+        links = host.daemon.overlay.relay.forwarding._next_hops._box_links
+        for _ in range(5):
+            links.came((box_hop(owner.box),), os.urandom(32), top.id)
+        await until(lambda: owner.parts_of_copies == 1, 10)
+        assert len(owner.copies) == 3
+        links.came((box_hop(owner.box),), os.urandom(32), top.id)
+        await until(lambda: len(owner.copies) == 4, 10)
+        assert owner.parts_of_copies == 1
+        assert (await owner.attach()).leases == (lease,)
 
 
 async def test_a_tree_is_told_through_the_host() -> None:

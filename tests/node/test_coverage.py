@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Node, small_network, until
 
+from hushcast_overlay.routes.coverage import OverlayCoverage
 from hushcast_overlay.routes.probes import PROBE_WITHIN
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import PADDED_SIZES, padded_size
 from hushcast_protocol.content.reports import REPORTED_WITHIN, SETTLED
 from hushcast_protocol.content.topics import parse_topic
+from hushcast_protocol.overlay.coverage import MessageForm, ProbePath
 from hushcast_protocol.overlay.forwarding import ForwardingDecision, ForwardingOutcome
+from hushcast_protocol.overlay.profile import Root
 
 pytestmark = pytest.mark.slow
 
 EPOCH = 1200  # seconds
+both_roots = pytest.mark.parametrize("root", [Root.MAILBOX, Root.HOST])
 MANY = {"probes_an_epoch": 60.0, "origins": 1, "epoch": EPOCH}
 
 
@@ -34,8 +40,9 @@ def make_it_lose(relay: Node) -> None:
     relay.daemon.overlay.relay.forwarding._router = Loses()  # type: ignore[assignment]
 
 
-async def test_all_probes_of_a_sound_network_arrive() -> None:
-    async with small_network(relays=8, clients=1, **MANY) as net:
+@both_roots
+async def test_all_probes_of_a_sound_network_arrive(root: Root) -> None:
+    async with small_network(relays=8, clients=1, root=root, **MANY) as net:
         await net.clients[0].listen()
         await trio.sleep(EPOCH)
         told = net.clients[0].route().coverage.describe()
@@ -45,8 +52,9 @@ async def test_all_probes_of_a_sound_network_arrive() -> None:
         assert told["low"] > 0.85
 
 
-async def test_a_relay_that_loses_messages_is_found_and_loses_its_seat() -> None:
-    async with small_network(relays=12, clients=2, **MANY) as net:
+@both_roots
+async def test_a_relay_that_loses_messages_is_found_and_loses_its_seat(root: Root) -> None:
+    async with small_network(relays=12, clients=2, root=root, **MANY) as net:
         ear = await net.clients[0].listen()
         subscription = net.clients[0].route()
         (planned,) = subscription.planned.values()
@@ -59,6 +67,47 @@ async def test_a_relay_that_loses_messages_is_found_and_loses_its_seat() -> None
         for number, relay in enumerate(others):
             await net.drop_at(relay, ONE, Content(b"%d" % number))
         await ear.hears(len(others))
+
+
+async def test_a_host_that_loses_messages_makes_nobody_else_a_suspect() -> None:
+    async with small_network(relays=12, clients=1, root=Root.HOST, **MANY) as net:
+        await net.clients[0].listen()
+        subscription = net.clients[0].route()
+        assert subscription.box is not None
+        relay = net.relay(subscription.box.hosts.current).daemon.overlay.relay
+        assert relay is not None
+        links = relay.forwarding._next_hops._box_links
+        enqueue, count = links.enqueue, iter(range(10**6))
+
+        def lose_half(placed: Any) -> None:
+            if next(count) % 2:
+                enqueue(placed)
+
+        links.enqueue = lose_half  # type: ignore[method-assign]
+        await trio.sleep(2 * EPOCH + PROBE_WITHIN)
+        told = subscription.coverage.describe()
+        assert told["delivered"] < 0.8
+        assert told["suspects"] == []
+
+
+async def test_what_a_host_does_not_tell_of_blames_nobody() -> None:
+    """While its link is down, and while it says that it could not tell all."""
+    coverage, form = OverlayCoverage(), MessageForm(1, 1)
+    way = {b"o" * 32: ProbePath((b"o" * 32,), frozenset([b"o" * 32]))}
+    for number, unseen in enumerate((lambda: coverage.watch(False), coverage.lose_sight)):
+        message = bytes([number]) * 32
+        coverage.watch(True)
+        coverage.begin(message, 0.0, form).note_try(b"o" * 32)
+        unseen()
+        coverage.settle(message, way)
+        coverage.arrived(message)
+    coverage.watch(False)
+    coverage.begin(b"l" * 32, 0.0, form).note_try(b"o" * 32)
+    coverage.settle(b"l" * 32, way)
+    coverage.give_up(1.0)
+    await coverage.judge()
+    assert coverage.describe()["delivered"] == pytest.approx(2 / 3, abs=1e-3)
+    assert not coverage.losses()
 
 
 async def test_probes_are_not_shown_and_show_nothing_outside() -> None:

@@ -33,6 +33,7 @@ OF_BOXES = [
     box_frames.Hold(1, b"l" * 16, 1, (b"e" * 16,), None),
     box_frames.Forget(1),
     box_frames.HoldAnswer(1, "quota"),
+    box_frames.TopCopies((box_frames.MessageCopy(b"m" * 32, b"r" * 32),), True),
 ]
 REQUESTS, ANSWERS = get_args(shard_requests.ShardRequest), get_args(shard_requests.ShardAnswer)
 READERS = {
@@ -52,7 +53,10 @@ READERS = {
     ),
     "an owner, of a host": (
         frame_directions.decode_to_owner,
-        {box_frames.BoxStanding, box_frames.HoldAnswer, frames.Forward, frames.Ping, frames.ParcelAnswer},
+        {
+            *(box_frames.BoxStanding, box_frames.HoldAnswer, box_frames.TopCopies),
+            *(frames.Forward, frames.Ping, frames.ParcelAnswer),
+        },
     ),
     "a stranger, of a drop": (frame_directions.decode_receipt, {frames.Receipt}),
     "a stranger, of a parcel": (frame_directions.decode_parcel_answer, {frames.ParcelAnswer}),

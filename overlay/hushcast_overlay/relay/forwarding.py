@@ -203,6 +203,8 @@ class Forwarding:
             return ForwardingDecision(ForwardingOutcome.LOOP)
         if is_again or decision.is_again:  # tried again, not received again
             return decision
+        if decision.boxes and previous != ORIGIN:
+            self._next_hops.came(decision.boxes, message.id, previous)
         self._tracer.observe(
             observations.Received(
                 message.id,

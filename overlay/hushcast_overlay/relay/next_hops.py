@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable
 from hushcast_overlay.relay.boxes.box_links import BoxLinks
 from hushcast_overlay.relay.boxes.kept_boxes import KeptBoxes
 from hushcast_overlay.relay.peers import Peers
+from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.overlay.hops import is_box
 from hushcast_runtime.storage.spool import SpooledMessage
@@ -34,6 +35,10 @@ class NextHops:
         self._peers.enqueue(onward)
         if kept:
             self._box_links.enqueue(kept)
+
+    def came(self, boxes: Iterable[Hop], message: bytes, relay: RelayId) -> None:
+        """Tell the owners of boxes, where they are there, that a relay brought a copy of a message."""
+        self._box_links.came(boxes, message, relay)
 
     async def make_room(self) -> None:
         """Let messages that are kept here give way for those that were enqueued."""

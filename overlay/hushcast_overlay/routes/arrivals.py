@@ -20,15 +20,18 @@ class Arrivals:
         self._counters = context.counters
 
     async def take(
-        self, route: OverlayRoute, messages: list[Message], by: RelayId, kept_days: int = 0
+        self, route: OverlayRoute, messages: list[Message], by: RelayId | None, kept_days: int = 0
     ) -> None:
         """Take messages that a relay brings into the inbox; durable on return.
 
-        Those of `kept_days` before the open ones are taken, too. Raises a `PeerError` if one is malformed.
+        `by` is the top relay, `None` where a host brings them, and tells of the relays besides. Those of
+        `kept_days` before the open ones are taken, too. Raises a `PeerError` if one is malformed.
         """
         for message in messages:
             check_message(message)
-            route.coverage.arrived(message.id, by)  # repeats, too: each copy tells of its way
+            route.coverage.arrived(message.id)
+            if by is not None:
+                route.coverage.came_by(message.id, by)  # repeats, too: each copy tells of its way
         await route.wanted.take([one for one in messages if self._is_taken(route, one, kept_days)])
 
     def _is_taken(self, route: OverlayRoute, message: Message, kept_days: int) -> bool:

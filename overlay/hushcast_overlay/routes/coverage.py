@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import trio
 
+from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.coverage import (
     Judgement,
@@ -40,11 +41,13 @@ class ProbeInFlight:
     copies: dict[RelayId, ProbePath] = field(default_factory=dict)
     """Their ways, and what an outcome at each stands for, once all drops have ended."""
     weights: dict[RelayId, float] = field(default_factory=dict)
+    has_come: bool = False
+    """Whether the subscriber has it, by whichever way."""
     came_by: set[RelayId] = field(default_factory=set)
-    """The relays that handed it to the subscriber; at most as many as there are tops."""
+    """The relays that brought copies, by the subscriber's own eyes or a host's word."""
     dropped: bool = False
     is_unseen: bool = False
-    """Whether nobody tells by which relays it comes, as where a host brings it."""
+    """Whether it may have come by relays of which nobody told: it tells of no way."""
 
     def note_try(self, origin: RelayId) -> None:
         """Note that it is being handed to an origin."""
@@ -65,9 +68,9 @@ class ProbeInFlight:
 
     def is_whole(self) -> bool:
         """Tell whether all copies came by their own ways, so that there is nothing to wait for."""
-        if self.is_unseen:
-            return self.dropped and bool(self.came_by)
-        return self.dropped and not any(way.tops.isdisjoint(self.came_by) for way in self.copies.values())
+        if not self.dropped or not self.has_come:
+            return False
+        return self.is_unseen or not any(way.tops.isdisjoint(self.came_by) for way in self.copies.values())
 
 
 class _Whole(NamedTuple):
@@ -93,10 +96,12 @@ class OverlayCoverage:
     _judged_at: int = 0
     """How many had been when relays were judged by them."""
     _judging: trio.Lock = field(default_factory=trio.Lock)
+    _is_watched: bool = True
+    """Whether it is told by which relays copies come."""
 
     def begin(self, message: bytes, now: float, form: MessageForm) -> ProbeInFlight:
         """Note a probe that will be dropped now: it may arrive before the first receipt."""
-        self._under_way[message] = ProbeInFlight(now, form)
+        self._under_way[message] = ProbeInFlight(now, form, is_unseen=not self._is_watched)
         return self._under_way[message]
 
     def withdraw(self, message: bytes) -> None:
@@ -105,7 +110,7 @@ class OverlayCoverage:
 
     def untaken(self, message: bytes) -> None:
         """Note that no origin gave a receipt for a probe, though some were tried."""
-        if (probe := self._under_way.pop(message, None)) is not None and not probe.came_by:
+        if (probe := self._under_way.pop(message, None)) is not None and not probe.has_come:
             self._untaken.append(probe.sent)
 
     def settle(self, message: bytes, ways: Mapping[RelayId, ProbePath]) -> None:
@@ -114,17 +119,28 @@ class OverlayCoverage:
             probe.note_dropped(ways)
             self._conclude_early(message, probe)
 
-    def settle_unseen(self, message: bytes) -> None:
-        """Note that all drops of a probe have ended, and that nobody will tell by which relays it came."""
+    def arrived(self, message: bytes) -> None:
+        """Note that a message came, which may be a probe of this subscription, or a repeat."""
         if (probe := self._under_way.get(message)) is not None:
-            probe.dropped = probe.is_unseen = True
+            probe.has_come = True
             self._conclude_early(message, probe)
 
-    def arrived(self, message: bytes, by: RelayId) -> None:
-        """Note that a relay handed over a message, which may be a probe of this subscription, or a repeat."""
-        if (probe := self._under_way.get(message)) is not None:
-            probe.came_by.add(by)
+    def came_by(self, message: bytes, relay: RelayId) -> None:
+        """Note that a relay brought a copy of a message."""
+        if (probe := self._under_way.get(message)) is not None and len(probe.came_by) < MAX_RELAYS:
+            probe.came_by.add(relay)
             self._conclude_early(message, probe)
+
+    def watch(self, is_watched: bool) -> None:
+        """Take notice of whether it is told, from now on, by which relays copies come."""
+        if self._is_watched and not is_watched:
+            self.lose_sight()
+        self._is_watched = is_watched
+
+    def lose_sight(self) -> None:
+        """Take notice that some copies came of which nobody told by which relays."""
+        for probe in self._under_way.values():
+            probe.is_unseen = True
 
     def give_up(self, before: float) -> None:
         """Judge the probes that were sent before a moment by what has come of them."""
@@ -136,15 +152,20 @@ class OverlayCoverage:
             self._conclude(self._under_way.pop(message))
 
     def _conclude(self, probe: ProbeInFlight) -> None:
-        if probe.is_unseen:
-            self._outcomes.append(ProbeCopy((), bool(probe.came_by), probe.sent))
+        # What came by no relay, or by some and is not here, is a host's doing: it says nothing of their ways.
+        if probe.is_unseen or probe.has_come != bool(probe.came_by):
+            self._outcomes.append(ProbeCopy((), probe.has_come, probe.sent))
         elif not probe.copies:
             return
+        else:
+            self._note_ways(probe)
+        self._whole.append(_Whole(probe.has_come, probe.sent))
+        self._concluded += 1
+
+    def _note_ways(self, probe: ProbeInFlight) -> None:
         for origin, arrived in judged(probe.copies, probe.taken, probe.came_by).items():
             way, stands_for = probe.copies[origin].relays, probe.weights[origin]
             self._outcomes.append(ProbeCopy(way, arrived, probe.sent, stands_for, probe.form))
-        self._whole.append(_Whole(bool(probe.came_by), probe.sent))
-        self._concluded += 1
 
     def tree_changed(self, moment: float) -> None:
         """Note that ways changed: from this moment on the share is that of the new tree."""

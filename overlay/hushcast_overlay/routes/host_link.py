@@ -14,9 +14,17 @@ from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.hop_link import IDLE
 from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.wire import RelayId, Wire
+from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.content.messages import Message
-from hushcast_protocol.overlay.box_frames import BoxStanding, Forget, Hold, HoldAnswer, held_out, hold_price
+from hushcast_protocol.overlay.box_frames import (
+    BoxStanding,
+    Forget,
+    Hold,
+    HoldAnswer,
+    TopCopies,
+    held_out,
+    hold_price,
+)
 from hushcast_protocol.overlay.frame_directions import ToOwner, decode_to_owner
 from hushcast_protocol.overlay.frames import (
     Ack,
@@ -36,8 +44,10 @@ ANSWER_WITHIN = 30.0  # seconds to an answer to what is on disk at once
 # What a host may bring: as much as a mailbox takes from one top relay, for the same reason.
 MESSAGES_A_SECOND, MESSAGES_AT_ONCE = 500.0, 1000.0
 
-Deliver = Callable[[list[Message], RelayId], Awaitable[None]]
+Deliver = Callable[[list[Message]], Awaitable[None]]
 """Takes messages into the inbox; returns once they are durable. Raises a `PeerError` if one is malformed."""
+NoteCopies = Callable[[TopCopies], None]
+"""Hears by which relays copies came, as the host says."""
 AnswerT = TypeVar("AnswerT", HoldAnswer, ParcelAnswer)
 
 
@@ -106,8 +116,8 @@ class HostLink:
             frame = msgspec.structs.replace(frame, stamp=stamp)
         return await self._ask(frame, ParcelAnswer, patience)
 
-    async def serve(self, deliver: Deliver) -> None:
-        """Take what the host brings until the link ends; raises a `PeerError` or `TransportError`.
+    async def serve(self, deliver: Deliver, note: NoteCopies) -> None:
+        """Take what the host brings, and says, until the link ends; raises a `PeerError` or `TransportError`.
 
         What `deliver` has taken is acknowledged.
         """
@@ -119,9 +129,12 @@ class HostLink:
                     idle.deadline = trio.current_time() + IDLE
                     messages = [frame.message for frame in batch if isinstance(frame, Forward)]
                     for frame in batch:
-                        self._hear(frame)
+                        if isinstance(frame, TopCopies):
+                            note(frame)
+                        else:
+                            self._hear(frame)
                     if messages:
-                        await deliver(messages, self.host.id)
+                        await deliver(messages)
                         taken += len(messages)
                     if messages or any(isinstance(frame, Ping) for frame in batch):
                         self._writer.post(Ack(taken, ()))

@@ -28,6 +28,7 @@ from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message
+from hushcast_protocol.overlay.box_frames import TopCopies
 from hushcast_protocol.overlay.host_list import HostList
 from hushcast_protocol.overlay.installations import HostRoot
 from hushcast_protocol.overlay.profile import Profile
@@ -209,8 +210,9 @@ class OwnedBoxes:
             return
         known.link = link
         try:
+            self._watch(box, route)
             await self._greet(name, box, route, relay, link)
-            await link.serve(partial(self._take, box, route))
+            await link.serve(partial(self._take, box, route), partial(self._note_copies, route))
         except (TransportError, PeerError) as error:
             log.info("the link to a host ended", reason=str(error))
         except Exception:  # the disk, perhaps: the messages come again
@@ -219,6 +221,7 @@ class OwnedBoxes:
         finally:
             if known.link is link:
                 known.link = None
+            self._watch(box, route)
             await link.aclose()
 
     async def _greet(
@@ -247,11 +250,22 @@ class OwnedBoxes:
             box.try_again()  # whether the first is still away decides which of both is used
         route.stirred.set()
 
-    async def _take(
-        self, box: RouteBox, route: OverlayRoute | None, messages: list[Message], host: RelayId
-    ) -> None:
+    async def _take(self, box: RouteBox, route: OverlayRoute | None, messages: list[Message]) -> None:
         if route is not None and not box.is_ended:
-            await self._arrivals.take(route, messages, host, HOSTS_DAYS)
+            await self._arrivals.take(route, messages, None, HOSTS_DAYS)
+
+    def _note_copies(self, route: OverlayRoute | None, told: TopCopies) -> None:
+        if route is None:
+            return
+        for copy in told.copies:
+            route.coverage.came_by(copy.message, copy.relay)
+        if not told.is_whole:
+            route.coverage.lose_sight()
+
+    def _watch(self, box: RouteBox, route: OverlayRoute | None) -> None:
+        """Judge probes by what the host in use says, and by nothing while it says nothing."""
+        if route is not None:
+            route.coverage.watch(box.is_there)
 
     async def _forget_at(self, name: bytes, box: RouteBox, relay: RelayId, link: HostLink) -> None:
         """Tell a host that a box is done with, and leave its link a moment for withdrawals."""
@@ -288,6 +302,7 @@ class OwnedBoxes:
         if hosts == box.hosts:
             return
         box.hosts = hosts
+        self._watch(box, route)
         await self._records.keep_box(name, box)
         self.begin(name, box, route)
         box.stir()

@@ -6,7 +6,7 @@ from hushcast_overlay.routes.dropper import Dropper, MissingReceipts
 from hushcast_overlay.routes.route import OverlayRoute
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.coverage import form_of, ways
-from hushcast_protocol.overlay.installations import HostRoot, ListedRoot
+from hushcast_protocol.overlay.installations import ListedRoot
 from hushcast_runtime.environment import Environment
 
 PROBE_WITHIN = 300.0  # seconds after which a probe is lost: time for a restart, or for some detours
@@ -37,9 +37,7 @@ class Probes:
         except MissingReceipts:
             pass  # what was taken somewhere is a probe all the same
         finally:
-            if probe.taken and isinstance(root, HostRoot):
-                route.coverage.settle_unseen(message.id)
-            elif probe.taken:
+            if probe.taken:
                 route.coverage.settle(message.id, ways(trees, origins, listed))
             elif probe.tried:
                 route.coverage.untaken(message.id)

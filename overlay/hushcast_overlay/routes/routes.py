@@ -147,7 +147,8 @@ class OverlayRoutes:
         for route in self.held:
             if any(held.installation.trunk == message.tokens[0] for held in route.on(message.day)):
                 if self._relay is not None:
-                    route.coverage.arrived(message.id, self._relay)
+                    route.coverage.arrived(message.id)
+                    route.coverage.came_by(message.id, self._relay)
                 await route.wanted.take([message])
 
     def _keep_spare(self, at_once: bool) -> None:

@@ -8,9 +8,11 @@ import msgspec
 
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.proof_of_work import ProofOfWork, inside
-from hushcast_protocol.base.wire import Bytes16, Counter, Wire
+from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, RelayId, Wire
 from hushcast_protocol.overlay.frames import RefusalReason
 from hushcast_protocol.overlay.leases import MAX_BOX_LEASES, Elements, units
+
+MAX_TOP_COPIES = 512  # copies of one frame, and those that wait for the next: some 36 KB
 
 
 class BoxStanding(Wire, frozen=True, tag="box-standing"):
@@ -47,6 +49,23 @@ class HoldAnswer(Wire, frozen=True, tag="hold-answer"):
 
     number: Counter
     refused: RefusalReason | None
+
+
+class MessageCopy(Wire, frozen=True, tag="copy"):
+    """A message, and a relay that brought a copy of it."""
+
+    message: Bytes32
+    relay: RelayId
+
+
+class TopCopies(Wire, frozen=True, tag="top-copies"):
+    """Host to owner: which relays brought copies of messages for the box, repeats too, since it said so last.
+
+    By them the owner judges the ways of its probes. `is_whole` unless there were more than it could tell.
+    """
+
+    copies: Annotated[tuple[MessageCopy, ...], msgspec.Meta(max_length=MAX_TOP_COPIES)]
+    is_whole: bool
 
 
 def held_out(hold: Hold) -> bytes:

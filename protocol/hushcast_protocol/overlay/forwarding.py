@@ -13,6 +13,7 @@ from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.hops import Hop, HopMessage
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.elements import ORIGIN, element
+from hushcast_protocol.overlay.hops import is_box
 from hushcast_protocol.overlay.leases import LeaseBook
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_protocol.overlay.trail import MAX_BITS_SET, Trail
@@ -38,6 +39,7 @@ class ForwardingDecision(msgspec.Struct, frozen=True, gc=False):
     sends: tuple[HopMessage, ...] = ()
     popcount: int = 0  # of the trail as it came
     is_again: bool = False  # it was dropped here before, and there was no room for some of its next hops
+    boxes: tuple[Hop, ...] = ()  # those that it leads to, also where they have had it by another relay
 
 
 class _Known(msgspec.Struct, frozen=True, gc=False):
@@ -181,6 +183,7 @@ class Router:
         found = self._next_hops(message, previous)
         if not found:
             return ForwardingDecision(ForwardingOutcome.UNROUTED, popcount=popcount)
+        boxes = tuple([hop for hop in found if is_box(hop)])
         sent = self._memory.sent(message.id, trunk) if known else ()
         hops = [hop for hop in found if hop not in sent] if sent else found
         if not hops:
@@ -188,7 +191,7 @@ class Router:
             outcome = (
                 ForwardingOutcome.UNROUTED if _is_detour(message, previous) else ForwardingOutcome.DUPLICATE
             )
-            return ForwardingDecision(outcome, popcount=popcount)
+            return ForwardingDecision(outcome, popcount=popcount, boxes=boxes)
         is_again = known and previous == ORIGIN and self._memory.is_owed(message.id, trunk)
         trail.add(self._labels[0])
         if trail.popcount() > MAX_BITS_SET:
@@ -198,7 +201,11 @@ class Router:
         self._memory.note(message.id, previous, now, [(trunk, hop) for hop in hops])
         onward = Message(message.id, message.day, (trunk,), trail.to_bytes(), message.body)
         return ForwardingDecision(
-            ForwardingOutcome.FORWARDED, tuple([HopMessage(hop, onward) for hop in hops]), popcount, is_again
+            ForwardingOutcome.FORWARDED,
+            tuple([HopMessage(hop, onward) for hop in hops]),
+            popcount,
+            is_again,
+            boxes,
         )
 
     def entry(self, message: Message) -> tuple[bytes, ...]:

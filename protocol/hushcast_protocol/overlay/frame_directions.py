@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hushcast_protocol.base.wire import decoder
-from hushcast_protocol.overlay.box_frames import BoxStanding, Forget, Hold, HoldAnswer
+from hushcast_protocol.overlay.box_frames import BoxStanding, Forget, Hold, HoldAnswer, TopCopies
 from hushcast_protocol.overlay.frames import (
     MAX_OVERLAY_FRAME,
     Ack,
@@ -36,7 +36,7 @@ FromMailbox = Ack
 FromOwner = Ack | Hold | Forget | ParcelFrame
 """The owner of a box to its host, under the box's key; to whoever holds no box there, it is a stranger."""
 
-ToOwner = BoxStanding | Forward | Ping | HoldAnswer | ParcelAnswer
+ToOwner = BoxStanding | Forward | Ping | HoldAnswer | ParcelAnswer | TopCopies
 """A host to the owner of a box."""
 
 decode_from_stranger: Callable[[bytes], FromStranger] = decoder(

@@ -17,12 +17,12 @@ from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.hop import NextHop
 from hushcast_protocol.base.hop_link import LinkState
 from hushcast_protocol.base.hop_values import HopActions, HopRules, ReadBack, SendItems, Settle
-from hushcast_protocol.base.wire import Wire
+from hushcast_protocol.base.wire import RelayId, Wire
 from hushcast_protocol.content.hops import Hop
-from hushcast_protocol.overlay.box_frames import HoldAnswer
+from hushcast_protocol.overlay.box_frames import MAX_TOP_COPIES, HoldAnswer, MessageCopy, TopCopies
 from hushcast_protocol.overlay.frame_directions import FromOwner
 from hushcast_protocol.overlay.frames import Forward, ParcelAnswer, Ping
-from hushcast_protocol.overlay.hops import box_hop
+from hushcast_protocol.overlay.hops import box_hop, key_of
 from hushcast_runtime.context import Context
 from hushcast_runtime.storage.spool import READ_AT_ONCE, Spool, SpooledMessage
 from hushcast_runtime.transports.channel import Channel
@@ -43,8 +43,11 @@ class OwnerLink(LinkState[SpooledMessage]):
 
     __slots__ = (
         "_answers",
+        "_copies",
         "_due",
         "_is_stuck",
+        "_is_telling",
+        "_is_whole",
         "_timed",
         "box",
         "coming",
@@ -72,6 +75,9 @@ class OwnerLink(LinkState[SpooledMessage]):
         self.parcels: set[trio.CancelScope] = set()
         """Those of the owner's that are being carried out."""
         self._answers = 0  # posted, and not written yet
+        self._copies: list[MessageCopy] = []  # that the owner has not been told of
+        self._is_whole = True
+        self._is_telling = False  # what it is told of the last ones is not written yet
         self._is_stuck = False
         self._due = 0  # how many messages had been sent at the last look
         self._timed = 0.0
@@ -92,6 +98,20 @@ class OwnerLink(LinkState[SpooledMessage]):
         self._answers += 1
         self.writer.post(frame)
 
+    def note(self, copy: MessageCopy) -> None:
+        """Note a copy to tell the owner of; of too many it is told that some are missing."""
+        if len(self._copies) < MAX_TOP_COPIES:
+            self._copies.append(copy)
+        else:
+            self._is_whole = False
+
+    def tell(self) -> None:
+        """Tell the owner of copies, once it has taken what it was told before."""
+        if self._copies and not self._is_telling:
+            self._is_telling = True
+            self.writer.post(TopCopies(tuple(self._copies), self._is_whole))
+            self._copies, self._is_whole = [], True
+
     def look(self) -> None:
         """End the link of an owner that has not taken since the last look what there was for it then.
 
@@ -106,6 +126,9 @@ class OwnerLink(LinkState[SpooledMessage]):
         if isinstance(frame, HoldAnswer | ParcelAnswer):
             self._answers -= 1
             self._is_stuck = False
+        elif isinstance(frame, TopCopies):
+            self._is_telling = False
+            self.tell()
 
     def begin_parcel(self) -> trio.CancelScope:
         """Return the scope in which to carry out a parcel; it ends with the link."""
@@ -170,12 +193,20 @@ class BoxLinks:
             if (link := self._links.get(box)) is not None:
                 self._do(link, link.machine.enqueue((item,), now), is_new=True)
 
+    def came(self, boxes: Iterable[Hop], message: bytes, relay: RelayId) -> None:
+        """Tell the owners of boxes, where they are there, that a relay brought a copy of a message."""
+        for box in boxes:
+            if (link := self._links.get(key_of(box))) is not None:
+                link.note(MessageCopy(message, relay))
+                self._gather(link)
+
     def acknowledged(self, link: OwnerLink, number: int) -> None:
         """Take an acknowledgement; raise `DecodeError` where it is of what was not sent."""
         if number > link.sent:
             raise DecodeError("a message is acknowledged that was not sent")
         if self._links.get(link.box) is link:
             self._do(link, link.machine.acknowledged(link, number, (), self._now()))
+            self.heard(link)  # with less that has to be acknowledged soon
 
     def heard(self, link: OwnerLink) -> None:
         """Note that an owner has said something."""
@@ -213,13 +244,16 @@ class BoxLinks:
     def _send(self, link: OwnerLink, items: list[SpooledMessage], is_new: bool) -> None:
         link.set_timer(self._now())
         link.coming += items
-        if link.is_gathering:
-            return
         if is_new:
+            self._gather(link)
+        elif not link.is_gathering:
+            self._write(link)
+
+    def _gather(self, link: OwnerLink) -> None:
+        """Write what there is for an owner a moment later."""
+        if not link.is_gathering:
             link.is_gathering = True
             self._spawn(self._write_later, link)
-        else:
-            self._write(link)
 
     async def _write_later(self, link: OwnerLink) -> None:
         await trio.sleep(self._env.uniform(0.0, PUSH_WITHIN))
@@ -233,6 +267,7 @@ class BoxLinks:
             link.writer.post(Forward(item.message))
             self._tracer.observe(observations.Sent(item.message.id, item.message.tokens, link.box))
         link.coming.clear()
+        link.tell()
 
     async def _read_back(self, link: OwnerLink, after: SpooledMessage | None) -> None:
         items = await self._spool.waiting(box_hop(link.box), after, READ_AT_ONCE)
