@@ -18,11 +18,13 @@ from hushcast_testnet import testnet
 from hushcast_testnet.chaos.chaos_run import Chaos, run_chaos
 from hushcast_testnet.tor.distance import Distance
 from soak.authorities import watch_authorities
+from soak.away import PUBLICATIONS, watch_away
 from soak.directories.scene import Plan
 from soak.memory import watch_memory
 from soak.waiting import watch_waiting
 
 EPOCH = 60  # seconds: a day ends every 24 minutes, so most runs see one epoch after another, some a day's end
+AWAY_EPOCH = 20  # seconds: thirty of them are ten minutes
 SHARDS = partial(
     Plan, epochs=26, relays=12, pause=20.0, directories=3, liars=0, shard_size=6, topics=4
 )  # a network with nobody who lies, cut anew after a day
@@ -74,6 +76,14 @@ def shards(
     return watch_authorities(directory, SHARDS(EPOCH, seed=seed), progress, distance)
 
 
+def away(
+    directory: Path, minutes: float, seed: int, progress: Progress, distance: Distance
+) -> dict[str, Any]:
+    """Two subscribers over Tor that are away for thirty epochs, in any case; the host of one is killed."""
+    testnet.up(directory, 8, 3, "tor", AWAY_EPOCH, progress, distance=distance)
+    return watch_away(directory, PUBLICATIONS, progress)
+
+
 def waiting(directory: Path, minutes: float, seed: int, progress: Progress) -> dict[str, Any]:
     """Who waits for daemons that an adversary wants to hold up, 200 times in ten minutes."""
     testnet.up(directory, 3, 2, "tcp", EPOCH, progress)
@@ -89,7 +99,7 @@ def waiting_over_tor(
 
 
 NO_TOR = {run.__name__: run for run in (chaos, central, brokers, kills, memory, waiting)}
-OVER_TOR = {run.__name__: run for run in (authorities, shards, waiting_over_tor)}
+OVER_TOR = {run.__name__: run for run in (authorities, shards, away, waiting_over_tor)}
 RUNS = (*NO_TOR, *OVER_TOR)
 
 

@@ -1,0 +1,129 @@
+"""Away: subscribers stop for thirty epochs over a midnight, while another publishes, and come back.
+
+Each has a topic of its own, and the host of the last one is killed meanwhile and stays dead. What has a
+receipt and led to a host that is there must come, once and soon.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import trio
+
+import hushcast
+from hushcast_protocol.base.epochs import EPOCHS_A_DAY
+from hushcast_testnet.chaos.breaker import ProcessBreaker
+from hushcast_testnet.chaos.fault_plan import Fault
+from hushcast_testnet.inventory import Member, Testnet, load
+
+LEAVES_AT = 18.2  # epochs into a day, when every subscription has installed the next
+AWAY = 29.6  # epochs, over one midnight: until shortly before the second
+PUBLICATIONS = 200  # on each topic
+SUBSCRIBED_WITHIN = 120.0  # seconds
+COMES_WITHIN = 60.0  # seconds from the start of the daemon
+
+Progress = Callable[[str], None]
+
+
+def watch_away(directory: Path, publications: int, progress: Progress) -> dict[str, Any]:
+    """Let the clients of a running testnet but one be away; return what came, and how soon.
+
+    `ok` tells whether all came to each whose host was not killed, once and within a minute.
+    """
+    return trio.run(_watch, load(directory), publications, progress)
+
+
+async def _watch(testnet: Testnet, publications: int, progress: Progress) -> dict[str, Any]:
+    breaker = ProcessBreaker(testnet)
+    *away, publisher = [member for member in testnet.nodes if member.role == "client"]
+    for member in away:
+        with trio.fail_after(SUBSCRIBED_WITHIN):
+            async with hushcast.connect(member.socket) as daemon, daemon.subscribe(member.name):
+                pass
+    day = EPOCHS_A_DAY * testnet.epoch
+    wait = (LEAVES_AT * testnet.epoch - time.time()) % day
+    progress(f"leaving in {wait:.0f} s")
+    await trio.sleep(wait)
+    hosts = _hosts(testnet)
+    killed = hosts[away[-1].name]
+    for member in away:
+        await breaker.begin(_fault("stop", member.name))
+    published: dict[str, set[str]] = {member.name: set() for member in away}
+    pause = AWAY * testnet.epoch / (publications + 1)
+    async with trio.open_nursery() as nursery:
+        for number in range(publications):
+            if number == publications // 2:
+                progress("killing a host")
+                await breaker.begin(_fault("kill", killed))
+            for topic, receipts in published.items():
+                nursery.start_soon(_publish, publisher, topic, receipts)
+            await trio.sleep(pause)
+    found = {}
+    for member in away:
+        progress(f"{member.name} comes back")
+        began = trio.current_time()
+        await breaker.end(_fault("stop", member.name))
+        came = await _caught_up(member, published[member.name], began)
+        found[member.name] = {"published": len(published[member.name]), **came}
+    whole = [found[name] for name, host in hosts.items() if host != killed]
+    return {"ok": bool(whole) and all(each["missing"] == each["twice"] == 0 for each in whole), **found}
+
+
+def _fault(kind: Any, target: str) -> Fault:
+    return Fault(kind, target, 0.0, 0.0)
+
+
+def _hosts(testnet: Testnet) -> dict[str, str]:
+    """Return by the name of each subscriber that of its host, which the traces and disks of relays tell."""
+    top = Path(testnet.nodes[0].config).parents[2]
+    owners = {
+        bytes.fromhex(row["mailbox"]): file.name.split(".")[0]
+        for file in (top / "traces").glob("*.truth.jsonl")
+        for row in map(json.loads, file.read_text().splitlines())
+        if row["kind"] == "subscribed"
+    }
+    found = {}
+    for member in testnet.nodes:
+        if member.role == "relay":
+            with closing(sqlite3.connect(f"file:{member.state}/state.db?mode=ro", uri=True)) as disk:
+                for (key,) in disk.execute("select key from records where kind = 'box'"):
+                    if key in owners:
+                        found[owners[key]] = member.name
+    return found
+
+
+async def _publish(publisher: Member, topic: str, receipts: set[str]) -> None:
+    async with hushcast.connect(publisher.socket) as daemon:
+        receipts.add((await daemon.publish(topic, topic)).id)
+
+
+async def _caught_up(member: Member, published: set[str], began: float) -> dict[str, Any]:
+    """Take what comes until it is all there, or a minute is over."""
+    shown: Counter[str] = Counter()
+    lost, last = 0, began
+    with trio.move_on_at(began + COMES_WITHIN):
+        async with (
+            hushcast.connect(member.socket, timeout=None) as daemon,
+            daemon.subscribe(member.name, acknowledge="never") as messages,
+        ):
+            while published - shown.keys():
+                event = await messages.next_event()
+                if isinstance(event, hushcast.Message):
+                    shown[event.id] += 1
+                    messages.done()
+                    last = trio.current_time()
+                elif isinstance(event, hushcast.Lost):
+                    lost += event.count
+    return {
+        "missing": len(published - shown.keys()),
+        "told_lost": lost,
+        "twice": sum(count > 1 for count in shown.values()),
+        "seconds": round(last - began, 1),
+    }
