@@ -36,7 +36,8 @@ def told(event: hushcast.Event) -> str:
             text = "".join(sign if sign.isprintable() else "?" for sign in event.text)
             return f"{event.attributes['lat']:.3f} {event.attributes['lon']:.3f}: {text}"
         case hushcast.Lost():
-            return f"-- {event.count} messages were removed before this program got them"
+            count = "some" if event.count is None else event.count
+            return f"-- {count} messages were removed before this program got them"
         case hushcast.Gap():
             return f"-- a message was missed that others got: {event.id}"
         case hushcast.Unopened():

@@ -120,7 +120,7 @@ async def _caught_up(member: Member, published: set[str], began: float) -> dict[
                     messages.done()
                     last = trio.current_time()
                 elif isinstance(event, hushcast.Lost):
-                    lost += event.count
+                    lost += 1
     return {
         "missing": len(published - shown.keys()),
         "told_lost": lost,

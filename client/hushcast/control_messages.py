@@ -258,10 +258,13 @@ class MessageNotice(_Numbered, frozen=True, tag_field="event", tag="message", om
 
 
 class LossNotice(_Numbered, frozen=True, tag_field="event", tag="lost"):
-    """Messages, `count` of them up to `cursor`, were removed before the application got them."""
+    """Messages, `count` of them up to `cursor`, were removed before the application got them.
+
+    Without a `count` they were lost before the daemon had them, and nobody knows how many, if any.
+    """
 
     topic: str
-    count: int
+    count: int | None
     cursor: int
 
 

@@ -53,12 +53,12 @@ class Message:
 
 @dataclass(frozen=True)
 class Lost:
-    """Messages that the daemon removed, too old or too many, before this program got them."""
+    """Messages that were removed, too old or too many, before this program got them."""
 
     topic: str = field(repr=False)
     """The topic's name."""
-    count: int
-    """How many."""
+    count: int | None
+    """How many; `None` where they waited elsewhere, and nobody knows how many there were, if any."""
     cursor: int
     """That of the last of them."""
 

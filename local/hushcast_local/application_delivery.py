@@ -104,7 +104,7 @@ class ApplicationDelivery:
 
     async def _tell_losses(self, feed: InboxFeed, topic: Topic, last: int | None = None) -> None:
         """Tell of messages that were removed, up to `last` where messages behind it were taken."""
-        if lost := feed.lost(ahead=last is None):
+        if (lost := feed.lost(ahead=last is None)) != 0:
             cursor = feed.position if last is None else last
             await self._tell(LossNotice(topic.name, lost, cursor, request=self._request.request))
 

@@ -65,6 +65,8 @@ class Progress(msgspec.Struct, array_like=True):
     """How many messages retention removed that nobody had acknowledged."""
     lost: int = 0
     """How many were lost before they came, of which no application has been told."""
+    is_more_lost: bool = False
+    """Whether more were than anybody could count, of which none has been told either."""
 
 
 _decode = record_reader(InboxMessage, "message")
@@ -179,15 +181,16 @@ class Inbox:
         self._arrival.set()
         self._arrival = trio.Event()
 
-    def note_lost(self, count: int) -> None:
+    def note_lost(self, count: int | None) -> None:
         """Tell those who listen now that messages were lost before they came; if nobody does, the next one.
 
-        They hear it with the next message.
+        They hear it with the next message. `None` says that nobody knows how many.
         """
         for listener in self._listeners:
             listener.miss(count)
         if not self._listeners and not self._closed:
-            self.progress.lost += count
+            self.progress.lost += count or 0
+            self.progress.is_more_lost |= count is None
             self._store.write_soon(self._progress_record())
 
     def listen(self, since: int | None = None) -> InboxListener:
@@ -201,9 +204,9 @@ class Inbox:
         begin = self.progress.shown if since is None else since
         listener = InboxListener(self, max(begin, self.progress.acknowledged))
         self._listeners.append(listener)
-        if self.progress.lost:
-            listener.miss(self.progress.lost)
-            self.progress.lost = 0
+        if self.progress.lost or self.progress.is_more_lost:
+            listener.miss(None if self.progress.is_more_lost else self.progress.lost)
+            self.progress.lost, self.progress.is_more_lost = 0, False
             self._store.write_soon(self._progress_record())
         return listener
 
@@ -337,6 +340,7 @@ class InboxListener:
     position: int
     gaps: deque[ReportedGap] = field(default_factory=lambda: deque(maxlen=MAX_GAPS_TOLD), init=False)
     _missed: int = field(default=0, init=False)
+    _has_missed_more: bool = field(default=False, init=False)
     _closed: bool = field(default=False, init=False)
 
     async def next(self) -> tuple[int, InboxMessage] | ReportedGap | None:
@@ -370,19 +374,22 @@ class InboxListener:
         self.position = number
         return number, _decode(value)
 
-    def miss(self, count: int) -> None:
-        """Take notice of messages that were lost before they came."""
-        self._missed += count
+    def miss(self, count: int | None) -> None:
+        """Take notice of messages that were lost before they came; `None`: nobody knows how many."""
+        self._missed += count or 0
+        self._has_missed_more |= count is None
 
-    def lost(self, ahead: bool = True) -> int:
+    def lost(self, ahead: bool = True) -> int | None:
         """Return how many messages were lost or removed before this listener got them, since last asked.
 
-        Without `ahead` only of those before what it got last: the others are told next time.
+        `None` where nobody knows. Without `ahead` only of those before what it got last: the others are told
+        next time.
         """
         removed = max(0, self._inbox.progress.gone - self.position) if ahead else 0
         lost, self._missed = self._missed + removed, 0
         self.position += removed
-        return lost
+        is_more, self._has_missed_more = self._has_missed_more, False
+        return None if is_more else lost
 
     def shown(self, number: int, acknowledged: bool = False) -> None:
         """Note that the application has shown all messages up to `number`, or needs them no more."""

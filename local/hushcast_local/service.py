@@ -171,10 +171,10 @@ class InboxFeed:
         """Return at most so many next messages and their cursors, or a gap; nothing when it all ended."""
         return await self._listener.take(most)
 
-    def lost(self, ahead: bool = True) -> int:
+    def lost(self, ahead: bool = True) -> int | None:
         """Return how many messages were removed before this feed got them, since last asked.
 
-        Without `ahead` only of those before what it got last.
+        `None` where nobody knows. Without `ahead` only of those before what it got last.
         """
         return self._listener.lost(ahead)
 

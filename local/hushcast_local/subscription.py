@@ -95,8 +95,8 @@ class LocalSubscription:
             await self._take(message)
         await self.inbox.durable()  # for repeats, too: they may not be on disk yet
 
-    def lose(self, count: int) -> None:
-        """Tell applications that messages were lost where they waited for this daemon."""
+    def lose(self, count: int | None) -> None:
+        """Tell applications that messages were lost where they waited; `None`: nobody knows how many."""
         self.inbox.note_lost(count)
 
     def refuse(self, reason: str) -> None:

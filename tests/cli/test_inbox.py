@@ -102,3 +102,19 @@ async def test_a_loss_that_was_told_is_not_told_again(daemon: FakeDaemon) -> Non
     await daemon.put("t", b"11")
     again = await hushcast(*arguments, "1")
     assert [event["event"] for event in again.objects] == ["subscribed", "message"]
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+async def test_what_was_lost_elsewhere_has_no_number(daemon: FakeDaemon, as_json: bool) -> None:
+    subscription = await daemon.hold("t")
+    subscription.lose(3)
+    subscription.lose(None)
+    await fill(daemon, 1)
+    arguments = ("subscribe", "t", "--socket", daemon.socket, "--count", "1")
+    outcome = await hushcast(*arguments, *(["--json"] if as_json else []))
+    if as_json:
+        assert outcome.objects[1] == {"event": "lost", "topic": "t", "count": None}
+    else:
+        assert "nobody knows how many" in outcome.stderr
+    again = await hushcast(*arguments, "--json", "--since", "0")
+    assert [event["event"] for event in again.objects] == ["subscribed", "message"]

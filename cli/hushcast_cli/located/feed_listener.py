@@ -14,6 +14,7 @@ from hushcast.daemon import Daemon
 from hushcast.events import Disconnected, Lost, Reconnected
 from hushcast_cli.exits import Failure
 from hushcast_cli.messages.message_listener import end_with_reader, print_data
+from hushcast_cli.messages.printers import loss
 from hushcast_cli.output import json_line, note, text_line
 from hushcast_cli.progress import shown_when_slow
 from hushcast_located.meanings import MEANING
@@ -150,8 +151,7 @@ def _said(event: Event) -> str:
         )
         return f"from interval {event.number} on the provider is told too little by new weights: {then}"
     if isinstance(event, Lost):
-        removed = counted(event.count, "message was", "messages were")
-        return f"lost: {removed} removed by the daemon, too old or too many: intervals may be told as missing"
+        return f"lost: {loss(event)}: intervals may be told as missing"
     if isinstance(event, Disconnected):
         return "the daemon closed the connection: it stopped or was restarted: waiting for it"
     return (

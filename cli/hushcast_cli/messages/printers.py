@@ -18,6 +18,13 @@ from hushcast_runtime.wording import counted
 _BOLD, _PLAIN = b"\x1b[1m", b"\x1b[0m"
 
 
+def loss(event: Lost) -> str:
+    """Return what is known of messages that never came."""
+    if event.count is None:
+        return "what waited for this daemon is gone where it waited; nobody knows how many messages, if any"
+    return f"{counted(event.count, 'message was', 'messages were')} removed unprinted, too old or too many"
+
+
 class Printer(Protocol):
     """Turns events into what is printed on standard output."""
 
@@ -110,8 +117,7 @@ class TextPrinter:
 
     def lost(self, event: Lost) -> bytes:
         """Tell it on standard error, since it is no payload."""
-        removed = counted(event.count, "message was", "messages were")
-        note(f"lost: {removed} removed unprinted, too old or too many")
+        note(f"lost: {loss(event)}")
         return b""
 
     def gap(self, event: Gap) -> bytes:

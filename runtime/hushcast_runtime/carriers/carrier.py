@@ -69,7 +69,7 @@ class RoutedInterest(Protocol):
     async def take(self, messages: list[Message]) -> None:
         """Take arrived messages, including repeats; durable on return. What raises has taken nothing."""
 
-    def lose(self, count: int) -> None:
+    def lose(self, count: int | None) -> None:
         """Take notice that so many messages were lost where they waited; on disk with the next write."""
 
     def refuse(self, reason: str) -> None:
