@@ -35,6 +35,7 @@ from hushcast_cli.options import Choices, daemon_options
 from hushcast_cli.output import note
 from hushcast_cli.purposes.purpose import purpose
 from hushcast_cli.purposes.purpose_rules import purpose_rules
+from hushcast_cli.testnets.directory_simulation import simulate_authorities
 from hushcast_cli.testnets.testnet import testnet
 
 
@@ -60,7 +61,7 @@ def cli() -> None:
     """
 
 
-for command in (located_lab, purpose_rules):
+for command in (located_lab, purpose_rules, simulate_authorities):
     lab.add_command(command)
 cli.fill(
     {

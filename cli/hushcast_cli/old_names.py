@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 OLD_NAMES = {
+    "admin directory simulate": "lab directories",
     "analyze": "lab analyze",
     "backup": "admin backup",
     "broker": "admin broker",
@@ -21,6 +22,7 @@ OLD_NAMES = {
     "directory": "admin directory",
     "directory doctor": "doctor directory",
     "directory run": "run directory",
+    "directory simulate": "lab directories",
     "filters": "lab filters",
     "gateway check-config": "admin check-config --show",
     "gateway doctor": "doctor gateway",

@@ -10,7 +10,16 @@ from typing import NamedTuple
 import msgspec
 import trio
 
-from hushcast_local.inbox_records import MESSAGE, PROGRESS, SCAN, SEEN, STEP, erase
+from hushcast_local.inbox_records import (
+    MESSAGE,
+    PROGRESS,
+    SCAN,
+    SEEN,
+    STEP,
+    Progress,
+    decode_progress,
+    erase,
+)
 from hushcast_local.settings import InboxSection
 from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.wire import encode
@@ -52,25 +61,7 @@ class ReportedGap(NamedTuple):
     id: bytes
 
 
-class Progress(msgspec.Struct, array_like=True):
-    """Positions of applications and retention; a cursor is the number of a message, 0 is before all."""
-
-    shown: int = 0
-    """An application has shown all up to here: a plain `subscribe` goes on behind it."""
-    acknowledged: int = 0
-    """An application is done with all up to here: nobody who begins to listen gets them again."""
-    gone: int = 0
-    """Nothing up to here is kept."""
-    dropped: int = 0
-    """How many messages retention removed that nobody had acknowledged."""
-    lost: int = 0
-    """How many were lost before they came, of which no application has been told."""
-    is_more_lost: bool = False
-    """Whether more were than anybody could count, of which none has been told either."""
-
-
 _decode = record_reader(InboxMessage, "message")
-_decode_progress = record_reader(Progress, "progress")
 
 
 class _Held(NamedTuple):
@@ -122,7 +113,7 @@ class Inbox:
 
     def _take_progress(self, key: bytes, value: bytes) -> None:
         sized(key, len(self._subscription))
-        self.progress = _decode_progress(value)
+        self.progress = decode_progress(value)
 
     def _take_seen(self, key: bytes, value: bytes) -> None:
         day, passed_over = number(value[:_DAY]), value[_DAY:]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import msgspec
+
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_runtime.storage.recovery import set_aside, tell
-from hushcast_runtime.storage.store import Change, Records, Store
+from hushcast_runtime.storage.store import Change, Records, Store, record_reader
 
 NAME_SIZE = 16  # bytes of a subscription's name, with which its keys begin
 MESSAGE = RecordKind(
@@ -31,6 +33,26 @@ KINDS = MESSAGE, SEEN, PROGRESS
 SCAN = 15  # messages read at once; the largest have 256 KiB
 STEP = 1024  # other records read or deleted at once, some 3 ms: others go on in between
 _BEHIND = b"\xff" * 64  # after a subscription's name: behind all its keys, whose ends have 32 bytes at most
+
+
+class Progress(msgspec.Struct, array_like=True):
+    """Positions of applications and retention; a cursor is the number of a message, 0 is before all."""
+
+    shown: int = 0
+    """An application has shown all up to here: a plain `subscribe` goes on behind it."""
+    acknowledged: int = 0
+    """An application is done with all up to here: nobody who begins to listen gets them again."""
+    gone: int = 0
+    """Nothing up to here is kept."""
+    dropped: int = 0
+    """How many messages retention removed that nobody had acknowledged."""
+    lost: int = 0
+    """How many were lost before they came, of which no application has been told."""
+    is_more_lost: bool = False
+    """Whether more were than anybody could count, of which none has been told either."""
+
+
+decode_progress = record_reader(Progress, "progress")
 
 
 async def erase_others(store: Store, subscriptions: Collection[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""`hushcast admin directory simulate`."""
+"""`hushcast lab directories`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hushcast_cli.testnets.directory_simulation import AUTHORITIES, MAX_SIMULATE
 from hushcast_protocol.authorities.authority_set import MAX_AUTHORITIES
 from hushcast_protocol.base.roster import MAX_RELAYS
 
-SIMULATE = ("directory", "simulate", "--authorities", "3", "--epochs", "5")
+SIMULATE = ("lab", "directories", "--authorities", "3", "--epochs", "5")
 
 
 def test_as_many_as_there_may_be() -> None:

@@ -12,7 +12,7 @@ from running import hushcast
         ("subscrib news", "there is no command 'subscrib': did you mean subscribe"),
         ("testnet simulat", "there is no command 'simulat': did you mean simulate?"),
         ("sub news", "there is no command 'sub': did you mean subscribe or subscriptions?"),
-        ("simulate", "there is no command 'simulate': did you mean `hushcast admin directory simulate` or"),
+        ("simulate", "there is no command 'simulate': did you mean `hushcast testnet simulate`? (see"),
         ("trace", "there is no command 'trace': did you mean `hushcast lab traces`? (see"),
         ("zzz", "there is no command 'zzz' (see `hushcast --help`)"),
         (

@@ -1,4 +1,4 @@
-"""`hushcast admin directory`: makes directories that agree, examines or simulates them."""
+"""`hushcast admin directory`: makes directories that agree, and examines them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.operate.directory_audit import audit, evidence
 from hushcast_cli.operate.directory_probe import probe
 from hushcast_cli.operate.directory_set import init, members
-from hushcast_cli.testnets.directory_simulation import simulate_authorities
 
 
 @click.group(cls=CommandGroup)
 def directory() -> None:
-    """Make several directories that agree, examine or simulate them."""
+    """Make several directories that agree, and examine them."""
 
 
-for _command in (init, members, probe, audit, evidence, simulate_authorities):
+for _command in (init, members, probe, audit, evidence):
     directory.add_command(_command)

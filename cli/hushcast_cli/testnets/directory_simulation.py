@@ -1,4 +1,4 @@
-"""`hushcast admin directory simulate`: several directories that agree, while some of them lie."""
+"""`hushcast lab directories`: several directories that agree, while some of them lie."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROWS = {
 }
 
 
-@click.command("simulate")
+@click.command("directories")
 @click.option(
     "--authorities",
     type=click.IntRange(1, AUTHORITIES),
