@@ -8,8 +8,8 @@ from pathlib import Path
 
 import trio
 
+from hushcast_gateway.operators.refusals import RefusalLog
 from hushcast_gateway.purposes.rules import Purposes
-from hushcast_gateway.refusals import RefusalLog
 from hushcast_protocol.base.record_kinds import RecordKind
 from hushcast_protocol.mqtt.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.interfaces import NoNetwork, OuterNetwork, PermissionsOf, has_way
@@ -87,7 +87,7 @@ class BrokerState:
             if self._purposes is not None:
                 await self._each(self._purposes.tick())
             await self._each(self.broker.tick(self.env.now()))
-            self._refusals.look(self.broker.refused.totals, trio.current_time())
+            self._refusals.look(self.broker.refusals.totals, trio.current_time())
             await trio.sleep(TICK)
 
     async def _each(self, pieces: Iterator[None]) -> None:

@@ -24,7 +24,6 @@ from hushcast_gateway.settings import GatewaySettings
 from hushcast_gateway.tls import days_left
 from hushcast_protocol.base.errors import HushcastError, UsageError
 from hushcast_protocol.base.findings import bad, good, warning
-from hushcast_protocol.mqtt.limits import MAX_CONNECTIONS
 from hushcast_protocol.mqtt.topic_filters import intersects
 from hushcast_protocol.mqtt.ways import OWN, Ways
 from hushcast_protocol.purposes.purpose_names import Purpose, ancestors, is_purpose
@@ -38,7 +37,7 @@ from hushcast_runtime.transports.local_sockets import REACHED_WITHIN, why_unreac
 from hushcast_runtime.wording import counted
 
 SOON = 14  # days before its end in which a certificate should be replaced
-FILES_NEEDED = MAX_CONNECTIONS + 512  # open files beside the clients': strangers, the database, listeners
+FILES_BESIDE = 512  # open files beside the clients': strangers, the database, listeners
 
 
 class GatewayDoctor:
@@ -170,9 +169,10 @@ class GatewayDoctor:
 
     def _files(self) -> Finding:
         soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if self._pid is None else _open_files(self._pid)
-        if soft < FILES_NEEDED:
+        needed = self._settings.limits.clients + FILES_BESIDE
+        if soft < needed:
             advice = "raise `ulimit -n` before `hushcast run gateway`; the package's unit has LimitNOFILE"
-            return bad("open files", f"{soft} allowed, {FILES_NEEDED} may be needed", advice)
+            return bad("open files", f"{soft} allowed, {needed} may be needed", advice)
         return good("open files", f"{soft} allowed")
 
     def _links(self) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from hushcast_gateway.listeners import Listeners
 from hushcast_gateway.network import GatewayNetwork
 from hushcast_gateway.network_ways import NetworkWays, read_links
 from hushcast_gateway.no_daemon import DaemonlessNetwork
+from hushcast_gateway.operators.refusals import refusals_found
 from hushcast_gateway.passwords import Passwords
 from hushcast_gateway.peer import ClientPeer
 from hushcast_gateway.program import GATEWAY
@@ -21,7 +22,6 @@ from hushcast_gateway.purposes.purpose_state import configured
 from hushcast_gateway.purposes.reservation_removal import ReservationRemover
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.purposes.settings import PurposesSection, check_vocabulary, vocabulary_of
-from hushcast_gateway.refusals import refusals_found
 from hushcast_gateway.server import Server
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_gateway.users import GatewayUsers
@@ -130,7 +130,7 @@ class _Gateway(ProcessFrame[GatewaySettings]):
     async def _open(self, store: SqliteStore, nursery: trio.Nursery) -> None:
         settings = self._settings
         largest = None if settings.maximum_packet == LARGEST_PACKET else settings.maximum_packet
-        broker = MqttSettings(version=version("hushcast"), maximum_packet=largest)
+        broker = MqttSettings(version("hushcast"), largest, settings.limits.as_protocol())
         beyond = self._network or DaemonlessNetwork()
         self._state = await open_broker(
             store, self._env, beyond, broker, self._purposes, permissions_of=self._users.permissions
@@ -202,7 +202,7 @@ class _Gateway(ProcessFrame[GatewaySettings]):
         """Tell the doctor what shows in a gateway that runs alone."""
         await trio.lowlevel.checkpoint()
         assert self._state is not None, "the socket is there once the state is"
-        return [refusals_found(self._state.broker.refused, self._env.now())]
+        return refusals_found(self._state.broker.refusals, self._env.now())
 
     def _counted_beside(self) -> dict[str, int]:
         if self._state is None or self._server is None:

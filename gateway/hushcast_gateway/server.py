@@ -13,6 +13,7 @@ import trio
 from hushcast_gateway.broker_state import BrokerState
 from hushcast_gateway.client_stream import ClientStream, relieve
 from hushcast_gateway.user_turns import AT_ONCE, ServingTurns, Turn
+from hushcast_protocol.base.shares import User
 from hushcast_protocol.mqtt.codec import Decoder
 from hushcast_protocol.mqtt.connections import MqttConnection
 from hushcast_protocol.mqtt.handshake import refusal, refuse
@@ -20,6 +21,7 @@ from hushcast_protocol.mqtt.interfaces import Permissions
 from hushcast_protocol.mqtt.limits import LARGEST_PACKET
 from hushcast_protocol.mqtt.packets import V311, Connect, Packet
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
+from hushcast_protocol.mqtt.refusals import RefusalCause
 from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.connection_slots import ConnectionSlots
@@ -119,12 +121,15 @@ class Server:
                     packets = decoder.feed(data, 1)
                 except PacketError as error:
                     told = error.reason if error.level is not None else None
+                    self._refused(error, RefusalCause.NO_MQTT if told is None else RefusalCause.OLD)
                     connection.close(b"" if told is None else refusal(V311, told))
                     return None
             (connect,) = packets
             assert isinstance(connect, Connect), "the decoder lets nothing else come first"
             verdict = await self._authenticate(connect, peer)
         if isinstance(verdict, Reason):
+            now, named = self._state.env.now(), connect.username or ""
+            self._broker.refusals.note(RefusalCause.NOT_LET_IN, now, None, connect.client_id, named)
             refuse(connection, connect, verdict)
             return None
         async with self._turns.of(verdict.user):
@@ -155,6 +160,7 @@ class Server:
                     async with turn:
                         taken += self._receive(link, packets[taken:], turn)
                 if decoder.error is not None:
+                    self._refused(decoder.error, None, link.session.user, link.session.client_id)
                     link.close(None if decoder.error.silent else decoder.error.reason)
                     return
                 if self._crowded and not decoder.has_more:
@@ -165,6 +171,15 @@ class Server:
                     alive.deadline = trio.current_time() + patience
         if alive.cancelled_caught:
             link.close(Reason.KEEP_ALIVE_TIMEOUT)
+
+    def _refused(
+        self, error: PacketError, cause: RefusalCause | None, user: User = None, client_id: str = ""
+    ) -> None:
+        """Note a client whose packets end its connection: for a bound, or for the cause that is given."""
+        if error.reason == Reason.PACKET_TOO_LARGE:
+            cause = RefusalCause.TOO_LARGE
+        if cause is not None:
+            self._broker.refusals.note(cause, self._state.env.now(), user, client_id)
 
     def _receive(self, link: MqttConnection, packets: list[Packet], turn: Turn) -> int:
         """Have the broker take packets, as many as the turn has time for; return how many it took."""

@@ -11,6 +11,7 @@ from msgspec import Meta, field
 from msgspec.structs import replace
 
 from hushcast_gateway import passwords
+from hushcast_gateway.limits_section import LimitsSection
 from hushcast_gateway.listener_settings import MAX_LISTENERS, ListenSection
 from hushcast_gateway.purposes.alias_keys import KeysSection
 from hushcast_gateway.purposes.settings import (
@@ -155,6 +156,8 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
     """What clients of this machine that give no name may do; they are refused unless given."""
     maximum_packet: Annotated[int, Meta(ge=4_096, le=LARGEST_PACKET)] = MAX_PACKET
     """Bytes of the largest packet that is taken; the standard's largest is told to nobody."""
+    limits: LimitsSection = LimitsSection()
+    """Bounds of what clients may have; where one is met, `hushcast doctor gateway` says which."""
     puback: Literal["disk", "relay"] = "disk"
     """When a message for the network is acknowledged: on this machine's disk, or taken by a relay."""
     properties: Literal["all", "known", "none"] = "all"

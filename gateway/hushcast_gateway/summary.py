@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from hushcast_gateway.limits_section import LimitsSection
 from hushcast_gateway.purposes.settings import (
     PurposesOfUser,
     PurposesSection,
@@ -30,9 +33,21 @@ def summary(settings: GatewaySettings) -> dict[str, list[str]]:
     }
     if settings.daemon.socket is not None:
         found["daemon"] = [settings.daemon.socket]
+    if changed := _changed(settings.limits):
+        found["limits"] = changed
     if settings.purposes is not None:
         found["purposes"] = _purposes(settings, settings.purposes)
     return found | ({"travels": travels} if travels else {})
+
+
+def _changed(limits: LimitsSection) -> list[str]:
+    """Return the bounds that are not as they are unless set."""
+    usual = msgspec.structs.asdict(LimitsSection())
+    return [
+        f"{name}: {value:,} instead of {usual[name]:,}"
+        for name, value in msgspec.structs.asdict(limits).items()
+        if value != usual[name]
+    ]
 
 
 def _purposes(settings: GatewaySettings, section: PurposesSection) -> list[str]:

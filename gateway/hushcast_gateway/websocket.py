@@ -16,7 +16,7 @@ from wsproto.utilities import ProtocolError, generate_accept_token
 
 from hushcast_protocol.base.errors import PeerError
 
-SUBPROTOCOL = b"mqtt"
+SUBPROTOCOLS = b"mqtt", b"mqttv3.1"  # who speaks 3.1 hears over MQTT that it is not spoken here
 MAX_HEADERS = 8_192  # bytes of a request with all its headers; those of a browser have some 600
 CHUNK = 65_536  # bytes read at once
 CLOSE_WITHIN = 1.0  # seconds that saying goodbye may take
@@ -126,12 +126,12 @@ async def accept(transport: trio.abc.Stream, origins: frozenset[str], is_secure:
     try:
         try:
             request = await _request(transport, machine)
-            token = _check(request, origins, is_secure)
+            token, spoken = _check(request, origins, is_secure)
         except h11.RemoteProtocolError as error:
             raise HandshakeError(error.error_status_hint, "not HTTP/1.1") from None
         headers = [(b"Upgrade", b"websocket"), (b"Connection", b"Upgrade"), (b"Sec-WebSocket-Accept", token)]
         answer = h11.InformationalResponse(
-            status_code=101, headers=[*headers, (b"Sec-WebSocket-Protocol", SUBPROTOCOL)]
+            status_code=101, headers=[*headers, (b"Sec-WebSocket-Protocol", spoken)]
         )
         await transport.send_all(machine.send(answer) or b"")
     except HandshakeError as error:
@@ -156,8 +156,8 @@ async def _request(transport: trio.abc.Stream, machine: h11.Connection) -> h11.R
     return event
 
 
-def _check(request: h11.Request, origins: frozenset[str], is_secure: bool) -> bytes:
-    """Return the token that accepts a request; raise `HandshakeError` if it must not be accepted."""
+def _check(request: h11.Request, origins: frozenset[str], is_secure: bool) -> tuple[bytes, bytes]:
+    """Return the token that accepts a request, and the subprotocol; raises `HandshakeError`."""
     headers: dict[bytes, list[bytes]] = {}
     for name, value in request.headers:
         headers.setdefault(name, []).append(value.strip())
@@ -173,14 +173,15 @@ def _check(request: h11.Request, origins: frozenset[str], is_secure: bool) -> by
     offered = {
         word.strip() for value in headers.get(b"sec-websocket-protocol", ()) for word in value.split(b",")
     }
-    if SUBPROTOCOL not in offered:
+    spoken = next((one for one in SUBPROTOCOLS if one in offered), None)
+    if spoken is None:
         raise HandshakeError(400, "the subprotocol mqtt is not offered")
     keys = headers.get(b"sec-websocket-key", [])
     if len(keys) != 1:
         raise HandshakeError(400, "no key")
     if not _is_ours(headers.get(b"origin", []), headers.get(b"host", []), origins, is_secure):
         raise HandshakeError(403, "a page of a site that may not connect")
-    return generate_accept_token(keys[0])
+    return generate_accept_token(keys[0]), spoken
 
 
 def _is_ours(origin: list[bytes], host: list[bytes], origins: frozenset[str], is_secure: bool) -> bool:

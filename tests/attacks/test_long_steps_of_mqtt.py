@@ -13,7 +13,7 @@ from steps import one_step
 from hushcast_gateway.client_stream import READ
 from hushcast_protocol.mqtt.codec import Decoder, encode
 from hushcast_protocol.mqtt.interfaces import FullPermissions
-from hushcast_protocol.mqtt.limits import MAX_ASKED, MAX_FILTERS, MAX_QUEUE, MAX_SHARED
+from hushcast_protocol.mqtt.limits import MAX_ASKED, MAX_FILTERS, MAX_FILTERS_A_USER, MAX_QUEUE, MAX_SHARED
 from hushcast_protocol.mqtt.packets import (
     V5,
     ConnAck,
@@ -32,7 +32,7 @@ from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 pytestmark = pytest.mark.slow
 
 CLIENTS = 400
-TOPIC = "m/a/b/c/d/e/f/g"
+TOPIC = "m/a/b/c/d/e/f/g/h/i/j/k/l/n"
 
 
 def measured(world: World, client: Client, packet: Packet) -> None:
@@ -74,12 +74,13 @@ def test_a_message_for_many_clients(qos: int) -> None:
 
 
 def test_a_message_for_all_filters_of_a_user() -> None:
-    world, sender = subscribed(1, lambda number: "", filters(), 20)
+    world, sender = subscribed(1, lambda number: "", filters(), MAX_FILTERS_A_USER // MAX_FILTERS)
+    assert world.broker.subscriptions == MAX_FILTERS_A_USER
     measured(world, sender, Publish(TOPIC, b"x", 1, packet_id=1))
 
 
 def test_a_message_for_as_many_groups_as_a_user_may_have() -> None:
-    world, sender = subscribed(1, lambda number: f"$share/g{number}/", filters(), MAX_SHARED // MAX_FILTERS)
+    world, sender = subscribed(1, lambda number: f"$share/g{number}/", filters()[:100], MAX_SHARED // 100)
     assert world.broker.subscriptions == MAX_SHARED * 4 // 5
     measured(world, sender, Publish(TOPIC, b"x", 1, packet_id=1))
 
@@ -94,7 +95,7 @@ def test_subscribing_and_unsubscribing_in_large_packets() -> None:
     client = world.connect()
     many = [f"m/{number}/" + "+/" * 28 + "x" for number in range(MAX_ASKED)]
     measured(world, client, Subscribe(1, [RequestedSubscription(one) for one in many]))
-    assert world.broker.subscriptions == MAX_FILTERS
+    assert world.broker.subscriptions == MAX_ASKED
     measured(world, client, Unsubscribe(2, many))
     assert world.broker.subscriptions == 0
 
@@ -115,7 +116,9 @@ def test_filters_of_a_packet_are_bounded(more: int) -> None:
 
 def with_a_full_session(world: World, share: str = "") -> None:
     client = world.connect("c", expiry=100)
-    client.subscribe(f"{share}{TOPIC}", *filters()[1:], qos=1)
+    client.subscribe(f"{share}{TOPIC}", qos=1)
+    for start in range(1, MAX_FILTERS, MAX_ASKED):
+        client.subscribe(*filters()[start : start + MAX_ASKED], qos=1)
     client.lose()
     sender = world.connect("sender")
     for number in range(MAX_QUEUE):

@@ -12,6 +12,7 @@ import trio
 from broker_world import Client, World
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from hushcast_gateway import network_publisher, network_reader
 from hushcast_gateway.counters import GatewayCounters
@@ -19,8 +20,8 @@ from hushcast_gateway.daemon_link import DaemonLink
 from hushcast_gateway.network_publisher import NetworkPublisher
 from hushcast_gateway.network_reader import NetworkReader
 from hushcast_protocol.base.shares import TIMES_FREE, Shares
-from hushcast_protocol.mqtt import mqtt_broker, mqtt_sessions, queues, retained_messages, subscription_changes
 from hushcast_protocol.mqtt.interfaces import FullPermissions
+from hushcast_protocol.mqtt.limits import MqttLimits
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
 from hushcast_protocol.mqtt.packets import V311, PubAck
@@ -154,40 +155,45 @@ COUNTED = WHOLE
 WEIGHED = WHOLE * (MESSAGE + 250)
 
 SHARED = {
-    "connections": (mqtt_broker, "MAX_CONNECTIONS", COUNTED, connections),
-    "sessions": (mqtt_sessions, "MAX_SESSIONS", COUNTED, sessions_that_stay),
-    "retained messages": (retained_messages, "MAX_RETAINED", COUNTED, messages_retained),
-    "bytes of retained messages": (retained_messages, "MAX_RETAINED_BYTES", WEIGHED, messages_retained),
-    "bytes that wait": (queues, "MAX_HELD_BYTES", WEIGHED, messages_that_wait),
-    "shared subscriptions": (subscription_changes, "MAX_SHARED", COUNTED, shared_subscriptions),
+    "connections": (MqttLimits(clients=COUNTED), connections),
+    "sessions": (MqttLimits(sessions=COUNTED), sessions_that_stay),
+    "retained messages": (MqttLimits(retained=COUNTED), messages_retained),
+    "bytes of retained messages": (MqttLimits(retained_bytes=WEIGHED), messages_retained),
+    "bytes that wait": (MqttLimits(held_bytes=WEIGHED), messages_that_wait),
+    "shared subscriptions": (MqttLimits(shared_filters=COUNTED), shared_subscriptions),
+}
+OF_THE_NETWORK = {
     "messages for the daemon": (network_publisher, "MAX_WAITING", COUNTED, messages_for_the_daemon),
     "bytes for the daemon": (network_publisher, "MAX_WAITING_SIZE", WEIGHED, messages_for_the_daemon),
     "topics of the network": (network_reader, "MAX_WAYS", COUNTED, topics_of_the_network),
 }
 
 
-@pytest.mark.parametrize("what", SHARED)
-async def test_one_user_takes_all_it_gets_and_another_is_served(
-    what: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module, name, whole, kind = SHARED[what]
-    monkeypatch.setattr(module, name, whole)
-    take_one = kind(World())
+def is_shared(take_one: Take) -> None:
     first, second = take_all(take_one, "mallory"), take_all(take_one, "alice")
     assert WHOLE * 3 // 4 <= first <= WHOLE
     assert WHOLE // 10 <= second < first
 
 
+@pytest.mark.parametrize("what", SHARED)
+async def test_one_user_takes_all_it_gets_and_another_is_served(what: str) -> None:
+    limits, kind = SHARED[what]
+    is_shared(kind(World(limits=limits)))
+
+
+@pytest.mark.parametrize("what", OF_THE_NETWORK)
+async def test_one_user_takes_all_it_gets_of_the_network(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, name, whole, kind = OF_THE_NETWORK[what]
+    monkeypatch.setattr(module, name, whole)
+    is_shared(kind(World()))
+
+
 @pytest.mark.parametrize("kind", [sessions_that_stay, messages_retained, messages_that_wait])
-def test_a_restart_gives_nobody_more(kind: Callable[[World], Take], monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, name, whole in (
-        (mqtt_sessions, "MAX_SESSIONS", WHOLE),
-        (retained_messages, "MAX_RETAINED", WHOLE),
-    ):
-        monkeypatch.setattr(module, name, whole)
+def test_a_restart_gives_nobody_more(kind: Callable[[World], Take]) -> None:
+    limits = MqttLimits(sessions=WHOLE, retained=WHOLE)
     if kind is messages_that_wait:
-        monkeypatch.setattr(queues, "MAX_HELD_BYTES", WHOLE // 2 * MESSAGE)
-    world = World()
+        limits = replace(limits, held_bytes=WHOLE // 2 * MESSAGE)
+    world = World(limits=limits)
     first = take_all(kind(world), "mallory")
     world.kill()
     take_one = kind(world)
@@ -195,9 +201,8 @@ def test_a_restart_gives_nobody_more(kind: Callable[[World], Take], monkeypatch:
     assert take_one("alice", 0)
 
 
-def test_3_1_1_hears_of_nothing_that_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retained_messages, "MAX_RETAINED", WHOLE)
-    world = World()
+def test_3_1_1_hears_of_nothing_that_is_not_kept() -> None:
+    world = World(limits=MqttLimits(retained=WHOLE))
     old = world.connect("old", V311, permissions=FullPermissions("mallory"))
     answers = 0
     for number in range(WHOLE):
@@ -209,10 +214,9 @@ def test_3_1_1_hears_of_nothing_that_is_not_kept(monkeypatch: pytest.MonkeyPatch
     assert answers == world.broker.retained == WHOLE * 4 // 5
 
 
-def test_who_may_retain_no_more_may_change_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_may_retain_no_more_may_change_what_it_has() -> None:
     """A house whose share shrank when others came does not stop telling how its devices are."""
-    monkeypatch.setattr(retained_messages, "MAX_RETAINED", WHOLE)
-    world = World()
+    world = World(limits=MqttLimits(retained=WHOLE))
     take_one = messages_retained(world)
     take_all(take_one, "mallory")
     take_all(take_one, "alice")
@@ -220,11 +224,8 @@ def test_who_may_retain_no_more_may_change_what_it_has(monkeypatch: pytest.Monke
     assert take_one("alice", 0)
 
 
-def test_who_has_more_than_its_share_since_others_came_loses_no_more_than_it_gets(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(queues, "MAX_HELD_BYTES", WEIGHED)
-    world = World()
+def test_who_has_more_than_its_share_since_others_came_loses_no_more_than_it_gets() -> None:
+    world = World(limits=MqttLimits(held_bytes=WEIGHED))
     take_one = messages_that_wait(world)
     for user in ("mallory", "alice", "bob"):
         take_all(take_one, user)

@@ -17,7 +17,7 @@ from steps import one_step
 
 from hushcast_gateway.purposes.settings import PurposesSection
 from hushcast_protocol.mqtt.access import Access, AccessPermissions
-from hushcast_protocol.mqtt.limits import MAX_FILTERS
+from hushcast_protocol.mqtt.limits import MAX_FILTERS_A_USER
 from hushcast_protocol.mqtt.packets import Publish, RequestedSubscription, Subscribe
 
 pytestmark = pytest.mark.slow
@@ -35,7 +35,7 @@ def house(mode: Literal["publish", "subscribe", "hybrid"], store: Literal["tree"
     filters = (f"m/{'/'.join(one)}" for one in product(*choices))
     for number in range(CLIENTS):
         client = world.connect(f"c{number}", permissions=AccessPermissions(ALL, "alice", f"c{number}"))
-        some = [RequestedSubscription(one) for one in islice(filters, MAX_FILTERS)]
+        some = [RequestedSubscription(one) for one in islice(filters, MAX_FILTERS_A_USER // 2 // CLIENTS)]
         client.send(Subscribe(1, some, OPERATIONS))  # type: ignore[arg-type]
     return world
 

@@ -10,13 +10,14 @@ from steps import one_step
 
 from hushcast_protocol.mqtt import queues
 from hushcast_protocol.mqtt.interfaces import FullPermissions
-from hushcast_protocol.mqtt.limits import MAX_QUEUE
+from hushcast_protocol.mqtt.limits import MqttLimits
 from hushcast_protocol.mqtt.packets import Publish
 
 pytestmark = pytest.mark.slow
 
 CLIENTS = 600
 HOLDERS = 60
+QUEUE = 1_000
 SMALL = 200 + len("m/small") + 300  # bytes that a small message counts
 
 
@@ -35,9 +36,8 @@ def publish(world: World, sender: Client, topic: str, size: int) -> None:
     world.settle()
 
 
-def test_nobody_gets_room_where_all_hold_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queues, "MAX_HELD_BYTES", 2_000 * CLIENTS)
-    world = World()
+def test_nobody_gets_room_where_all_hold_as_much() -> None:
+    world = World(limits=MqttLimits(held_bytes=2_000 * CLIENTS))
     away(world, "m/#", CLIENTS)
     sender = world.connect("sender", permissions=FullPermissions("mallory"))
     for _ in range(4):
@@ -46,16 +46,15 @@ def test_nobody_gets_room_where_all_hold_as_much(monkeypatch: pytest.MonkeyPatch
     assert world.broker.held_bytes <= 2_000 * CLIENTS * 4 / 5
 
 
-def test_room_is_made_of_many_small_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queues, "MAX_HELD_BYTES", HOLDERS * MAX_QUEUE * SMALL * 5 // 4)
-    world = World()
+def test_room_is_made_of_many_small_messages() -> None:
+    world = World(limits=MqttLimits(held_bytes=HOLDERS * QUEUE * SMALL * 5 // 4, queue=QUEUE))
     away(world, "m/small", HOLDERS)
     away(world, "m/large", HOLDERS)
     sender = world.connect("sender", permissions=FullPermissions("mallory"))
-    for _ in range(MAX_QUEUE):
+    for _ in range(QUEUE):
         sender.publish("m/small", b"x" * 300, 1)
     held = world.broker.held_bytes
-    publish(world, sender, "m/large", MAX_QUEUE * SMALL // 3)
+    publish(world, sender, "m/large", QUEUE * SMALL // 3)
     dropped = world.broker.counts["dropped_all_full"]
     assert 0 < dropped <= queues.MAX_TAKEN + HOLDERS
-    assert world.broker.held_bytes <= held + MAX_QUEUE * SMALL // 3  # what was taken was given
+    assert world.broker.held_bytes <= held + QUEUE * SMALL // 3  # what was taken was given

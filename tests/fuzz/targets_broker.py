@@ -23,17 +23,15 @@ from test_sessions import Peer
 from hushcast_protocol.mqtt import (
     delivery,
     ingress,
-    mqtt_sessions,
     queues,
-    retained_messages,
-    subscription_changes,
 )
 from hushcast_protocol.mqtt.codec import Decoder, encode
 from hushcast_protocol.mqtt.interfaces import FullPermissions
-from hushcast_protocol.mqtt.limits import MAX_WINDOW
+from hushcast_protocol.mqtt.limits import MAX_WINDOW, MqttLimits
 from hushcast_protocol.mqtt.mqtt_session import MqttSession
 from hushcast_protocol.mqtt.packets import V5, V311, Connect, Packet, Properties, Will
 from hushcast_protocol.mqtt.reason_codes import PacketError
+from hushcast_protocol.mqtt.refusals import RefusalCause
 
 LARGEST = 2048  # bytes of a packet
 MOST = 240  # bytes of a script: some hundred moves
@@ -45,17 +43,21 @@ FILTERS, QUEUE, QUEUE_BYTES, INCOMING, OFFERED, SESSIONS, RETAINED, RETAINED_BYT
 )
 
 
+LIMITS = MqttLimits(
+    filters=FILTERS,
+    queue=QUEUE,
+    queue_bytes=QUEUE_BYTES,
+    sessions=SESSIONS,
+    retained=RETAINED,
+    retained_bytes=RETAINED_BYTES,
+)
+
+
 @contextmanager
 def _low_caps() -> Iterator[None]:
     with (
-        mock.patch.object(subscription_changes, "MAX_FILTERS", FILTERS),
-        mock.patch.object(queues, "MAX_QUEUE", QUEUE),
-        mock.patch.object(queues, "MAX_QUEUE_BYTES", QUEUE_BYTES),
         mock.patch.object(delivery, "MAX_OFFERED", OFFERED),
         mock.patch.object(ingress, "MAX_INCOMING", INCOMING),
-        mock.patch.object(mqtt_sessions, "MAX_SESSIONS", SESSIONS),
-        mock.patch.object(retained_messages, "MAX_RETAINED", RETAINED),
-        mock.patch.object(retained_messages, "MAX_RETAINED_BYTES", RETAINED_BYTES),
     ):
         yield
 
@@ -65,9 +67,9 @@ def _overflows(dropped: list[str]) -> Iterator[None]:
     """Note whose queue was full: what a sender repeats is new in QoS 1, and may fill one by itself."""
     drop = queues.Queues._drop_oldest
 
-    def noted(self: queues.Queues, session: MqttSession, count: str) -> None:
+    def noted(self: queues.Queues, session: MqttSession, cause: RefusalCause, now: float) -> int:
         dropped.append(session.client_id)
-        drop(self, session, count)
+        return drop(self, session, cause, now)
 
     with mock.patch.object(queues.Queues, "_drop_oldest", noted):
         yield
@@ -173,7 +175,7 @@ def _check(world: World) -> None:
         assert len(session.queue) <= QUEUE
         assert len(session.queue) <= 1 or session.queue_bytes <= QUEUE_BYTES
         assert len(session.incoming) <= INCOMING
-        assert len(session.offered) <= OFFERED
+        assert len(session.offered) <= max(OFFERED, 2 * FILTERS)
         # What an earlier connection released is under way whatever the window of this one is.
         assert len(session.inflight) <= MAX_WINDOW
         assert session.flying <= max(session.window, len(session.inflight)) or session.link is None
@@ -192,7 +194,7 @@ def _broker(data: bytes) -> object:
     qos = script.number() % 2 + 1
     dropped: list[str] = []
     with _low_caps(), _overflows(dropped):
-        world = World()
+        world = World(limits=LIMITS)
         began = world.now
         sender, receiver = (Peer(world, name, script.choose((V5, V311))) for name in ("sender", "receiver"))
         for peer in (sender, receiver):

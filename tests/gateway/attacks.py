@@ -19,7 +19,7 @@ import trio
 sys.path.insert(0, str(Path(__file__).parents[1] / "protocol"))  # for a run by hand, as conftest.py has it
 
 from hushcast_protocol.mqtt.codec import encode
-from hushcast_protocol.mqtt.limits import MAX_FILTERS, MAX_INCOMING, MAX_RETAINED, MAX_SESSIONS
+from hushcast_protocol.mqtt.limits import MAX_ASKED, MAX_INCOMING, MAX_RETAINED, MAX_SESSIONS
 from hushcast_protocol.mqtt.packets import (
     V5,
     V311,
@@ -143,7 +143,7 @@ async def connections(to: Target) -> None:
 async def subscriptions(to: Target) -> None:
     async def one() -> None:
         async with await to.client() as stream:
-            filters = [RequestedSubscription(f"{n}/+/{random.random()}/#", 2) for n in range(MAX_FILTERS)]
+            filters = [RequestedSubscription(f"{n}/+/{random.random()}/#", 2) for n in range(MAX_ASKED)]
             await send(stream, V5, Subscribe(1, filters))
             await stream.receive_some(1_000)
 
@@ -156,7 +156,7 @@ async def wildcards(to: Target) -> None:
     async def reader() -> None:
         async with await to.client() as stream:
             chance = random.Random()
-            made = ["/".join(chance.choice("+a") for _ in range(31)) + "/#" for _ in range(MAX_FILTERS)]
+            made = ["/".join(chance.choice("+a") for _ in range(31)) + "/#" for _ in range(MAX_ASKED)]
             await send(stream, V5, Subscribe(1, [RequestedSubscription(one) for one in made]))
             await swallow(stream)
 

@@ -14,6 +14,8 @@ from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.server import Authenticate, Server
 from hushcast_protocol.mqtt.codec import Decoder, encode
 from hushcast_protocol.mqtt.interfaces import FullPermissions, OuterNetwork, PermissionsOf
+from hushcast_protocol.mqtt.limits import MqttLimits
+from hushcast_protocol.mqtt.mqtt_broker import MqttSettings
 from hushcast_protocol.mqtt.packets import (
     V5,
     ConnAck,
@@ -109,12 +111,14 @@ async def running(
     beyond: OuterNetwork | None = None,
     purposes: Purposes | None = None,
     permissions_of: PermissionsOf = everything,
+    limits: MqttLimits | None = None,
     **options: Any,
 ) -> AsyncIterator[Gateway]:
     """Run a gateway for the block; the end is as sudden as a kill."""
     env = simulated_environment("gateway", 1_000_000.0)
     store = store or MemoryStore()
-    state = await open_broker(store, env, beyond, purposes=purposes, permissions_of=permissions_of)
+    settings = MqttSettings(limits=limits or MqttLimits())
+    state = await open_broker(store, env, beyond, settings, purposes, permissions_of=permissions_of)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(state.run)
         yield Gateway(state, Server(state, authenticate, **options), nursery)

@@ -16,7 +16,7 @@ from made_certificates import Certificates
 from ports import free_port
 
 from hushcast.control_messages import Finding
-from hushcast_gateway.doctor import FILES_NEEDED, GatewayDoctor
+from hushcast_gateway.doctor import FILES_BESIDE, GatewayDoctor
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.mqtt.mqtt_broker import MqttBroker
 from hushcast_runtime.processes.config import parse_settings
@@ -24,6 +24,7 @@ from hushcast_runtime.storage.state_layout import DATABASE
 from hushcast_runtime.storage.store import Change, SqliteStore
 
 NOBODY = 65_534  # a user that every machine has
+FILES = FILES_BESIDE + GatewaySettings().limits.clients
 ANONYMOUS = '[anonymous]\npublish = ["#"]\n'
 
 
@@ -131,7 +132,7 @@ async def test_messages_whose_topics_do_not_travel_any_more(
 
 
 async def test_open_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resource.getrlimit", lambda which: (FILES_NEEDED - 1, FILES_NEEDED))
+    monkeypatch.setattr("resource.getrlimit", lambda which: (FILES - 1, FILES))
     assert (await findings(tmp_path, ANONYMOUS))["open files"].verdict == "bad"
 
 
@@ -150,7 +151,7 @@ async def test_open_files_of_a_gateway_that_runs(
 ) -> None:
     """They are what counts: a shell of root's may open fewer than the unit, or more."""
     (tmp_path / "state").mkdir(mode=0o700)
-    monkeypatch.setattr("resource.getrlimit", lambda which: (FILES_NEEDED, FILES_NEEDED))
+    monkeypatch.setattr("resource.getrlimit", lambda which: (FILES, FILES))
     monkeypatch.setattr("hushcast_runtime.processes.doctor.holder", lambda state: with_few_files)
     assert (await findings(tmp_path, ANONYMOUS))["open files"].found.startswith("64 allowed")
 

@@ -226,7 +226,7 @@ def test_who_is_let_in_and_what_each_may_do(gateway: Gateway) -> None:
     machine.close()
     settings = parse_settings(gateway.file.read_bytes(), "gateway.toml", GatewaySettings)
     found = {one.check: one for one in trio.run(GatewayDoctor(settings, time.time()).examine)}
-    assert found["subscriptions"].found.startswith(
+    assert found["refused subscriptions"].found.startswith(
         "1 subscription refused in 10 minutes: 1 because their user"
     )
     wait_until(lambda: "subscriptions were refused" in gateway.log)

@@ -14,9 +14,9 @@ from hushcast_gateway import client_stream as connection_module
 from hushcast_gateway import server as server_module
 from hushcast_gateway.client_stream import MAX_WAITING, WRITE_WITHIN
 from hushcast_gateway.server import CONNECT_WITHIN, MAX_CONNECT
-from hushcast_protocol.mqtt import mqtt_broker as broker_module
 from hushcast_protocol.mqtt.codec import encode
 from hushcast_protocol.mqtt.interfaces import FullPermissions, Permissions
+from hushcast_protocol.mqtt.limits import MqttLimits
 from hushcast_protocol.mqtt.packets import (
     V5,
     V311,
@@ -245,11 +245,8 @@ async def test_strangers_give_way_to_newcomers_and_clients_stay(
         assert len(silent) == 20
 
 
-async def test_one_connection_too_many_is_told(
-    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(broker_module, "MAX_CONNECTIONS", 3)
-    async with running() as gateway:
+async def test_one_connection_too_many_is_told(autojump_clock: MockClock) -> None:
+    async with running(limits=MqttLimits(clients=3)) as gateway:
         clients = [await gateway.connect(name) for name in "ab"]
         for version, reason in ((V5, Reason.SERVER_BUSY), (V311, 3)):
             client = await gateway.dial(version)

@@ -264,7 +264,7 @@ REFUSED = {
     "another version": (request(sec_websocket_version="8"), 426),
     "no key": (request(sec_websocket_key=None), 400),
     "no subprotocol": (request(sec_websocket_protocol=None), 400),
-    "the subprotocol of 3.1": (request(sec_websocket_protocol="mqttv3.1"), 400),
+    "another subprotocol": (request(sec_websocket_protocol="wamp"), 400),
     "a POST": (request("POST /mqtt HTTP/1.1"), 426),
     "HTTP/1.0": (request("GET /mqtt HTTP/1.0"), 426),
     "no host": (request(host=None), 400),
@@ -303,6 +303,7 @@ async def test_what_is_no_request_for_mqtt_is_refused(wrong: str) -> None:
         {},
         {"connection": "keep-alive, Upgrade"},
         {"sec_websocket_protocol": "mqttv3.1, mqtt"},
+        {"sec_websocket_protocol": "mqttv3.1"},
         {"origin": "https://dashboard.example"},
         {"origin": "http://127.0.0.1:9001"},  # as paho has it
         {"host": "localhost:9001", "origin": "http://localhost:9001"},

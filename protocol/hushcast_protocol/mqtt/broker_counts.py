@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from hushcast_protocol.mqtt.refused_subscriptions import RefusalCause
+from hushcast_protocol.mqtt.refusals import RefusalCause, RefusedThing
 
+_REFUSED = {
+    RefusedThing.SUBSCRIPTION: "subscriptions refused",
+    RefusedThing.CLIENT: "clients refused or disconnected",
+    RefusedThing.MESSAGE: "messages dropped, or not retained,",
+}
 COUNTS = {
     "messages_received": "messages that clients published",
     "messages_sent": "messages sent to clients",
     "dropped_slow": "messages of QoS 0 not sent because the client does not read",
-    "dropped_queue_full": "messages dropped because a session's queue was full",
-    "dropped_all_full": "messages dropped because the sessions of their reader's user hold its share of all",
     "dropped_expired": "messages dropped because their time was over",
     "dropped_too_large": "messages larger than the client takes",
     "dropped_forbidden": "messages that a client may not have, or may not publish",
     "withheld": "deliveries kept back because of what messages may be used for",
     "withdrawn": "messages deleted before they were handed out, because their publisher withdrew them",
-    "not_retained": "messages not retained because their publisher's user has its share of all",
-    **{one.count: f"subscriptions refused because {one.value}" for one in RefusalCause},
+    **{one.count: f"{_REFUSED[one.thing]} because {one.because}" for one in RefusalCause if one.count},
 }
 """By name, with its meaning."""

@@ -10,7 +10,7 @@ from hushcast_protocol.mqtt.codec import encode, encode_publish
 from hushcast_protocol.mqtt.connections import MqttConnection
 from hushcast_protocol.mqtt.interfaces import OuterNetwork, UsageRules
 from hushcast_protocol.mqtt.ledger import Ledger
-from hushcast_protocol.mqtt.limits import MAX_OFFERED, TURN_STEPS
+from hushcast_protocol.mqtt.limits import MAX_LOOKED_AT, MAX_OFFERED, TURN_STEPS, MqttLimits
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.mqtt_session import (
     DeliveryState,
@@ -20,6 +20,7 @@ from hushcast_protocol.mqtt.mqtt_session import (
 )
 from hushcast_protocol.mqtt.packets import NONE, V5, Publish, PubRel
 from hushcast_protocol.mqtt.queues import Queues
+from hushcast_protocol.mqtt.refusals import Refusals
 from hushcast_protocol.mqtt.retained_messages import FoundMessages
 from hushcast_protocol.mqtt.session_archive import SessionArchive
 from hushcast_protocol.mqtt.subscribers import Subscribers
@@ -40,6 +41,7 @@ class MessageDelivery:
         ledger: Ledger,
         beyond: OuterNetwork,
         rules: UsageRules | None,
+        limits: MqttLimits,
     ) -> None:
         self._names = beyond.names
         self._subscribers = subscribers
@@ -48,8 +50,9 @@ class MessageDelivery:
         self._ledger = ledger
         self.turns = ClientTurns()
         """Sessions that `pump` left before it was done."""
-        self.counts: Counter[str] = Counter()
-        self.queues = Queues(archive, self.counts)
+        self.refusals = Refusals()
+        self.counts = self.refusals.counts
+        self.queues = Queues(archive, self.refusals, limits)
         """What waits in sessions."""
 
     def to_all(self, message: MqttMessage, sender: MqttSession | None, now: float) -> None:
@@ -113,10 +116,15 @@ class MessageDelivery:
         """Tell whether a topic is known to be delivered here, and clients may publish to it."""
         return self._subscribers.is_known(topic)
 
-    def to_group(self, name: str, message: MqttMessage, now: float) -> None:
-        """Give a message to one member of the group that shares a subscription, if anybody can get it."""
+    def to_group(self, name: str, message: MqttMessage, now: float, most: int = MAX_LOOKED_AT) -> None:
+        """Give a message to one member of the group that shares a subscription, if anybody can get it.
+
+        `most` of the members are looked at.
+        """
         group = self._subscribers.group(name)
-        chosen = None if group is None else group.choose(message, self._names(message.topic), self._rules)
+        chosen = (
+            None if group is None else group.choose(message, self._names(message.topic), self._rules, most)
+        )
         if chosen is not None:
             session, granted = chosen
             self._to_one(session, message, granted, message.retain and granted.retain_as_published, name, now)
@@ -191,7 +199,7 @@ class MessageDelivery:
         self, session: MqttSession, messages: FoundMessages, granted: GrantedSubscription
     ) -> None:
         """Line up retained messages for a new subscription; `pump` finds and sends them."""
-        if len(session.offered) < MAX_OFFERED:
+        if len(session.offered) < max(MAX_OFFERED, 2 * len(session.filters)):
             session.offered.append((messages, granted))
         else:
             self.counts["dropped_queue_full"] += 1
@@ -234,6 +242,7 @@ class MessageDelivery:
         left = [*session.inflight.values(), *self.queues.take_all(session)]
         session.inflight.clear()
         session.resend.clear()
+        most = max(1, min(MAX_LOOKED_AT, MAX_LOOKED_AT * TURN_STEPS // (len(left) or 1)))
         for entry in left:
             message = entry.message
             if (
@@ -241,7 +250,7 @@ class MessageDelivery:
                 and entry.share
                 and (entry.state is DeliveryState.WAITING or entry.qos == 1)
             ):
-                self.to_group(entry.share, message, now)
+                self.to_group(entry.share, message, now, most)
 
     def _to_one(
         self,
@@ -289,7 +298,7 @@ class MessageDelivery:
             if link is None and not session.permissions.may_receive(self._names(message.topic)):
                 self.counts["dropped_forbidden"] += 1
                 return
-            self.queues.put(session, session.entry(message, qos, retain, ids, share))
+            self.queues.put(session, session.entry(message, qos, retain, ids, share), now)
             return
         if reason := self._unfit(message, link, now):
             self.counts[reason] += 1

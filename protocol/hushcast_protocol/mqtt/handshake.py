@@ -8,13 +8,12 @@ from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.mqtt.codec import encode
 from hushcast_protocol.mqtt.interfaces import Outlet
 from hushcast_protocol.mqtt.limits import (
-    KEEP_ALIVE,
     MAX_CLIENT_ID,
     MAX_SESSION_SECONDS,
-    MAX_WINDOW,
     RECEIVE_MAXIMUM,
     TOPIC_ALIASES_IN,
     TOPIC_ALIASES_OUT,
+    MqttLimits,
 )
 from hushcast_protocol.mqtt.packets import V5, ConnAck, Connect, Properties
 from hushcast_protocol.mqtt.reason_codes import ConnectReturn, Reason
@@ -38,7 +37,8 @@ class Greeting(NamedTuple):
     """Whether the client identifier is ours."""
     asked_expiry: int
     expiry: int
-    receive_maximum: int
+    window: int
+    """Messages of QoS 1 and 2 that may be under way to it."""
     aliases: int
     """Topic aliases that we may set."""
     keep_alive: int
@@ -63,7 +63,7 @@ class Greeting(NamedTuple):
         return ConnAck(is_present, Reason.SUCCESS, properties)
 
 
-def greet(packet: Connect, user: str, randomness: Randomness) -> Greeting | Reason:
+def greet(packet: Connect, user: str, randomness: Randomness, limits: MqttLimits) -> Greeting | Reason:
     """Return what a client is granted, or why it is refused."""
     given, is_v5 = packet.properties, packet.version == V5
     if "authentication_method" in given:
@@ -73,7 +73,7 @@ def greet(packet: Connect, user: str, randomness: Randomness) -> Greeting | Reas
         return Reason.CLIENT_IDENTIFIER_NOT_VALID
     if is_v5:
         asked = given.get("session_expiry_interval", 0)
-        keep_alive = min(packet.keep_alive or KEEP_ALIVE, KEEP_ALIVE)
+        keep_alive = min(packet.keep_alive or limits.keep_alive, limits.keep_alive)
     else:
         asked = 0 if packet.clean else MAX_SESSION_SECONDS
         keep_alive = packet.keep_alive
@@ -82,7 +82,7 @@ def greet(packet: Connect, user: str, randomness: Randomness) -> Greeting | Reas
         not client_id,
         asked,
         min(asked, MAX_SESSION_SECONDS),
-        given.get("receive_maximum", MAX_WINDOW),
+        min(given.get("receive_maximum", limits.inflight), limits.inflight),
         min(given.get("topic_alias_maximum", 0), TOPIC_ALIASES_OUT),
         keep_alive,
         keep_alive != packet.keep_alive,

@@ -30,6 +30,7 @@ from hushcast_protocol.mqtt.packets import (
     PubRel,
 )
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
+from hushcast_protocol.mqtt.refusals import RefusalCause
 from hushcast_protocol.mqtt.retained_messages import RetainedMessages
 from hushcast_protocol.mqtt.session_archive import SessionArchive
 from hushcast_protocol.mqtt.topic_filters import matches, normal
@@ -85,7 +86,7 @@ class Ingress:
                 return
             reason = self._refusal(link, packet, topic)
         if reason:
-            self._delivery.counts["dropped_forbidden"] += 1
+            self._refused(link, topic, reason, now)
         elif not is_here and self._beyond.takes(topic):
             self._hand_over(link, packet, topic, now)
             return
@@ -94,6 +95,14 @@ class Ingress:
             give(brought_by(packet, topic, now), link.session, now)
         if qos:
             self._acknowledge(link, qos, packet.packet_id, reason, before)
+
+    def _refused(self, link: MqttConnection, topic: str, reason: int, now: float) -> None:
+        if reason == Reason.QUOTA_EXCEEDED:
+            cause = RefusalCause.NOT_RETAINED
+        else:
+            cause = RefusalCause.NOT_PUBLISHED
+            self._delivery.counts["dropped_forbidden"] += 1
+        self._delivery.refusals.note(cause, now, link.session.user, link.session.client_id, topic)
 
     def spread(self, message: MqttMessage, sender: MqttSession | None, now: float) -> None:
         """Retain a message if it is to be, and give it to all subscribed, unless it is a command."""
@@ -104,7 +113,7 @@ class Ingress:
 
     def _give(self, message: MqttMessage, sender: MqttSession | None, now: float) -> None:
         if message.retain:
-            self._retain(message, None if sender is None else sender.user)
+            self._retain(message, sender, now)
         self._delivery.to_all(message, sender, now)
 
     def originate(self, message: MqttMessage, sender: MqttSession | None, now: float) -> None:
@@ -194,7 +203,8 @@ class Ingress:
             return Reason.PAYLOAD_FORMAT_INVALID
         return Reason.SUCCESS
 
-    def _retain(self, message: MqttMessage, user: User) -> None:
+    def _retain(self, message: MqttMessage, sender: MqttSession | None, now: float) -> None:
+        user: User = None if sender is None else sender.user
         if not message.payload:
             if (before := self._retained.remove(message.topic)) is not None:
                 self._archive.unretained(before)
@@ -203,7 +213,8 @@ class Ingress:
             if (before := self._retained.put(message, user)) is not None:
                 self._archive.replaced(before)
         else:
-            self._delivery.counts["not_retained"] += 1
+            client_id = "" if sender is None else sender.client_id
+            self._delivery.refusals.note(RefusalCause.NOT_RETAINED, now, user, client_id, message.topic)
 
     def _acknowledge(
         self,

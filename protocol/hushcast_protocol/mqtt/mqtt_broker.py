@@ -17,11 +17,11 @@ from hushcast_protocol.base.shares import Shares
 from hushcast_protocol.mqtt import wills
 from hushcast_protocol.mqtt.connections import MqttConnection
 from hushcast_protocol.mqtt.delivery import IsWithdrawn, MessageDelivery
-from hushcast_protocol.mqtt.handshake import greet, refuse
+from hushcast_protocol.mqtt.handshake import Greeting, greet, refuse
 from hushcast_protocol.mqtt.ingress import Ingress
 from hushcast_protocol.mqtt.interfaces import NoNetwork, OuterNetwork, Outlet, Permissions, UsageRules
 from hushcast_protocol.mqtt.ledger import Ledger
-from hushcast_protocol.mqtt.limits import MAX_CONNECTIONS, MAX_PACKET, PURGE_EVERY, SYS_EVERY
+from hushcast_protocol.mqtt.limits import MAX_PACKET, PIECE, PURGE_EVERY, SYS_EVERY, MqttLimits
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage, may_be_published, message_of
 from hushcast_protocol.mqtt.mqtt_sessions import Sessions
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
@@ -43,6 +43,7 @@ from hushcast_protocol.mqtt.packets import (
     Unsubscribe,
 )
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
+from hushcast_protocol.mqtt.refusals import RefusalCause
 from hushcast_protocol.mqtt.restored_state import RestoredState
 from hushcast_protocol.mqtt.retained_messages import RetainedMessages
 from hushcast_protocol.mqtt.session_archive import SessionArchive
@@ -60,6 +61,7 @@ class MqttSettings(msgspec.Struct, frozen=True):
     """Of the program, as `$SYS/broker/version` has it."""
     maximum_packet: int | None = MAX_PACKET
     """Bytes of the largest packet that is taken, told to clients of version 5; `None` for the standard's."""
+    limits: MqttLimits = MqttLimits()
 
 
 class MqttBroker:
@@ -83,19 +85,22 @@ class MqttBroker:
         self.ledger = Ledger()
         self._archive = SessionArchive(self.ledger)
         self._subscribers = Subscribers(_names_here(beyond, rules), rules)
-        self._retained = RetainedMessages()
-        self._delivery = MessageDelivery(self._subscribers, self._archive, self.ledger, beyond, rules)
+        limits = self._settings.limits
+        self._retained = RetainedMessages(limits.retained, limits.retained_bytes)
+        self._delivery = MessageDelivery(self._subscribers, self._archive, self.ledger, beyond, rules, limits)
         self._ingress = Ingress(
             self._delivery, self._retained, self._archive, self.ledger, randomness, beyond, rules
         )
         self._own = OwnTopics(self._settings.version)
         retained = self._retained, self._own.retained
         self._changes = SubscriptionChanges(
-            self._subscribers, self._delivery, retained, self._archive, self.ledger, beyond, rules
+            self._subscribers, self._delivery, retained, self._archive, beyond, rules, limits
         )
-        self._sessions = Sessions(self._changes, self._ingress, self._delivery, self._archive, beyond)
+        self._sessions = Sessions(
+            self._changes, self._ingress, self._delivery, self._archive, beyond, limits.sessions
+        )
         self._links: set[MqttConnection] = set()
-        self._clients = Shares(MAX_CONNECTIONS)
+        self._clients = Shares(limits.clients)
         self._holding: set[MqttConnection] = set()
         self._releasing: dict[
             MqttConnection, None
@@ -104,8 +109,8 @@ class MqttBroker:
         self._next_own = self._next_purge = now
         self.counts = self._delivery.counts
         """Events by name, of `broker_counts.COUNTS`."""
-        self.refused = self._changes.refused
-        """Subscriptions that were not granted."""
+        self.refusals = self._delivery.refusals
+        """What clients did not get."""
 
     @property
     def connected(self) -> int:
@@ -142,8 +147,10 @@ class MqttBroker:
         yield from records.into(self._archive, self._retained, self._delivery)
         for session in records.sessions:
             self._sessions.restore(session)
-            for wanted, granted in list(session.filters.items()):
+            for count, (wanted, granted) in enumerate(list(session.filters.items()), 1):
                 self._changes.add(session, wanted, granted)
+                if count % PIECE == 0:
+                    yield
             yield
         yield from self._sessions.resume(now)
 
@@ -154,22 +161,20 @@ class MqttBroker:
 
         Return its link and the seconds of its keep alive (0: none); `None` if it was refused and told so.
         """
-        greeting = greet(packet, permissions.user, self._randomness)
+        greeting = greet(packet, permissions.user, self._randomness, self._settings.limits)
         if isinstance(greeting, Reason):
             refuse(outlet, packet, greeting)
             return None
-        will = packet.will
-        refusal = None if will is None else wills.refusal(will.topic, self._beyond.names, permissions)
-        if refusal is not None:
-            refuse(outlet, packet, refusal)
-            return None
-        if not self._sessions.has_room_for(greeting.key, greeting.expiry):
-            refuse(outlet, packet, Reason.QUOTA_EXCEEDED)
+        refused = self._refusal(greeting, packet, permissions)
+        if refused is not None:
+            cause, reason = refused
+            subject = packet.will.topic if packet.will is not None and cause is RefusalCause.WILL else ""
+            self.refusals.note(cause, now, *greeting.key, subject)
+            refuse(outlet, packet, reason)
             return None
         before = self.ledger.made
-        if not self._sessions.is_here(greeting.key) and not self._clients.may_take(permissions.user):
-            refuse(outlet, packet, Reason.SERVER_BUSY)
-            return None
+        if self._sessions.is_here(greeting.key):
+            self.refusals.note(RefusalCause.TAKEN_OVER, now, *greeting.key)
         session, is_present = self._sessions.begin(
             greeting.key, permissions, greeting.expiry, packet.clean, now
         )
@@ -181,8 +186,8 @@ class MqttBroker:
         link.max_aliases_out = greeting.aliases
         self._links.add(link)
         self._clients.take(permissions.user)
-        session.will = will
-        session.attach(link, greeting.receive_maximum)
+        session.will = packet.will
+        session.attach(link, greeting.window)
         self._archive.session(session)
         mark = self.ledger.made if self.ledger.made != before else 0
         link.send_in_order(greeting.acknowledgement(is_present, self._settings.maximum_packet), mark)
@@ -191,6 +196,20 @@ class MqttBroker:
             return None
         self._delivery.pump(session, now)
         return link, greeting.keep_alive
+
+    def _refusal(
+        self, greeting: Greeting, packet: Connect, permissions: Permissions
+    ) -> tuple[RefusalCause, Reason] | None:
+        """Return why a client is not taken, and what it is told."""
+        if packet.will is not None:
+            refusal = wills.refusal(packet.will.topic, self._beyond.names, permissions)
+            if refusal is not None:
+                return RefusalCause.WILL, refusal
+        if not self._sessions.has_room_for(greeting.key, greeting.expiry):
+            return RefusalCause.SESSIONS, Reason.QUOTA_EXCEEDED
+        if not self._sessions.is_here(greeting.key) and not self._clients.may_take(permissions.user):
+            return RefusalCause.CROWDED, Reason.SERVER_BUSY
+        return None
 
     def receive(self, link: MqttConnection, packet: Packet, now: float) -> None:
         """Take a packet; what breaks the standard ends the connection with its reason."""
@@ -272,10 +291,14 @@ class MqttBroker:
     @property
     def has_more(self) -> bool:
         """Whether something is left to `go_on` with."""
-        return bool(self._releasing) or self.ledger.is_due or bool(self._delivery.turns)
+        return bool(self._releasing or self._delivery.turns) or self.ledger.is_due or self._changes.has_more
 
     def go_on(self, now: float) -> None:
-        """Do the next of what steps before had to leave: what waited for the disk, or a client's turn."""
+        """Do the next of what steps before had to leave: what waited for the disk, or a client's turn.
+
+        A piece of what sessions leave behind is done besides.
+        """
+        self._changes.go_on()
         if self._releasing or self.ledger.is_due:
             self._release()
         elif (session := self._delivery.turns.take()) is not None:

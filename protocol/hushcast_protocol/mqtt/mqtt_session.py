@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from hushcast_protocol.mqtt.interfaces import Permissions
-from hushcast_protocol.mqtt.limits import MAX_WINDOW, MAX_WINDOW_BYTES
+from hushcast_protocol.mqtt.limits import MAX_WINDOW_BYTES
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.packets import RequestedSubscription, Will
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
@@ -155,12 +155,12 @@ class MqttSession:
         self.next_order = 1
         self._last_id = 0
 
-    def attach(self, link: MqttConnection, receive_maximum: int) -> None:
-        """Begin a connection."""
+    def attach(self, link: MqttConnection, window: int) -> None:
+        """Begin a connection; `window` is how many messages of QoS 1 and 2 may be under way."""
         self.link = link
         self.permissions = link.permissions
         self.ends = self.will_due = None
-        self.window = min(receive_maximum, MAX_WINDOW)
+        self.window = window
         self.flying = self.flying_bytes = 0
         for entry in self.inflight.values():
             entry.flying = False

@@ -31,7 +31,9 @@ class Sessions:
         delivery: MessageDelivery,
         archive: SessionArchive,
         beyond: OuterNetwork,
+        most: int = MAX_SESSIONS,
     ) -> None:
+        """`most` of them may outlive their connections, each user its share."""
         self._names = beyond.names
         self._subscribing = subscribing
         self._incoming = incoming
@@ -39,7 +41,7 @@ class Sessions:
         self._archive = archive
         self._sessions: dict[SessionKey, MqttSession] = {}
         self._away: dict[MqttSession, None] = {}
-        self._places = Shares(MAX_SESSIONS)
+        self._places = Shares(most)
         self._stops = False
 
     def __len__(self) -> int:

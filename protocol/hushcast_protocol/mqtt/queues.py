@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 
 from hushcast_protocol.base.shares import Shares
-from hushcast_protocol.mqtt.limits import MAX_HELD_BYTES, MAX_QUEUE, MAX_QUEUE_BYTES
+from hushcast_protocol.mqtt.limits import MqttLimits
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.mqtt_session import MqttSession, PendingMessage
+from hushcast_protocol.mqtt.refusals import RefusalCause, Refusals
 from hushcast_protocol.mqtt.session_archive import SessionArchive
 
 MAX_LOOKS = 16  # looks in one step for the fullest of a user's sessions, each among up to 800: 50 µs each
@@ -18,11 +19,12 @@ MAX_TAKEN = 1_000  # messages taken out in one step to make room for others; som
 class Queues:
     """The queues of all sessions."""
 
-    def __init__(self, archive: SessionArchive, counts: Counter[str]) -> None:
-        """`counts` are events by name, of `broker_counts.COUNTS`."""
+    def __init__(self, archive: SessionArchive, refusals: Refusals, limits: MqttLimits) -> None:
         self._archive = archive
-        self._counts = counts
-        self._held = Shares(MAX_HELD_BYTES)
+        self._refusals = refusals
+        self._counts = refusals.counts
+        self._limits = limits
+        self._held = Shares(limits.held_bytes)
         self._waiting: dict[str, set[MqttSession]] = {}  # those with a queue, by user
         self._looks = self._taken = 0  # in this step
         self._fullest: MqttSession | None = None  # as the last look of this step found it
@@ -37,17 +39,17 @@ class Queues:
         self._looks = self._taken = 0
         self._fullest = None
 
-    def put(self, session: MqttSession, entry: PendingMessage) -> None:
+    def put(self, session: MqttSession, entry: PendingMessage, now: float) -> None:
         """Queue a new message behind those that wait, if there is room."""
         assert entry.message is not None, "what waits has a body"
-        size = entry.message.size
+        size, limits = entry.message.size, self._limits
         # The oldest goes: who comes back wants to know how things are now.
         while session.queue and (
-            len(session.queue) >= MAX_QUEUE or session.queue_bytes + size > MAX_QUEUE_BYTES
+            len(session.queue) >= limits.queue or session.queue_bytes + size > limits.queue_bytes
         ):
-            self._drop_oldest(session, "dropped_queue_full")
-        if not self._make_room(session, size):
-            self._counts["dropped_all_full"] += 1
+            self._drop_oldest(session, RefusalCause.QUEUE, now)
+        if not self._make_room(session, size, now):
+            self._note(session, RefusalCause.HELD, entry.message, now)
             return
         session.queue.append(entry)
         if len(session.queue) == 1:
@@ -97,7 +99,7 @@ class Queues:
         self._counts[count] += 1
         self._archive.done(session, entry)
 
-    def _make_room(self, session: MqttSession, size: int) -> bool:
+    def _make_room(self, session: MqttSession, size: int, now: float) -> bool:
         """Take from those of a user's sessions that hold the most until so many bytes more are in its share.
 
         Return whether they are, or as many were taken: who has more than its share since others came loses no
@@ -110,7 +112,7 @@ class Queues:
             if fullest is None or self._taken >= MAX_TAKEN:
                 return False
             self._taken += 1
-            freed += self._drop_oldest(fullest, "dropped_all_full")
+            freed += self._drop_oldest(fullest, RefusalCause.HELD, now)
         return True
 
     def _fuller(self, session: MqttSession, size: int) -> MqttSession | None:
@@ -125,11 +127,15 @@ class Queues:
         found = self._fullest = max(self._waiting.get(session.user, ()), key=_queued, default=None)
         return found if found is not None and found.queue_bytes > least else None
 
-    def _drop_oldest(self, session: MqttSession, count: str) -> int:
+    def _drop_oldest(self, session: MqttSession, cause: RefusalCause, now: float) -> int:
         """Return how many bytes it had."""
         oldest, message = self.take_first(session)
-        self.forget(session, oldest, count)
+        self._archive.done(session, oldest)
+        self._note(session, cause, message, now)
         return message.size
+
+    def _note(self, session: MqttSession, cause: RefusalCause, message: MqttMessage, now: float) -> None:
+        self._refusals.note(cause, now, session.user, session.client_id, message.topic)
 
     def _grew(self, session: MqttSession, size: int) -> None:
         session.queue_bytes += size

@@ -27,10 +27,11 @@ class _Level:
 class RetainedMessages:
     """The retained messages, as a tree of topic levels, which filters are held against."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MAX_RETAINED, most_bytes: int = MAX_RETAINED_BYTES) -> None:
+        """`most` messages, with as many bytes, each user its share."""
         self._root = _Level()
-        self._places = Shares(MAX_RETAINED)
-        self._bytes = Shares(MAX_RETAINED_BYTES)
+        self._places = Shares(most)
+        self._bytes = Shares(most_bytes)
         self._order = 0
 
     @property

@@ -41,35 +41,35 @@ SESSION = RecordKind(
     StateOwner.GATEWAY,
     holds="sessions that outlive their connection",
     lifetime=f"until they end, {MAX_SESSION_SECONDS // DAY} days after their client left at the latest",
-    bound=f"{MAX_SESSIONS:,}",
+    bound=f"{MAX_SESSIONS:,} unless set",
 )
 WILL = RecordKind(
     "mqtt-will",
     StateOwner.GATEWAY,
     holds="wills of clients whose sessions end with their connection",
     lifetime="as long as the connection; a start publishes those that are left",
-    bound=f"{MAX_CONNECTIONS:,}",
+    bound=f"{MAX_CONNECTIONS:,} unless set",
 )
 SUBSCRIPTION = RecordKind(
     "mqtt-subscription",
     StateOwner.GATEWAY,
     holds="subscriptions of these sessions",
     lifetime="as long as the session, or until unsubscribed",
-    bound=f"{MAX_FILTERS_A_USER:,} of one user",
+    bound=f"{MAX_FILTERS_A_USER:,} of one user unless set",
 )
 MESSAGE = RecordKind(
     "mqtt-message",
     StateOwner.GATEWAY,
     holds="messages that wait, once",
     lifetime="until none of `mqtt-queued` or `mqtt-retained` names it",
-    bound=f"{MAX_HELD_BYTES // 2**20} MiB that wait, {MAX_RETAINED_BYTES // 2**20} MiB retained",
+    bound=f"{MAX_HELD_BYTES // 2**20} MiB that wait, {MAX_RETAINED_BYTES // 2**20} MiB retained, unless set",
 )
 QUEUED = RecordKind(
     "mqtt-queued",
     StateOwner.GATEWAY,
     holds="which session a message waits for, and how far its delivery is",
     lifetime="until delivered, expired or over the bound",
-    bound=f"{MAX_QUEUE:,} of one session",
+    bound=f"{MAX_QUEUE:,} of one session unless set",
 )
 INCOMING = RecordKind(
     "mqtt-incoming",
@@ -90,7 +90,7 @@ RETAINED = RecordKind(
     StateOwner.GATEWAY,
     holds="which message a topic retains",
     lifetime="until replaced, cleared or expired",
-    bound=f"{MAX_RETAINED:,}",
+    bound=f"{MAX_RETAINED:,} unless set",
 )
 KINDS = (
     SESSION,
@@ -207,7 +207,7 @@ class SessionArchive:
     """Writes into the ledger what durable sessions and retained messages are."""
 
     def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+        self.ledger = ledger
         self._last_number = 0
 
     def new_number(self) -> int:
@@ -232,22 +232,22 @@ class SessionArchive:
                 session.will,
                 session.will_due,
             )
-            self._ledger.put(SESSION, _key(session.number), _encode(record))
+            self.ledger.put(SESSION, _key(session.number), _encode(record))
 
     def _will(self, session: MqttSession) -> None:
         if session.will is not None:
             record = WillRecord(session.user, session.client_id, session.will)
-            self._ledger.put(WILL, _key(session.number), _encode(record))
+            self.ledger.put(WILL, _key(session.number), _encode(record))
             session.has_will_record = True
         elif session.has_will_record:
-            self._ledger.delete(WILL, _key(session.number))
+            self.ledger.delete(WILL, _key(session.number))
             session.has_will_record = False
 
     def ended(self, session: MqttSession) -> None:
         """Delete a session and all that is its own; nothing of it is written from now on."""
         if not session.is_durable:
             return
-        self._ledger.delete(SESSION, _key(session.number))
+        self.ledger.delete(SESSION, _key(session.number))
         for wanted in session.filters:
             self.unsubscribed(session, wanted)
         for packet_id in session.incoming:
@@ -266,32 +266,32 @@ class SessionArchive:
             record = SubscriptionRecord(
                 granted.share, asked, granted.qos, granted.identifier, granted.purpose
             )
-            self._ledger.put(SUBSCRIPTION, _key(session.number) + wanted.encode(), _encode(record))
+            self.ledger.put(SUBSCRIPTION, _key(session.number) + wanted.encode(), _encode(record))
 
     def unsubscribed(self, session: MqttSession, wanted: str) -> None:
         """Delete a subscription."""
         if session.is_durable:
-            self._ledger.delete(SUBSCRIPTION, _key(session.number) + wanted.encode())
+            self.ledger.delete(SUBSCRIPTION, _key(session.number) + wanted.encode())
 
     def incoming(self, session: MqttSession, packet_id: int) -> None:
         """Write that a message of QoS 2 was taken."""
         if session.is_durable:
-            self._ledger.put(INCOMING, _key(session.number) + packet_id.to_bytes(2, "big"), b"")
+            self.ledger.put(INCOMING, _key(session.number) + packet_id.to_bytes(2, "big"), b"")
 
     def released(self, session: MqttSession, packet_id: int) -> None:
         """Write that its exchange is over."""
         if session.is_durable:
-            self._ledger.delete(INCOMING, _key(session.number) + packet_id.to_bytes(2, "big"))
+            self.ledger.delete(INCOMING, _key(session.number) + packet_id.to_bytes(2, "big"))
 
     def handing_over(self, session: MqttSession, packet_id: int, token: bytes) -> None:
         """Write by which token the network knows a message of QoS 2, before it is asked to take it."""
         if session.is_durable:
-            self._ledger.put(PENDING, _key(session.number) + packet_id.to_bytes(2, "big"), token)
+            self.ledger.put(PENDING, _key(session.number) + packet_id.to_bytes(2, "big"), token)
 
     def handed_over(self, session: MqttSession, packet_id: int) -> None:
         """Write that it has answered."""
         if session.is_durable:
-            self._ledger.delete(PENDING, _key(session.number) + packet_id.to_bytes(2, "big"))
+            self.ledger.delete(PENDING, _key(session.number) + packet_id.to_bytes(2, "big"))
 
     def queued(self, session: MqttSession, entry: PendingMessage, is_new: bool) -> None:
         """Write a message for a session as it stands; one that was released needs no body any more."""
@@ -306,12 +306,12 @@ class SessionArchive:
         record = QueuedRecord(
             number, entry.qos, entry.retain, entry.ids, entry.share, entry.packet_id, entry.state
         )
-        self._ledger.put(QUEUED, _key(session.number) + _key(entry.order), _encode(record))
+        self.ledger.put(QUEUED, _key(session.number) + _key(entry.order), _encode(record))
 
     def done(self, session: MqttSession, entry: PendingMessage) -> None:
         """Delete a message of a session."""
         if session.is_durable:
-            self._ledger.delete(QUEUED, _key(session.number) + _key(entry.order))
+            self.ledger.delete(QUEUED, _key(session.number) + _key(entry.order))
             if entry.message is not None:
                 self._drop(entry.message)
 
@@ -323,7 +323,7 @@ class SessionArchive:
     def retained(self, message: MqttMessage, user: User) -> None:
         """Write a message that is retained for its topic, in a user's share."""
         self._keep(message)
-        self._ledger.put(RETAINED, message.topic.encode(), _encode(RetainedRecord(message.number, user)))
+        self.ledger.put(RETAINED, message.topic.encode(), _encode(RetainedRecord(message.number, user)))
 
     def replaced(self, message: MqttMessage) -> None:
         """Forget the body of one that another replaces in the same change."""
@@ -331,17 +331,17 @@ class SessionArchive:
 
     def unretained(self, message: MqttMessage) -> None:
         """Delete a retained message."""
-        self._ledger.delete(RETAINED, message.topic.encode())
+        self.ledger.delete(RETAINED, message.topic.encode())
         self._drop(message)
 
     def delete_message(self, number: int) -> None:
         """Delete a body that nothing needs."""
-        self._ledger.delete(MESSAGE, _key(number))
+        self.ledger.delete(MESSAGE, _key(number))
 
     def delete_left(self, left: Iterable[tuple[RecordKind, bytes]]) -> None:
         """Delete records of sessions and messages that are no more, by kind and key."""
         for kind, key in left:
-            self._ledger.delete(kind, key)
+            self.ledger.delete(kind, key)
 
     def _keep(self, message: MqttMessage) -> None:
         if not message.records:
@@ -354,11 +354,11 @@ class SessionArchive:
                 message.properties,
                 message.expires,
             )
-            self._ledger.put(MESSAGE, _key(message.number), _encode(record))
+            self.ledger.put(MESSAGE, _key(message.number), _encode(record))
         message.records += 1
 
     def _drop(self, message: MqttMessage) -> None:
         message.records -= 1
         if not message.records:
-            self._ledger.delete(MESSAGE, _key(message.number))
+            self.ledger.delete(MESSAGE, _key(message.number))
             message.number = 0

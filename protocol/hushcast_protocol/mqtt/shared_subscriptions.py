@@ -23,15 +23,19 @@ class SharedGroup:
         self.members: dict[MqttSession, GrantedSubscription] = {}
 
     def choose(
-        self, message: MqttMessage, topic: NamedTopic, rules: UsageRules | None = None
+        self,
+        message: MqttMessage,
+        topic: NamedTopic,
+        rules: UsageRules | None = None,
+        most: int = MAX_LOOKED_AT,
     ) -> tuple[MqttSession, GrantedSubscription] | None:
         """Return who gets a message and by which subscription; `None` if nobody can. `topic` is its topic.
 
-        Of a large group only those whose turn is next are looked at: its size is not to cost others time.
+        Of a large group only `most` whose turn is next are looked at: its size is not to cost others time.
         Members that are away get it only if it can wait for them: of QoS 1 or 2, in a session that stays.
         """
         chosen: tuple[MqttSession, GrantedSubscription] | None = None
-        looked_at = list(islice(self.members.items(), MAX_LOOKED_AT))
+        looked_at = list(islice(self.members.items(), most))
         for session, granted in looked_at:
             link = session.link
             if not session.permissions.may_receive(topic):
@@ -45,7 +49,7 @@ class SharedGroup:
                 chosen = session, granted
         else:
             # None of them is here: others may be, so these come behind them the next time.
-            if len(self.members) > MAX_LOOKED_AT:
+            if len(self.members) > most:
                 for session, granted in looked_at:
                     del self.members[session]
                     self.members[session] = granted

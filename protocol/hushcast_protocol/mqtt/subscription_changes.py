@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Iterator
+from itertools import islice
 
 from hushcast_protocol.base.budget import Budget
 from hushcast_protocol.base.shares import Shares
 from hushcast_protocol.mqtt.connections import MqttConnection
 from hushcast_protocol.mqtt.delivery import MessageDelivery
 from hushcast_protocol.mqtt.interfaces import OuterNetwork, ResolvedFilter, UsageRules
-from hushcast_protocol.mqtt.ledger import Ledger
-from hushcast_protocol.mqtt.limits import MAX_FILTERS, MAX_FILTERS_A_USER, MAX_SHARED, MAX_TOPIC
+from hushcast_protocol.mqtt.limits import MAX_TOPIC, PIECE, MqttLimits
 from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription, MqttSession
 from hushcast_protocol.mqtt.packets import (
     Properties,
@@ -21,11 +22,18 @@ from hushcast_protocol.mqtt.packets import (
     Unsubscribe,
 )
 from hushcast_protocol.mqtt.reason_codes import Reason
-from hushcast_protocol.mqtt.refused_subscriptions import RefusedSubscriptions
+from hushcast_protocol.mqtt.refusals import RefusalCause
 from hushcast_protocol.mqtt.retained_messages import RetainedMessages
 from hushcast_protocol.mqtt.session_archive import SessionArchive
 from hushcast_protocol.mqtt.subscribers import Subscribers
 from hushcast_protocol.mqtt.topic_filters import MAX_LEVELS, split_share
+
+_BEYOND = {
+    Reason.QUOTA_EXCEEDED: RefusalCause.FULL_NETWORK,
+    Reason.TOPIC_FILTER_INVALID: RefusalCause.UNKNOWN,
+    Reason.WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED: RefusalCause.UNSUPPORTED,
+}
+"""Why the network beyond grants no subscription, by its reason."""
 
 
 class SubscriptionChanges:
@@ -37,21 +45,23 @@ class SubscriptionChanges:
         delivery: MessageDelivery,
         retained: tuple[RetainedMessages, RetainedMessages],
         archive: SessionArchive,
-        ledger: Ledger,
         beyond: OuterNetwork,
-        rules: UsageRules | None = None,
+        rules: UsageRules | None,
+        limits: MqttLimits,
     ) -> None:
         """`retained` are the messages that clients had retained, and the broker's own under `$`."""
         self._subscribers = subscribers
         self._delivery = delivery
         self._archive = archive
-        self._ledger = ledger
+        self._ledger = archive.ledger
         self._beyond = beyond
         self._rules = rules
         self._retained, self._own = retained
         self._by_user: Counter[str] = Counter()
-        self._shared = Shares(MAX_SHARED)
-        self.refused = RefusedSubscriptions(delivery.counts)
+        self._limits = limits
+        self._ended: deque[tuple[MqttSession, Iterator[GrantedSubscription]]] = deque()
+        self._shared = Shares(limits.shared_filters)
+        self._refusals = delivery.refusals
 
     def subscribe(self, link: MqttConnection, packet: Subscribe, now: float) -> None:
         """Take a SUBSCRIBE."""
@@ -76,7 +86,7 @@ class SubscriptionChanges:
         self, session: MqttSession, wanted: str, granted: GrantedSubscription, is_new: bool = True
     ) -> None:
         """Let a subscription count; that of a session from disk, too."""
-        self._by_user[session.user] += is_new
+        self._count(session.user, int(is_new))
         if is_new and granted.share:
             self._shared.take(session.user)
         session.filters[wanted] = granted
@@ -86,10 +96,35 @@ class SubscriptionChanges:
             self._rules.subscribed(session, granted)
 
     def remove_all(self, session: MqttSession) -> None:
-        """Take all subscriptions of a session away, which the disk knows of already."""
-        for granted in session.filters.values():
-            self._remove(session, granted)
-        session.filters.clear()
+        """Take all subscriptions of a session that ends away, which the disk knows of already.
+
+        It gets nothing more; `go_on` forgets most of them piece by piece, as there may be thousands.
+        """
+        filters, session.filters = session.filters, {}
+        left: list[GrantedSubscription] = []
+        for granted in filters.values():
+            if granted.share:  # or a message might be its turn's
+                self._remove(session, granted)
+            else:
+                left.append(granted)
+        self._count(session.user, -len(left))
+        if left:
+            self._ended.append((session, iter(left)))
+
+    @property
+    def has_more(self) -> bool:
+        """Whether something is left to `go_on` with."""
+        return bool(self._ended)
+
+    def go_on(self) -> None:
+        """Forget the next of those that sessions had when they ended."""
+        if self._ended:
+            session, left = self._ended[0]
+            piece = list(islice(left, PIECE))
+            for granted in piece:
+                self._forget(session, granted)
+            if len(piece) < PIECE:
+                self._ended.popleft()
 
     def _subscribe(
         self,
@@ -102,23 +137,23 @@ class SubscriptionChanges:
         session = link.session
         meant = self._meant(link, asked.filter, given)
         if isinstance(meant, int):
-            return self.refused.note(meant, now, by_rules=True)
+            return self._refuse(session, asked.filter, RefusalCause.PURPOSES, meant, now)
         written, purpose = meant
         share, wanted = split_share(written) or ("", written)
         known = session.filters.get(written)
         if wanted.count("/") >= MAX_LEVELS or len(asked.filter) > MAX_TOPIC:
-            return self.refused.note(Reason.TOPIC_FILTER_INVALID, now)
-        if known is None and self._has_enough(session, share):
-            return self.refused.note(Reason.QUOTA_EXCEEDED, now)
+            return self._refuse(session, wanted, RefusalCause.UNKNOWN, Reason.TOPIC_FILTER_INVALID, now)
+        if known is None and (full := self._full(session, share)) is not None:
+            return self._refuse(session, wanted, full, Reason.QUOTA_EXCEEDED, now)
         if not link.permissions.may_subscribe(self._beyond.names_of_filter(wanted)):
-            return self.refused.note(Reason.NOT_AUTHORIZED, now)
+            return self._refuse(session, wanted, RefusalCause.FORBIDDEN, Reason.NOT_AUTHORIZED, now)
         reason = self._beyond.grants(session.user, wanted, asked.qos)
         if reason >= Reason.UNSPECIFIED_ERROR:
-            return self.refused.note(reason, now)
+            return self._refuse(session, wanted, _BEYOND[Reason(reason)], reason, now)
         if self._rules is not None and budget is not None:
             refused = self._rules.refuses(link.permissions, session.client_id, meant, budget)
             if refused:
-                return self.refused.note(refused, now, by_rules=True)
+                return self._refuse(session, wanted, RefusalCause.PURPOSES, refused, now)
         identifier = given.get("subscription_identifier", [0])[0]
         granted = GrantedSubscription(wanted, share, asked, reason, identifier, purpose)
         if known is not None and self._rules is not None:
@@ -145,17 +180,31 @@ class SubscriptionChanges:
         self._archive.unsubscribed(session, wanted)
         return Reason.SUCCESS
 
-    def _has_enough(self, session: MqttSession, share: str) -> bool:
-        if share and not self._shared.may_take(session.user):
-            return True
-        return len(session.filters) >= MAX_FILTERS or self._by_user[session.user] >= MAX_FILTERS_A_USER
+    def _full(self, session: MqttSession, share: str) -> RefusalCause | None:
+        """Return which bound a session has reached, `None` if it may have one more."""
+        if len(session.filters) >= self._limits.filters:
+            return RefusalCause.FULL
+        if self._by_user[session.user] >= self._limits.user_filters:
+            return RefusalCause.FULL_USER
+        is_full = share and not self._shared.may_take(session.user)
+        return RefusalCause.FULL_SHARED if is_full else None
+
+    def _refuse(self, session: MqttSession, wanted: str, cause: RefusalCause, reason: int, now: float) -> int:
+        self._refusals.note(cause, now, session.user, session.client_id, wanted)
+        return reason
 
     def _remove(self, session: MqttSession, granted: GrantedSubscription) -> None:
         if granted.share:
             self._shared.give_back(session.user)
-        self._by_user[session.user] -= 1
-        if not self._by_user[session.user]:
-            del self._by_user[session.user]
+        self._count(session.user, -1)
+        self._forget(session, granted)
+
+    def _count(self, user: str, more: int) -> None:
+        self._by_user[user] += more
+        if not self._by_user[user]:
+            del self._by_user[user]
+
+    def _forget(self, session: MqttSession, granted: GrantedSubscription) -> None:
         if self._subscribers.remove(session, granted):
             self._beyond.unwanted(granted.wanted)
         if self._rules is not None:

@@ -18,6 +18,7 @@ from hushcast_protocol.mqtt.interfaces import (
     UsageRules,
     has_way,
 )
+from hushcast_protocol.mqtt.limits import MqttLimits
 from hushcast_protocol.mqtt.mqtt_broker import MqttBroker, MqttSettings
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
 from hushcast_protocol.mqtt.packets import (
@@ -179,13 +180,14 @@ class World:
         beyond: OuterNetwork | None = None,
         settings: MqttSettings | None = None,
         rules: UsageRules | None = None,
+        limits: MqttLimits | None = None,
     ) -> None:
         self.now = 1_000_000.0
         self.disk: dict[tuple[str, bytes], bytes] = {}
         self.commits = True
         self.permissions_of: PermissionsOf = lambda user, client_id: FullPermissions(user)
         self._beyond = beyond
-        self._settings = settings
+        self._settings = settings if limits is None else MqttSettings(limits=limits)
         self._rules = rules
         self._chance = random.Random(1)
         self.broker = self._start()

@@ -7,15 +7,14 @@ from typing import Any
 import pytest
 from broker_world import Client, World
 
-from hushcast_protocol.mqtt import subscription_changes
 from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.limits import (
     KEEP_ALIVE,
-    MAX_FILTERS,
     MAX_INCOMING,
     MAX_PACKET,
     MAX_TOPIC,
     RECEIVE_MAXIMUM,
+    MqttLimits,
 )
 from hushcast_protocol.mqtt.mqtt_broker import MqttSettings
 from hushcast_protocol.mqtt.packets import (
@@ -349,22 +348,21 @@ def test_answers_to_subscribe() -> None:
 
 
 def test_no_client_gets_more_filters_than_the_cap() -> None:
-    world = World()
+    world = World(limits=MqttLimits(filters=20))
     client = world.connect()
-    assert client.subscribe(*[f"t/{n}" for n in range(MAX_FILTERS + 1)]) == [
-        *[2] * MAX_FILTERS,
+    assert client.subscribe(*[f"t/{n}" for n in range(21)]) == [
+        *[2] * 20,
         Reason.QUOTA_EXCEEDED,
     ]
     assert client.subscribe("t/0", qos=1) == [1]
     client.send(Unsubscribe(3, ["t/0"]))
     assert client.subscribe("new") == [2]
     old = world.connect("old", V311)
-    assert old.subscribe(*[f"t/{n}" for n in range(MAX_FILTERS + 1)])[-1] == 0x80
+    assert old.subscribe(*[f"t/{n}" for n in range(21)])[-1] == 0x80
 
 
-def test_no_user_gets_more_filters_than_the_cap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subscription_changes, "MAX_FILTERS_A_USER", 3)
-    world = World()
+def test_no_user_gets_more_filters_than_the_cap() -> None:
+    world = World(limits=MqttLimits(user_filters=3))
     one, two = world.connect("one", expiry=60), world.connect("two")
     assert one.subscribe("a", "b") == [2, 2]
     assert two.subscribe("a", "b") == [2, Reason.QUOTA_EXCEEDED]

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_tree import FILTERS, TOPICS
 
-from hushcast_protocol.mqtt import retained_messages as module
-from hushcast_protocol.mqtt.limits import MAX_HELD_BACK, MAX_OFFERED
+from hushcast_protocol.mqtt.limits import MAX_HELD_BACK, MAX_OFFERED, MqttLimits
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.packets import PubAck, RequestedSubscription, Subscribe
 from hushcast_protocol.mqtt.reason_codes import Reason
@@ -138,10 +137,9 @@ def test_little_waits_for_the_disk_on_its_way_to_one_client() -> None:
     assert client.link._held_bytes == 0
 
 
-def test_caps_refuse_and_what_is_there_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_RETAINED", 3)  # of which one user has two at most
-    monkeypatch.setattr(module, "MAX_RETAINED_BYTES", 550)  # two, and some bytes
-    world = World()
+def test_caps_refuse_and_what_is_there_stays() -> None:
+    # Of three one user has two at most, and bytes for two and a little.
+    world = World(limits=MqttLimits(retained=3, retained_bytes=550))
     client = world.connect()
     old = world.connect("old", version=4)
     for n in range(4):
@@ -149,7 +147,7 @@ def test_caps_refuse_and_what_is_there_stays(monkeypatch: pytest.MonkeyPatch) ->
     reasons = [packet.reason for packet in client.got() if isinstance(packet, PubAck)]
     assert reasons == [*[Reason.SUCCESS] * 2, *[Reason.QUOTA_EXCEEDED] * 2]
     old.publish("t/9", qos=0, retain=True)
-    assert world.broker.counts["not_retained"] == 1
+    assert world.broker.counts["not_retained"] == 3
     old.publish("t/9", qos=1, retain=True)
     assert old.got() == []  # it cannot hear "full", and must not take it for kept
     assert old.outlet.is_closed

@@ -10,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushcast_protocol.mqtt import mqtt_session as session_module
-from hushcast_protocol.mqtt import mqtt_sessions as sessions_module
-from hushcast_protocol.mqtt import queues as queues_module
 from hushcast_protocol.mqtt.interfaces import FullPermissions
-from hushcast_protocol.mqtt.limits import DAY, MAX_QUEUE, MAX_WINDOW
+from hushcast_protocol.mqtt.limits import DAY, MAX_WINDOW, MqttLimits
 from hushcast_protocol.mqtt.packets import (
     V5,
     V311,
@@ -102,26 +100,24 @@ def test_what_came_meanwhile_waits_in_order_and_qos_0_does_not() -> None:
     assert world.broker.held_bytes == 0
 
 
-def test_the_oldest_go_when_the_queue_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World()
+def test_the_oldest_go_when_the_queue_is_full() -> None:
+    world = World(limits=MqttLimits(queue=20, queue_bytes=10 * 1024))
     first = world.connect(expiry=100)
     first.subscribe("t")
     first.lose()
     sender = world.connect("sender")
-    for n in range(MAX_QUEUE + 5):
+    for n in range(25):
         sender.publish("t", b"%d" % n, qos=1)
-    assert world.kinds()["mqtt-message"] == MAX_QUEUE
+    assert world.kinds()["mqtt-message"] == 20
     assert world.broker.counts["dropped_queue_full"] == 5
-    monkeypatch.setattr(queues_module, "MAX_QUEUE_BYTES", 10 * 1024)
-    sender.publish("t", b"x" * 5_000, qos=1)
+    sender.publish("t", b"x" * 8_000, qos=1)
     payloads = world.connect(clean=False, expiry=100).answer()
-    assert payloads[-1] == b"x" * 5_000
-    assert len(payloads) < 30
+    assert payloads[-1] == b"x" * 8_000
+    assert 5 < len(payloads) < 20
 
 
-def test_all_sessions_together_hold_no_more_than_the_cap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queues_module, "MAX_HELD_BYTES", 25_000)
-    world = World()
+def test_all_sessions_together_hold_no_more_than_the_cap() -> None:
+    world = World(limits=MqttLimits(held_bytes=25_000))
     for name in "ab":
         client = world.connect(name, expiry=100)
         client.subscribe("t")
@@ -134,9 +130,8 @@ def test_all_sessions_together_hold_no_more_than_the_cap(monkeypatch: pytest.Mon
     assert len(world.connect("a", clean=False).answer()) == 8
 
 
-def test_who_holds_the_most_gives_way_to_who_holds_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queues_module, "MAX_HELD_BYTES", 62_500)
-    world = World()
+def test_who_holds_the_most_gives_way_to_who_holds_little() -> None:
+    world = World(limits=MqttLimits(held_bytes=62_500))
     for name in ("greedy", "modest"):
         client = world.connect(name, expiry=100)
         client.subscribe(name)
@@ -172,11 +167,8 @@ def test_bytes_under_way_are_bounded_and_one_message_always_goes(monkeypatch: py
     assert other.payloads() == [b"x" * 9_000]
 
 
-def test_more_sessions_than_the_cap_are_refused_and_brief_ones_are_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(sessions_module, "MAX_SESSIONS", 2)
-    world = World()
+def test_more_sessions_than_the_cap_are_refused_and_brief_ones_are_not() -> None:
+    world = World(limits=MqttLimits(sessions=2))
     for name in "ab":
         world.connect(name, expiry=10).lose()
     refused = world.arrive("c", expiry=10)

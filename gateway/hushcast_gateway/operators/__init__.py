@@ -1,0 +1,1 @@
+"""What whoever runs a gateway is told, and may do."""
