@@ -24,8 +24,11 @@ BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 class ClientStream:
     """The outlet of a link (`Outlet`), and the reading side as bytes."""
 
-    def __init__(self, stream: trio.abc.Stream, crowded: set[ClientStream]) -> None:
-        """`crowded` are all whose clients take what they are sent more slowly than it comes."""
+    def __init__(self, stream: trio.abc.Stream, crowded: set[ClientStream], since: float) -> None:
+        """It came at `since`, Unix time.
+
+        `crowded` are all whose clients take what they are sent more slowly than it comes.
+        """
         self._stream = stream
         self._crowded = crowded
         self._stalled = False
@@ -38,6 +41,11 @@ class ClientStream:
         self.link: MqttConnection | None = None
         """The broker's, once the client's CONNECT was accepted."""
         self.reading = trio.CancelScope()
+        self.since = since
+        self.packets_in = self.bytes_in = 0
+        """What the client sent: what could be read of it, its CONNECT included."""
+        self.packets_out = self.bytes_out = 0
+        """What it was sent."""
 
     def send(self, data: bytes) -> None:
         """Queue bytes."""
@@ -78,9 +86,11 @@ class ClientStream:
     async def receive(self, at_most: int = READ) -> bytes:
         """Return the next bytes, none at the end or when the stream broke."""
         try:
-            return bytes(await self._stream.receive_some(at_most))
+            data = bytes(await self._stream.receive_some(at_most))
         except BROKEN:
             return b""
+        self.bytes_in += len(data)
+        return data
 
     async def progress(self) -> None:
         """Wait until something was written."""
@@ -102,6 +112,8 @@ class ClientStream:
         try:
             while True:
                 data = b"".join(self._waiting)
+                self.packets_out += len(self._waiting)
+                self.bytes_out += len(data)
                 self._waiting.clear()
                 for start in range(0, len(data), _WRITE):
                     part = data if len(data) <= _WRITE else data[start : start + _WRITE]

@@ -254,7 +254,11 @@ class GatewayNetwork:
             self._backlog.done(message.topic)
         if isinstance(publication, WithdrawalMessage) and self._withdrawing is not None:
             self._withdrawing.answered(publication, reason)
-        elif message.retain and publication.link is not None and not publication.is_spread and not reason:
+        elif (
+            message.retain
+            and not (reason or publication.is_spread)
+            and (publication.link is not None or publication.deletes_here)
+        ):
             self._refresh.note(message.topic, bool(message.payload))  # it is retained here with the answer
         assert self._state is not None, "nothing goes out before it runs"
         self._state.broker.answered(publication, reason, self._env.now())

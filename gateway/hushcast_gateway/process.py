@@ -13,6 +13,7 @@ from hushcast_gateway.listeners import Listeners
 from hushcast_gateway.network import GatewayNetwork
 from hushcast_gateway.network_ways import NetworkWays, read_links
 from hushcast_gateway.no_daemon import DaemonlessNetwork
+from hushcast_gateway.operators.operator_answers import OperatorAnswers
 from hushcast_gateway.operators.refusals import refusals_found
 from hushcast_gateway.passwords import Passwords
 from hushcast_gateway.peer import ClientPeer
@@ -39,6 +40,7 @@ from hushcast_runtime.logs import log
 from hushcast_runtime.processes.doctors_socket import tell_findings
 from hushcast_runtime.processes.process import Load
 from hushcast_runtime.processes.process_frame import ProcessFrame, run_process
+from hushcast_runtime.processes.questions_socket import answer_questions
 from hushcast_runtime.processes.readiness import Health
 from hushcast_runtime.storage.state_layout import migrate
 from hushcast_runtime.storage.store import SqliteStore
@@ -138,6 +140,8 @@ class _Gateway(ProcessFrame[GatewaySettings]):
         self._server = Server(self._state, self._authenticate, largest)
         nursery.start_soon(self._state.run)
         await nursery.start(tell_findings, settings.doctors_socket(), self._examine)
+        answer = OperatorAnswers(self._state).answer
+        await nursery.start(answer_questions, settings.operators_socket(), answer, "the operator's socket")
         if self._purposes is not None:
             nursery.start_soon(ReservationRemover(settings.state_path(), self._purposes, self._state).run)
         if self._network is not None:

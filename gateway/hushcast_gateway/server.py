@@ -60,7 +60,7 @@ class Server:
 
     async def serve(self, stream: trio.abc.Stream, peer: Peer = None) -> None:
         """Serve one client until its end, and close its stream. Never raises but when cancelled."""
-        connection = ClientStream(stream, self._crowded)
+        connection = ClientStream(stream, self._crowded, self._state.env.now())
         try:
             await self._serve(connection, peer)
         finally:
@@ -124,6 +124,7 @@ class Server:
                     self._refused(error, RefusalCause.NO_MQTT if told is None else RefusalCause.OLD)
                     connection.close(b"" if told is None else refusal(V311, told))
                     return None
+            connection.packets_in = 1
             (connect,) = packets
             assert isinstance(connect, Connect), "the decoder lets nothing else come first"
             verdict = await self._authenticate(connect, peer)
@@ -153,6 +154,7 @@ class Server:
                         packets = decoder.feed(data, AT_ONCE)
                     except PacketError:
                         packets = []
+                    connection.packets_in += len(packets)
                     if packets:
                         alive.deadline = trio.current_time() + patience
                     taken = self._receive(link, packets, turn)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from hushcast_gateway import passwords
 from hushcast_gateway.limits_section import LimitsSection
 from hushcast_gateway.listener_settings import MAX_LISTENERS, ListenSection
+from hushcast_gateway.operators.questions import OPERATORS_SOCKET
 from hushcast_gateway.purposes.alias_keys import KeysSection
 from hushcast_gateway.purposes.settings import (
     CONFIGURATION,
@@ -194,6 +195,10 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
         """Return where a gateway that runs is asked by its doctor."""
         return self.state_path() / DOCTORS_SOCKET
 
+    def operators_socket(self) -> Path:
+        """Return where whoever runs it asks a gateway that runs."""
+        return self.state_path() / OPERATORS_SOCKET
+
     def listeners(self) -> tuple[ListenSection, ...]:
         """Return where clients connect: this machine alone unless something was given."""
         socket = ListenSection(kind="unix", path=str(self.state_path() / "mqtt.sock"))
@@ -215,7 +220,7 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
 
     def check_own(self) -> None:
         """Raise `UsageError` where strangers could come in, nobody can, or a value cannot be meant."""
-        check_path("state", self.doctors_socket())
+        check_path("state", self.operators_socket())  # the longest in it
         for where, problem in self._problems():
             raise UsageError(f"{where}: {problem}")
 

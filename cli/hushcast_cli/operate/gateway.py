@@ -1,4 +1,4 @@
-"""`hushcast gateway`: makes users of an MQTT gateway, and looks at its purposes."""
+"""`hushcast gateway`: users, clients, retained messages and purposes of an MQTT gateway."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from pathlib import Path
 import click
 
 from hushcast_cli.command_groups import CommandGroup
+from hushcast_cli.operate.gateway_operators import COMMANDS
 from hushcast_cli.options import Choices, config_option, json_option, pass_choices
 from hushcast_cli.purposes.gateway_purposes import gateway_purposes
 
 
-@click.group(cls=CommandGroup, short_help="Make users of an MQTT gateway, and look at its purposes.")
+@click.group(cls=CommandGroup, short_help="Look after an MQTT gateway: users, clients, what is retained.")
 @json_option
 def gateway() -> None:
-    """Make users of an MQTT gateway, and look at its purposes; `hushcast run gateway` runs it."""
+    """Look after an MQTT gateway: users, clients, retained messages, purposes.
+
+    `hushcast run gateway` runs one.
+    """
 
 
 @gateway.command("passwd")
@@ -74,4 +78,5 @@ def _password() -> bytes:
     return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
-gateway.add_command(gateway_purposes)
+for _command in (*COMMANDS, gateway_purposes):
+    gateway.add_command(_command)

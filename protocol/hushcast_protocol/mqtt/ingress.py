@@ -31,7 +31,7 @@ from hushcast_protocol.mqtt.packets import (
 )
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 from hushcast_protocol.mqtt.refusals import RefusalCause
-from hushcast_protocol.mqtt.retained_messages import RetainedMessages
+from hushcast_protocol.mqtt.retained_messages import RetainedDeletion, RetainedMessages
 from hushcast_protocol.mqtt.session_archive import SessionArchive
 from hushcast_protocol.mqtt.topic_filters import matches, normal
 from hushcast_protocol.mqtt.topic_names import NamedTopic
@@ -144,6 +144,27 @@ class Ingress:
         """Delete a message that is retained."""
         self._retained.remove(message.topic)
         self._archive.unretained(message)
+
+    def delete_retained(self, topic: str, now: float) -> RetainedDeletion:
+        """Delete what is retained for a topic as its publisher would: by an empty message."""
+        if self._retained.get(topic) is None:
+            return RetainedDeletion.GONE
+        user, deletion = self._retained.user_of(topic), MqttMessage(topic, b"", 1, True)
+        if not self._beyond.takes(topic):
+            self.spread(deletion, None, now)
+            return RetainedDeletion.DONE
+        if user is None:
+            self._spread_names(deletion, None, now)
+            return RetainedDeletion.HERE_ALONE
+        publication = NetworkPublication(deletion, user)
+        # What waits for the network under `hush/` is retained here with its answer, and so is its deletion.
+        publication.is_spread = publication.is_owed = self._beyond.is_local_too(topic)
+        publication.deletes_here = not publication.is_spread
+        if self._beyond.publish(publication) is not None:
+            return RetainedDeletion.REFUSED
+        if publication.is_spread:
+            self._spread_names(deletion, None, now)
+        return RetainedDeletion.TRAVELS
 
     def release(self, link: MqttConnection, packet: PubRel) -> None:
         """Take a PUBREL: its packet identifier may be used anew, once the disk knows."""
@@ -296,6 +317,8 @@ class Ingress:
     def answered(self, publication: NetworkPublication, reason: int, now: float) -> None:
         """Take the answer of the network beyond, and pass it on to the client that waits for it."""
         link, packet_id, qos = publication.link, publication.packet_id, publication.message.qos
+        if publication.deletes_here and reason < _FAILURE:
+            self._spread_names(publication.message, None, now)
         if link is None:
             return
         before = publication.made_before if publication.is_spread else self._ledger.made

@@ -25,6 +25,7 @@ from hushcast_protocol.mqtt.limits import MAX_PACKET, PIECE, PURGE_EVERY, SYS_EV
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage, may_be_published, message_of
 from hushcast_protocol.mqtt.mqtt_sessions import Sessions
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
+from hushcast_protocol.mqtt.operator_actions import OperatorActions
 from hushcast_protocol.mqtt.own_topics import OwnTopics
 from hushcast_protocol.mqtt.packets import (
     V5,
@@ -99,6 +100,8 @@ class MqttBroker:
         self._sessions = Sessions(
             self._changes, self._ingress, self._delivery, self._archive, beyond, limits.sessions
         )
+        self.operator = OperatorActions(self._sessions, self._retained, self._ingress, beyond, self.gone)
+        """What whoever runs it may look at and do."""
         self._links: set[MqttConnection] = set()
         self._clients = Shares(limits.clients)
         self._holding: set[MqttConnection] = set()

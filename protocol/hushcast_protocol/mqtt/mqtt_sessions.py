@@ -109,6 +109,11 @@ class Sessions:
             session.link = None
             self._leave(session, now)
 
+    def forget(self, session: MqttSession, now: float) -> None:
+        """End the session of a client that is away; one that ended already stays so."""
+        if self._sessions.get((session.user, session.client_id)) is session:
+            self._end(session, now)
+
     def stop(self) -> None:
         """Leave what has a will as it is on disk, whoever goes from now on."""
         self._stops = True

@@ -15,8 +15,8 @@ class NetworkPublication:
     """One value from the PUBLISH to its answer: each who handles it writes down what the next has to know."""
 
     __slots__ = (
-        *("content", "delay", "held", "is_owed", "is_spread", "is_will", "lane", "lapses", "link"),
-        *("made_before", "message", "packet_id", "retained_for", "token", "user"),
+        *("content", "delay", "deletes_here", "held", "is_owed", "is_spread", "is_will", "lane"),
+        *("lapses", "link", "made_before", "message", "packet_id", "retained_for", "token", "user"),
     )
 
     def __init__(self, message: MqttMessage, user: User, token: bytes = b"") -> None:
@@ -35,6 +35,8 @@ class NetworkPublication:
         """Whether the clients here have it already, whatever becomes of it beyond."""
         self.is_owed = False
         """Whether other houses are still to hear of what is retained here already."""
+        self.deletes_here = False
+        """Whether what is retained here goes, too, once the network beyond has it: an operator deletes it."""
         self.made_before = 0
         """What was `Ledger.made` before anything of it was written."""
         self.content = b""

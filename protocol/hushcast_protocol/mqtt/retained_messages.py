@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import Enum, auto
 
 from hushcast_protocol.base.shares import Shares, User
 from hushcast_protocol.mqtt.limits import MAX_RETAINED, MAX_RETAINED_BYTES, PIECE
@@ -10,6 +11,21 @@ from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 
 FoundMessages = Iterator[MqttMessage | None]
 """Messages as a look-up comes to them, and `None` after each piece of it: whoever takes them may pause."""
+
+
+class RetainedDeletion(Enum):
+    """What becomes of a retained message that whoever runs a broker deletes."""
+
+    DONE = auto()
+    """Its topic is this broker's own: all who are subscribed hear of it, as of any deletion."""
+    TRAVELS = auto()
+    """It was published here to a topic of the network: other houses delete it, too, once they hear."""
+    HERE_ALONE = auto()
+    """It came over the network: the house that published it has it still, and may publish it again."""
+    REFUSED = auto()
+    """The network beyond does not take the deletion now: nothing was deleted."""
+    GONE = auto()
+    """Nothing is retained for the topic any more."""
 
 
 class _Level:
@@ -48,6 +64,11 @@ class RetainedMessages:
         """Return what is retained for a topic."""
         level = self._level(topic)
         return None if level is None else level.message
+
+    def user_of(self, topic: str) -> User:
+        """Return who published what is retained for a topic."""
+        level = self._level(topic)
+        return None if level is None else level.user
 
     def has_room_for(self, message: MqttMessage, user: User) -> bool:
         """Tell whether a user's message can be retained, in place of the one of its topic."""

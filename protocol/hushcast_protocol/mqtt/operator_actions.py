@@ -1,0 +1,68 @@
+"""What whoever runs a broker may look at and do: its clients, and what is retained, by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from hushcast_protocol.base.shares import User
+from hushcast_protocol.mqtt.connections import MqttConnection
+from hushcast_protocol.mqtt.ingress import Ingress
+from hushcast_protocol.mqtt.interfaces import OuterNetwork
+from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
+from hushcast_protocol.mqtt.mqtt_session import MqttSession
+from hushcast_protocol.mqtt.mqtt_sessions import Sessions
+from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.retained_messages import RetainedDeletion, RetainedMessages
+
+
+class RetainedFound(NamedTuple):
+    """A retained message, in whose share it is, and whether its topic travels."""
+
+    message: MqttMessage
+    user: User
+    travels: bool
+
+
+class OperatorActions:
+    """Acts on one broker; `now` is Unix time in seconds."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        retained: RetainedMessages,
+        ingress: Ingress,
+        beyond: OuterNetwork,
+        gone: Callable[[MqttConnection, float], None],
+    ) -> None:
+        """`gone` is how the broker hears that a connection has ended."""
+        self._sessions = sessions
+        self._retained = retained
+        self._ingress = ingress
+        self._beyond = beyond
+        self._gone = gone
+
+    def sessions(self) -> list[MqttSession]:
+        """Return all sessions, of clients that are here or away."""
+        return list(self._sessions)
+
+    def kick(self, session: MqttSession, forget: bool, now: float) -> None:
+        """Disconnect a client, if it is here: its will is published; `forget` ends its session, too."""
+        if (link := session.link) is not None:
+            link.close(Reason.ADMINISTRATIVE_ACTION)
+            self._gone(link, now)
+        if forget:
+            self._sessions.forget(session, now)
+
+    def retained(self, wanted: str) -> Iterator[RetainedFound | None]:
+        """Yield what is retained and matches a filter, and `None` after each piece of the look-up."""
+        for found in self._retained.match(wanted):
+            if found is None:
+                yield None
+            else:
+                user = self._retained.user_of(found.topic)
+                yield RetainedFound(found, user, self._beyond.takes(found.topic))
+
+    def delete_retained(self, topic: str, now: float) -> RetainedDeletion:
+        """Delete what is retained for a topic, here and, if it was published here, wherever it travelled."""
+        return self._ingress.delete_retained(topic, now)
