@@ -41,6 +41,7 @@ GATEWAY_GAUGES = {
     "mqtt_sessions": "sessions of clients that are here or away",
     "mqtt_subscriptions": "subscriptions of all sessions",
     "mqtt_retained": "retained messages",
+    "mqtt_delayed": "messages that wait to be published, to `$delayed/…`",
     "network_topics": "topics of the network that clients are subscribed to, or were within two hours",
     "network_held": "messages that came over the network and wait for one before them",
     "network_ready": "1 when the daemon has answered, else 0",

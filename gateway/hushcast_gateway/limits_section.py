@@ -55,6 +55,8 @@ class LimitsSection(Section, frozen=True, kw_only=True):
     """Bytes that wait in all sessions."""
     inflight: Annotated[int, Meta(ge=1, le=10_000)] = MAX_WINDOW
     """Messages of QoS 1 and 2 under way to one client."""
+    delayed: Annotated[int, Meta(ge=0, le=100_000)] = 0
+    """Messages that wait to be published to `$delayed/SECONDS/TOPIC`; 0: nobody may."""
     keep_alive: Annotated[int, Meta(ge=10, le=65_535)] = KEEP_ALIVE
     """Seconds: the longest that a client of version 5 may be silent."""
 

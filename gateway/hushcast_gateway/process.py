@@ -231,6 +231,7 @@ class _Gateway(ProcessFrame[GatewaySettings]):
                 "mqtt_sessions": broker.sessions,
                 "mqtt_subscriptions": broker.subscriptions,
                 "mqtt_retained": broker.retained,
+                "mqtt_delayed": broker.delayed.count,
                 "mqtt_held_bytes": broker.held_bytes,
             }
         return found

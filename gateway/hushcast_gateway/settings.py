@@ -243,6 +243,8 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
     def _problems_of_purposes(self) -> Iterator[tuple[str, str]]:
         if self.purposes is not None:
             yield from self.purposes.problems()
+            if self.limits.delayed:
+                yield "limits.delayed", NOT_DELAYED
         for number, alias in enumerate(self.gateway.alias, 1):
             where = f"gateway.alias #{number}"
             if self.purposes is None and alias.purpose is not None:
@@ -334,6 +336,7 @@ NOBODY = (
     "for all programs of this machine"
 )
 NO_PURPOSES = "purposes are decided only where there is a section [purposes]: add it"
+NOT_DELAYED = "of what waits nobody asks what it may be used for: take this out, or the section [purposes]"
 NO_USERS = (
     "other machines reach this address, and there is no user who could connect from there: add [users.NAME] "
     "with what `hushcast gateway passwd NAME` prints, or listen at 127.0.0.1"

@@ -20,6 +20,7 @@ CONFIG = """program = "gateway"
 state = "{tmp}/state"
 [limits]
 filters = 2
+delayed = 5
 [[listen]]
 kind = "unix"
 path = "{tmp}/mqtt.sock"
@@ -145,6 +146,13 @@ async def test_an_operator_looks_kicks_and_purges(tmp_path: Path) -> None:
         wrong = await hushcast("gateway", "retained", "list", "a/#/b", *config)
         assert (wrong.code, "no topic filter" in wrong.error) == (2, True)
 
+        hass.paho.publish("$delayed/600/secret/later", b"on", 1)
+        assert hass.published.get(timeout=WITHIN) == 0
+        (one,) = (await hushcast("gateway", "delayed", *config, "--json")).objects
+        assert (one["topic"], one["client"], one["bytes"]) == ("secret/later", "hass", 2)
+        text = (await hushcast("gateway", "delayed", *config)).stdout.decode()
+        assert "secret/later: 2 bytes, QoS 1, by hass (anybody)" in text
+
         nobody = await hushcast("gateway", "kick", "nobody", *config)
         assert (nobody.code, "`hushcast gateway clients`" in nobody.error) == (2, True)
         kicked = await hushcast("gateway", "kick", "hass", *config)
@@ -163,6 +171,7 @@ async def test_a_gateway_that_does_not_run_is_told(tmp_path: Path) -> None:
         ("retained", "list"),
         ("retained", "purge", "#"),
         ("refused",),
+        ("delayed",),
     ):
         outcome = await hushcast("gateway", *words, "--config", file)
         assert outcome.code == 3

@@ -29,6 +29,7 @@ from hushcast_gateway.settings import (
     MapSection,
     NetworkTopicsSection,
 )
+from hushcast_protocol.mqtt.mqtt_broker import MqttSettings
 from hushcast_protocol.mqtt.packets import PubAck, Publish
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.storage.store import MemoryStore
@@ -83,7 +84,8 @@ class House:
         ways = NetworkWays(self.settings.gateway, self.links)
         rules = None if section is None else Purposes(section, anybody, VOCABULARY, env.now, ways)
         self.network = network = GatewayNetwork(self.settings, ways, env, self.counters, rules)
-        state = await open_broker(self.store, env, network, purposes=rules, permissions_of=everything)
+        mqtt = MqttSettings(limits=self.settings.limits.as_protocol())
+        state = await open_broker(self.store, env, network, mqtt, rules, permissions_of=everything)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(state.run)
             nursery.start_soon(network.run, state, self.store)

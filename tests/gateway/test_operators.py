@@ -17,6 +17,8 @@ from hushcast_gateway.operators.operator_answers import OperatorAnswers
 from hushcast_gateway.operators.questions import (
     ClientLine,
     ClientsQuestion,
+    DelayedLine,
+    DelayedQuestion,
     Done,
     Failed,
     KickRequest,
@@ -29,6 +31,7 @@ from hushcast_gateway.operators.questions import (
     RetainedQuestion,
 )
 from hushcast_protocol.mqtt.access import Access, AccessPermissions
+from hushcast_protocol.mqtt.limits import MqttLimits
 from hushcast_protocol.mqtt.packets import V311, Connect, Disconnect, PingReq, Publish, Subscribe, Will
 from hushcast_protocol.mqtt.packets import RequestedSubscription as Asked
 from hushcast_protocol.mqtt.reason_codes import Reason
@@ -177,6 +180,20 @@ async def test_who_was_refused_what_is_told_by_name(autojump_clock: MockClock) -
         assert "alice" not in repr(one)
         await trio.sleep(700)
         assert await ask(gateway, RefusedQuestion()) == [Done(count=0)]
+
+
+async def test_what_waits_to_be_published_is_told(autojump_clock: MockClock) -> None:
+    async with running(authenticate=by_name, limits=MqttLimits(delayed=10)) as gateway:
+        client = await gateway.connect("phone", username="alice")
+        await acknowledged(client, Publish("$delayed/60/alice/x", b"123", 1, packet_id=1))
+        one, done = await ask(gateway, DelayedQuestion())
+        assert done == Done(count=1)
+        assert isinstance(one, DelayedLine)
+        assert (one.topic, one.bytes, one.qos, one.user, one.client) == ("alice/x", 3, 1, "alice", "phone")
+        assert one.due == pytest.approx(1_000_060, abs=1)
+        await client.subscribe("alice/x")
+        assert (await client.message()).payload == b"123"
+        assert await ask(gateway, DelayedQuestion()) == [Done(count=0)]
 
 
 async def test_what_is_no_question_is_told_so(autojump_clock: MockClock) -> None:

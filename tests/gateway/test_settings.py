@@ -13,7 +13,9 @@ from hushcast_gateway import listener_settings, settings
 from hushcast_gateway.network_ways import read_links
 from hushcast_gateway.passwords import hashed
 from hushcast_gateway.settings import GatewaySettings
+from hushcast_gateway.summary import summary
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.mqtt.limits import MqttLimits
 from hushcast_runtime.files import write_private
 from hushcast_runtime.processes.config import load_settings, parse_settings
 
@@ -29,6 +31,25 @@ def listen(*lines: str) -> str:
 
 def parsed(text: str) -> GatewaySettings:
     return parse_settings(text.encode(), "gateway.toml", GatewaySettings)
+
+
+def test_limits_are_set_each_by_itself() -> None:
+    found = parsed(ANONYMOUS + "[limits]\nfilters = 3\nkeep_alive = 600\n")
+    assert found.limits.as_protocol() == MqttLimits(filters=3, keep_alive=600)
+    assert summary(found)["limits"] == ["filters: 3 instead of 5,000", "keep_alive: 600 instead of 60"]
+    assert parsed(ANONYMOUS).limits.as_protocol() == MqttLimits()
+    assert "limits" not in summary(parsed(ANONYMOUS))
+
+
+@pytest.mark.parametrize("line", ["filters = 0", "clients = 100_001", "retained_bytes = 5", "topics = 3"])
+def test_limits_that_cannot_be_meant(line: str) -> None:
+    with pytest.raises(UsageError, match="limits"):
+        parsed(f"{ANONYMOUS}[limits]\n{line}\n")
+
+
+def test_what_waits_has_no_purposes() -> None:
+    with pytest.raises(UsageError, match=r"limits\.delayed"):
+        parsed(f"{ANONYMOUS}[limits]\ndelayed = 5\n[purposes]\n")
 
 
 def test_little_has_to_be_said(monkeypatch: pytest.MonkeyPatch) -> None:

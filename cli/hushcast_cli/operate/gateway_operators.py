@@ -1,4 +1,4 @@
-"""`hushcast gateway clients`, `kick`, `retained`, `refused`: what a gateway that runs tells and does."""
+"""`hushcast gateway clients`, `kick`, `retained` and others: what a gateway that runs tells and does."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from hushcast_cli.options import Choices, config_option, json_option, pass_choic
 if TYPE_CHECKING:
     from hushcast_gateway.operators.questions import (
         ClientLine,
+        DelayedLine,
         Done,
         Line,
         Question,
@@ -173,6 +174,27 @@ def refused(choices: Choices, config: Path | None) -> None:
         note("note: nothing was refused in the last ten minutes")
 
 
+@click.command()
+@_config_option
+@json_option
+@pass_choices
+def delayed(choices: Choices, config: Path | None) -> None:
+    """List messages that wait to be published.
+
+    What clients published to `$delayed/SECONDS/TOPIC`, the first that is due first. No payloads. Run it as
+    the gateway's user or as root.
+
+    \b
+    Example:
+      hushcast gateway delayed
+    """
+    from hushcast_cli.output import note
+    from hushcast_gateway.operators.questions import DelayedQuestion
+
+    if not _ask(config, DelayedQuestion(), _printer(choices, _waiting)).count:
+        note("note: nothing waits to be published")
+
+
 def _ask(config: Path | None, question: Question, take: Callable[[Line], None]) -> Done:
     """Ask a gateway that runs, give each line of its answer on, and return how it ended.
 
@@ -268,10 +290,17 @@ def _refusal(one: RefusedLine) -> str:
     return f"{_time(one.last)} {who}: {counted(one.count, one.thing)} refused because {one.because}{last}"
 
 
+def _waiting(one: DelayedLine) -> str:
+    from hushcast_runtime.wording import counted
+
+    whose = f"{one.client} ({one.user or 'anybody'})"
+    return f"{_time(one.due)} {one.topic}: {counted(one.bytes, 'byte')}, QoS {one.qos}, by {whose}"
+
+
 def _time(moment: float) -> str:
     from datetime import UTC, datetime
 
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-COMMANDS: tuple[click.Command, ...] = (clients, kick, retained, refused)
+COMMANDS: tuple[click.Command, ...] = (clients, kick, retained, delayed, refused)

@@ -16,6 +16,8 @@ from hushcast_gateway.client_stream import ClientStream
 from hushcast_gateway.operators.questions import (
     ClientLine,
     ClientsQuestion,
+    DelayedLine,
+    DelayedQuestion,
     Done,
     Failed,
     KickRequest,
@@ -71,6 +73,8 @@ class OperatorAnswers:
                 lines = self._purge(question)
             case RefusedQuestion():
                 lines = self._refused()
+            case DelayedQuestion():
+                lines = self._delayed()
         async for line in lines:
             yield line
 
@@ -159,6 +163,19 @@ class OperatorAnswers:
                 last=one.last,
             )
         yield Done(count=len(found))
+
+    async def _delayed(self) -> AsyncIterator[Line]:
+        waiting = self._broker.delayed.waiting()
+        for one in waiting:
+            yield DelayedLine(
+                topic=one.message.topic,
+                due=one.due,
+                bytes=len(one.message.payload),
+                qos=one.message.qos,
+                user=one.sender.user,
+                client=one.sender.client_id,
+            )
+        yield Done(count=len(waiting))
 
     async def _stored(self, before: int) -> None:
         """Wait until all is on disk that was changed since."""

@@ -54,7 +54,11 @@ class RefusedQuestion(_Said, frozen=True, kw_only=True, tag="refused"):
     """Who was refused what in the last minutes."""
 
 
-Question = ClientsQuestion | KickRequest | RetainedQuestion | PurgeRequest | RefusedQuestion
+class DelayedQuestion(_Said, frozen=True, kw_only=True, tag="delayed"):
+    """Which messages wait to be published."""
+
+
+Question = ClientsQuestion | KickRequest | RetainedQuestion | PurgeRequest | RefusedQuestion | DelayedQuestion
 
 
 class ClientLine(_Said, frozen=True, kw_only=True, tag="client"):
@@ -111,6 +115,19 @@ class RefusedLine(_Said, frozen=True, kw_only=True, tag="refusal"):
     """Unix times."""
 
 
+class DelayedLine(_Said, frozen=True, kw_only=True, tag="waiting"):
+    """A message that waits to be published, without its payload."""
+
+    topic: str
+    due: float
+    """Unix time."""
+    bytes: int
+    """Of its payload."""
+    qos: int
+    user: str
+    client: str
+
+
 class Done(_Said, frozen=True, kw_only=True, tag="done"):
     """All was said or done."""
 
@@ -130,4 +147,4 @@ class Failed(_Said, frozen=True, kw_only=True, tag="failed"):
     why: str
 
 
-Line = ClientLine | RetainedLine | RefusedLine | Done | Failed
+Line = ClientLine | RetainedLine | RefusedLine | DelayedLine | Done | Failed

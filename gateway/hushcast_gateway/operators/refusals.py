@@ -31,6 +31,7 @@ _ADVICE = {
     RefusalCause.NOT_PUBLISHED: "put the topic into the user's `publish`, or take it out of the client",
     RefusalCause.NOT_RETAINED: "set `limits.retained` or `limits.retained_bytes` higher, or delete what is "
     "not needed: `hushcast gateway retained purge`",
+    RefusalCause.NOT_DELAYED: "set `limits.delayed` higher, or give clients users of their own",
     RefusalCause.QUEUE: "set `limits.queue` or `limits.queue_bytes` higher, or end sessions that nobody "
     "comes back to: `hushcast gateway kick --forget`",
     RefusalCause.HELD: "set `limits.held_bytes` higher, or end sessions that nobody comes back to: "
@@ -86,7 +87,7 @@ def _tell(thing: RefusedThing, more: Mapping[RefusalCause, int]) -> None:
             "messages were refused",
             forbidden=of(RefusalCause.NOT_PUBLISHED),
             retained=of(RefusalCause.NOT_RETAINED),
-            full=of(RefusalCause.QUEUE, RefusalCause.HELD),
+            full=of(RefusalCause.QUEUE, RefusalCause.HELD, RefusalCause.NOT_DELAYED),
         )
 
 

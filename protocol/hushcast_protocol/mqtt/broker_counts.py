@@ -16,6 +16,7 @@ COUNTS = {
     "dropped_expired": "messages dropped because their time was over",
     "dropped_too_large": "messages larger than the client takes",
     "dropped_forbidden": "messages that a client may not have, or may not publish",
+    "dropped_delayed": "delayed messages that the network beyond did not take when they were due",
     "withheld": "deliveries kept back because of what messages may be used for",
     "withdrawn": "messages deleted before they were handed out, because their publisher withdrew them",
     **{one.count: f"{_REFUSED[one.thing]} because {one.because}" for one in RefusalCause if one.count},

@@ -12,9 +12,9 @@ from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.shares import User
 from hushcast_protocol.mqtt.codec import encode, encode_puback
 from hushcast_protocol.mqtt.connections import HeldPacket, MqttConnection
+from hushcast_protocol.mqtt.delayed_messages import PREFIX, DelayedMessages, delay_of
 from hushcast_protocol.mqtt.delivery import IsWithdrawn, MessageDelivery
-from hushcast_protocol.mqtt.interfaces import AddedProperty, OuterNetwork, UsageRules
-from hushcast_protocol.mqtt.ledger import Ledger
+from hushcast_protocol.mqtt.interfaces import AddedProperty, OuterNetwork, UsageRules, has_way
 from hushcast_protocol.mqtt.limits import MAX_INCOMING, MAX_TOPIC, RECEIVE_MAXIMUM
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage, brought_by, may_be_published
 from hushcast_protocol.mqtt.mqtt_session import MqttSession
@@ -29,14 +29,12 @@ from hushcast_protocol.mqtt.packets import (
     PubRec,
     PubRel,
 )
-from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
+from hushcast_protocol.mqtt.reason_codes import FAILURE, PacketError, Reason
 from hushcast_protocol.mqtt.refusals import RefusalCause
-from hushcast_protocol.mqtt.retained_messages import RetainedDeletion, RetainedMessages
+from hushcast_protocol.mqtt.retained_messages import RetainedMessages
 from hushcast_protocol.mqtt.session_archive import SessionArchive
 from hushcast_protocol.mqtt.topic_filters import matches, normal
 from hushcast_protocol.mqtt.topic_names import NamedTopic
-
-_FAILURE = 0x80
 
 
 class Ingress:
@@ -47,7 +45,7 @@ class Ingress:
         delivery: MessageDelivery,
         retained: RetainedMessages,
         archive: SessionArchive,
-        ledger: Ledger,
+        delayed: DelayedMessages,
         randomness: Randomness,
         beyond: OuterNetwork,
         rules: UsageRules | None = None,
@@ -56,7 +54,8 @@ class Ingress:
         self._delivery = delivery
         self._retained = retained
         self._archive = archive
-        self._ledger = ledger
+        self._delayed = delayed
+        self._ledger = archive.ledger
         self._beyond = beyond
         self._rules = rules
 
@@ -76,6 +75,11 @@ class Ingress:
         # Before anybody looks at the names of a topic, and remembers them.
         is_valid = is_here or is_command or may_be_published(topic)
         reason: int = Reason.SUCCESS if is_valid else Reason.TOPIC_NAME_INVALID
+        if not is_valid and self._delayed.is_on and topic.startswith(PREFIX):
+            reason = self._delay(link, packet, topic, now)
+            if qos:
+                self._acknowledge(link, qos, packet.packet_id, reason, before)
+            return
         if not reason:
             if link.added is not None and not is_command:
                 packet = _with(packet, self._beyond.names(topic), link.added)
@@ -96,9 +100,34 @@ class Ingress:
         if qos:
             self._acknowledge(link, qos, packet.packet_id, reason, before)
 
-    def _refused(self, link: MqttConnection, topic: str, reason: int, now: float) -> None:
+    def _delay(self, link: MqttConnection, packet: Publish, topic: str, now: float) -> int:
+        """Let a message wait until it is to be published, and return the reason of the answer."""
+        meant, full = delay_of(topic), RefusalCause.NOT_RETAINED
+        reason: int = Reason.TOPIC_NAME_INVALID
+        if meant is not None and may_be_published(meant[1]) and has_way(self._beyond, meant[1]):
+            reason = self._refusal(link, packet, meant[1])
+        if not reason and meant is not None:
+            due = now + meant[0]
+            message = brought_by(packet, meant[1], due)  # what it expires by is counted from then
+            if self._delayed.has_room_for(message, link.session.user):
+                sender = MqttSession(link.permissions, link.session.client_id, 0, 0)
+                self._delayed.put(message, sender, due, self._randomness(16))
+            else:
+                reason, full = Reason.QUOTA_EXCEEDED, RefusalCause.NOT_DELAYED
+        if reason:
+            self._refused(link, topic, reason, now, full)
+        return reason
+
+    def _refused(
+        self,
+        link: MqttConnection,
+        topic: str,
+        reason: int,
+        now: float,
+        full: RefusalCause = RefusalCause.NOT_RETAINED,
+    ) -> None:
         if reason == Reason.QUOTA_EXCEEDED:
-            cause = RefusalCause.NOT_RETAINED
+            cause = full
         else:
             cause = RefusalCause.NOT_PUBLISHED
             self._delivery.counts["dropped_forbidden"] += 1
@@ -127,7 +156,7 @@ class Ingress:
             publication = NetworkPublication(message, None if sender is None else sender.user)
             publication.is_will = True
             self._beyond.publish(publication)
-            self._spread_names(message, sender, now)
+            self.spread_names(message, sender, now)
         else:
             self.spread(message, sender, now)
 
@@ -144,27 +173,6 @@ class Ingress:
         """Delete a message that is retained."""
         self._retained.remove(message.topic)
         self._archive.unretained(message)
-
-    def delete_retained(self, topic: str, now: float) -> RetainedDeletion:
-        """Delete what is retained for a topic as its publisher would: by an empty message."""
-        if self._retained.get(topic) is None:
-            return RetainedDeletion.GONE
-        user, deletion = self._retained.user_of(topic), MqttMessage(topic, b"", 1, True)
-        if not self._beyond.takes(topic):
-            self.spread(deletion, None, now)
-            return RetainedDeletion.DONE
-        if user is None:
-            self._spread_names(deletion, None, now)
-            return RetainedDeletion.HERE_ALONE
-        publication = NetworkPublication(deletion, user)
-        # What waits for the network under `hush/` is retained here with its answer, and so is its deletion.
-        publication.is_spread = publication.is_owed = self._beyond.is_local_too(topic)
-        publication.deletes_here = not publication.is_spread
-        if self._beyond.publish(publication) is not None:
-            return RetainedDeletion.REFUSED
-        if publication.is_spread:
-            self._spread_names(deletion, None, now)
-        return RetainedDeletion.TRAVELS
 
     def release(self, link: MqttConnection, packet: PubRel) -> None:
         """Take a PUBREL: its packet identifier may be used anew, once the disk knows."""
@@ -258,7 +266,7 @@ class Ingress:
                 to.close(None)
                 return
             reason = Reason.SUCCESS
-        if qos == 2 and reason < _FAILURE:
+        if qos == 2 and reason < FAILURE:
             reason = Reason.SUCCESS
             link.open_ids.add(packet_id)
             session.incoming.add(packet_id)
@@ -272,7 +280,7 @@ class Ingress:
             data = encode((PubAck if qos == 1 else PubRec)(packet_id, reason), to.version)
         to.answer(data, qos == 1, mark, held if to is link else None)
 
-    def _spread_names(self, message: MqttMessage, sender: MqttSession | None, now: float) -> None:
+    def spread_names(self, message: MqttMessage, sender: MqttSession | None, now: float) -> None:
         """Give what the network has taken to the clients here, under each of its topics."""
         for topic in self._beyond.topics(message.topic):
             self.spread(message if topic == message.topic else message.under(topic), sender, now)
@@ -295,7 +303,7 @@ class Ingress:
         if packet.qos == 2 and packet.dup:
             publication.token = session.tokens.get(packet_id, b"")
         if publication.is_spread and not publication.token:
-            self._spread_names(message, session, now)
+            self.spread_names(message, session, now)
         if packet.qos:
             publication.held = link.reserve(owed=packet.qos == 1)
         if packet.qos == 2:
@@ -317,13 +325,13 @@ class Ingress:
     def answered(self, publication: NetworkPublication, reason: int, now: float) -> None:
         """Take the answer of the network beyond, and pass it on to the client that waits for it."""
         link, packet_id, qos = publication.link, publication.packet_id, publication.message.qos
-        if publication.deletes_here and reason < _FAILURE:
-            self._spread_names(publication.message, None, now)
+        if publication.deletes_here and reason < FAILURE:
+            self.spread_names(publication.message, None, now)
         if link is None:
             return
         before = publication.made_before if publication.is_spread else self._ledger.made
-        if reason < _FAILURE and not publication.is_spread:
-            self._spread_names(publication.message, link.session, now)
+        if reason < FAILURE and not publication.is_spread:
+            self.spread_names(publication.message, link.session, now)
         if qos == 2:
             link.session.pending.discard(packet_id)
             link.session.tokens.pop(packet_id, None)

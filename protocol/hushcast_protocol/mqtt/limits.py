@@ -28,6 +28,7 @@ MAX_INCOMING = 1_000  # open QoS 2 exchanges of a client of 3.1.1, which no rece
 MAX_OFFERED = 200  # looks for retained messages that wait in one session, or all its filters, twice
 MAX_RETAINED = 10_000  # retained messages, each user its share
 MAX_RETAINED_BYTES = 64 * 1024 * 1024  # bytes of their topics, payloads and properties, each user its share
+MAX_DELAYED_BYTES = 16 * 1024 * 1024  # bytes of delayed messages, each user its share; 50 of the largest
 MAX_CLIENT_ID = 256  # bytes of UTF-8 of a client identifier; the longest seen in use have some 60
 MAX_TOPIC = 1_024  # characters of a topic or filter; those in use have some dozens, and memory keeps them
 MAX_PLANS = 1_000  # topics whose subscribers are remembered until a subscription changes
@@ -59,4 +60,6 @@ class MqttLimits(msgspec.Struct, frozen=True, kw_only=True):
     queue_bytes: int = MAX_QUEUE_BYTES
     held_bytes: int = MAX_HELD_BYTES
     inflight: int = MAX_WINDOW
+    delayed: int = 0
+    """Messages that may wait to be published, as `$delayed/SECONDS/TOPIC`; 0: that is no topic."""
     keep_alive: int = KEEP_ALIVE

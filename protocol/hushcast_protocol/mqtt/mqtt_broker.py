@@ -16,6 +16,8 @@ from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.shares import Shares
 from hushcast_protocol.mqtt import wills
 from hushcast_protocol.mqtt.connections import MqttConnection
+from hushcast_protocol.mqtt.delayed_messages import DelayedMessages
+from hushcast_protocol.mqtt.delayed_publisher import DelayedPublisher
 from hushcast_protocol.mqtt.delivery import IsWithdrawn, MessageDelivery
 from hushcast_protocol.mqtt.handshake import Greeting, greet, refuse
 from hushcast_protocol.mqtt.ingress import Ingress
@@ -89,9 +91,12 @@ class MqttBroker:
         limits = self._settings.limits
         self._retained = RetainedMessages(limits.retained, limits.retained_bytes)
         self._delivery = MessageDelivery(self._subscribers, self._archive, self.ledger, beyond, rules, limits)
+        self.delayed = DelayedMessages(self._archive, 0 if rules is not None else limits.delayed)
+        """What waits to be published."""
         self._ingress = Ingress(
-            self._delivery, self._retained, self._archive, self.ledger, randomness, beyond, rules
+            self._delivery, self._retained, self._archive, self.delayed, randomness, beyond, rules
         )
+        self._delayed_publisher = DelayedPublisher(self.delayed, self._ingress, beyond, self._delivery.counts)
         self._own = OwnTopics(self._settings.version)
         retained = self._retained, self._own.retained
         self._changes = SubscriptionChanges(
@@ -147,7 +152,7 @@ class MqttBroker:
 
     def restore(self, records: RestoredState, now: float) -> Iterator[None]:
         """Take up what an earlier run left on disk, piece by piece; before anything else."""
-        yield from records.into(self._archive, self._retained, self._delivery)
+        yield from records.into(self._archive, self._retained, self._delivery, self.delayed)
         for session in records.sessions:
             self._sessions.restore(session)
             for count, (wanted, granted) in enumerate(list(session.filters.items()), 1):
@@ -278,7 +283,10 @@ class MqttBroker:
 
     def answered(self, publication: NetworkPublication, reason: int, now: float) -> None:
         """Take what the network beyond answers to a message that it was handed."""
-        self._ingress.answered(publication, reason, now)
+        if (one := publication.delayed) is not None:
+            self._delayed_publisher.answered(one, publication.is_spread, reason, now)
+        else:
+            self._ingress.answered(publication, reason, now)
 
     def withdraw(self, is_withdrawn: IsWithdrawn, found: Counter[str]) -> Iterator[None]:
         """Delete all that waits or is retained and was withdrawn, piece by piece; count it by topic."""
@@ -310,6 +318,7 @@ class MqttBroker:
     def tick(self, now: float) -> Iterator[None]:
         """Do what is due, piece by piece; call it once a second."""
         yield from self._sessions.tick(now)
+        yield from self._delayed_publisher.publish_due(now)
         if now >= self._next_own:
             self._next_own = now + SYS_EVERY
             for message in self._own.update(now - self._began, self.connected, self.counts):

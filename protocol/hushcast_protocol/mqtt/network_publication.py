@@ -9,13 +9,14 @@ from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 
 if TYPE_CHECKING:
     from hushcast_protocol.mqtt.connections import HeldPacket, MqttConnection
+    from hushcast_protocol.mqtt.delayed_messages import DelayedMessage
 
 
 class NetworkPublication:
     """One value from the PUBLISH to its answer: each who handles it writes down what the next has to know."""
 
     __slots__ = (
-        *("content", "delay", "deletes_here", "held", "is_owed", "is_spread", "is_will", "lane"),
+        *("content", "delay", "delayed", "deletes_here", "held", "is_owed", "is_spread", "is_will", "lane"),
         *("lapses", "link", "made_before", "message", "packet_id", "retained_for", "token", "user"),
     )
 
@@ -35,6 +36,8 @@ class NetworkPublication:
         """Whether the clients here have it already, whatever becomes of it beyond."""
         self.is_owed = False
         """Whether other houses are still to hear of what is retained here already."""
+        self.delayed: DelayedMessage | None = None
+        """What waited to be published now."""
         self.deletes_here = False
         """Whether what is retained here goes, too, once the network beyond has it: an operator deletes it."""
         self.made_before = 0

@@ -12,6 +12,7 @@ from hushcast_protocol.mqtt.interfaces import OuterNetwork
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.mqtt_session import MqttSession
 from hushcast_protocol.mqtt.mqtt_sessions import Sessions
+from hushcast_protocol.mqtt.network_publication import NetworkPublication
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.retained_messages import RetainedDeletion, RetainedMessages
 
@@ -64,5 +65,22 @@ class OperatorActions:
                 yield RetainedFound(found, user, self._beyond.takes(found.topic))
 
     def delete_retained(self, topic: str, now: float) -> RetainedDeletion:
-        """Delete what is retained for a topic, here and, if it was published here, wherever it travelled."""
-        return self._ingress.delete_retained(topic, now)
+        """Delete what is retained for a topic as its publisher would: by an empty message."""
+        if self._retained.get(topic) is None:
+            return RetainedDeletion.GONE
+        user, deletion = self._retained.user_of(topic), MqttMessage(topic, b"", 1, True)
+        if not self._beyond.takes(topic):
+            self._ingress.spread(deletion, None, now)
+            return RetainedDeletion.DONE
+        if user is None:
+            self._ingress.spread_names(deletion, None, now)
+            return RetainedDeletion.HERE_ALONE
+        publication = NetworkPublication(deletion, user)
+        # What waits for the network under `hush/` is retained here with its answer, and so is its deletion.
+        publication.is_spread = publication.is_owed = self._beyond.is_local_too(topic)
+        publication.deletes_here = not publication.is_spread
+        if self._beyond.publish(publication) is not None:
+            return RetainedDeletion.REFUSED
+        if publication.is_spread:
+            self._ingress.spread_names(deletion, None, now)
+        return RetainedDeletion.TRAVELS

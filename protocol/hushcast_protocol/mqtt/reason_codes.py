@@ -54,6 +54,10 @@ class Reason(IntEnum):
     WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED = 0xA2
 
 
+FAILURE = Reason.UNSPECIFIED_ERROR
+"""The first of them."""
+
+
 class ConnectReturn(IntEnum):
     """Return codes of 3.1.1's CONNACK."""
 

@@ -85,6 +85,11 @@ class RefusalCause(Enum):
         "not_retained",
         "their publisher's user has its share of what is retained",
     )
+    NOT_DELAYED = (
+        RefusedThing.MESSAGE,
+        "not_delayed",
+        "their user has its share of what may wait to be published",
+    )
     QUEUE = RefusedThing.MESSAGE, "dropped_queue_full", "a session's queue was full"
     HELD = (
         RefusedThing.MESSAGE,

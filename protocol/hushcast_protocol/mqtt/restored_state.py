@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from hushcast_protocol.base.record_kinds import RecordKind
 from hushcast_protocol.base.shares import User
 from hushcast_protocol.mqtt import session_archive as kinds
+from hushcast_protocol.mqtt.delayed_messages import DelayedMessage, DelayedMessages
 from hushcast_protocol.mqtt.delivery import MessageDelivery
 from hushcast_protocol.mqtt.interfaces import PermissionsOf
 from hushcast_protocol.mqtt.limits import PIECE
@@ -20,6 +21,7 @@ from hushcast_protocol.mqtt.mqtt_session import (
 from hushcast_protocol.mqtt.retained_messages import RetainedMessages
 from hushcast_protocol.mqtt.session_archive import (
     DamagedRecord,
+    DelayedRecord,
     MessageRecord,
     QueuedRecord,
     RetainedRecord,
@@ -57,6 +59,8 @@ class RestoredState:
         self._sessions: dict[int, MqttSession] = {}
         self._messages: dict[int, MqttMessage] = {}
         self._retained: list[tuple[MqttMessage, User]] = []
+        self._last_delayed = 0  # its number
+        self._delayed: list[DelayedMessage] = []
         self._left: list[tuple[RecordKind, bytes]] = []  # of sessions and messages that are no more
 
     @property
@@ -74,13 +78,21 @@ class RestoredState:
         _TAKE[kind](self, key, value)
 
     def into(
-        self, archive: SessionArchive, retained: RetainedMessages, delivery: MessageDelivery
+        self,
+        archive: SessionArchive,
+        retained: RetainedMessages,
+        delivery: MessageDelivery,
+        delayed: DelayedMessages,
     ) -> Iterator[None]:
         """Give numbers and messages to where they belong, piece by piece."""
-        archive.used(max((*self._sessions, max(self._messages, default=0))))
+        archive.used(max((*self._sessions, max(self._messages, default=0), self._last_delayed)))
         yield
         for count, (message, user) in enumerate(self._retained, 1):
             retained.put(message, user)
+            if count % PIECE == 0:
+                yield
+        for count, one in enumerate(self._delayed, 1):
+            delayed.restored(one)
             if count % PIECE == 0:
                 yield
         for session in self.sessions:
@@ -183,6 +195,19 @@ class RestoredState:
         if message.number not in self._without_way:
             self._retained.append((message, record.user))
 
+    def _delay(self, key: bytes, value: bytes) -> None:
+        record, number = decode(DelayedRecord, value), number_of(key)
+        self._last_delayed = max(self._last_delayed, number)
+        message = self._messages.get(record.number)
+        if message is None:
+            self._left.append((kinds.DELAYED, key))
+            return
+        message.records += 1
+        if message.number not in self._without_way:
+            permissions = self._permissions_of(record.user, record.client_id)
+            sender = MqttSession(permissions, record.client_id, 0, 0)
+            self._delayed.append(DelayedMessage(message, sender, record.due, number, record.token))
+
 
 def _of_packet(key: bytes) -> bytes:
     if len(key) != 10:
@@ -199,4 +224,5 @@ _TAKE = {
     kinds.INCOMING: RestoredState._incoming,
     kinds.PENDING: RestoredState._pending,
     kinds.RETAINED: RestoredState._retain,
+    kinds.DELAYED: RestoredState._delay,
 }

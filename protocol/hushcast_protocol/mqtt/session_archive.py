@@ -92,6 +92,13 @@ RETAINED = RecordKind(
     lifetime="until replaced, cleared or expired",
     bound=f"{MAX_RETAINED:,} unless set",
 )
+DELAYED = RecordKind(
+    "mqtt-delayed",
+    StateOwner.GATEWAY,
+    holds="which message is published when, by which user and client",
+    lifetime="until then; of what travels, until the daemon has it",
+    bound="`limits.delayed`: none unless set",
+)
 KINDS = (
     SESSION,
     WILL,
@@ -101,6 +108,7 @@ KINDS = (
     INCOMING,
     PENDING,
     RETAINED,
+    DELAYED,
 )  # in the order in which they are read back
 
 T = TypeVar("T")
@@ -178,6 +186,16 @@ class RetainedRecord(_Record, frozen=True):
 
     number: int
     user: User = None
+
+
+class DelayedRecord(_Record, frozen=True):
+    """A message that waits to be published; the key is its own number, `number` its body's."""
+
+    number: int
+    due: float
+    user: str
+    client_id: str
+    token: bytes
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -332,6 +350,17 @@ class SessionArchive:
     def unretained(self, message: MqttMessage) -> None:
         """Delete a retained message."""
         self.ledger.delete(RETAINED, message.topic.encode())
+        self._drop(message)
+
+    def delayed(self, key: int, message: MqttMessage, sender: MqttSession, due: float, token: bytes) -> None:
+        """Write a message that waits to be published."""
+        self._keep(message)
+        record = DelayedRecord(message.number, due, sender.user, sender.client_id, token)
+        self.ledger.put(DELAYED, _key(key), _encode(record))
+
+    def undelayed(self, key: int, message: MqttMessage) -> None:
+        """Delete one that waits no longer."""
+        self.ledger.delete(DELAYED, _key(key))
         self._drop(message)
 
     def delete_message(self, number: int) -> None:
