@@ -195,12 +195,16 @@ def test_the_log_tells_at_once_and_of_the_rest_in_ten_minutes(capsys: pytest.Cap
     for second in range(int(TOLD_EVERY) + 1):
         lines.look(found.totals, float(second))
         found.note(RefusalCause.FULL_USER, 0.0, "mallory", "frost", "secret")
+    for _ in range(TWINS - 1):
+        found.note(RefusalCause.TAKEN_OVER, 0.0)
+    lines.look(found.totals, TOLD_EVERY + 1)  # nothing: clients came back
     found.note(RefusalCause.OLD, 0.0)
     found.note(RefusalCause.QUEUE, 0.0, "mallory", "frost", "secret")
     lines.look(found.totals, TOLD_EVERY + 1)
     first, second, clients, messages = (text := capsys.readouterr().err).splitlines()
     assert "subscriptions were refused     forbidden=1 full=0 " in first
     assert f"subscriptions were refused     forbidden=0 full={int(TOLD_EVERY)} " in second
+    assert f"taken_over={TWINS - 1} " in clients
     assert "unspoken=1" in clients
     assert "full=1" in messages
     assert not any(name in text for name in NAMES)

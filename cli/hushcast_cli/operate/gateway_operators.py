@@ -285,7 +285,7 @@ def _message(one: RetainedLine) -> str:
 def _refusal(one: RefusedLine) -> str:
     from hushcast_runtime.wording import counted
 
-    who = f"{one.client or '(no identifier)'} ({'not known' if one.user is None else one.user or 'anybody'})"
+    who = f"{one.client or 'somebody'} ({'not known' if one.user is None else one.user or 'anybody'})"
     last = f", the last one {one.subject}" if one.subject else ""
     return f"{_time(one.last)} {who}: {counted(one.count, one.thing)} refused because {one.because}{last}"
 

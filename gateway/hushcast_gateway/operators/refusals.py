@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from hushcast_protocol.base.findings import Finding, good, warning
@@ -47,16 +48,18 @@ class RefusalLog:
     """Tells of refusals at once, and of those behind them every ten minutes at most."""
 
     def __init__(self) -> None:
-        self._told: dict[RefusedThing, Mapping[RefusalCause, int]] = {}
+        self._told: dict[RefusedThing, Counter[RefusalCause]] = {}
         self._next = dict.fromkeys(RefusedThing, float("-inf"))
 
     def look(self, totals: Mapping[RefusalCause, int], now: float) -> None:
         """Tell what came since the last line; `totals` are since the start, `now` is in seconds."""
         for thing in RefusedThing:
-            known = {one: count for one, count in totals.items() if one.thing is thing}
-            told = self._told.get(thing, {})
-            if now >= self._next[thing] and known != told:
-                _tell(thing, {one: count - told.get(one, 0) for one, count in known.items()})
+            known = Counter({one: count for one, count in totals.items() if one.thing is thing})
+            more = known - self._told.get(thing, Counter())
+            # A client that comes back before it was missed takes over from itself.
+            is_usual = more.keys() <= {RefusalCause.TAKEN_OVER} and sum(more.values()) < TWINS
+            if now >= self._next[thing] and not is_usual:
+                _tell(thing, more)
                 self._told[thing], self._next[thing] = known, now + TOLD_EVERY
 
 

@@ -73,7 +73,11 @@ class RefusalCause(Enum):
         "clients_taken_over",
         "another came with the same identifier and user",
     )
-    OLD = RefusedThing.CLIENT, "clients_old", "they speak MQTT 3.1, or another version but 3.1.1 and 5"
+    OLD = (
+        RefusedThing.CLIENT,
+        "clients_old",
+        "they speak MQTT 3.1, or another version than is spoken",
+    )
     NO_MQTT = (
         RefusedThing.CLIENT,
         "clients_no_mqtt",
