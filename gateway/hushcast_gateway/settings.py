@@ -26,7 +26,14 @@ from hushcast_protocol.mqtt import access
 from hushcast_protocol.mqtt.access import CLIENT, USER, Access
 from hushcast_protocol.mqtt.limits import LARGEST_PACKET, MAX_PACKET
 from hushcast_protocol.mqtt.topic_filters import intersects, is_filter, normal
-from hushcast_runtime.processes.config import PathText, ProcessSettings, Section, below_state_home, check_path
+from hushcast_runtime.processes.config import (
+    MAX_LARGE_CONFIG,
+    PathText,
+    ProcessSettings,
+    Section,
+    below_state_home,
+    check_path,
+)
 from hushcast_runtime.processes.doctors_socket import DOCTORS_SOCKET
 
 MAX_USERS = 1_000
@@ -144,6 +151,8 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
 
     program_name: ClassVar[str] = "gateway"
     """What `program` says in its file."""
+    most_bytes: ClassVar[int] = MAX_LARGE_CONFIG
+    """Of a file: as many users as there may be fit into it."""
     live: ClassVar[frozenset[str]] = frozenset({"log", "users", "anonymous"})
     """The keys that a running gateway applies."""
 

@@ -22,7 +22,7 @@ from hushcast_protocol.brokers.broker_tree import (
 )
 from hushcast_protocol.brokers.frames import AnonymityTerms
 from hushcast_protocol.brokers.network import BrokersNetwork
-from hushcast_runtime.processes.config import MAX_ROOT_CONFIG, parse_toml
+from hushcast_runtime.processes.config import MAX_LARGE_CONFIG, parse_toml
 
 ROOT_KEY = b"\xff" * 32
 NETWORK = BrokersNetwork("n", "clear", 3600, ROOT_KEY)
@@ -101,7 +101,7 @@ def test_a_full_tree_fits_into_a_file(tmp_path: Path) -> None:
     assert len(
         check_seats([BrokerPosition(ROOT_KEY, "127.0.0.1:1", "root", None), *root.seats(ROOT_KEY)], ROOT_KEY)
     ) == (MAX_BROKERS)
-    file.write_text("#" * (MAX_ROOT_CONFIG + 1))
+    file.write_text("#" * (MAX_LARGE_CONFIG + 1))
     with pytest.raises(UsageError, match="at most"):
         load_broker(file)
 

@@ -12,7 +12,7 @@ import hushcast
 from hushcast_gateway import listener_settings, settings
 from hushcast_gateway.network_ways import read_links
 from hushcast_gateway.passwords import hashed
-from hushcast_gateway.settings import GatewaySettings
+from hushcast_gateway.settings import MAX_USERS, GatewaySettings
 from hushcast_gateway.summary import summary
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt.limits import MqttLimits
@@ -50,6 +50,15 @@ def test_limits_that_cannot_be_meant(line: str) -> None:
 def test_what_waits_has_no_purposes() -> None:
     with pytest.raises(UsageError, match=r"limits\.delayed"):
         parsed(f"{ANONYMOUS}[limits]\ndelayed = 5\n[purposes]\n")
+
+
+def test_as_many_users_as_there_may_be_fit_into_a_file(tmp_path: Path) -> None:
+    one = '[users.device{n}]\npassword = "{known}"\npublish = ["home/{n}/#"]\nsubscribe = ["home/all/#"]\n'
+    text = "".join(one.format(n=n, known=HASH) for n in range(MAX_USERS))
+    (file := tmp_path / "gateway.toml").write_text(text)
+    assert len(load_settings(file, GatewaySettings).users) == MAX_USERS
+    with pytest.raises(UsageError, match="users"):
+        parsed(text + one.format(n=MAX_USERS, known=HASH))
 
 
 def test_little_has_to_be_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from hushcast_protocol.brokers.community.charter import MAX_COMMUNITIES
 from hushcast_protocol.brokers.exposure import OPEN
 from hushcast_protocol.brokers.frames import MAX_K, AnonymityTerms
 from hushcast_runtime.files import read_most
-from hushcast_runtime.processes.config import MAX_ROOT_CONFIG, KeyText, Section, parse_settings
+from hushcast_runtime.processes.config import MAX_LARGE_CONFIG, KeyText, Section, parse_settings
 from hushcast_runtime.processes.doctors_socket import ExaminedSettings
 from hushcast_runtime.toml import keys_if_any
 
@@ -44,7 +44,7 @@ class RootSettings(ExaminedSettings, frozen=True, kw_only=True):
     """What `program` says in its file."""
     live: ClassVar[frozenset[str]] = frozenset({"log", "listed", "communities"})
     """The keys that a running root applies."""
-    most_bytes: ClassVar[int] = MAX_ROOT_CONFIG
+    most_bytes: ClassVar[int] = MAX_LARGE_CONFIG
     """Of a file."""
     elsewhere: ClassVar[Mapping[str, str]] = {
         "anonymity": _OF_EDGES,
@@ -165,7 +165,7 @@ AnyBrokerSettings = RootSettings | BrokerSettings
 
 def load_broker(path: Path) -> AnyBrokerSettings:
     """Read the configuration of a broker, the root's or another's; raises as `load_settings`."""
-    return parse_broker(read_most(path, MAX_ROOT_CONFIG), str(path))
+    return parse_broker(read_most(path, MAX_LARGE_CONFIG), str(path))
 
 
 def parse_broker(data: bytes, where: str) -> AnyBrokerSettings:

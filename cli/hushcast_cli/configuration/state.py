@@ -85,9 +85,9 @@ _OF_JOINED = {"authorities", "directory", "directory_key", "quorum", "server", "
 def _keys(file: Path) -> dict[str, Any]:
     from hushcast_protocol.base.errors import UsageError
     from hushcast_runtime.files import read_most
-    from hushcast_runtime.processes.config import MAX_ROOT_CONFIG
+    from hushcast_runtime.processes.config import MAX_LARGE_CONFIG
 
     try:
-        return keys_if_any(read_most(file, MAX_ROOT_CONFIG))
+        return keys_if_any(read_most(file, MAX_LARGE_CONFIG))
     except UsageError:
         return {}

@@ -8,7 +8,7 @@ from typing import Any
 
 from hushcast_cli.configuration.config_files import check_edited, parsed, write_edited
 from hushcast_protocol.base.errors import UsageError, unreadable
-from hushcast_runtime.processes.config import MAX_CONFIG
+from hushcast_runtime.processes.config import MAX_LARGE_CONFIG
 from hushcast_runtime.processes.network_file import toml_text
 from hushcast_runtime.toml import read_keys
 
@@ -39,8 +39,8 @@ def put_password(file: Path, user: str, password: str) -> bool:
         if is_new
         else _replaced(text, user, password)
     )
-    if len(fresh.encode()) > MAX_CONFIG:
-        raise UsageError(f"{file}: a configuration has at most {MAX_CONFIG} bytes")
+    if len(fresh.encode()) > MAX_LARGE_CONFIG:
+        raise UsageError(f"{file}: a configuration has at most {MAX_LARGE_CONFIG} bytes")
     check_edited(fresh, _expected(before, user, password), str(file), "users")
     write_edited(file, fresh)
     return is_new

@@ -29,12 +29,12 @@ def upgrade_config(choices: Choices, file: Path) -> None:
     from hushcast_cli.output import json_line, text_line, write
     from hushcast_protocol.base.errors import UsageError
     from hushcast_runtime.files import read_most
-    from hushcast_runtime.processes.config import MAX_ROOT_CONFIG
+    from hushcast_runtime.processes.config import MAX_LARGE_CONFIG
     from hushcast_runtime.toml import read_keys
 
-    data = read_most(file, MAX_ROOT_CONFIG)
-    if len(data) > MAX_ROOT_CONFIG:  # what was not read would not be written, either
-        raise UsageError(f"{file}: a configuration has at most {MAX_ROOT_CONFIG} bytes")
+    data = read_most(file, MAX_LARGE_CONFIG)
+    if len(data) > MAX_LARGE_CONFIG:  # what was not read would not be written, either
+        raise UsageError(f"{file}: a configuration has at most {MAX_LARGE_CONFIG} bytes")
     keys, text = read_keys(data, str(file)), data.decode()
     added = [] if "program" in keys else ["program"]
     if added and "state" not in keys:  # with the line `hushcast join` would not take a network.toml any more

@@ -22,7 +22,7 @@ from hushcast_runtime.transports.tcp import TcpTransport
 from hushcast_runtime.user_folders import state_home
 
 MAX_CONFIG = 64 * 1024  # bytes
-MAX_ROOT_CONFIG = 512 * 1024  # bytes, of a root of brokers: 1,023 of these have 260 each; none is longer
+MAX_LARGE_CONFIG = 512 * 1024  # bytes, of a root of 1,023 brokers with 260 each, or a gateway of 1,000 users
 
 READY_SOCKET = "ready.sock"
 """In the state directory: where a process that runs tells whether it is ready."""

@@ -163,9 +163,9 @@ class Program:
     def load(self, file: Path) -> Any:
         """Read a configuration; raise `UsageError` that names the key and the reason."""
         from hushcast_runtime.files import read_most
-        from hushcast_runtime.processes.config import MAX_ROOT_CONFIG
+        from hushcast_runtime.processes.config import MAX_LARGE_CONFIG
 
-        return self.parse(read_most(file, MAX_ROOT_CONFIG), str(file))
+        return self.parse(read_most(file, MAX_LARGE_CONFIG), str(file))
 
     def parse(self, data: bytes, where: str) -> Any:
         """Return the settings in a file's bytes; raise `UsageError` that begins with `where` it came from."""
