@@ -18,10 +18,10 @@ PARALLEL := $(BIN)/pytest --numprocesses auto --dist worksteal
 ONE_MORE := --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 1))
 BESIDE := --no-print-directory --jobs --output-sync=target --keep-going
 
-.PHONY: help demo test test-all quick check bench soak fuzz dist deb image format clean setup setup-dev
+.PHONY: help demo test test-all quick check bench soak fuzz dist deb image release release-check lock format clean setup setup-dev
 
 help:  ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 demo: .venv/base tor  ## watch it work: a private Tor network, ten relays, messages that arrive
 	$(BIN)/hushcast testnet demo
@@ -71,10 +71,20 @@ fuzz: .venv/fuzz  ## a million hostile inputs for every decoder and machine; INP
 
 dist: setup-dev  ## wheel and sdist, in dist/
 	rm -f dist/*.whl dist/*.tar.gz
-	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m build --no-isolation --outdir dist
 
-deb: dist  ## a Debian package that needs no registry, in dist/
-	tools/build-deb
+release:  ## all files of a release of a signed tag, TAG=v0.1.0 KEY=~/.ssh/id, built twice; without a tag a rehearsal
+	tools/release $(TAG)
+
+release-check:  ## build TAG=v0.1.0 once more, and compare with the release in FROM=folder; KEY=~/.ssh/id signs it, too
+	tools/release --check "$(FROM)" $(TAG)
+
+lock: setup-dev  ## the newest versions of all that releases are made of, with hashes, in tools/lock/
+	@$(PIP) --editable '.[release]'
+	tools/lock-requirements
+
+deb: dist  ## a Debian package that needs no registry, in dist/; DEBIAN=13 MACHINE=arm64 for others than this one
+	tools/build-deb dist "$(DEBIAN)" "$(MACHINE)"
 
 image: deb  ## an image of it for operators, `hushcast`, with docker or podman
 	tools/build-image
