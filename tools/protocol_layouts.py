@@ -26,7 +26,7 @@ from hushcast_protocol.authorities import (
     seat_admission,
 )
 from hushcast_protocol.authorities import frames as authorities
-from hushcast_protocol.base import key_handovers, links, proof_of_work, roster, sharding, signatures
+from hushcast_protocol.base import key_handovers, links, proof_of_work, roster, sharding, signatures, wires
 from hushcast_protocol.base.hashes import Domain
 from hushcast_protocol.base.signatures import SignaturePurpose
 from hushcast_protocol.brokers import broker_tree, clear_words
@@ -59,7 +59,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "protocol.md"
 
 SECTIONS: dict[str, tuple[type, ...]] = {
     "signed": (signatures.Signed,),
-    "handshake": (links.IdentityProof, links.Anonymous, roster.RosterView),
+    "handshake": (links.IdentityProof, links.Anonymous, roster.RosterView, wires.WireRange),
     "overlay": (
         frames.Forward,
         frames.Ack,

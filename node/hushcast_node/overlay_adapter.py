@@ -38,6 +38,7 @@ from hushcast_protocol.overlay.profile import Root
 from hushcast_protocol.shards.assignment import shard_of_relay
 from hushcast_runtime.context import Context
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.other_wires import OtherWires
 from hushcast_runtime.processes.own_address import open_address
 from hushcast_runtime.transports.base import Listener
 from hushcast_runtime.transports.connection_guard import ConnectionGuard
@@ -79,6 +80,11 @@ class OverlayAdapter:
     def relay_id(self) -> RelayId | None:
         """The name that the roster lists a relay by; a client has none."""
         return self._parts.identity.seed.public() if self._parts.identity else None
+
+    @property
+    def other_wires(self) -> OtherWires:
+        """Whom it met and cannot talk to."""
+        return self._connector.other_wires
 
     @property
     def role(self) -> str:
@@ -243,6 +249,7 @@ class OverlayAdapter:
             "address": self.listener.address if self.listener else None,
             "roster": self._describe_roster(),
             "directories": self.source.reached()._asdict(),
+            "other_wire": str(self.other_wires.met or "") or None,
             "registration": self._registration.problem,
             "links": relay.peers.open_links() if relay else 0,
             "difficulty": self.shards.least_difficulty(relay.id) if relay else 0,

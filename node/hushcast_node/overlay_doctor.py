@@ -8,6 +8,7 @@ from hushcast_overlay.rosters import count, is_cut
 from hushcast_protocol.base.findings import Finding, bad, good, warning
 from hushcast_protocol.base.roster import Roster
 from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.base.wires import OtherWire
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.processes.examinations import examine_descriptor, examine_files, examine_reach
 from hushcast_runtime.transports.base import Transport
@@ -31,6 +32,7 @@ async def examine_overlay(
         _roster(side, env),
         *_directories(side),
         *_relays(side, is_testnet),
+        *(side.other_wires.examine() if side is not None else ()),
         examine_files(FILES_NEEDED + FILES_A_RELAY * relays),
     ]
     if not is_relay:
@@ -73,7 +75,10 @@ def _seat(side: OverlayAdapter, newest: Roster, env: Environment) -> Finding | N
 
 def _roster(side: OverlayAdapter | None, env: Environment) -> Finding:
     newest = side.rosters.newest if side is not None else None
+    problem = side.rosters.problem if side is not None else None
     if side is None or newest is None:
+        if isinstance(problem, OtherWire):
+            return bad("roster", f"none: {problem.found('the directory')}", problem.way_out)
         return bad(
             "roster",
             "none",
@@ -81,6 +86,9 @@ def _roster(side: OverlayAdapter | None, env: Environment) -> Finding:
         )
     relays = counted(count(newest), "relay")
     age = side.rosters.calendar.epoch(env.now()) - newest.epoch
+    if age > 0 and isinstance(problem, OtherWire):
+        found = f"{counted(age, 'epoch')} old, {relays}: {problem.found('the directory')}"
+        return bad("roster", found, problem.way_out)
     if age > 0:
         return bad(
             "roster",

@@ -16,10 +16,12 @@ from hushcast_protocol.base.proof_of_work import ProofOfWork, mint
 from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey, RelayId, Wire
+from hushcast_protocol.base.wires import SPOKEN
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Drop, ParcelFrame, handed_in
 from hushcast_runtime.carriers.contact import Contact
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.other_wires import OtherWires
 from hushcast_runtime.transports.base import Transport, TransportError
 from hushcast_runtime.transports.channel import Channel, accept_channel, open_channel
 
@@ -53,6 +55,8 @@ class Connector:
         self._minting = trio.Lock()
         self.contact = Contact(env.elapsed)
         """Whether relays answer."""
+        self.other_wires = OtherWires(env.elapsed, counters)
+        """Whom this daemon met and cannot talk to."""
 
     async def named(
         self, us: Seed, peer: PublicKey, address: Address, decode: Callable[[bytes], FrameT]
@@ -121,10 +125,12 @@ class Connector:
     ) -> Channel[FrameT]:
         """Take a link as the relay or mailbox `us`.
 
-        A mailbox does not even compare: its reaction would tell which rosters its daemon holds.
+        A mailbox does not even compare: its reaction would tell which rosters its daemon holds. Nor does it
+        tell what it speaks.
         """
         view = self._rosters.view() if as_relay else None
-        link = Link.respond(self._network, us, self._env.randomness, MAX_OVERLAY_FRAME, view)
+        speaks = SPOKEN if as_relay else None
+        link = Link.respond(self._network, us, self._env.randomness, MAX_OVERLAY_FRAME, view, speaks=speaks)
         return await self._checked(accept_channel(stream, link, decode), compare=as_relay)
 
     async def _open(
@@ -151,8 +157,9 @@ class Connector:
         """Return the channel of a handshake; `is_listed` where whoever dialled has the peer from a roster."""
         try:
             channel, established = await handshake
-        except (PeerError, TransportError):
+        except (PeerError, TransportError) as error:
             self._counters.add("links_failed")
+            self.other_wires.note(error)
             raise
         try:
             if compare:

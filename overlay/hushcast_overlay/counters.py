@@ -31,6 +31,7 @@ OVERLAY_COUNTERS = {
     "strangers_dropped": "connections that had proved nothing and gave way to newer ones",
     "links_opened": "links whose handshake succeeded",
     "links_failed": "links that could not be opened or broke",
+    "links_of_other_wires": "of these, links whose other end speaks another wire: of another version",
     "rosters_taken": "rosters fetched and found to follow the chain",
     "heads_refused": "answers of a directory, one of several, that were not what a quorum of them signed",
     "roster_mismatches": "links whose other end holds another roster for the same epoch",

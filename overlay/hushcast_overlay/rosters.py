@@ -85,6 +85,8 @@ class RosterKeeper:
         self._awaited: list[tuple[Callable[[], bool], Callable[[], None]]] = []
         self._began = env.now()
         self._answered_at: float | None = None
+        self.problem: Exception | None = None
+        """Why no roster came when one was last asked for; `None` where the directory answered."""
         self._asked = trio.Event()
 
     async def load(self) -> None:
@@ -185,7 +187,9 @@ class RosterKeeper:
                 await self._compare_doubted()
                 await self._catch_up()
                 asked = bool(self._clock.jump())
+                self.problem = None
             except (TransportError, PeerError, Refusal) as error:
+                self.problem = error
                 log.warning("no roster from the directory", reason=str(error), again_in=round(pause))
             self._asked.set()
             pause = FIRST_PAUSE if self.newest is not before else min(2 * pause, self._longest_pause())

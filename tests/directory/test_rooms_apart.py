@@ -20,8 +20,9 @@ from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.wires import OtherWire, WireRange
 from hushcast_runtime.transports.base import TransportError
-from hushcast_runtime.transports.channel import Channel, open_channel
+from hushcast_runtime.transports.channel import Channel, accept_channel, open_channel
 
 FEW = 4
 MANY = 20
@@ -225,3 +226,34 @@ async def test_what_happens_at_the_door_is_counted(monkeypatch: pytest.MonkeyPat
         assert counted["connections_dropped"] == 4  # the room was left to ask, and free again
         assert counted["rosters_asked_for"] == 1
         assert counted["registrations_refused"] == 1
+
+
+async def test_whoever_speaks_another_wire_is_told_and_counted() -> None:
+    async with bench(1) as made:
+        link = Link.initiate(
+            NETWORK.id, DIRECTORY.public(), made.env.randomness, MAX_DIRECTORY_ANSWER, wire=2
+        )
+        address = memory_address(DIRECTORY.public())
+        with pytest.raises(OtherWire, match="the other end speaks wire 1"):
+            await open_channel(made.wires.transport(), address, "x", link, decode_directory_answer)
+        assert made.server is not None
+        assert made.server._counters["links_of_other_wires"] == 1
+        (finding,) = made.server.other_wires.examine()
+        assert finding.found == "a peer speaks wire 2, and this program wire 1"
+
+
+async def test_a_relay_of_another_wire_hears_why_it_is_not_listed() -> None:
+    async with bench() as made:
+        listener = await made.wires.transport().listen(relay_seed(1))
+
+        async def answer(stream: trio.abc.Stream) -> None:
+            seed, speaks = relay_seed(1), WireRange(2, 2)
+            link = Link.respond(NETWORK.id, seed, made.env.randomness, 10_000, speaks=speaks)
+            with suppress(OtherWire, TransportError):
+                await accept_channel(stream, link, decode_directory_answer)
+
+        made.nursery.start_soon(listener.serve, answer)
+        with pytest.raises(Refusal, match="not reached at its address: the other end speaks wire 2"):
+            await made.client().register(made.descriptor(1, address=listener.address))
+        assert made.server is not None
+        assert made.server._counters["links_of_other_wires"] == 1

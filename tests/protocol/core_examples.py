@@ -21,6 +21,7 @@ from hushcast_protocol.base.secrets import LeaseSecret, ParcelKey, Randomness, S
 from hushcast_protocol.base.shard_count import MAX_BITS
 from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.wire import decoder
+from hushcast_protocol.base.wires import WireRange
 from hushcast_protocol.content import bodies, messages
 from hushcast_protocol.content.messages import TRAIL_SIZE
 from hushcast_protocol.overlay import box_frames as boxes
@@ -296,7 +297,9 @@ answers = st.one_of(
     st.builds(shards.ShownPiece, st.binary(max_size=100), paths),
     st.just(shards.ShardUnavailable()),
 )
-proofs = st.builds(links.IdentityProof, bytes32, bytes64, views) | st.builds(links.Anonymous, views)
+numbers = st.integers(1, 2**16 - 1)
+wires = st.none() | st.builds(WireRange, numbers, numbers)
+proofs = st.builds(links.IdentityProof, bytes32, bytes64, views, wires) | st.builds(links.Anonymous, views)
 open_parcels = st.builds(
     parcels.Parcel,
     network=st.just(NETWORK.id),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+import msgspec
 import pytest
 from core_examples import NETWORK, bit_flips, bytes32, properties, seed, stream, truncations
 from hypothesis import given
@@ -33,6 +34,7 @@ from hushcast_protocol.base.roster import RosterView
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import SignaturePurpose, signature
 from hushcast_protocol.base.wire import encode
+from hushcast_protocol.base.wires import SPOKEN, OtherWire, WireRange
 
 ALICE, BOB, MALLORY = seed(11), seed(12), seed(13)
 OTHER_NETWORK = b"o" * 32
@@ -339,10 +341,10 @@ def test_a_wrong_magic_is_refused_at_its_first_wrong_byte():
         wrong = MAGIC[:index] + bytes([MAGIC[index] ^ 1])
         link = responder()
         assert hear(link, [MAGIC[:index]]).error is None
-        assert hear(link, [wrong[-1:]]).error == (
-            DecodeError,
-            "a link does not begin with this protocol's hello",
-        )
+        is_ours = index >= len(b"hushcast-link/")
+        told = "with the handshake of another version" if is_ours else "with this protocol's hello"
+        error, text = hear(link, [wrong[-1:]]).error
+        assert (error, text.endswith(told)) == (DecodeError, True)
         assert hear(responder(), [wrong]).error is not None
         assert hear(responder(), [wrong + bytes(1000)]).error is not None
 
@@ -469,17 +471,19 @@ def test_frames_are_sent_on_an_open_link_only(build):
 
 def test_the_handshake_is_as_short_as_stated():
     """The responder's and initiator's first frames with the longest view stay within the limit."""
-    longest = encode(IdentityProof(bytes(32), bytes(64), RosterView(2**48 - 1, bytes(32))))
+    view, speaks = RosterView(2**48 - 1, bytes(32)), WireRange(2**16 - 2, 2**16 - 1)
+    longest = encode(IdentityProof(bytes(32), bytes(64), view, speaks))
     assert len(longest) <= MAX_HANDSHAKE_FRAME
 
 
 # A second implementation, written from the module's description: it pins the format and can lie
 
 
-def hello(ephemeral: bytes, responder: bytes = BOB.public()) -> bytes:
+def hello(ephemeral: bytes, responder: bytes = BOB.public(), wire: int = 1) -> bytes:
     """What an initiator says first to whom it believes to reach."""
-    tag = digest(Domain.LINK_HELLO, NETWORK.id, ephemeral, responder, size=16)
-    return MAGIC + NETWORK.id + ephemeral + tag
+    number = wire.to_bytes(2, "big")
+    tag = digest(Domain.LINK_HELLO, number, NETWORK.id, ephemeral, responder, size=16)
+    return MAGIC + number + NETWORK.id + ephemeral + tag
 
 
 class Liar:
@@ -531,7 +535,7 @@ def test_the_second_implementation_agrees_with_the_first():
     liar, link = Liar(), responder()
     proof = liar.connect(link)
     own = IdentityProof(
-        ALICE.public(), signature(ALICE, SignaturePurpose.LINK_INITIATOR, liar.transcript), None
+        ALICE.public(), signature(ALICE, SignaturePurpose.LINK_INITIATOR, liar.transcript), None, None
     )
     heard = hear(link, [liar.seal(encode(own)) + liar.seal(b"\0\0\0\5frame\0\0\0\1!")])
     assert heard.events == [HandshakeDone(ALICE.public(), None), b"frame", b"!"]
@@ -547,7 +551,7 @@ def test_a_proof_that_was_given_over_another_link_proves_nothing_over_this():
     before.connect(responder())
     liar.connect(link)
     given = signature(ALICE, SignaturePurpose.LINK_INITIATOR, before.transcript)
-    heard = hear(link, [liar.seal(encode(IdentityProof(ALICE.public(), given, None)))])
+    heard = hear(link, [liar.seal(encode(IdentityProof(ALICE.public(), given, None, None)))])
     assert heard.events == []
     assert heard.error is not None
     assert heard.error[0] is AuthenticationError
@@ -578,10 +582,58 @@ def test_one_with_former_keys_says_nothing_to_others():
     assert heard.answer == b""
 
 
+@pytest.mark.parametrize("split", [whole, byte_by_byte])
+@pytest.mark.parametrize("identity", [ALICE, None])
+def test_ends_of_different_wires_both_know_and_say_no_more(identity, split):
+    """Who knows the responder's key learns what that speaks; the initiator has not even shown its name."""
+    left = Link.initiate(NETWORK.id, BOB.public(), stream(1), MAX_FRAME, identity, VIEW_A, wire=2)
+    right = responder()
+    asked = hear(right, split(left.data_to_send()))
+    assert asked.events == [HandshakeDone(None, None, WireRange(2, 2))]
+    heard = hear(left, split(asked.answer))
+    assert heard.events == [HandshakeDone(BOB.public(), None, SPOKEN)]
+    assert heard.answer == b""
+    for end in (left, right):
+        assert not end.is_open
+        assert hear(end, [b"more"]).error == (DecodeError, "a link that failed takes no more bytes")
+
+
+def test_a_wire_within_what_a_responder_speaks_is_taken():
+    left = Link.initiate(NETWORK.id, BOB.public(), stream(1), MAX_FRAME, wire=2)
+    right = Link.respond(NETWORK.id, BOB, stream(2), MAX_FRAME, speaks=WireRange(1, 3))
+    assert Ends(left, right).pump().left_events == [HandshakeDone(BOB.public(), None)]
+
+
+def test_a_mailbox_says_nothing_to_another_wire_and_of_its_own():
+    """What it speaks would tell mailboxes of one release from those of another."""
+    mailbox = Link.respond(NETWORK.id, BOB, stream(2), MAX_FRAME, speaks=None)
+    heard = hear(mailbox, [hello(Liar().public, wire=2)])
+    assert heard.error == (DecodeError, "a link is of another wire")
+    assert heard.answer == b""
+    liar = Liar()
+    proof = liar.connect(Link.respond(NETWORK.id, BOB, stream(2), MAX_FRAME, speaks=None))
+    assert msgspec.msgpack.decode(proof, type=IdentityProof).speaks is None
+
+
+def test_the_number_of_the_wire_cannot_be_changed_on_the_way():
+    said = bytearray(hello(Liar().public, wire=2))
+    said[len(MAGIC) + 1] = 1
+    heard = hear(responder(), [bytes(said)])
+    assert heard.error == (AuthenticationError, "a link is for another daemon")
+
+
+def test_who_of_two_has_to_do_what_is_said():
+    newer, older = OtherWire(WireRange(2, 3)), OtherWire(WireRange(0, 0))
+    assert "speaks wires 2 to 3, and this program wire 1: if the network has gone on to that" in str(newer)
+    assert str(older).endswith("speaks wire 0, and this program wire 1: its operator has to upgrade it")
+
+
 def test_a_responder_by_hand_is_accepted():
     liar, link = Liar(), initiator()
     ephemeral = liar.accept(link)
-    own = IdentityProof(BOB.public(), signature(BOB, SignaturePurpose.LINK_RESPONDER, liar.transcript), None)
+    own = IdentityProof(
+        BOB.public(), signature(BOB, SignaturePurpose.LINK_RESPONDER, liar.transcript), None, None
+    )
     heard = hear(link, [ephemeral + liar.seal(encode(own))])
     assert heard.events == [HandshakeDone(BOB.public(), None)]
 
@@ -616,20 +668,20 @@ def lies_to_a_responder(liar: Liar) -> dict[str, bytes]:
     return {
         "another's name": encode(
             IdentityProof(
-                ALICE.public(), signature(MALLORY, SignaturePurpose.LINK_INITIATOR, transcript), None
+                ALICE.public(), signature(MALLORY, SignaturePurpose.LINK_INITIATOR, transcript), None, None
             )
         ),
         "responder's purpose": encode(
             IdentityProof(
-                MALLORY.public(), signature(MALLORY, SignaturePurpose.LINK_RESPONDER, transcript), None
+                MALLORY.public(), signature(MALLORY, SignaturePurpose.LINK_RESPONDER, transcript), None, None
             )
         ),
         "another transcript": encode(
             IdentityProof(
-                MALLORY.public(), signature(MALLORY, SignaturePurpose.LINK_INITIATOR, bytes(32)), None
+                MALLORY.public(), signature(MALLORY, SignaturePurpose.LINK_INITIATOR, bytes(32)), None, None
             )
         ),
-        "low-order key": encode(IdentityProof(b"\x01" + bytes(31), b"\x01" + bytes(63), None)),
+        "low-order key": encode(IdentityProof(b"\x01" + bytes(31), b"\x01" + bytes(63), None, None)),
         "nothing": b"",
         "trailing bytes": encode(Anonymous(None)) + b"\x00",
         "another type": encode(VIEW_A),
@@ -669,16 +721,16 @@ def test_a_lying_responder_is_refused(lie):
     ephemeral = liar.accept(link)
     first = {
         "another's name": IdentityProof(
-            MALLORY.public(), signature(MALLORY, SignaturePurpose.LINK_RESPONDER, liar.transcript), None
+            MALLORY.public(), signature(MALLORY, SignaturePurpose.LINK_RESPONDER, liar.transcript), None, None
         ),
         "another's signature": IdentityProof(
-            BOB.public(), signature(MALLORY, SignaturePurpose.LINK_RESPONDER, liar.transcript), None
+            BOB.public(), signature(MALLORY, SignaturePurpose.LINK_RESPONDER, liar.transcript), None, None
         ),
         "initiator's purpose": IdentityProof(
-            BOB.public(), signature(BOB, SignaturePurpose.LINK_INITIATOR, liar.transcript), None
+            BOB.public(), signature(BOB, SignaturePurpose.LINK_INITIATOR, liar.transcript), None, None
         ),
         "another transcript": IdentityProof(
-            BOB.public(), signature(BOB, SignaturePurpose.LINK_RESPONDER, bytes(32)), None
+            BOB.public(), signature(BOB, SignaturePurpose.LINK_RESPONDER, bytes(32)), None, None
         ),
         "anonymous": Anonymous(None),
     }[lie]
@@ -694,7 +746,7 @@ def test_nobody_can_pass_on_an_initiators_proof():
     front, back, bob = Liar(60), Liar(61), responder()
     ephemeral = front.accept(to_mallory)
     mine = IdentityProof(
-        MALLORY.public(), signature(MALLORY, SignaturePurpose.LINK_RESPONDER, front.transcript), None
+        MALLORY.public(), signature(MALLORY, SignaturePurpose.LINK_RESPONDER, front.transcript), None, None
     )
     heard = hear(to_mallory, [ephemeral + front.seal(encode(mine))])
     alices_proof = front.open(heard.answer)
@@ -723,5 +775,5 @@ def test_the_handshake_does_not_change():
     ends = established()
     assert (
         digest(Domain.TRANSCRIPT, ends.to_right, ends.to_left).hex()
-        == "aa37e3f8aa9e4d7fe0e84b5d5061f074acea6c55bf53e53e09a95c44fe9b5c5f"
+        == "554e5944f348d0a1784b34143c9d3dbc97cd185656ce40d66cbfbb86e1a6915e"
     )

@@ -9,6 +9,7 @@ DIRECTORY_COUNTERS = {
     "newcomers_turned_away": "of these, unlisted relays that came while too many others waited",
     "rosters_asked_for": "questions for a roster",
     "parts_asked_for": "questions for a part of a network in shards: a leaf, a slice or a piece of the guide",
+    "links_of_other_wires": "links that did not come about, as the other end speaks another wire",
     "connections_dropped": "connections that had asked nothing yet and gave way to newer ones",
     "heads_published": "heads that are served, of several directories that agree",
     "heads_missed": "epochs without a head",

@@ -16,6 +16,7 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.other_wires import OtherWires
 from hushcast_runtime.processes.own_address import open_address
 from hushcast_runtime.storage.state_layout import migrate
 from hushcast_runtime.storage.store import Store
@@ -57,6 +58,11 @@ class Directory:
     def agreeing(self) -> AuthorityDriver:
         """What makes its heads."""
         return self._server.agreeing
+
+    @property
+    def other_wires(self) -> OtherWires:
+        """Whom it met and cannot talk to."""
+        return self._server.other_wires
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Live until cancelled. Reports started when it listens."""

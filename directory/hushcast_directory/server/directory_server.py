@@ -35,6 +35,7 @@ from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
+from hushcast_runtime.other_wires import OtherWires
 from hushcast_runtime.transports.base import Listener, Transport, TransportError
 from hushcast_runtime.transports.channel import Channel, open_channel
 from hushcast_runtime.transports.connection_slots import ConnectionSlots
@@ -70,6 +71,8 @@ class DirectoryServer:
             self.clock, transport, roll, sitting, gathered.check, counters, self._carry_on
         )
         """What makes its heads."""
+        self.other_wires = OtherWires(env.elapsed, counters)
+        """Whom it met and cannot talk to."""
         self._flooded = False
 
     def _note_dropped(self) -> None:
@@ -142,6 +145,7 @@ class DirectoryServer:
                 with self._strangers.place(REQUEST_TIMEOUT):
                     await _tell(channel, answer)
         except (PeerError, TransportError) as error:
+            self.other_wires.note(error)
             log.debug("connection ended", reason=str(error))
         finally:
             await channel.aclose()
@@ -192,6 +196,7 @@ class DirectoryServer:
                 self._transport, address, self._env.isolation(), link, decode_overlay
             )
         except (PeerError, TransportError) as error:
+            self.other_wires.note(error)
             raise Refusal(f"the relay was not reached at its address: {error}") from None
         await channel.aclose()
 

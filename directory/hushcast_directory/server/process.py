@@ -128,7 +128,7 @@ class _Directory(Process):
             return []
         roll, agreeing, now = directory.roll, directory.agreeing, directory.clock.now()
         known, epoch = roll.count(now), roll.calendar.epoch(now)
-        found = examine_closed(self._names, roll.listed())
+        found = [*directory.other_wires.examine(), *examine_closed(self._names, roll.listed())]
         if self._expelled is not None:
             found.append(examine_expelled(len(roll.expelled(epoch)), len(self._left_out)))
         if self._own.authorities is None and not agreeing.peers.count:

@@ -2,18 +2,20 @@
 
 Three steps, after which both ends hold keys that nobody else has:
 
-1. initiator: magic, network, ephemeral key, and a tag that proves it knows the responder's key;
-2. responder: ephemeral key; then, as its first frame, its identity, a signature of the transcript, its view;
+1. initiator: magic, wire, network, ephemeral key, and a tag that proves it knows the responder's key;
+2. responder: ephemeral key; then, as its first frame, its identity, a signature of the transcript, its view,
+   and which wires it speaks;
 3. initiator: as its first frame, its identity and signature, or nothing if it stays anonymous; its view.
 
 A responder does not answer an initiator that does not know its key: a found port does not reveal its mailbox.
-The responder proves itself before the initiator reveals anything. Frames sent together share a record and
-one seal. The state machine is moved by bytes received and by `send`; it does no I/O; randomness is injected.
+The responder proves itself before the initiator reveals anything. Where it does not speak the wire that the
+initiator named, both know then, and say no more: the first two steps are the same in every wire. Frames sent
+together share a record and one seal. The state machine is moved by bytes received and by `send`; it does no
+I/O; randomness is injected.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -22,29 +24,34 @@ from hmac import compare_digest
 from nacl.bindings import crypto_scalarmult, crypto_scalarmult_base
 from nacl.exceptions import CryptoError
 
-from hushcast_protocol.base.aead import TAG, seal, unseal
+from hushcast_protocol.base.aead import TAG
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.link_records import LENGTH, RecordCipher, frames_of
 from hushcast_protocol.base.roster import RosterView
 from hushcast_protocol.base.secrets import Randomness, Seed
 from hushcast_protocol.base.signatures import SignaturePurpose, check, signature
 from hushcast_protocol.base.wire import Bytes64, PublicKey, Wire, decoder, encode
+from hushcast_protocol.base.wires import SPOKEN, WireRange
 
-MAGIC = b"hushcast-link/2\n"
-HELLO_SIZE = len(MAGIC) + 32 + 32 + LABEL
+MAGIC = b"hushcast-link/3\n"
+_ANY_MAGIC = b"hushcast-link/"
+_WIRE_SIZE = 2
+HELLO_SIZE = len(MAGIC) + _WIRE_SIZE + 32 + 32 + LABEL
 MAX_HANDSHAKE_FRAME = 512  # bytes; what an unauthenticated peer can make us hold
 # Bytes; no step of a handshake waits for more, so what comes with it is left in the stream.
 MAX_HANDSHAKE_READ = 4 + MAX_HANDSHAKE_FRAME + TAG
 FULL_RECORD = 64 * 1024  # bytes of frames that share a seal; one by one, seals took a fifth of forwarding
-_LENGTH = struct.Struct(">I")
 
 
 class IdentityProof(Wire, frozen=True, tag="proof"):
-    """One end's identity key, its signature over the transcript, and the roster it holds."""
+    """One end's identity key, its signature over the transcript, the roster it holds, and its wires."""
 
     identity: PublicKey
     signature: Bytes64
     view: RosterView | None
+    speaks: WireRange | None
+    """Of a responder that shows it: a mailbox, which could be told by it, and an initiator do not."""
 
 
 class Anonymous(Wire, frozen=True, tag="anonymous"):
@@ -65,6 +72,8 @@ class HandshakeDone:
 
     peer: PublicKey | None
     view: RosterView | None
+    other: WireRange | None = None
+    """What the other end speaks, where this end does not: nothing more is said on this link."""
 
 
 class _State(Enum):
@@ -75,30 +84,6 @@ class _State(Enum):
     PROOF = "the other end's first frame"
     OPEN = "frames"
     FAILED = "nothing: an error ended this link"
-
-
-class _Cipher:
-    """One direction: a key and a counter for its nonces."""
-
-    __slots__ = ("_count", "_key")
-
-    def __init__(self, key: bytes) -> None:
-        self._key = key
-        self._count = 0
-
-    def _nonce(self) -> bytes:
-        self._count += 1
-        return self._count.to_bytes(24, "big")
-
-    def seal(self, plain: bytes) -> bytes:
-        header = _LENGTH.pack(len(plain) + TAG)
-        return header + seal(plain, header, self._nonce(), self._key)
-
-    def open(self, header: bytes, sealed: bytes) -> bytes:
-        try:
-            return unseal(sealed, header, self._nonce(), self._key)
-        except CryptoError:
-            raise AuthenticationError("a record on a link was altered") from None
 
 
 class Link:
@@ -121,10 +106,12 @@ class Link:
         "_max_frame",
         "_network",
         "_outgoing",
+        "_speaks",
         "_state",
         "_to_send",
         "_transcript",
         "_view",
+        "_wire",
         "answers_as",
     )
 
@@ -147,13 +134,15 @@ class Link:
         self._max_frame = max_frame
         self._initiator = state is _State.ANSWER
         self._transcript = b""
-        self._outgoing: _Cipher | None = None
-        self._incoming: _Cipher | None = None
+        self._outgoing: RecordCipher | None = None
+        self._incoming: RecordCipher | None = None
         self._buffer = bytearray()
         self._to_send: list[bytes] = []
         self._frames: list[bytes] = []
         self._former: Sequence[Seed] = ()
         self._larger: Callable[[PublicKey], int] | None = None
+        self._wire = SPOKEN.highest
+        self._speaks: WireRange | None = None
         self.answers_as: PublicKey | None = None
         """The key by which the initiator knows this end, once its hello has come."""
 
@@ -166,9 +155,12 @@ class Link:
         max_frame: int,
         identity: Seed | None = None,
         view: RosterView | None = None,
+        wire: int = SPOKEN.highest,
     ) -> Link:
         """Begin a link to the daemon with the key `responder`; without `identity` we stay anonymous."""
-        return cls(_State.ANSWER, network, randomness(32), identity, view, responder, max_frame)
+        link = cls(_State.ANSWER, network, randomness(32), identity, view, responder, max_frame)
+        link._wire = wire
+        return link
 
     @classmethod
     def respond(
@@ -180,13 +172,16 @@ class Link:
         view: RosterView | None = None,
         former: Sequence[Seed] = (),
         larger: Callable[[PublicKey], int] | None = None,
+        speaks: WireRange | None = SPOKEN,
     ) -> Link:
         """Await a link as the daemon, mailbox or directory with the key of `identity`, or a `former` one.
 
         `larger` tells up to how many bytes a frame may have of an initiator that has proven its key.
+        `speaks` is told to whoever knows the key; where it is `None`, as a mailbox has it, an initiator of
+        another wire hears nothing.
         """
         link = cls(_State.HELLO, network, randomness(32), identity, view, None, max_frame)
-        link._former, link._larger = former, larger
+        link._former, link._larger, link._speaks = former, larger, speaks
         return link
 
     @property
@@ -237,39 +232,41 @@ class Link:
         if content is None:
             return None
         if self._state is _State.OPEN:
-            return _frames(content)
-        self._state = _State.OPEN
+            return frames_of(content)
         established = self._on_responder(content) if self._initiator else self._on_initiator(content)
+        self._state = _State.OPEN if established.other is None else _State.FAILED
         if self._larger is not None and established.peer is not None:
             self._max_frame = max(self._max_frame, self._larger(established.peer))
         # A link may stay open for days.
         self._transcript, self._identity, self._view, self._larger = b"", None, None, None
         return (established,)
 
-    def _take_exactly(self, size: int, step: Callable[[bytes], None]) -> tuple[()] | None:
+    def _take_exactly(
+        self, size: int, step: Callable[[bytes], HandshakeDone | None]
+    ) -> tuple[HandshakeDone, ...] | None:
         if len(self._buffer) < size:
             # A wrong magic is refused at its first wrong byte, so that a stray client is not kept waiting.
             if self._state is _State.HELLO and not MAGIC.startswith(self._buffer[: len(MAGIC)]):
-                raise DecodeError("a link does not begin with this protocol's hello")
+                raise _wrong_magic(self._buffer)
             return None
         taken = bytes(self._buffer[:size])
         del self._buffer[:size]
-        step(taken)
-        return ()
+        done = step(taken)
+        return () if done is None else (done,)
 
     def _take_record(self) -> bytes | None:
-        if len(self._buffer) < _LENGTH.size:
+        if len(self._buffer) < LENGTH.size:
             return None
-        header = bytes(self._buffer[: _LENGTH.size])
-        (size,) = _LENGTH.unpack(header)
+        header = bytes(self._buffer[: LENGTH.size])
+        (size,) = LENGTH.unpack(header)
         is_open = self._state is _State.OPEN
-        limit = _LENGTH.size + self._max_frame if is_open else MAX_HANDSHAKE_FRAME
+        limit = LENGTH.size + self._max_frame if is_open else MAX_HANDSHAKE_FRAME
         if not TAG < size <= limit + TAG:
             raise DecodeError("a record's length is outside its limits")
-        end = _LENGTH.size + size
+        end = LENGTH.size + size
         if len(self._buffer) < end:
             return None
-        sealed = bytes(self._buffer[_LENGTH.size : end])
+        sealed = bytes(self._buffer[LENGTH.size : end])
         del self._buffer[:end]
         assert self._incoming is not None
         return self._incoming.open(header, sealed)
@@ -280,11 +277,11 @@ class Link:
         parts: list[bytes] = []
         size = 0
         for frame in self._frames:
-            if parts and size + _LENGTH.size + len(frame) > full:
+            if parts and size + LENGTH.size + len(frame) > full:
                 self._seal(b"".join(parts))
                 parts, size = [], 0
-            parts += (_LENGTH.pack(len(frame)), frame)
-            size += _LENGTH.size + len(frame)
+            parts += (LENGTH.pack(len(frame)), frame)
+            size += LENGTH.size + len(frame)
         if parts:
             self._seal(b"".join(parts))
         self._frames.clear()
@@ -295,22 +292,27 @@ class Link:
             return
         assert self._expected is not None
         public = crypto_scalarmult_base(self._ephemeral)
-        hello = MAGIC + self._network + public + _tag(self._network, public, self._expected)
+        tag = _tag(self._wire, self._network, public, self._expected)
+        hello = MAGIC + self._wire.to_bytes(_WIRE_SIZE, "big") + self._network + public + tag
         self._transcript = hello
         self._to_send.append(hello)
 
-    def _on_hello(self, hello: bytes) -> None:
+    def _on_hello(self, hello: bytes) -> HandshakeDone | None:
         if not hello.startswith(MAGIC):
-            raise DecodeError("a link does not begin with this protocol's hello")
-        if hello[len(MAGIC) : len(MAGIC) + 32] != self._network:
+            raise _wrong_magic(hello)
+        wire = int.from_bytes(hello[len(MAGIC) : len(MAGIC) + _WIRE_SIZE], "big")
+        if hello[len(MAGIC) + _WIRE_SIZE : -32 - LABEL] != self._network:
             raise DecodeError("a link is for another network")
         theirs = hello[-32 - LABEL : -LABEL]
         assert self._identity is not None
         for identity in (self._identity, *self._former):
-            if compare_digest(hello[-LABEL:], _tag(self._network, theirs, identity.public())):
+            if compare_digest(hello[-LABEL:], _tag(wire, self._network, theirs, identity.public())):
                 break
         else:
             raise AuthenticationError("a link is for another daemon")
+        other = None if wire in (self._speaks or SPOKEN) else WireRange(wire, wire)
+        if other is not None and self._speaks is None:
+            raise DecodeError("a link is of another wire")
         self._identity, self._former, self.answers_as = identity, (), identity.public()
         ours = crypto_scalarmult_base(self._ephemeral)
         self._agree(hello + ours, theirs)
@@ -319,7 +321,8 @@ class Link:
         proof = self._prove(self._identity, SignaturePurpose.LINK_RESPONDER)
         self._seal(proof)
         self._transcript = digest(Domain.TRANSCRIPT, self._transcript, proof)
-        self._state = _State.PROOF
+        self._state = _State.PROOF if other is None else _State.FAILED
+        return None if other is None else HandshakeDone(None, None, other)
 
     def _on_answer(self, theirs: bytes) -> None:
         self._greet()  # who answers before may know nothing of it
@@ -332,6 +335,8 @@ class Link:
         if proof.identity != self._expected:
             raise AuthenticationError("another daemon answers at a peer's address")
         check(proof.identity, SignaturePurpose.LINK_RESPONDER, self._transcript, proof.signature)
+        if proof.speaks is not None and self._wire not in proof.speaks:
+            return HandshakeDone(proof.identity, None, proof.speaks)
         self._transcript = digest(Domain.TRANSCRIPT, self._transcript, frame)
         if self._identity is None:
             self._seal(encode(Anonymous(self._view)))
@@ -347,8 +352,8 @@ class Link:
         return HandshakeDone(proof.identity, proof.view)
 
     def _prove(self, identity: Seed, purpose: SignaturePurpose) -> bytes:
-        proof = IdentityProof(identity.public(), signature(identity, purpose, self._transcript), self._view)
-        return encode(proof)
+        signed = signature(identity, purpose, self._transcript)
+        return encode(IdentityProof(identity.public(), signed, self._view, self._speaks))
 
     def _seal(self, content: bytes) -> None:
         assert self._outgoing is not None
@@ -365,22 +370,15 @@ class Link:
             digest(Domain.LINK_KEY, transcript, direction, key=shared) for direction in (b"forth", b"back")
         )
         outgoing, incoming = (forth, back) if self._initiator else (back, forth)
-        self._outgoing, self._incoming = _Cipher(outgoing), _Cipher(incoming)
+        self._outgoing, self._incoming = RecordCipher(outgoing), RecordCipher(incoming)
 
 
-def _tag(network: bytes, ephemeral: bytes, responder: PublicKey) -> bytes:
-    return digest(Domain.LINK_HELLO, network, ephemeral, responder, size=LABEL)
+def _tag(wire: int, network: bytes, ephemeral: bytes, responder: PublicKey) -> bytes:
+    number = wire.to_bytes(_WIRE_SIZE, "big")
+    return digest(Domain.LINK_HELLO, number, network, ephemeral, responder, size=LABEL)
 
 
-def _frames(content: bytes) -> Iterator[bytes]:
-    """Take a record apart. No frame is empty: nothing encodes to no bytes."""
-    at, end = 0, len(content)
-    while at < end:
-        start = at + _LENGTH.size
-        at = start + int.from_bytes(content[at:start], "big")
-        if not start < at <= end:
-            raise DecodeError("a record ends within a frame" if max(start, at) > end else "an empty frame")
-        frame = content[start:at]
-        if at == end:
-            content = b""  # while the last is looked at, it is held once
-        yield frame
+def _wrong_magic(begin: bytes | bytearray) -> DecodeError:
+    if begin.startswith(_ANY_MAGIC):
+        return DecodeError("a link begins with the handshake of another version")
+    return DecodeError("a link does not begin with this protocol's hello")

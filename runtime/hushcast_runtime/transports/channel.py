@@ -12,6 +12,7 @@ from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.links import MAX_HANDSHAKE_READ, HandshakeDone, Link
 from hushcast_protocol.base.wire import Wire, encode
+from hushcast_protocol.base.wires import OtherWire
 from hushcast_runtime.transports.base import Transport, TransportError
 
 FrameT = TypeVar("FrameT")
@@ -47,7 +48,7 @@ class Channel(Generic[FrameT]):
         """The other end's proven key; `None` where it stays anonymous."""
 
     async def handshake(self) -> HandshakeDone:
-        """Run the handshake; raise a `PeerError` or `TransportError`."""
+        """Run the handshake; raise a `PeerError`, `OtherWire` among them, or `TransportError`."""
         with _TRANSLATED, _within(HANDSHAKE_TIMEOUT):
             await self._flush()
             while True:
@@ -56,6 +57,8 @@ class Channel(Generic[FrameT]):
                 await self._flush()
                 if established is not None:
                     assert isinstance(established, HandshakeDone)
+                    if established.other is not None:
+                        raise OtherWire(established.other)
                     self._coming, self.peer = coming, established.peer
                     return established
         raise TransportError(_TOO_LATE)

@@ -1,0 +1,50 @@
+"""The wire: one number for all that links carry, which the two ends of a link have to have in common."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.wire import Wire
+
+WireNumber = Annotated[int, msgspec.Meta(ge=1, lt=2**16)]
+
+
+class WireRange(Wire, frozen=True, tag="wires"):
+    """The wires that a program speaks, the first and the last of them."""
+
+    lowest: WireNumber
+    highest: WireNumber
+
+    def __contains__(self, number: int) -> bool:
+        return self.lowest <= number <= self.highest
+
+    def __str__(self) -> str:
+        if self.lowest == self.highest:
+            return f"wire {self.lowest}"
+        return f"wires {self.lowest} to {self.highest}"
+
+
+SPOKEN = WireRange(1, 1)
+"""What this program speaks. A change of anything that links carry makes another number."""
+
+
+class OtherWire(PeerError):
+    """The other end of a link speaks no wire that this program speaks."""
+
+    def __init__(self, theirs: WireRange) -> None:
+        self.theirs = theirs
+        super().__init__(f"{self.found('the other end')}: {self.way_out}")
+
+    def found(self, who: str) -> str:
+        """Return what was found, of whoever that was."""
+        return f"{who} speaks {self.theirs}, and this program {SPOKEN}"
+
+    @property
+    def way_out(self) -> str:
+        """Who of the two has to do what."""
+        if self.theirs.lowest > SPOKEN.highest:
+            return "if the network has gone on to that, install the release that it runs"
+        return "its operator has to upgrade it"
