@@ -40,7 +40,7 @@ def rotate_relay(settings: NodeSettings, kind: StateKind, keys: tuple[str, ...],
         *(RECORDS_OF_IDENTITY if "identity" in keys else ()),
         *(RECORDS_OF_ADDRESS if "service" in keys else ()),
     ]
-    with stopped(state, kind):
+    with stopped(state, kind.known):
         aside = replace_keys(state, [f"{key}.key" for key in keys], forgotten, system_environment().now())
     # A new relay is new in all.
     follows = tuple(RELAY_KEYS[key] for key in keys if "identity" not in keys or key == "identity")

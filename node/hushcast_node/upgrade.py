@@ -1,4 +1,4 @@
-"""Upgrade: the migrations by which a daemon's state of each earlier version becomes one of the next."""
+"""Upgrade: the migrations between versions of a daemon's state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, parse_topic
-from hushcast_runtime.storage.state_layout import Migration
+from hushcast_runtime.storage.state_layout import Migration, unchanged
 from hushcast_runtime.storage.store import Change, Store, record_reader
 
 _SUBSCRIPTION = RecordKind(
@@ -50,5 +50,5 @@ async def _split_subscriptions(store: Store) -> list[Change]:
     return changes
 
 
-MIGRATIONS: tuple[Migration, ...] = (_split_subscriptions,)
-"""In order: the first brings version 0 to 1. None is ever taken out or changed."""
+MIGRATIONS: tuple[Migration, ...] = (Migration(up=_split_subscriptions, down=unchanged),)
+"""In order: the first is between versions 0 and 1. None is ever taken out or changed."""

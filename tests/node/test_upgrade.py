@@ -27,7 +27,7 @@ from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import make_topic
 from hushcast_runtime.environment import Environment, simulated_environment
-from hushcast_runtime.storage.state_layout import DATABASE, FIRST, kept_version, migrate
+from hushcast_runtime.storage.state_layout import DATABASE, FIRST, kept_version, migrate, step_back
 from hushcast_runtime.storage.store import MemoryStore, SqliteStore
 
 KEPT = sorted((Path(__file__).parents[1] / "data").glob("state-*"))
@@ -131,6 +131,16 @@ async def test_a_migration_of_a_database_ends_with_its_version(kept: Path, tmp_p
     upgraded_in_memory = store_of(kept / "client-0")
     await migrate(upgraded_in_memory, MIGRATIONS)
     assert store_of(tmp_path)._records == {kind: of for kind, of in upgraded_in_memory._records.items() if of}
+
+
+async def test_a_step_back_loses_nothing(kept: Path) -> None:
+    store = store_of(kept / "client-0")
+    await migrate(store, MIGRATIONS)
+    upgraded = {kind: dict(records) for kind, records in store._records.items()}
+    await step_back(store, MIGRATIONS)
+    assert store.version == NODE.version - 1
+    await migrate(store, MIGRATIONS)
+    assert store._records == upgraded
 
 
 async def test_a_directory_takes_up_its_chain(kept: Path) -> None:

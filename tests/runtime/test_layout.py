@@ -15,7 +15,15 @@ import pytest
 import trio
 
 from hushcast_protocol.base.errors import UsageError
-from hushcast_runtime.storage.state_layout import DATABASE, Migration, check_version, kept_version, migrate
+from hushcast_runtime.storage.state_layout import (
+    DATABASE,
+    Migration,
+    check_version,
+    kept_version,
+    migrate,
+    step_back,
+    unchanged,
+)
 from hushcast_runtime.storage.store import Change, MemoryStore, SqliteStore, Store, StoreError
 
 Open = Callable[[], Store]
@@ -37,16 +45,23 @@ async def running(store: Store) -> AsyncIterator[Store]:
 
 
 def adds(number: int) -> Migration:
-    async def migration(store: Store) -> list[Change]:
+    async def up(store: Store) -> list[Change]:
         done = await store.scan("done")
         assert len(done) == number  # what came before is there to be read
         return [Change("done", bytes([number]), b"")]
 
-    return migration
+    async def down(store: Store) -> list[Change]:
+        return [Change("done", bytes([number]), None)]
+
+    return Migration(up, down)
 
 
 async def fails(store: Store) -> list[Change]:
     raise StoreError("a record cannot be read")
+
+
+async def cannot(store: Store) -> list[Change]:
+    raise UsageError("it holds a cat, which the version before cannot hold: let it out first")
 
 
 async def test_migrations_run_in_order_and_once(opened: Open) -> None:
@@ -62,11 +77,40 @@ async def test_migrations_run_in_order_and_once(opened: Open) -> None:
 async def test_one_that_fails_leaves_the_version_before_it(opened: Open) -> None:
     async with running(opened()) as store:
         with pytest.raises(StoreError):
-            await migrate(store, [adds(0), fails])
+            await migrate(store, [adds(0), Migration(fails, fails)])
     async with running(opened()) as store:
         assert store.version == 1
         await migrate(store, [adds(0), adds(1)])
         assert store.version == 2
+
+
+async def test_a_step_back_and_forth_is_as_before(opened: Open) -> None:
+    migrations = [adds(0), adds(1)]
+    async with running(opened()) as store:
+        await migrate(store, migrations)
+        await step_back(store, migrations)
+    async with running(opened()) as store:
+        assert store.version == 1
+        assert await store.scan("done") == [(b"\0", b"")]
+        await migrate(store, migrations)
+        assert await store.scan("done") == [(b"\0", b""), (b"\1", b"")]
+
+
+async def test_what_cannot_be_held_before_stays_as_it_is(opened: Open) -> None:
+    migrations = [adds(0), Migration(unchanged, cannot)]
+    async with running(opened()) as store:
+        await migrate(store, migrations)
+        with pytest.raises(UsageError, match="let it out first"):
+            await step_back(store, migrations)
+        assert store.version == 2
+        with pytest.raises(UsageError, match="versions up to 1"):
+            await step_back(store, migrations[:1])
+
+
+async def test_there_is_nothing_before_the_first_version(opened: Open) -> None:
+    async with running(opened()) as store:
+        with pytest.raises(UsageError, match="there is none before that"):
+            await step_back(store, [adds(0)])
 
 
 async def test_a_newer_state_is_refused(opened: Open) -> None:

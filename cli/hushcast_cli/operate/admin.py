@@ -12,6 +12,7 @@ from hushcast_cli.operate.check_config import check_config
 from hushcast_cli.operate.community import community
 from hushcast_cli.operate.directory import directory
 from hushcast_cli.operate.key import key
+from hushcast_cli.operate.step_back import step_back
 from hushcast_cli.operate.tomography import tomography
 from hushcast_cli.operate.upgrade_config import upgrade_config
 from hushcast_cli.options import json_option
@@ -28,6 +29,7 @@ for _command in (
     upgrade_config,
     backup,
     restore,
+    step_back,
     key,
     directory,
     central,

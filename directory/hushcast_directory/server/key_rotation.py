@@ -50,7 +50,7 @@ def rotate_directory(
             "one of several directories is known by its key: have a quorum of them vote for a set with"
             " another one (`authorities.next`)"
         )
-    with stopped(state, kind):
+    with stopped(state, kind.known):
         new, aside = replace_signing_key(state, kind.network, system_environment(), signs)
     key = new.public().hex()
     line = f'directory_key = "{key}"'
@@ -69,7 +69,7 @@ def rotate_directory(
 
 
 def _replace_address(state: Path, kind: StateKind) -> KeyChange:
-    with stopped(state, kind):
+    with stopped(state, kind.known):
         aside = replace_keys(state, ["service.key"], [ADDRESS], system_environment().now())
     follows = (
         "The directory has a new address from its next start: every member must set the `directory` of the "

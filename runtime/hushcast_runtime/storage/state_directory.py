@@ -85,13 +85,16 @@ def check_access(state: Path) -> None:
 
 
 @contextmanager
-def stopped(state: Path, kind: StateKind) -> Iterator[None]:
-    """Hold the state directory of a daemon that does not run, as its owner; `UsageError` if one does."""
+def stopped(state: Path, known: int) -> Iterator[None]:
+    """Hold the state directory of a program that does not run, as its owner; `UsageError` if one does.
+
+    `known` is the version of the state that it writes.
+    """
     check_access(state)
     if not state.is_dir():
-        raise UsageError(f"there is no state in {state}: a daemon makes one when it runs")
+        raise UsageError(f"there is no state in {state}: a program makes one when it runs")
     with acting_as_owner(state), locked(private_directory(state)):
-        check_version(kept_version(state), kind.known)
+        check_version(kept_version(state), known)
         yield
 
 

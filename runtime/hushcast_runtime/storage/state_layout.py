@@ -1,10 +1,11 @@
-"""The layout of a state: its version, the migrations from each version to the next, refusal of newer ones."""
+"""The layout of a state: its version, migrations to the next one and one step back, refusal of newer ones."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from hushcast_protocol.base.errors import UsageError
@@ -16,22 +17,32 @@ DATABASE = "state.db"
 """In the state directory: all records."""
 
 WAY_OUT_OF_NEWER = (
-    "install the version of Hushcast that wrote it, or a newer one, or restore a backup from before the "
-    "upgrade"
+    "install the version of Hushcast that wrote it, or a newer one; `hushcast admin step-back` of that takes "
+    "it one version back; or restore a backup from before the upgrade"
 )
 """What whoever meets a state of a later version can do."""
 
-Migration = Callable[[Store], Awaitable[Sequence[Change]]]
-"""Returns the changes that bring a store of one version to the next; it reads, and writes nothing itself."""
+Step = Callable[[Store], Awaitable[Sequence[Change]]]
+"""Returns the changes that bring a store of one version to another; it reads, and writes nothing itself."""
 
 
-async def _begin(store: Store) -> Sequence[Change]:
-    """From 0, which is no state at all, or one of before there were versions, with the same records."""
+@dataclass(frozen=True)
+class Migration:
+    """Between a version and the next."""
+
+    up: Step
+    down: Step
+    """Raises `UsageError`, naming it, where there is something that the version before cannot hold."""
+
+
+async def unchanged(store: Store) -> Sequence[Change]:
+    """Leave all records as they are: both versions read them."""
     return ()
 
 
-FIRST: tuple[Migration, ...] = (_begin,)
-"""The migrations of a program whose records have kept their layout. None is ever taken out or changed."""
+FIRST: tuple[Migration, ...] = (Migration(up=unchanged, down=unchanged),)
+"""The migrations of a program whose records have kept their layout: from 0, which is no state at all, or one
+of before there were versions, with the same records. None is ever taken out or changed."""
 
 
 def kept_version(state: Path) -> int:
@@ -69,8 +80,21 @@ async def migrate(store: Store, migrations: Sequence[Migration]) -> None:
     """
     check_version(store.version, len(migrations))
     for version in range(store.version, len(migrations)):
-        changes = await migrations[version](store)
+        changes = await migrations[version].up(store)
         await store.advance(version + 1, *changes)
         if changes:
             log.info("the state of an earlier version was upgraded", count=len(changes))
     await grow_older(store)
+
+
+async def step_back(store: Store, migrations: Sequence[Migration]) -> None:
+    """Bring a store to the version before its own, in one commit: that program can be installed again.
+
+    Raises as `check_version` does, and `UsageError` where there is no version before, or it cannot hold what
+    this one does; then nothing was changed.
+    """
+    check_version(store.version, len(migrations))
+    if store.version == 0:
+        raise UsageError("the state is of version 0: there is none before that")
+    changes = await migrations[store.version - 1].down(store)
+    await store.advance(store.version - 1, *changes)
