@@ -28,6 +28,7 @@ from hushcast.control_messages import (
     decode_answer,
     decode_hello,
     encode_line,
+    request_of,
 )
 from hushcast.errors import (
     ConnectionEnded,
@@ -62,7 +63,7 @@ class Call:
         self._connection = connection
         self.is_over = False
         """Whether its last answer has come."""
-        self._answers: deque[Answer] = deque()
+        self._answers: deque[Answer | OtherVersion] = deque()
         self._news = anyio.Event()
 
     @property
@@ -77,6 +78,8 @@ class Call:
                 raise self._connection.error
             await self._news.wait()
         answer = self._answers.popleft()
+        if isinstance(answer, OtherVersion):
+            raise answer
         if isinstance(answer, FailureAnswer):
             raise _FAILURES[answer.kind](answer.reason)
         return answer
@@ -97,8 +100,8 @@ class Call:
         """Tell, some time, what was shown and acknowledged, and how many messages more may come."""
         self._connection.tell_shown(ShownNotice(shown, acknowledged, more, request=self.number))
 
-    def put(self, answer: Answer | None) -> None:
-        """Note an answer; with `None`, that the connection has ended."""
+    def put(self, answer: Answer | OtherVersion | None) -> None:
+        """Note an answer, or that one was not understood; with `None`, that the connection has ended."""
         if answer is None:
             self.is_over = True
         else:
@@ -217,13 +220,10 @@ class ControlConnection:
     async def _read(self) -> None:
         while True:
             line = await self._lines.receive_until(b"\n", MAX_ANSWER)
-            try:
-                answer = decode_answer(line)
-            except DecodeError as error:
-                raise OtherVersion(f"the daemon speaks another version: {error}") from None
-            if answer.request == 0:
+            answer, number = _understood(line)
+            if number == 0:
                 raise OtherVersion("the daemon speaks another version: it does not understand this program")
-            if (call := self._calls.get(answer.request)) is not None:
+            if (call := self._calls.get(number)) is not None:
                 call.put(answer)
 
     async def _write(self) -> None:
@@ -242,6 +242,22 @@ class ControlConnection:
         if self.error is None:
             self._waiting.append(encode_line(said))
             self._to_send.set()
+
+
+def _understood(line: bytes) -> tuple[Answer | OtherVersion, int]:
+    """Return an answer, and which request it is to; one that is not understood ends that request alone.
+
+    Raises `OtherVersion` for what is no answer at all.
+    """
+    try:
+        answer = decode_answer(line)
+        return answer, answer.request
+    except DecodeError as error:
+        other = OtherVersion(f"the daemon speaks another version: {error}")
+    try:
+        return other, request_of(line)
+    except DecodeError:
+        raise other from None
 
 
 _BROKEN = (

@@ -49,16 +49,22 @@ def is_handle(text: str) -> bool:
     return _HANDLE.match(text) is not None
 
 
-class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    pass
+class _Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a daemon does not know of it, it must not pass over: it would do something else than was meant."""
 
 
-class _Numbered(_Line, frozen=True, kw_only=True):
+class _Numbered(_Asked, frozen=True, kw_only=True):
     request: Number = 0
 
 
-class Hello(_Line, frozen=True, tag_field="op", tag="hello"):
-    """The first line from either end."""
+class _Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What a program does not know of it, it passes over: it asked for nothing of that."""
+
+    request: Number = 0
+
+
+class Hello(msgspec.Struct, frozen=True, tag_field="op", tag="hello"):
+    """The first line from either end; what else a later version says in it is passed over."""
 
     version: int = VERSION
 
@@ -101,7 +107,7 @@ class CancelRequest(_Numbered, frozen=True, tag_field="op", tag="cancel"):
     id: str
 
 
-class Terms(_Line, frozen=True, omit_defaults=True):
+class Terms(_Asked, frozen=True, omit_defaults=True):
     """How many subscribers topic and condition are to hide among before a network of brokers sees them."""
 
     k: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
@@ -215,7 +221,7 @@ ApplicationMessage = Request | ShownNotice | EndNotice
 """What an application says after `Hello`."""
 
 
-class PublishAnswer(_Numbered, frozen=True, tag_field="event", tag="published"):
+class PublishAnswer(_Told, frozen=True, tag_field="event", tag="published"):
     """A relay has taken the message over (`accepted`), or it is durable in the outbox (`queued`)."""
 
     id: str
@@ -223,20 +229,20 @@ class PublishAnswer(_Numbered, frozen=True, tag_field="event", tag="published"):
     receipt: Literal["accepted", "queued"] = "accepted"
 
 
-class OutboxAnswer(_Numbered, frozen=True, tag_field="event", tag="outbox"):
+class OutboxAnswer(_Told, frozen=True, tag_field="event", tag="outbox"):
     """The outbox: `{"id", "topic", "since", "state", "receipts", "attempts", …}` each."""
 
     publications: list[dict[str, Any]]
 
 
-class CancelAnswer(_Numbered, frozen=True, tag_field="event", tag="cancelled"):
+class CancelAnswer(_Told, frozen=True, tag_field="event", tag="cancelled"):
     """The publication will not be dropped any more."""
 
     id: str
     topic: str
 
 
-class SubscribeAnswer(_Numbered, frozen=True, tag_field="event", tag="subscribed", omit_defaults=True):
+class SubscribeAnswer(_Told, frozen=True, tag_field="event", tag="subscribed", omit_defaults=True):
     """Messages on the topic reach the daemon; so many relays, or what `by` names, route to it."""
 
     topic: str
@@ -244,7 +250,7 @@ class SubscribeAnswer(_Numbered, frozen=True, tag_field="event", tag="subscribed
     by: str = "relay"
 
 
-class MessageNotice(_Numbered, frozen=True, tag_field="event", tag="message", omit_defaults=True):
+class MessageNotice(_Told, frozen=True, tag_field="event", tag="message", omit_defaults=True):
     """A message; `cursor` is its place in the inbox. Attributes and an author are there if it has some."""
 
     topic: str
@@ -257,61 +263,58 @@ class MessageNotice(_Numbered, frozen=True, tag_field="event", tag="message", om
     author: str | None = None
 
 
-class LossNotice(_Numbered, frozen=True, tag_field="event", tag="lost"):
-    """Messages, `count` of them up to `cursor`, were removed before the application got them.
-
-    Without a `count` they were lost before the daemon had them, and nobody knows how many, if any.
-    """
+class LossNotice(_Told, frozen=True, tag_field="event", tag="lost"):
+    """Messages up to `cursor` were removed before the application got them: `count`, if anybody knows."""
 
     topic: str
     count: int | None
     cursor: int
 
 
-class GapNotice(_Numbered, frozen=True, tag_field="event", tag="gap"):
+class GapNotice(_Told, frozen=True, tag_field="event", tag="gap"):
     """A message that another subscriber of the topic received, and this one did not."""
 
     topic: str
     id: str
 
 
-class CoverageAnswer(_Numbered, frozen=True, tag_field="event", tag="coverage"):
+class CoverageAnswer(_Told, frozen=True, tag_field="event", tag="coverage"):
     """Coverage, `{"topic", "where", "probes", "share", "low", "high", "suspects"}` for each subscription."""
 
     subscriptions: list[dict[str, Any]]
 
 
-class AcknowledgeAnswer(_Numbered, frozen=True, tag_field="event", tag="acknowledged"):
+class AcknowledgeAnswer(_Told, frozen=True, tag_field="event", tag="acknowledged"):
     """No message up to `cursor` is shown again."""
 
     topic: str
     cursor: int
 
 
-class UnsubscribeAnswer(_Numbered, frozen=True, tag_field="event", tag="unsubscribed"):
+class UnsubscribeAnswer(_Told, frozen=True, tag_field="event", tag="unsubscribed"):
     """The subscription is over; `existed` tells whether there was one."""
 
     topic: str
     existed: bool
 
 
-class EndAnswer(_Numbered, frozen=True, tag_field="event", tag="ended"):
+class EndAnswer(_Told, frozen=True, tag_field="event", tag="ended"):
     """The application hears no more of this request, as it asked."""
 
 
-class SubscriptionsAnswer(_Numbered, frozen=True, tag_field="event", tag="subscriptions"):
+class SubscriptionsAnswer(_Told, frozen=True, tag_field="event", tag="subscriptions"):
     """The subscriptions, `{"handle", "topic", "nodes", "ready", "since", "cursor", …}` each."""
 
     subscriptions: list[dict[str, Any]]
 
 
-class StatusAnswer(_Numbered, frozen=True, tag_field="event", tag="status"):
+class StatusAnswer(_Told, frozen=True, tag_field="event", tag="status"):
     """The daemon's state."""
 
     status: dict[str, Any]
 
 
-class DoctorAnswer(_Numbered, frozen=True, tag_field="event", tag="examined"):
+class DoctorAnswer(_Told, frozen=True, tag_field="event", tag="examined"):
     """What was found."""
 
     findings: list[Finding]
@@ -320,7 +323,7 @@ class DoctorAnswer(_Numbered, frozen=True, tag_field="event", tag="examined"):
 FailureKind = Literal["usage", "refused", "waiting", "starting", "cursor"]
 
 
-class FailureAnswer(_Numbered, frozen=True, tag_field="event", tag="failed"):
+class FailureAnswer(_Told, frozen=True, tag_field="event", tag="failed"):
     """The request was not carried out: its words were wrong, daemon or network declined, or it waits.
 
     What is `waiting` is a publication that stays in the outbox without a receipt so far. A daemon that is
@@ -353,6 +356,7 @@ encode_line = msgspec.json.Encoder().encode
 _decode_hello = msgspec.json.Decoder(Hello).decode
 _decode_said = msgspec.json.Decoder(ApplicationMessage).decode
 _decode_answer = msgspec.json.Decoder(Answer).decode
+_decode_told = msgspec.json.Decoder(_Told).decode
 
 
 def decode_hello(line: bytes) -> Hello:
@@ -368,6 +372,11 @@ def decode_application_message(line: bytes) -> ApplicationMessage:
 def decode_answer(line: bytes) -> Answer:
     """Decode a daemon's answer; raise `DecodeError`."""
     return _checked(_decode_answer, line)  # type: ignore[no-any-return]
+
+
+def request_of(line: bytes) -> int:
+    """Return which request an answer is to that does not decode, 0 for none; raise `DecodeError`."""
+    return int(_checked(_decode_told, line).request)
 
 
 def _checked(decode: Any, line: bytes) -> Any:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -18,6 +20,7 @@ from hushcast import control_messages
 from hushcast.sockets import daemon_socket
 from hushcast_local import conversation, outbox
 from hushcast_protocol.base.secrets import Seed
+from hushcast_runtime.transports.lines import Lines
 
 
 async def test_publish_returns_with_a_receipt(world: World) -> None:
@@ -197,6 +200,56 @@ async def test_another_version_is_told(tmp_path: Path) -> None:
             async with hushcast.connect(tmp_path / "s"):
                 pass
         nursery.cancel_scope.cancel()
+
+
+async def test_a_later_daemon_may_say_more_and_one_request_may_end_for_it(tmp_path: Path) -> None:
+    """What else stands in hello and answers is passed over; another event ends its request alone."""
+
+    async def say(stream: trio.SocketStream) -> None:
+        async with stream:
+            lines = Lines(stream, control_messages.MAX_LINE)
+            await lines.read()
+            await lines.write(b'{"op": "hello", "version": 2, "oldest": 2}')
+            while (line := await lines.read()) is not None:
+                asked = json.loads(line)
+                if asked["op"] == "status":
+                    told = {"event": "status", "status": {"new": 1}, "request": asked["request"], "more": 2}
+                    await lines.write(json.dumps(told).encode())
+                elif asked["op"] == "subscriptions":
+                    told = {"event": "of the future", "request": asked["request"]}
+                    await lines.write(json.dumps(told).encode())
+
+    listener = await listening_at(tmp_path / "s")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.serve_listeners, say, [listener])
+        async with hushcast.connect(tmp_path / "s") as daemon:
+            with pytest.raises(hushcast.OtherVersion, match="of the future"):
+                await daemon.subscriptions()
+            assert await daemon.status() == {"new": 1}
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_a_daemon_does_not_know_of_a_request_is_refused_and_named(world: World) -> None:
+    """An older one that passed over what a program asks for would do something else."""
+
+    async def heard(*lines: bytes) -> list[bytes]:
+        async with await anyio.connect_unix(world.socket) as stream:
+            await stream.send(b"\n".join(lines) + b"\n")
+            said = b""
+            with suppress(anyio.EndOfStream):
+                while said.count(b"\n") < 2:
+                    said += await stream.receive()
+            return said.splitlines()
+
+    async def program() -> list[bytes]:
+        asked = b'{"op": "publish", "topic": "t", "payload": "", "request": 1, "urgent": true}'
+        return await heard(b'{"op": "hello", "version": 2, "newest": 3}', asked)
+
+    hello, refused = await world.run(program)
+    assert b'"hello"' in hello
+    assert json.loads(refused)["event"] == "failed"
+    assert "`urgent`" in json.loads(refused)["reason"]
+    assert world.daemon.published == []
 
 
 async def test_a_daemon_that_does_not_answer_takes_no_longer_than_asked(tmp_path: Path) -> None:

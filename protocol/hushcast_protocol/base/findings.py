@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 
-class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Finding(msgspec.Struct, frozen=True):
     """What was found of one thing that a daemon needs, and what to do about it."""
 
     check: str
