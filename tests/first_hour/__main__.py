@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
 import subprocess
 import sys
 import time
@@ -54,7 +55,9 @@ def main() -> int:
     parser.add_argument("--busy", type=int, default=0, help="processes that compute meanwhile")
     parser.add_argument("--transport", nargs="+", choices=["tcp", "tor"], default=["tcp", "tor"])
     options = parser.parse_args()
-    (package,) = (ROOT / "dist").glob("hushcast_*.deb")
+    debian = platform.freedesktop_os_release()["VERSION_ID"]  # of which the image is made, too
+    machine = subprocess.check_output(["dpkg", "--print-architecture"], text=True).strip()
+    (package,) = (ROOT / "dist").glob(f"hushcast_*+deb{debian}_{machine}.deb")
     subprocess.run([ROOT / "tools" / "debian-image", IMAGE, *PACKAGES], check=True, env=_ENVIRONMENT)
     name = f"hushcast-first-hour-{os.getpid()}"
     # No network: all that is typed is about this machine.

@@ -47,4 +47,4 @@ class OtherWire(PeerError):
         """Who of the two has to do what."""
         if self.theirs.lowest > SPOKEN.highest:
             return "if the network has gone on to that, install the release that it runs"
-        return "its operator has to upgrade it"
+        return "its operator has to upgrade it, or the network has not come that far"
