@@ -55,6 +55,16 @@ def test_what_is_not_signed_is_not_released(made: SignedClone) -> None:
 
 
 @pytest.mark.slow
+def test_what_was_signed_before_is_not_overwritten(made: SignedClone) -> None:
+    there = made.folder / "dist" / "release-1.2.3"
+    there.mkdir(parents=True)
+    refused = made.run("tools/release", "v1.2.3")
+    there.rmdir()
+    assert refused.returncode == 1
+    assert "dist/release-1.2.3 is there" in refused.stderr
+
+
+@pytest.mark.slow
 def test_a_changelog_without_a_date_is_not_released(tmp_path: Path) -> None:
     made = signed_clone(tmp_path, "1.2.4")
     made.rewrite("CHANGELOG.md", r"^## \[.*$", "## [1.2.4] - unreleased")
