@@ -99,6 +99,20 @@ def test_a_stranger_verifies_by_what_the_page_says(made: SignedClone, tmp_path: 
     assert "Could not verify signature" in typing().stdout
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (("11", "amd64"), "Packages are for Debian 12 and 13, not 11: say for which"),
+        (("13", "riscv64"), "Packages are for amd64 and arm64, not riscv64."),
+    ],
+)
+def test_packages_are_for_named_systems_alone(tmp_path: Path, asked: tuple[str, str], told: str) -> None:
+    command = [ROOT / "tools" / "build-deb", tmp_path, *asked]
+    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert told in refused.stderr
+
+
 def pinned(name: str) -> dict[str, str]:
     text = (ROOT / "tools" / "lock" / name).read_text()
     found = PINNED.findall(text)
