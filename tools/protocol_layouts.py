@@ -39,7 +39,7 @@ from hushcast_protocol.brokers.tomography import questions, statements
 from hushcast_protocol.central import frames as central
 from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
-from hushcast_protocol.overlay import box_frames, frames, leases, parcels
+from hushcast_protocol.overlay import box_frames, frames, host_cards, leases, parcels
 from hushcast_protocol.purposes import grants, signed_vocabulary
 from hushcast_protocol.shards import guides, shard_requests, slices
 from hushcast_protocol.spatial import (
@@ -94,6 +94,8 @@ SECTIONS: dict[str, tuple[type, ...]] = {
     ),
     "boxes": (
         box_frames.BoxStanding,
+        host_cards.HostCard,
+        host_cards.HostPlace,
         box_frames.Hold,
         box_frames.Forget,
         box_frames.HoldAnswer,

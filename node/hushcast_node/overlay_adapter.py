@@ -166,6 +166,7 @@ class OverlayAdapter:
         )
         await relay.load()
         listener = self.listener = await open_address(identity.service, around.transport, around.store)
+        relay.host_word.is_at(listener.address)
         terms, changed = self.source.terms, self.rosters.changed
         working = RelayNameWork(parts.network.id, relay.id, self._env, around.store, terms, changed)
         await working.load()

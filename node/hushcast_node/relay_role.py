@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 from hushcast_overlay.connector import Connector
 from hushcast_overlay.relay.admission_control import AdmissionControl
+from hushcast_overlay.relay.boxes.box_children import BoxChildren
 from hushcast_overlay.relay.boxes.box_links import BoxLinks
+from hushcast_overlay.relay.boxes.host_word import HostWord
 from hushcast_overlay.relay.boxes.kept_boxes import KeptBoxes
 from hushcast_overlay.relay.boxes.owners import OwnerRequests, Owners
 from hushcast_overlay.relay.detours import Detours
 from hushcast_overlay.relay.drops import Drops
 from hushcast_overlay.relay.forwarding import Forwarding, TakeListed
+from hushcast_overlay.relay.hop_places import HopPlaces
 from hushcast_overlay.relay.identity import Identity
 from hushcast_overlay.relay.incoming_connections import IncomingConnections
 from hushcast_overlay.relay.kept_links import KeptLinks
@@ -23,13 +26,11 @@ from hushcast_overlay.relay.peers import OwnRelay, Peers
 from hushcast_overlay.relay.placement import SpoolPlacement
 from hushcast_overlay.relay.strangers import Strangers
 from hushcast_overlay.shards.shards import Shards
-from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.wire import RelayId
-from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.forwarding import RecentIds, Router
 from hushcast_protocol.overlay.frames import ParcelAnswer
-from hushcast_protocol.overlay.hops import is_mailbox, key_of
+from hushcast_protocol.overlay.hops import is_box
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_protocol.overlay.trail import LABEL_SIZE
 from hushcast_runtime.context import Context
@@ -51,6 +52,7 @@ class RelayRole:
     kept_links: KeptLinks
     boxes: KeptBoxes
     box_links: BoxLinks
+    host_word: HostWord
 
     async def load(self) -> None:
         """Read back leases, and take up the messages that a restart interrupted."""
@@ -85,12 +87,7 @@ def make_relay(
     leases = LeaseStore(identity, shards.calendar, context)
     router = Router(relay, profile, leases.book, RecentIds(env.elapsed()), env.randomness(LABEL_SIZE))
     detours = Detours(relay, shards, leases, router, spool, env, counters) if profile.detours else None
-
-    def locate(hop: Hop) -> Address | None:
-        if is_mailbox(hop):
-            return leases.book.mailbox_address(hop)
-        listed = shards.relay(key_of(hop))
-        return listed.address if listed is not None else None
+    places = HopPlaces(leases, shards)
 
     # No coroutines: the frame of one would keep what it was given for as long as it waits.
     def take_forwards(messages: list[Message], previous: bytes) -> Awaitable[list[int]]:
@@ -99,11 +96,16 @@ def make_relay(
     def take_parcel(sealed: bytes, previous: bytes) -> Awaitable[ParcelAnswer]:
         return parcels.take(sealed, previous)
 
-    own = OwnRelay(locate, take_forwards, take_parcel)
+    def take_for_boxes(messages: list[Message], child: bytes) -> Awaitable[list[int]]:
+        return forwarding.take(messages, child, only=is_box)
+
+    own = OwnRelay(places, take_forwards, take_parcel)
     peers = Peers(identity.seed, connector, spool, detours, own, context)
     placing = SpoolPlacement(spool, detours, router, env, counters)
     boxes = KeptBoxes(leases, spool, context)
-    box_links = BoxLinks(boxes, spool, context)
+    host_word = HostWord(identity, shards)
+    box_links = BoxLinks(boxes, host_word, spool, context)
+    children = BoxChildren(leases, take_for_boxes, context)
     next_hops = NextHops(peers, boxes, box_links)
     forwarding = Forwarding(router, spool, placing, next_hops, shards.calendar, take_listed, context)
     drops = Drops(profile, forwarding, spool, context)
@@ -122,7 +124,8 @@ def make_relay(
     strangers = Strangers(admission, drops, parcels, shards.serving, env, counters)
     requests = OwnerRequests(relay, shards, boxes, admission, drops.take_up, context)
     owners = Owners(boxes, box_links, requests, strangers, context)
-    incoming = IncomingConnections(identity.seed, connector, shards, peers, strangers, owners)
+    incoming = IncomingConnections(identity.seed, connector, shards, peers, strangers, owners, children)
+    keeping = (boxes, box_links, host_word)
     return RelayRole(
-        relay, leases, peers, forwarding, drops, parcels, admission, incoming, kept_links, boxes, box_links
+        relay, leases, peers, forwarding, drops, parcels, admission, incoming, kept_links, *keeping
     )

@@ -64,9 +64,11 @@ class Connector:
         """Open a link as the relay `us` to a relay or mailbox."""
         return await self._open(peer, address, us, decode)
 
-    async def owner(self, box: Seed, host: Relay, decode: Callable[[bytes], FrameT]) -> Channel[FrameT]:
+    async def owner(
+        self, box: Seed, host: RelayId, address: Address, decode: Callable[[bytes], FrameT]
+    ) -> Channel[FrameT]:
         """Open a link to a host under a box's key, over a fresh circuit; it shows no view of rosters."""
-        return await self._open(host.id, host.address, box, decode, is_listed=True, shows_view=False)
+        return await self._open(host, address, box, decode, is_listed=True, shows_view=False)
 
     async def drop(
         self,

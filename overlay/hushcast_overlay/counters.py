@@ -17,6 +17,7 @@ OVERLAY_COUNTERS = {
     "messages_over_share": "messages lost: a mailbox or host has its share of the spool already",
     "messages_without_box": "messages lost: the host that they waited for has no box for them",
     "messages_gave_way": "messages in boxes kept here for others that gave way, the box or all being full",
+    "box_children_dropped": "links of relays that owners named, ended for others of these",
     "boxes_forgotten": "boxes kept here to which no lease led any more, and in which nothing waited",
     "messages_lost_hosts": "messages for this daemon's boxes that gave way at their hosts, as these say",
     "next_hops_away": "times that a next hop was silent for so long that messages went around it",

@@ -27,7 +27,7 @@ def paid(owner: OwnerEnd, day: int) -> Hold:
     if not bits:
         return frame
     stamp = mint(host.id, net.calendar.epoch(net.now), held_out(frame), bits, os.urandom)
-    return Hold(frame.number, frame.lease, frame.day, frame.elements, stamp)
+    return Hold(frame.number, frame.lease, frame.day, frame.elements, frame.children, stamp)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import trio
+from core_examples import host_card
 from owner_end import BODY, OwnerEnd, drop, message
 from small_network import Node, SmallNetwork, small_network, until
 
@@ -50,7 +51,7 @@ SAID: dict[str, Wire] = {
     "drop": Drop(message(1), None),
     "receipt": Receipt("accepted"),
     "question": AskSlice(1, 0),
-    "standing": BoxStanding((), 0),
+    "standing": BoxStanding((), 0, host_card(0), bytes(32), 0),
     "hold answer": HoldAnswer(1, None),
     "unrouted": Ack(0, (1,)),
     "ack of what was not sent": Ack(1, ()),
@@ -170,9 +171,9 @@ async def test_whoever_pays_nothing_leaves_half_of_the_boxes(monkeypatch: pytest
         frame = late.hold_of()
         bits, epoch = hold_price(frame, MAX_INSIDE), net.calendar.epoch(net.now)
         stamp = mint(host.id, epoch, held_out(frame), bits, os.urandom)
-        paid = type(frame)(frame.number, frame.lease, frame.day, frame.elements, stamp)
+        paid = type(frame)(frame.number, frame.lease, frame.day, frame.elements, frame.children, stamp)
         assert await late.ask(paid) is None
-        again = type(frame)(9, os.urandom(16), frame.day, frame.elements, stamp)
+        again = type(frame)(9, os.urandom(16), frame.day, frame.elements, frame.children, stamp)
         assert await late.ask(again) in ("stamp", None), "a stamp is for one hold"
 
 

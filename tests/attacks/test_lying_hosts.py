@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import trio
+from core_examples import host_card
 from hosted_network import LONG, box_of, drop_everywhere, hosted_network, hosts_of, in_use
 from small_network import ONE, Node, SmallNetwork, until
 
@@ -92,7 +93,7 @@ def of_another(body: bytes) -> Message:
 
 
 SAID: dict[str, tuple[Wire, ...]] = {
-    "standing again": (BoxStanding((), 7),),
+    "standing again": (BoxStanding((), 7, host_card(0), bytes(32), 0),),
     "answers to nothing": (HoldAnswer(999, None), ParcelAnswer(999, None, ()), HoldAnswer(0, "quota")),
     "pings": (Ping(),) * 500,
     "what is no message": (Forward(of_another(b"x" * 1167)),),
@@ -157,7 +158,7 @@ async def test_what_a_host_claims_to_have_lost_is_told_as_its_word_and_once() ->
         honest = boxes.standing
         box = box_of(subscriber)
         for claimed in (5, 5, 3, 2**40):
-            boxes.standing = lambda key, claimed=claimed: BoxStanding(honest(key).leases, claimed)
+            boxes.standing = lambda key, claimed=claimed: (honest(key)[0], claimed)
             link = box.link(host.id)
             assert link is not None
             link.end()

@@ -88,4 +88,4 @@ def test_which_leases_a_message_followed_is_known_without_looking_at_all() -> No
     assert book.followed(day, relay_hop(hop), TOKEN) == []
     assert {lease.id for lease in book.leases()} == held - {lease.id for lease in alike}
     assert book.next_hops({day}) == [relay_hop(hop)]
-    assert book.mailbox_address(mailbox_hop(BOX.public())) is None
+    assert book.address_of(mailbox_hop(BOX.public())) is None

@@ -39,7 +39,7 @@ async def test_a_message_for_many_full_boxes_takes_no_long_step() -> None:
         keys = [os.urandom(32) for _ in range(BOXES)]
         elements = (element(net.profile, trunk, host.id, hostile.id),)
         for key in keys:
-            await boxes.hold(key, Hold(1, os.urandom(16), day, elements, None), paid=False)
+            await boxes.hold(key, Hold(1, os.urandom(16), day, elements, (), None), paid=False)
         for _ in range(MAX_ALL_BOXES // (BOXES * BODY) + 1):
             one = message(day, trunk)
             boxes.take(spool.put([HopMessage(box_hop(key), one) for key in keys]))

@@ -31,7 +31,7 @@ from hushcast_protocol.brokers.tomography import questions, statements
 from hushcast_protocol.central import frames as central_frames
 from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
-from hushcast_protocol.overlay import box_frames, frames, leases, parcels
+from hushcast_protocol.overlay import box_frames, frames, host_cards, leases, parcels
 from hushcast_protocol.purposes import grants, signed_vocabulary
 from hushcast_protocol.shards import guides, shard_requests, slices
 from hushcast_protocol.spatial import (
@@ -100,6 +100,7 @@ MODULES = (
     slices,
     guides,
     shard_requests,
+    host_cards,
 )
 
 

@@ -98,13 +98,13 @@ class _Host:
             held[place[1:33]] = held.get(place[1:33], 0) + size
         for box in {*held, *_BOXES}:
             assert self.boxes._shares.size_of(box) == held.get(box, 0) <= _MOST
-            standing = self.boxes.standing(box)
+            _, gave_way = self.boxes.standing(box)
             if box not in self.boxes:
                 assert not self.leases.book.held_for(box_hop(box)), "a lease leads to a box that is not kept"
                 assert not held.get(box), "something waits in a box that is not kept"
             else:
-                assert standing.gave_way >= self._told.get(box, 0), "what gave way was told, and is no more"
-                self._told[box] = standing.gave_way
+                assert gave_way >= self._told.get(box, 0), "what gave way was told, and is no more"
+                self._told[box] = gave_way
         assert self.boxes._shares.size == sum(held.values()) <= 2 * _MOST
         assert len(self.boxes) <= 4
 
@@ -138,7 +138,7 @@ async def _move(script: Script, host: _Host) -> None:
         name, day = bytes([script.number() % 12]) * 16, host.day() + script.choose((0, 0, 1, 2))
         try:
             await host.boxes.hold(
-                box, Hold(1, name, day, (script.take(16).ljust(16),), None), script.number() > 9
+                box, Hold(1, name, day, (script.take(16).ljust(16),), (), None), script.number() > 9
             )
         except (Refusal, PeerError):
             return

@@ -72,8 +72,9 @@ def _instruction(script: Script, now: float, profile: Any = HARDENED) -> Instruc
     if script.number() % 6 == 0:
         return leases.Withdraw(word)
     consented = script.choose((word, word, word, _WORDS[0]))
+    number = script.number() % 5
     hop: leases.ToRelay | leases.ToMailbox | leases.ToHost = (
-        script.choose((leases.ToRelay, leases.ToHost))(relay_id(script.number() % 5))
+        script.choose((leases.ToRelay(relay_id(number)), leases.ToHost(examples.host_card(number))))
         if script.number() & 1
         else _mailbox(script.number() % 3, consented, day)
     )

@@ -24,6 +24,7 @@ from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.frame_directions import ToOwner, decode_to_owner
 from hushcast_protocol.overlay.frames import Ack, Drop, Forward, ParcelAnswer, Ping, Receipt, RefusalReason
 from hushcast_protocol.overlay.hops import box_hop
+from hushcast_protocol.overlay.host_cards import HostCard, check_host_card
 from hushcast_protocol.overlay.leases import Install, ToHost, lease_mark
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import Channel
@@ -38,13 +39,21 @@ def message(day: int, trunk: bytes = TRUNK, size: int = BODY) -> Message:
     return Message(message_id(day, body), day, (trunk,), bytes(TRAIL_SIZE), body)
 
 
+def card_of(host: Node) -> HostCard:
+    """The card of a relay that is up."""
+    assert host.daemon.overlay.relay is not None
+    card = host.daemon.overlay.relay.host_word.standing((), 0).card
+    assert check_host_card(card)[0] == host.id
+    return card
+
+
 async def leads_to(net: SmallNetwork, top: Node, host: Node, *children: Node, trunk: bytes = TRUNK) -> None:
     """Have a top relay hold a lease by which messages from publishers and children go to a host."""
     assert top.daemon.overlay.relay is not None
     previous = (ORIGIN, *(child.id for child in children))
     elements = tuple(element(net.profile, trunk, top.id, one) for one in previous)
     day, mark = net.calendar.day(net.now), lease_mark(trunk, top.id)
-    install = Install(os.urandom(16), day, ToHost(host.id), elements, mark, os.urandom(16))
+    install = Install(os.urandom(16), day, ToHost(card_of(host)), elements, mark, os.urandom(16))
     await top.daemon.overlay.relay.leases.install(install, paid=True)
 
 
@@ -148,7 +157,8 @@ class OwnerEnd:
         day = self.net.calendar.day(self.net.now) if day is None else day
         come = (ORIGIN, *(one.id for one in previous))
         elements = tuple(element(self.net.profile, trunk, self.host.id, one) for one in come)
-        return Hold(len(self.answers) + 1, lease or os.urandom(16), day, elements, None)
+        children = tuple(one.id for one in previous)
+        return Hold(len(self.answers) + 1, lease or os.urandom(16), day, elements, children, None)
 
     async def hold(self, *previous: Node, **others: Any) -> bytes:
         """Hold, as it must succeed; return the lease id."""

@@ -6,7 +6,7 @@ import os
 
 import pytest
 import trio
-from owner_end import BODY, TRUNK, OwnerEnd, drop, leads_to, message
+from owner_end import BODY, TRUNK, OwnerEnd, card_of, drop, leads_to, message
 from small_network import EPOCH_SECONDS, small_network, until
 
 from hushcast_overlay.relay.boxes import box_links
@@ -88,7 +88,7 @@ async def test_a_tree_is_told_through_the_host() -> None:
         await owner.hold(top)
         epoch, day = net.calendar.epoch(net.now), net.calendar.day(net.now)
         elements, mark = (element(net.profile, TRUNK, top.id, ORIGIN),), lease_mark(TRUNK, top.id)
-        install = Install(os.urandom(16), day, ToHost(host.id), elements, mark, os.urandom(16))
+        install = Install(os.urandom(16), day, ToHost(card_of(host)), elements, mark, os.urandom(16))
         assert top.identity is not None
         assert host.identity is not None
         words = os.urandom(16), os.urandom(16)

@@ -10,7 +10,6 @@ from small_network import EPOCH_SECONDS, ONE, TWO, Ear, Node, until
 from hushcast_overlay.routes.route import EARLIEST_RENEWAL, LATEST_RENEWAL, OverlayRoute
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.content.bodies import Content
-from hushcast_protocol.overlay.profile import Root
 
 pytestmark = pytest.mark.slow
 EPOCH = EPOCH_SECONDS
@@ -268,31 +267,3 @@ async def test_from_uncut_days_to_cut_ones_and_back() -> None:
         assert route.lasting is again
         assert route.on(first + 3)[0].installation.tree == tree, "a tree to a mailbox that stays goes on"
         await assert_each_once(ear, sent)
-
-
-async def test_with_hosts_whole_days_have_a_box_and_cut_ones_a_mailbox() -> None:
-    async with cut_network(relays=6, root=Root.HOST) as net:
-        subscriber, publisher = net.clients
-        ear = await subscriber.listen()
-        route, first = subscriber.route(), net.today
-        box = route.box
-        assert box is not None
-        assert not net.is_cut(first)
-        assert route.mailboxes == []
-        sent = await net.publish_until(net.now + EPOCH, 20, publisher)
-        for number in range(4):
-            newcomer = net.add(f"newcomer-{number}", True)
-            net.relays.append(newcomer)
-            await newcomer.start()
-        sent += await net.publish_until(net.midnight() + 2 * EPOCH, 20, publisher)
-        assert net.is_cut(first + 1)
-        assert list(route.daily) == [first + 1]
-        assert route.box is box, "something may wait in it"
-        for newcomer in net.relays[6:]:
-            await newcomer.stop()
-        sent += await net.publish_until(net.midnight() + 2 * EPOCH, 20, publisher)
-        assert not net.is_cut(first + 2)
-        assert route.box is box
-        assert route.mailboxes == []
-        await assert_each_once(ear, sent)
-        assert (await kept(subscriber, "daily-mailbox"), await kept(subscriber, "owned-box")) == (0, 1)

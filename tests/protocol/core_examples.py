@@ -26,6 +26,7 @@ from hushcast_protocol.content import bodies, messages
 from hushcast_protocol.content.messages import TRAIL_SIZE
 from hushcast_protocol.overlay import box_frames as boxes
 from hushcast_protocol.overlay import frames, leases, parcels
+from hushcast_protocol.overlay.host_cards import HostCard, make_host_card
 from hushcast_protocol.shards import shard_requests as shards
 from hushcast_protocol.shards.guides import piece_bits
 
@@ -103,6 +104,13 @@ def mailbox_address(mailbox: Seed = MAILBOX) -> Address:
 
 
 MARK, BYPASS = b"m" * 16, b"b" * 16
+
+
+@cache
+def host_card(number: int) -> HostCard:
+    """The card of relay `number`."""
+    service = seed(3000 + number)
+    return make_host_card(seed(1000 + number), service, memory_address(service.public()))
 
 
 def mailbox_install(
@@ -220,6 +228,7 @@ printable = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size
 signed = st.builds(Signed, st.binary(max_size=64), bytes64)
 elements = st.lists(bytes16, min_size=1, max_size=5).map(tuple)
 views = st.none() | st.builds(roster.RosterView, counters, bytes32)
+host_cards = st.builds(HostCard, st.binary(max_size=100), bytes64, bytes64)
 instructions = st.one_of(
     st.builds(
         leases.Install,
@@ -227,7 +236,7 @@ instructions = st.one_of(
         counters,
         st.builds(leases.ToRelay, bytes32)
         | st.builds(leases.ToMailbox, signed)
-        | st.builds(leases.ToHost, bytes32),
+        | st.builds(leases.ToHost, host_cards),
         elements,
         bytes16,
         bytes16,
@@ -258,8 +267,23 @@ overlay_frames = st.one_of(
     ),
 )
 box_frames = st.one_of(
-    st.builds(boxes.BoxStanding, st.lists(bytes16, max_size=3).map(tuple), counters),
-    st.builds(boxes.Hold, counters, bytes16, counters, elements, st.none() | made_stamps),
+    st.builds(
+        boxes.BoxStanding,
+        st.lists(bytes16, max_size=3).map(tuple),
+        counters,
+        host_cards,
+        bytes32,
+        st.integers(0, proof_of_work.MAX_DIFFICULTY),
+    ),
+    st.builds(
+        boxes.Hold,
+        counters,
+        bytes16,
+        counters,
+        elements,
+        st.lists(bytes32, max_size=3).map(tuple),
+        st.none() | made_stamps,
+    ),
     st.builds(boxes.Forget, counters),
     st.builds(boxes.HoldAnswer, counters, st.none() | st.sampled_from(get_args(frames.RefusalReason))),
 )

@@ -11,6 +11,7 @@ from core_examples import (
     NETWORK,
     carry_out,
     descriptor_of,
+    host_card,
     lease_book,
     mailbox_address,
     parcel_key,
@@ -79,7 +80,7 @@ def installation(
 
 
 def installs(profile: Profile, made: Installation) -> dict[bytes, Install]:
-    return {relay: made.install(profile, relay) for relay in made.tree.parents}
+    return {relay: made.install(profile, relay, HOST_CARD) for relay in made.tree.parents}
 
 
 def walk(branches: dict[bytes, SealedBranch]) -> list[tuple[bytes, Parcel]]:
@@ -277,6 +278,7 @@ def test_an_empty_tree_needs_no_parcels():
 # A host at the root
 
 HOST = RELAYS[7]
+HOST_CARD = host_card(7)
 
 
 def hosted(count: int = 60, relays: list[bytes] | None = None) -> Installation:
@@ -288,10 +290,11 @@ def test_a_host_is_asked_for_what_tops_and_publishers_bring() -> None:
     made = hosted()
     tops = made.tree.children[None]
     assert {install.next_hop for relay, install in installs(HARDENED, made).items() if relay in tops} == {
-        ToHost(HOST)
+        ToHost(HOST_CARD)
     }
     hold = made.hold(HARDENED)
-    bypass = made.install(HARDENED, tops[0]).bypass
+    bypass = made.install(HARDENED, tops[0], HOST_CARD).bypass
+    assert hold.children == tuple(sorted(tops))
     assert set(hold.elements) == {
         *(element(HARDENED, token, HOST, ORIGIN) for token in (*ENTRIES, bypass)),
         *(element(HARDENED, TRUNK, HOST, top) for top in tops),

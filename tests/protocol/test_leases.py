@@ -102,9 +102,9 @@ def test_an_install_for_a_mailbox_notes_its_address():
     lease = carry_out(held, mailbox_install(OWN, elements=elements(1)))
     assert lease.hop == TO_MAILBOX
     assert lease.address == mailbox_address()
-    assert held.mailbox_address(TO_MAILBOX) == mailbox_address()
-    assert held.mailbox_address(TO_OTHER) is None
-    assert held.mailbox_address(relay_hop(MAILBOX.public())) is None
+    assert held.address_of(TO_MAILBOX) == mailbox_address()
+    assert held.address_of(TO_OTHER) is None
+    assert held.address_of(relay_hop(MAILBOX.public())) is None
     assert routes(held, 1) == [TO_MAILBOX]
 
 
@@ -240,14 +240,14 @@ def test_nothing_is_routed_to_a_mailbox_without_its_consent():
     carry_out(held, to_relay(2, word=b"x" * 16, hop=MAILBOX.public()))
     assert TO_MAILBOX not in routes(held, 2)
     assert routes(held, 2) == [relay_hop(MAILBOX.public())]
-    assert held.mailbox_address(relay_hop(MAILBOX.public())) is None
+    assert held.address_of(relay_hop(MAILBOX.public())) is None
 
 
 def test_a_mailbox_keeps_its_address_whoever_names_its_key():
     held = book()
     carry_out(held, to_relay(2, word=b"x" * 16, hop=MAILBOX.public()))
     carry_out(held, mailbox_install(OWN, elements=elements(1)))
-    assert held.mailbox_address(TO_MAILBOX) == mailbox_address()
+    assert held.address_of(TO_MAILBOX) == mailbox_address()
 
 
 # Withdrawing
@@ -517,7 +517,7 @@ def test_a_book_is_restored_from_what_it_held():
     for lease, day in held.tombstones().items():
         again.restore_tombstone(lease, day)
     assert state(again) == state(held)
-    assert again.mailbox_address(TO_MAILBOX) == mailbox_address()
+    assert again.address_of(TO_MAILBOX) == mailbox_address()
 
 
 # A life

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from core_examples import small_message
+from core_examples import host_card, small_message
 
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import encode
@@ -29,8 +29,8 @@ EXAMPLES = [
     shard_requests.ShardUnavailable(),
 ]
 OF_BOXES = [
-    box_frames.BoxStanding((b"l" * 16,), 3),
-    box_frames.Hold(1, b"l" * 16, 1, (b"e" * 16,), None),
+    box_frames.BoxStanding((b"l" * 16,), 3, host_card(0), b"p" * 32, 0),
+    box_frames.Hold(1, b"l" * 16, 1, (b"e" * 16,), (b"c" * 32,), None),
     box_frames.Forget(1),
     box_frames.HoldAnswer(1, "quota"),
     box_frames.TopCopies((box_frames.MessageCopy(b"m" * 32, b"r" * 32),), True),
@@ -41,8 +41,8 @@ READERS = {
         frame_directions.decode_from_relay,
         {frames.Forward, frames.Ack, frames.Ping, frames.ParcelFrame, frames.ParcelAnswer},
     ),
-    "a mailbox, of a relay": (frame_directions.decode_to_mailbox, {frames.Forward, frames.Ping}),
-    "a relay, of a mailbox": (frame_directions.decode_from_mailbox, {frames.Ack}),
+    "a mailbox or host, of a child": (frame_directions.decode_from_child, {frames.Forward, frames.Ping}),
+    "a child, of a mailbox or host": (frame_directions.decode_to_child, {frames.Ack}),
     "a relay, of a stranger": (
         frame_directions.decode_from_stranger,
         {frames.Drop, frames.ParcelFrame, *REQUESTS},
@@ -90,7 +90,10 @@ def test_the_documentation_has_the_same_table():
     names = {who: {kind.__name__ for kind in said} for who, (_, said) in READERS.items()}
     assert table == {
         "relay to relay": [names["a relay, of a relay"]],
-        "relay to mailbox": [names["a mailbox, of a relay"], names["a relay, of a mailbox"]],
+        "relay to mailbox, or to a host that lists it in no roster": [
+            names["a mailbox or host, of a child"],
+            names["a child, of a mailbox or host"],
+        ],
         "owner of a [box](#boxes) to its host": [names["a host, of an owner"], names["an owner, of a host"]],
         "anonymous initiator to relay": [{"Drop"}, names["a stranger, of a drop"]],
         "anonymous initiator to relay, too": [{"ParcelFrame"}, names["a stranger, of a parcel"]],

@@ -94,9 +94,12 @@ class Forwarding:
 
         self._counters.add("messages_expired", await in_steps(self._spool.expire(keeps)))
 
-    async def take(self, messages: list[Message], previous: bytes) -> list[int]:
+    async def take(
+        self, messages: list[Message], previous: bytes, only: Callable[[Hop], bool] | None = None
+    ) -> list[int]:
         """Take over messages from a previous hop; return the places of those that nothing here routes.
 
+        Where `only` is given, they go to no other next hops.
         Raises a `PeerError` at the first that is malformed, `TransportError` while the spool is full, or
         where this relay's clock may be wrong: the previous hop keeps them and tries again.
         """
@@ -118,7 +121,7 @@ class Forwarding:
                 else:
                     raise TransportError("a message of another day, and the clock is not certain")
         finally:
-            unrouted, is_held = await self.route(good, previous)
+            unrouted, is_held = await self.route(good, previous, only=only)
         if is_held:
             self._counters.add("refused_quota")
             await trio.sleep(FULL_PAUSE)
@@ -141,6 +144,7 @@ class Forwarding:
         previous: bytes,
         settle: Callable[[bool], Change | None] | None = None,
         is_again: bool = False,
+        only: Callable[[Hop], bool] | None = None,
     ) -> tuple[list[Message], bool]:
         """Decide on checked messages, send and spool what has a route.
 
@@ -160,7 +164,7 @@ class Forwarding:
         is_held = is_repeat = False
         now = self._env.elapsed()
         for message in messages:
-            decision = self._decide(message, previous, now, is_again)
+            decision = self._decide(message, previous, now, is_again, only)
             if decision.outcome is ForwardingOutcome.UNROUTED:
                 unrouted.append(message)
             is_repeat |= decision.outcome is ForwardingOutcome.DUPLICATE
@@ -195,9 +199,16 @@ class Forwarding:
         self._next_hops.enqueue(placed)
         return [hop for hop, _ in placed]
 
-    def _decide(self, message: Message, previous: bytes, now: float, is_again: bool) -> ForwardingDecision:
+    def _decide(
+        self,
+        message: Message,
+        previous: bytes,
+        now: float,
+        is_again: bool,
+        only: Callable[[Hop], bool] | None,
+    ) -> ForwardingDecision:
         try:
-            decision = self._router.route(message, previous, now)
+            decision = self._router.route(message, previous, now, only)
         except DecodeError:
             self._counters.add("refused_form")
             return ForwardingDecision(ForwardingOutcome.LOOP)

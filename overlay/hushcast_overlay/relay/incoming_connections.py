@@ -1,10 +1,11 @@
-"""Takes connections at a relay's address through the handshake, to peers, owners or strangers."""
+"""Takes connections at a relay's address through the handshake, to peers, children, owners or strangers."""
 
 from __future__ import annotations
 
 import trio
 
 from hushcast_overlay.connector import Connector
+from hushcast_overlay.relay.boxes.box_children import MAX_CHILDREN, BoxChildren
 from hushcast_overlay.relay.boxes.owners import Owners
 from hushcast_overlay.relay.peers import Peers
 from hushcast_overlay.relay.strangers import Strangers
@@ -13,6 +14,7 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.overlay.box_shares import MAX_BOXES
 from hushcast_protocol.overlay.frame_directions import (
     FromRelay,
+    decode_from_child,
     decode_from_owner,
     decode_from_relay,
     decode_from_stranger,
@@ -20,9 +22,10 @@ from hushcast_protocol.overlay.frame_directions import (
 from hushcast_runtime.transports.channel import Channel
 from hushcast_runtime.transports.connection_guard import MAX_STRANGERS
 
-# Links under a name to us at once: each relay of a full roster may have two, each box has one, and who has no
-# box yet a stranger's place, as much again while those that gave way end.
-MAX_CONNECTIONS = 4096 + MAX_BOXES + 2 * MAX_STRANGERS
+# Links under a name to us at once: each relay of a full roster may have two, each box has one, and so have
+# children that no roster lists and, in a stranger's place, who has no box yet: these twice, while those that
+# gave way end.
+MAX_CONNECTIONS = 4096 + MAX_BOXES + 2 * (MAX_CHILDREN + MAX_STRANGERS)
 
 
 class IncomingConnections:
@@ -36,6 +39,7 @@ class IncomingConnections:
         peers: Peers,
         strangers: Strangers,
         owners: Owners,
+        children: BoxChildren,
     ) -> None:
         self._seed = seed
         self._connector = connector
@@ -43,6 +47,7 @@ class IncomingConnections:
         self._peers = peers
         self._strangers = strangers
         self._owners = owners
+        self._children = children
 
     async def accept(self, stream: trio.abc.Stream) -> Channel[FromRelay]:
         """Take a stream through the handshake; raises a `PeerError` or `TransportError`."""
@@ -54,5 +59,7 @@ class IncomingConnections:
             await self._strangers.serve(channel.speaking(decode_from_stranger))
         elif self._shards.relay(channel.peer) is not None:
             await self._peers.serve(channel)
+        elif channel.peer in self._children:
+            await self._children.serve(channel.speaking(decode_from_child))
         else:
             await self._owners.serve(channel.speaking(decode_from_owner))

@@ -12,10 +12,11 @@ from hushcast_protocol.base import observations
 from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
-from hushcast_protocol.base.wire import Bytes16, Counter, encode
+from hushcast_protocol.base.wire import Bytes16, Counter, RelayId, encode
 from hushcast_protocol.content.hops import HOP_SIZE, Hop
 from hushcast_protocol.overlay.hops import key_of
 from hushcast_protocol.overlay.leases import (
+    MAX_ELEMENTS,
     MAX_LEASES,
     MAX_TOMBSTONES,
     Elements,
@@ -59,6 +60,7 @@ class _StoredLease(msgspec.Struct, frozen=True, array_like=True):
     mark: Bytes16
     bypass: Bytes16
     before: _Hop | None = None
+    children: Annotated[tuple[RelayId, ...], msgspec.Meta(max_length=MAX_ELEMENTS)] = ()
 
 
 _decode_lease = record_reader(_StoredLease, "lease")
@@ -87,11 +89,8 @@ class LeaseStore:
         stored = _decode_lease(value)
         address = parse_address(stored.address) if stored.address is not None else None
         before = Hop(stored.before) if stored.before is not None else None
-        hop = Hop(stored.hop)
-        lease = Lease(
-            sized(key, _ID), stored.day, hop, address, stored.elements, stored.mark, stored.bypass, before
-        )
-        self.book.restore(lease)
+        held = (stored.elements, stored.mark, stored.bypass, before, stored.children)
+        self.book.restore(Lease(sized(key, _ID), stored.day, Hop(stored.hop), address, *held))
 
     async def install(self, instruction: Install, paid: bool) -> Lease:
         """Hold a lease, durably on return; raises a `Refusal` or `PeerError` as the book does."""
@@ -101,9 +100,8 @@ class LeaseStore:
 
     async def keep(self, lease: Lease, *beside: Change) -> None:
         """Write a lease that the book has taken, and what belongs to it, in one commit."""
-        stored = _StoredLease(
-            lease.day, lease.hop, lease.address, lease.elements, lease.mark, lease.bypass, lease.before
-        )
+        held = (lease.elements, lease.mark, lease.bypass, lease.before, lease.children)
+        stored = _StoredLease(lease.day, lease.hop, lease.address, *held)
         await self._store.write(*beside, Change(_LEASE, lease.id, encode(stored)))
 
     async def withdraw(self, instruction: Withdraw, paid: bool) -> None:

@@ -12,9 +12,9 @@ import trio
 from hushcast_overlay.connector import Connector
 from hushcast_overlay.relay.detours import Detours
 from hushcast_overlay.relay.dials import Dials
+from hushcast_overlay.relay.hop_places import HopPlaces
 from hushcast_overlay.relay.session import Session
 from hushcast_protocol.base import observations
-from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import DecodeError, PeerError
 from hushcast_protocol.base.hop import DETOUR_AFTER, NextHop
 from hushcast_protocol.base.hop_values import (
@@ -31,10 +31,10 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.frame_directions import (
-    FromMailbox,
     FromRelay,
-    decode_from_mailbox,
+    ToChild,
     decode_from_relay,
+    decode_to_child,
 )
 from hushcast_protocol.overlay.frames import Ack, Forward, ParcelAnswer, ParcelFrame, Ping
 from hushcast_protocol.overlay.hops import is_host, is_mailbox, key_of, relay_hop, waits
@@ -44,12 +44,8 @@ from hushcast_runtime.storage.spool import READ_AT_ONCE, Spool, SpooledMessage
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import Channel
 
-PeerChannel = Channel[FromRelay] | Channel[FromMailbox]
+PeerChannel = Channel[FromRelay] | Channel[ToChild]
 """A link to a next hop, or from a previous one."""
-
-Locate = Callable[[Hop], Address | None]
-"""Where a next hop is reached now, if that is known."""
-
 
 TakeForwards = Callable[[list[Message], bytes], Awaitable[list[int]]]
 """Takes over messages from a previous hop; returns once they are spooled. Raises a `PeerError`.
@@ -64,7 +60,7 @@ TakeParcel = Callable[[bytes, bytes], Awaitable[ParcelAnswer]]
 class OwnRelay(NamedTuple):
     """What the peers of a relay need of its other parts, which in their turn send by the peers."""
 
-    locate: Locate
+    places: HopPlaces
     take_forwards: TakeForwards
     take_parcel: TakeParcel
 
@@ -291,7 +287,7 @@ class Peers:
 
     def _forget_if_unused(self, peer: Peer) -> None:
         # That a relay is away is remembered while it is listed: the next message must not wait for it anew.
-        if not peer.is_unused or (peer.is_away and self._relay.locate(peer.hop) is not None):
+        if not peer.is_unused or (peer.is_away and self._relay.places.locate(peer.hop) is not None):
             return
         if self._peers.get(peer.hop) is peer:
             del self._peers[peer.hop]
@@ -366,14 +362,14 @@ class Peers:
 
     def _away_after(self, hop: Hop) -> float:
         """Return the seconds of silence after which messages for a next hop go around it."""
-        if self._relay.locate(hop) is None:
+        if self._relay.places.locate(hop) is None:
             return 0.0
         return math.inf if waits(hop) else DETOUR_AFTER
 
     async def _open(self, hop: Hop) -> PeerChannel:
-        address = self._relay.locate(hop)
+        address = self._relay.places.locate(hop)
         if address is None:
             raise TransportError("a next hop is in no roster any more")
-        if is_mailbox(hop):
-            return await self._connector.named(self._us, key_of(hop), address, decode_from_mailbox)
-        return await self._connector.named(self._us, key_of(hop), address, decode_from_relay)
+        if self._relay.places.is_listed(hop):
+            return await self._connector.named(self._us, key_of(hop), address, decode_from_relay)
+        return await self._connector.named(self._us, key_of(hop), address, decode_to_child)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from hushcast_overlay.routes.route_box import AtHost, RouteBox
+from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.secrets import Seed
@@ -17,7 +18,8 @@ _KEPT_BOX = RecordKind(
     "owned-box",
     StateOwner.OVERLAY_DAEMON,
     holds="boxes that relays keep for this daemon: the key, the hosts in order, since when the first is "
-    "away, what each may hold, how many messages gave way there, and whether it is to be forgotten",
+    "away, where each is reached, what it may hold, how many messages gave way there, and whether the box "
+    "is to be forgotten",
     lifetime="until unsubscribed and its hosts have heard, or the last day for which it was used has lapsed",
 )
 _NAME = 16  # bytes of the name of what is wanted
@@ -34,6 +36,7 @@ class _StoredStanding(msgspec.Struct, frozen=True, array_like=True):
     held: int
     gave_way: Counter
     has_forgotten: bool
+    address: str | None = None
 
 
 class _StoredBox(msgspec.Struct, frozen=True, array_like=True):
@@ -59,7 +62,7 @@ def kept_box(name: bytes, box: RouteBox) -> Change:
         hosts.in_use,
         hosts.away_since,
         [
-            _StoredStanding(relay, known.held, known.gave_way, known.has_forgotten)
+            _StoredStanding(relay, known.held, known.gave_way, known.has_forgotten, known.address)
             for relay, known in box.at.items()
         ],
         box.is_ended,
@@ -86,7 +89,9 @@ async def load_boxes(store: Store) -> list[tuple[bytes, RouteBox]]:
         box = RouteBox(Seed(stored.seed), stored.renewal, HostList(hosts, stored.in_use, stored.away_since))
         box.is_ended = stored.is_ended
         for one in stored.at:
-            box.at[one.relay] = AtHost(one.held, one.gave_way, has_forgotten=one.has_forgotten)
+            address = parse_address(one.address) if one.address is not None else None
+            known = AtHost(one.held, one.gave_way, has_forgotten=one.has_forgotten, address=address)
+            box.at[one.relay] = known
         name = sized(key, _NAME + len(box.key))[:_NAME]
         if key != name + box.key:
             raise DecodeError("a box is kept under another's name")

@@ -9,12 +9,13 @@ import msgspec
 import trio
 
 from hushcast_overlay.connector import Connector
+from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.buckets import TokenBucket
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.hop_link import IDLE
 from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.wire import Wire
+from hushcast_protocol.base.wire import RelayId, Wire
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.box_frames import (
     BoxStanding,
@@ -35,6 +36,7 @@ from hushcast_protocol.overlay.frames import (
     RefusalReason,
     handed_in,
 )
+from hushcast_protocol.overlay.host_cards import check_host_card
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import Channel
 from hushcast_runtime.transports.channel_writer import Writer
@@ -65,11 +67,17 @@ class HostLink:
     """An open link to a host, under the box's key."""
 
     def __init__(
-        self, host: Relay, channel: Channel[ToOwner], connector: Connector, spawn: Callable[..., None]
+        self,
+        host: Relay,
+        standing: BoxStanding,
+        channel: Channel[ToOwner],
+        connector: Connector,
+        spawn: Callable[..., None],
     ) -> None:
         self.host = host
-        self.standing = BoxStanding((), 0)
-        """What the host said first."""
+        """What it says of itself, whatever rosters say."""
+        self.standing = standing
+        """What it said first."""
         self._channel = channel
         self._connector = connector
         self._writer = Writer(channel, spawn)
@@ -79,20 +87,22 @@ class HostLink:
 
     @classmethod
     async def opened(
-        cls, box: Seed, host: Relay, connector: Connector, spawn: Callable[..., None]
+        cls, box: Seed, host: RelayId, address: Address, connector: Connector, spawn: Callable[..., None]
     ) -> HostLink:
         """Open a link to a host, and hear how the box stands; raise a `TransportError` or `PeerError`."""
-        channel = await connector.owner(box, host, decode_to_owner)
+        channel = await connector.owner(box, host, address, decode_to_owner)
         try:
-            link = cls(host, channel, connector, spawn)
             standing = await channel.one(STANDING_WITHIN)
             if not isinstance(standing, BoxStanding):
                 raise DecodeError("a host says something before it says how the box stands")
-            link.standing = standing
+            relay, says = check_host_card(standing.card)
+            if relay != host:
+                raise DecodeError("a host shows another one's card")
+            told = Relay(host, says, standing.parcel_key, 0, standing.difficulty)
+            return cls(told, standing, channel, connector, spawn)
         except BaseException:
             await channel.aclose()
             raise
-        return link
 
     async def hold(self, hold: Hold) -> RefusalReason | None:
         """Have elements lead to the box; return why not. Raises `TransportError` without an answer."""

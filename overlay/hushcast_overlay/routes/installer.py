@@ -51,8 +51,11 @@ class Installer:
         """Give each of some relays of a tree its instruction; `confirm` hears of those that confirmed.
 
         Relays that are not listed in the tree's neighbourhood any more are left out. Where there is a link to
-        a `host` it passes the parcels on, but for the last round: what it keeps back is handed in directly.
+        a `host` of that neighbourhood it passes the parcels on, but for the last round: what it keeps back is
+        handed in directly. Another host does not know where those relays are.
         """
+        if host is not None and near.relay(host.host.id) is None:
+            host = None
         newest = near.newest
         listed = {relay: found for relay in relays if (found := near.relay(relay)) is not None}
         waiting = list(listed)

@@ -14,7 +14,7 @@ from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message
-from hushcast_protocol.overlay.frame_directions import ToMailbox, decode_to_mailbox
+from hushcast_protocol.overlay.frame_directions import FromChild, decode_from_child
 from hushcast_protocol.overlay.frames import Ack, Forward
 from hushcast_runtime.transports.channel import Channel
 
@@ -49,11 +49,11 @@ class Mailbox:
         self._buckets: dict[RelayId, TokenBucket] = {}
         self._links: dict[RelayId, list[trio.CancelScope]] = {}
 
-    async def accept(self, stream: trio.abc.Stream) -> Channel[ToMailbox]:
+    async def accept(self, stream: trio.abc.Stream) -> Channel[FromChild]:
         """Take a stream through the handshake; raises a `PeerError` or `TransportError`."""
-        return await self._connector.accept(stream, self.seed, decode_to_mailbox, as_relay=False)
+        return await self._connector.accept(stream, self.seed, decode_from_child, as_relay=False)
 
-    async def serve(self, channel: Channel[ToMailbox]) -> None:
+    async def serve(self, channel: Channel[FromChild]) -> None:
         """Take messages from one relay; raises a `PeerError` or `TransportError`."""
         # Not by the roster: whom it lists at which moment would show when this daemon fetched it.
         if channel.peer is None or not self._is_top(channel.peer):
@@ -78,7 +78,7 @@ class Mailbox:
         return self._buckets[top]
 
     async def _take_all(
-        self, channel: Channel[ToMailbox], bucket: TokenBucket, scope: trio.CancelScope
+        self, channel: Channel[FromChild], bucket: TokenBucket, scope: trio.CancelScope
     ) -> None:
         assert channel.peer is not None
         taken = 0

@@ -25,6 +25,7 @@ from hushcast_protocol.base import ground_truth
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import PeerError, Refusal
+from hushcast_protocol.base.roster import Roster
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message
@@ -83,11 +84,12 @@ class OwnedBoxes:
             hosts = HostList.drawn(roster.relays, roster_day, self._env.sample)
             renewal = self._env.uniform(LATEST_RENEWAL, EARLIEST_RENEWAL)
             box = route.box = RouteBox(Seed.draw(self._env.randomness), renewal, hosts)
-            await self._records.keep_box(route.wanted.name, box)
             self._tracer.tell(ground_truth.Subscribed(route.topic, box.key))
         else:
-            hosts = box.hosts.look(roster.relays, roster_day, self._env.sample)
+            answers = box.answers(roster_day) if self._shards.is_cut(day) else None
+            hosts = box.hosts.look(roster.relays, roster_day, self._env.sample, answers)
             await self._use(route.wanted.name, box, route, hosts)
+        await self._note_addresses(route.wanted.name, box, roster)
         self.begin(route.wanted.name, box, route)
         return box
 
@@ -124,9 +126,12 @@ class OwnedBoxes:
             raise
         known.refuses = refused is not None
         if refused is not None:
+            if refused == "stamp":
+                link.end()  # over the next link it says which stamps it asks for now
             await self._note_failure(route.wanted.name, box, route, root.relay)
             raise Refusal(f"a host does not hold what leads to a box: {refused}")
         known.elements[hold.lease] = hold.elements
+        await self._use(route.wanted.name, box, route, box.hosts.answered(root.relay))
         return True
 
     def link(self, root: object) -> HostLink | None:
@@ -184,6 +189,16 @@ class OwnedBoxes:
     def _has_to_do(self, box: RouteBox, route: OverlayRoute | None, relay: RelayId) -> bool:
         return self._is_wanted(box, route, relay) or (not box.is_ended and relay in box.hosts.relays)
 
+    async def _note_addresses(self, name: bytes, box: RouteBox, roster: Roster) -> None:
+        """Keep where hosts are reached that a roster lists, before anybody hears of the box."""
+        is_new = not box.at
+        for relay in box.hosts.relays:
+            known, listed = box.host(relay), roster.relays.get(relay)
+            if listed is not None and known.address != listed.address:
+                known.address, is_new = listed.address, True
+        if is_new:
+            await self._records.keep_box(name, box)
+
     def _is_wanted(self, box: RouteBox, route: OverlayRoute | None, relay: RelayId) -> bool:
         """Tell whether there is to be a link: to hosts that are needed, or that may hold something."""
         known = box.at.get(relay)
@@ -199,16 +214,20 @@ class OwnedBoxes:
     async def _visit(self, name: bytes, box: RouteBox, route: OverlayRoute | None, relay: RelayId) -> None:
         """Open a link to a host, and take what it brings until the link ends."""
         known = box.host(relay)
-        known.listed = self._shards.relay(relay) or known.listed
+        if (listed := self._shards.relay(relay)) is not None:
+            known.address = listed.address
+        today = self._calendar.day(self._env.now())
         try:
-            if known.listed is None:
+            if known.address is None:
                 raise TransportError("no roster lists it")
-            link = await HostLink.opened(box.seed, known.listed, self._connector, self._spawn)
+            link = await HostLink.opened(box.seed, relay, known.address, self._connector, self._spawn)
         except (TransportError, PeerError) as error:
             log.info("a host was not reached", reason=str(error))
+            known.tried(today, has_answered=False)
             await self._note_failure(name, box, route, relay)
             return
         known.link = link
+        known.tried(today, has_answered=True)
         try:
             self._watch(box, route)
             await self._greet(name, box, route, relay, link)

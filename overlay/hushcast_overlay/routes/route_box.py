@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import trio
 
 from hushcast_overlay.routes.host_link import HostLink
-from hushcast_protocol.base.roster import Relay
+from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.host_list import HostList
@@ -27,10 +27,16 @@ class AtHost:
     """Whether it refused what it was asked last."""
     has_forgotten: bool = False
     """Whether it has heard that its owner is done with the box."""
-    listed: Relay | None = None
-    """What the last roster that lists it says of it."""
+    address: Address | None = None
+    """Where it is reached, by its own word or the last roster that listed it; on disk."""
+    answered: dict[int, bool] = field(default_factory=dict)
+    """Whether it answered on a day, of those on which it was tried in this life of the daemon: the last."""
     link: HostLink | None = None
     """The link to it, once it has told how the box stands."""
+
+    def tried(self, day: int, has_answered: bool) -> None:
+        """Note on a day that it has answered, or has not."""
+        self.answered = {day: has_answered or self.answered.get(day, False)}
 
 
 @dataclass(eq=False)
@@ -66,6 +72,10 @@ class RouteBox:
         """Return the link to a host, if there is one."""
         known = self.at.get(relay)
         return known.link if known is not None else None
+
+    def answers(self, day: int) -> dict[RelayId, bool]:
+        """Return whether hosts answered on a day, of those that were tried on it."""
+        return {relay: known.answered[day] for relay, known in self.at.items() if day in known.answered}
 
     @property
     def is_there(self) -> bool:

@@ -27,17 +27,16 @@ class RouteEnds:
 
     async def of_day(self, route: OverlayRoute, day: int) -> RouteEnd:
         """Return what trees of a day lead to; draw it if there is none. Raises what `Shards.find` does."""
-        is_cut = self._shards.is_cut(day)
-        if self._is_boxed(route, day, is_cut) and (box := await self.boxes.of_day(route, day)) is not None:
+        if self._is_boxed(route, day) and (box := await self.boxes.of_day(route, day)) is not None:
             route.boxed.add(day)
             return box
         route.boxed.discard(day)
-        return await self.mailboxes.of_day(route, day, is_cut)
+        return await self.mailboxes.of_day(route, day, self._shards.is_cut(day))
 
-    def _is_boxed(self, route: OverlayRoute, day: int, is_cut: bool) -> bool:
+    def _is_boxed(self, route: OverlayRoute, day: int) -> bool:
         if planned := route.on(day):
             return isinstance(planned[0].installation.root, HostRoot)
-        return self._profile.root is Root.HOST and not is_cut
+        return self._profile.root is Root.HOST
 
     async def hold(self, route: OverlayRoute, planned: TreeInstallation) -> bool:
         """Tell whether what a tree brings is taken at its root; have a host take it, as `OwnedBoxes.hold`."""

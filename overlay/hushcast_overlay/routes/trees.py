@@ -46,7 +46,7 @@ class Trees:
         """Plan an installation for a day: along the tree with this number to its mailbox or box, or a new.
 
         There is a roster, and a mailbox has its address. As published, every day has a new tree, and so has
-        a mailbox of one day. Raises what `Shards.find` does.
+        a day that is cut, as it has other relays, and the day after. Raises what `Shards.find` does.
         """
         tokens = await route.wanted.tokens(day)
         seating = (await self._shards.find(day, tokens.trunk, route.copy)).seating()
@@ -55,7 +55,10 @@ class Trees:
         before = [
             planned
             for planned in route.planned.values()
-            if planned.number == number and end is not None and planned.leads_to(end.seed)
+            if planned.number == number
+            and end is not None
+            and planned.leads_to(end.seed)
+            and not any(map(self._shards.is_cut, (day, planned.installation.day)))
         ]
         seats = _Seats(seating, root)
         if not before:

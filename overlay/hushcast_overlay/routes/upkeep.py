@@ -90,7 +90,7 @@ class TreeUpkeep:
         return is_seen_to
 
     async def _tell(self, route: OverlayRoute, day: int, mends: bool) -> None:
-        if day in route.daily and day == self._today():
+        if self._shards.is_cut(day) and day == self._today():
             route.coverage.tree_changed(self._calendar.day_start(day))
         for number in range(self._profile.trees):
             if (day, number) not in route.planned:
@@ -133,9 +133,7 @@ class TreeUpkeep:
         if (end := route.end(day)) is None:
             return midnight
         moment = midnight - end.renewal * self._calendar.day_seconds
-        goes_on = not (
-            (isinstance(end, RouteMailbox) and end.day is not None) or self._shards.is_cut(day + 1)
-        )
+        goes_on = isinstance(end, RouteBox) or not (end.day is not None or self._shards.is_cut(day + 1))
         return moment if goes_on else max(moment, route.no_other_before)
 
     def _until_next_look(self, route: OverlayRoute, mending: float) -> float:
@@ -191,14 +189,15 @@ class TreeUpkeep:
         planned.tell_again(route.coverage.shunned(planned.installation.tree.parents))
         if not await self._ends.hold(route, planned) or not planned.unconfirmed:
             return
-        installation = planned.installation
+        installation, link = planned.installation, self._ends.link(planned)
+        card = link.standing.card if link is not None else None
         await self._installer.deliver(
             installation.tree,
             await self._shards.find(installation.day, installation.trunk, installation.copy),
             sorted(planned.unconfirmed),
-            lambda relay: installation.install(self._profile, relay),
+            lambda relay: installation.install(self._profile, relay, card),
             planned.confirm,
-            self._ends.link(planned),
+            link,
         )
         if not route.scope.cancel_called:  # ended meanwhile: its record is that of a withdrawal now
             await self._records.keep_installation(planned)

@@ -6,11 +6,16 @@ from typing import Annotated
 
 import msgspec
 
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.proof_of_work import ProofOfWork, inside
-from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, RelayId, Wire
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY, ProofOfWork, inside
+from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, PublicKey, RelayId, Wire
 from hushcast_protocol.overlay.frames import RefusalReason
-from hushcast_protocol.overlay.leases import MAX_BOX_LEASES, Elements, units
+from hushcast_protocol.overlay.hops import box_hop
+from hushcast_protocol.overlay.host_cards import HostCard
+from hushcast_protocol.overlay.leases import MAX_BOX_LEASES, MAX_ELEMENTS, Elements, Lease, units
+
+_NONE = bytes(LABEL)  # no mark and no bypass: nothing goes around a box
 
 MAX_TOP_COPIES = 512  # copies of one frame, and those that wait for the next: some 36 KB
 
@@ -18,23 +23,29 @@ MAX_TOP_COPIES = 512  # copies of one frame, and those that wait for the next: s
 class BoxStanding(Wire, frozen=True, tag="box-standing"):
     """Host to owner, first on every link: which leases lead to the box, and how many messages gave way.
 
-    `gave_way` counts since the box was made, and never falls; a host that lost its disk begins anew.
+    `gave_way` counts since the box was made, and never falls; a host that lost its disk begins anew. The rest
+    is of the host itself: its card, for top relays, the key of parcels for it, the stamps that it asks for.
     """
 
     leases: Annotated[tuple[Bytes16, ...], msgspec.Meta(max_length=MAX_BOX_LEASES)]
     gave_way: Counter
+    card: HostCard
+    parcel_key: PublicKey
+    difficulty: Annotated[int, msgspec.Meta(ge=0, le=MAX_DIFFICULTY)]  # bits
 
 
 class Hold(Wire, frozen=True, tag="hold"):
     """Owner to host: on this day these elements lead to the box, under this lease id.
 
-    It is a lease without a next hop elsewhere. To hold again under the same id replaces what was held.
+    It is a lease without a next hop elsewhere. To hold again under the same id replaces what was held. The
+    host lets in the `children`, too, where no roster lists them there: no more than there are elements.
     """
 
     number: Counter
     lease: Bytes16
     day: Counter
     elements: Elements
+    children: Annotated[tuple[RelayId, ...], msgspec.Meta(max_length=MAX_ELEMENTS)]
     stamp: ProofOfWork | None
 
 
@@ -68,9 +79,18 @@ class TopCopies(Wire, frozen=True, tag="top-copies"):
     is_whole: bool
 
 
+def box_lease(box: bytes, hold: Hold) -> Lease:
+    """Return the lease that a hold asks for, for the box with this key; `DecodeError` for what is none."""
+    if len(hold.children) > len(hold.elements):
+        raise DecodeError("a box has more children than elements")
+    elements, children = (tuple(dict.fromkeys(all_)) for all_ in (hold.elements, hold.children))
+    return Lease(hold.lease, hold.day, box_hop(box), None, elements, _NONE, _NONE, children=children)
+
+
 def held_out(hold: Hold) -> bytes:
     """Return the digest (32 bytes) of a hold, which its stamp is bound to."""
-    return digest(Domain.STAMP, b"hold", hold.lease, hold.day.to_bytes(8, "big"), *hold.elements)
+    day = hold.day.to_bytes(8, "big")
+    return digest(Domain.STAMP, b"hold", hold.lease, day, *hold.elements, *hold.children)
 
 
 def hold_price(hold: Hold, difficulty: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Set
+from collections.abc import Callable, Collection, Iterable, Set
 from enum import Enum
 
 import msgspec
@@ -164,9 +164,12 @@ class Router:
         """Take a fresh trail label (16 random bytes) for a new epoch; the last one is still recognised."""
         self._labels = (label, *self._labels[:1])
 
-    def route(self, message: Message, previous: bytes, now: float) -> ForwardingDecision:
+    def route(
+        self, message: Message, previous: bytes, now: float, only: Callable[[Hop], bool] | None = None
+    ) -> ForwardingDecision:
         """Decide on a checked message that came from `previous` (a relay's key, or `ORIGIN`).
 
+        Where `only` is given, other next hops count as none.
         A message with several tokens that does not come from `ORIGIN` is a detour: it enters a tree again, by
         all its tokens but the trunk. Raises `DecodeError` if the trail is forged, or so full that no next hop
         would accept it, which ends detours.
@@ -181,6 +184,8 @@ class Router:
             # As published, a relay sends to all its next hops at once, so a second copy adds nothing.
             return ForwardingDecision(ForwardingOutcome.DUPLICATE, popcount=popcount)
         found = self._next_hops(message, previous)
+        if only is not None:
+            found = [hop for hop in found if only(hop)]
         if not found:
             return ForwardingDecision(ForwardingOutcome.UNROUTED, popcount=popcount)
         boxes = tuple([hop for hop in found if is_box(hop)])

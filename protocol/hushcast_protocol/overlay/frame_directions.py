@@ -27,11 +27,11 @@ FromStranger = Drop | ParcelFrame | ShardRequest
 FromRelay = Forward | Ack | Ping | ParcelFrame | ParcelAnswer
 """A relay to a relay."""
 
-ToMailbox = Forward | Ping
-"""A relay to a mailbox."""
+FromChild = Forward | Ping
+"""A relay to a mailbox, or to a host whose roster does not list it: as the child of what is at the root."""
 
-FromMailbox = Ack
-"""A mailbox to a relay, which dialled whatever a stranger's lease names: it may answer, and ask nothing."""
+ToChild = Ack
+"""These to the relay, which dialled whatever a stranger's lease names: they may answer, and ask nothing."""
 
 FromOwner = Ack | Hold | Forget | ParcelFrame
 """The owner of a box to its host, under the box's key; to whoever holds no box there, it is a stranger."""
@@ -43,12 +43,8 @@ decode_from_stranger: Callable[[bytes], FromStranger] = decoder(
     FromStranger, "stranger's frame", MAX_OVERLAY_FRAME
 )
 decode_from_relay: Callable[[bytes], FromRelay] = decoder(FromRelay, "relay's frame", MAX_OVERLAY_FRAME)
-decode_to_mailbox: Callable[[bytes], ToMailbox] = decoder(
-    ToMailbox, "relay's frame to a mailbox", MAX_OVERLAY_FRAME
-)
-decode_from_mailbox: Callable[[bytes], FromMailbox] = decoder(
-    FromMailbox, "mailbox's frame", MAX_OVERLAY_FRAME
-)
+decode_from_child: Callable[[bytes], FromChild] = decoder(FromChild, "child's frame", MAX_OVERLAY_FRAME)
+decode_to_child: Callable[[bytes], ToChild] = decoder(ToChild, "frame to a child", MAX_OVERLAY_FRAME)
 decode_receipt: Callable[[bytes], Receipt] = decoder(Receipt, "answer to a drop", MAX_OVERLAY_FRAME)
 decode_parcel_answer: Callable[[bytes], ParcelAnswer] = decoder(
     ParcelAnswer, "answer to a parcel", MAX_OVERLAY_FRAME

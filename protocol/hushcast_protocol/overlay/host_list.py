@@ -1,12 +1,14 @@
 """The hosts of one box: two relays, drawn when it is made, and used in order.
 
 Nobody drives an owner to a relay of his choice by keeping others away: which of the two is used follows from
-which of them answers, and another one is drawn only for one that `GONE_AFTER` days of rosters lack.
+which of them answers, and another one is drawn only for one that `GONE_AFTER` days of rosters lack. On a day
+that is cut into shards an owner need not hold a roster that would list a host, and asks for none: that would
+show whom it has to do with. Such a day counts where the host did not answer at all when it was tried.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from hushcast_protocol.base.wire import RelayId
@@ -29,7 +31,7 @@ class KnownHost:
     """Days since it was listed last, of those that had a roster."""
 
     def look(self, is_listed: bool, day: int) -> KnownHost:
-        """Return what is known of it with a roster of a day."""
+        """Return what is known of it with a roster of a day, or with what became of attempts to reach it."""
         if is_listed:
             return KnownHost(self.relay, max(day, self.looked))
         if day <= self.looked:
@@ -62,9 +64,17 @@ class HostList:
         """The host in use."""
         return self.hosts[self.in_use].relay
 
-    def look(self, listed: Collection[RelayId], day: int, draw: Draw) -> HostList:
-        """Return the list with a roster of a day: another host for one that rosters have lacked for long."""
-        looked = [host.look(host.relay in listed, day) for host in self.hosts]
+    def look(
+        self, listed: Collection[RelayId], day: int, draw: Draw, answers: Mapping[RelayId, bool] | None = None
+    ) -> HostList:
+        """Return the list with a roster of a day: another host for one that rosters have lacked for long.
+
+        On a day that is cut, `answers` tells of hosts that were tried on it whether they answered; others
+        that the roster of a shard lacks are nothing known of.
+        """
+        there = {*listed, *(relay for relay, has_answered in (answers or {}).items() if has_answered)}
+        known = {*self.relays} if answers is None else there | answers.keys()
+        looked = [host.look(host.relay in there, day) if host.relay in known else host for host in self.hosts]
         staying = [host for host in looked if host.lacking < GONE_AFTER]
         free = sorted(set(listed) - {host.relay for host in looked})
         staying += [KnownHost(relay, day) for relay in draw(free, HOSTS - len(staying))]

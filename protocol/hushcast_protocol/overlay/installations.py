@@ -15,6 +15,7 @@ from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.box_frames import Hold
 from hushcast_protocol.overlay.confirmations import expected
 from hushcast_protocol.overlay.elements import ORIGIN, element
+from hushcast_protocol.overlay.host_cards import HostCard
 from hushcast_protocol.overlay.leases import (
     MAX_ELEMENTS,
     Install,
@@ -86,8 +87,11 @@ class Installation:
     copy: int = 0
     """Which of its topic's shards the tree spans."""
 
-    def install(self, profile: Profile, relay: RelayId) -> Install:
-        """Return the instruction for `relay`: take from its children and from publishers, send upwards."""
+    def install(self, profile: Profile, relay: RelayId, card: HostCard | None = None) -> Install:
+        """Return the instruction for `relay`: take from its children and from publishers, send upwards.
+
+        Where a host is the root, `card` is its own.
+        """
         lease = lease_id(lease_word(self.secret, relay))
         above = self.tree.parents[relay]
         if above is not None:
@@ -95,7 +99,8 @@ class Installation:
         elif isinstance(self.root, MailboxRoot):
             hop = ToMailbox(give_consent(self.root.seed, self.root.address, relay, lease, self.day))
         elif isinstance(self.root, HostRoot):
-            hop = ToHost(self.root.relay)
+            assert card is not None
+            hop = ToHost(card)
         else:
             hop = ToRelay(self.root.relay)
         mark = lease_mark(self.trunk, relay)
@@ -114,8 +119,9 @@ class Installation:
             digest(Domain.LEASE_WORD, self.root.relay, _BOX, key=self.secret.reveal(), size=LABEL)
         )
         tops = list(dict.fromkeys([*self.tree.children.get(None, ()), *former]))
-        room = MAX_ELEMENTS - len(self.entries) - 1
-        return Hold(0, lease, self.day, self._elements(profile, self.root.relay, tops[:room]), None)
+        tops = tops[: MAX_ELEMENTS - len(self.entries) - 1]
+        elements = self._elements(profile, self.root.relay, tops)
+        return Hold(0, lease, self.day, elements, tuple(sorted(tops)), None)
 
     def withdraw(self, relay: RelayId) -> Withdraw:
         """Return the instruction for `relay` to forget its lease."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter as Multiset
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -20,7 +21,8 @@ from hushcast_protocol.base.wire import Bytes16, Counter, PublicKey, RelayId, Wi
 from hushcast_protocol.content.bloom import CAPACITY
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.routing_table import RoutingTable
-from hushcast_protocol.overlay.hops import box_hop, host_hop, is_box, mailbox_hop, relay_hop
+from hushcast_protocol.overlay.hops import host_hop, is_box, key_of, mailbox_hop, relay_hop
+from hushcast_protocol.overlay.host_cards import HostCard, check_host_card
 
 MAX_LEASES = 20_000  # held by one relay: 10,000 subscriptions on two days; some 40 MB
 MAX_ELEMENTS = 1024  # in one lease: a filter (`bloom.CAPACITY`) holds two of the largest
@@ -58,9 +60,9 @@ class ToMailbox(Wire, frozen=True, tag="mailbox"):
 
 
 class ToHost(Wire, frozen=True, tag="host"):
-    """A next hop that the roster lists, as the host of a box: messages wait for it and never go around."""
+    """A next hop that is the host of a box, by its card: messages wait for it and never go around."""
 
-    relay: RelayId
+    card: HostCard
 
 
 class Install(Wire, frozen=True, tag="install"):
@@ -140,14 +142,13 @@ class Lease:
     id: bytes
     day: int
     hop: Hop
-    address: Address | None  # of a mailbox; a relay's is in the roster, and a box is here
+    address: Address | None  # of a mailbox or host; a relay's is in the roster, and a box is here
     elements: tuple[bytes, ...]
     mark: bytes
     bypass: bytes
     before: Hop | None = None  # the next hop that it had until it was installed anew
+    children: tuple[RelayId, ...] = ()  # who is let in to bring messages for a box
 
-
-_NONE = bytes(LABEL)  # no mark and no bypass: nothing goes around a box
 
 _Moved = tuple[int, Hop, bytes]
 """Day, next hop of before and mark of leases that have another now."""
@@ -168,6 +169,7 @@ class LeaseBook:
         self._tables: dict[int, RoutingTable] = {}
         self._places: dict[bytes, int] = {}
         self._elements = 0
+        self._children: Multiset[RelayId] = Multiset()
 
     def __len__(self) -> int:
         """Return the number of leases held."""
@@ -190,10 +192,9 @@ class LeaseBook:
 
     def fullness(self) -> float:
         """Return the share (0 to 1) taken of the scarcest resource: leases, elements or tombstones."""
-        held, all_held = len(self._leases), len(self._leases) + len(self._tombstones)
-        return max(
-            held / MAX_LEASES, self._elements / MAX_ELEMENTS_HELD, all_held / (MAX_LEASES + MAX_TOMBSTONES)
-        )
+        held, most = len(self._leases), MAX_LEASES + MAX_TOMBSTONES
+        both = held + len(self._tombstones)
+        return max(held / MAX_LEASES, self._elements / MAX_ELEMENTS_HELD, both / most)
 
     def install(self, install: Install, now: float, paid: bool = False) -> Lease:
         """Take a lease, `paid` if a stamp for it holds; return it.
@@ -206,34 +207,34 @@ class LeaseBook:
         if isinstance(install.next_hop, ToMailbox):
             consent = check_consent(install.next_hop.consent, self._relay, install)
             hop, address = mailbox_hop(consent.mailbox), parse_address(consent.address)
+        elif isinstance(install.next_hop, ToHost):
+            host, address = check_host_card(install.next_hop.card)
+            hop = host_hop(host)
         else:
-            is_relay = isinstance(install.next_hop, ToRelay)
-            hop = (relay_hop if is_relay else host_hop)(install.next_hop.relay)
-            if install.next_hop.relay == self._relay:
-                raise DecodeError("an instruction routes a relay to itself")
-        elements = tuple(dict.fromkeys(install.elements))
-        held = self._leases.get(install.lease)
-        before = None
+            hop = relay_hop(install.next_hop.relay)
+        if key_of(hop) == self._relay:
+            raise DecodeError("an instruction routes a relay to itself")
+        held, before = self._leases.get(install.lease), None
         if held is not None:
             before = held.hop if held.hop != hop else held.before
-        lease = Lease(
-            install.lease, install.day, hop, address, elements, install.mark, install.bypass, before
-        )
-        return self._take(lease, paid)
+        once = tuple(dict.fromkeys(install.elements))
+        made = Lease(install.lease, install.day, hop, address, once, install.mark, install.bypass, before)
+        return self._take(made, paid)
 
-    def hold(
-        self, lease: bytes, day: int, elements: tuple[bytes, ...], box: bytes, now: float, paid: bool = False
-    ) -> Lease:
-        """Have elements lead to a box of this relay's, under a lease id; return the lease.
+    def hold(self, lease: Lease, now: float, paid: bool = False) -> Lease:
+        """Have elements lead to a box of this relay's; return the lease, as it is held.
 
         It is bounded and refused as `install` is, and replaced when it is held again; a box has
         `MAX_BOX_LEASES` at most. Who knows the id of another's lease gets a `DecodeError`.
         """
-        self._check_timely(lease, day, now)
-        hop = box_hop(box)
-        if lease not in self._leases and len(self.held_for(hop)) >= MAX_BOX_LEASES:
+        self._check_timely(lease.id, lease.day, now)
+        if lease.id not in self._leases and len(self.held_for(lease.hop)) >= MAX_BOX_LEASES:
             raise Refusal("quota")
-        return self._take(Lease(lease, day, hop, None, tuple(dict.fromkeys(elements)), _NONE, _NONE), paid)
+        return self._take(lease, paid)
+
+    def is_child(self, relay: RelayId) -> bool:
+        """Tell whether an owner named a relay that is to be let in."""
+        return relay in self._children
 
     def held_for(self, hop: Hop) -> list[bytes]:
         """Return the ids of all leases whose next hop is `hop`."""
@@ -259,8 +260,7 @@ class LeaseBook:
     def withdraw(self, withdraw: Withdraw, now: float, paid: bool = False) -> tuple[bytes, int]:
         """Forget a lease, `paid` if a stamp holds; return its id and the day with which its tombstone lapses.
 
-        A lease never seen leaves a tombstone, too: its install may still be in flight. Raises `Refusal`
-        ("quota").
+        A lease never seen leaves one, too: its install may still be in flight. Raises `Refusal` ("quota").
         """
         lease = lease_id(withdraw.word)
         held = self._leases.get(lease)
@@ -299,8 +299,8 @@ class LeaseBook:
                 del self._tombstones[lease]
             yield gone
 
-    def mailbox_address(self, hop: Hop) -> Address | None:
-        """Return where a mailbox is reached, if a lease here sends to it."""
+    def address_of(self, hop: Hop) -> Address | None:
+        """Return where a mailbox or host says that it is reached, if a lease here sends to it."""
         for held in self._by_hop.get(hop, {}).values():
             return next(iter(held.values())).address
         return None
@@ -361,6 +361,7 @@ class LeaseBook:
             hops = self._moved.setdefault((lease.day, lease.before, lease.mark), {})
             hops[lease.hop] = hops.get(lease.hop, 0) + 1
         self._elements += len(lease.elements)
+        self._children.update(lease.children)
 
     def _drop(self, lease: Lease) -> None:
         self._tables[lease.day].remove(self._places[lease.id], lease.elements)
@@ -369,6 +370,10 @@ class LeaseBook:
     def _forget(self, lease: Lease) -> None:
         del self._leases[lease.id], self._places[lease.id]
         self._elements -= len(lease.elements)
+        for child in lease.children:
+            self._children[child] -= 1
+            if not self._children[child]:
+                del self._children[child]
         of_hop, alike = self._by_hop[lease.hop], (lease.day, lease.mark)
         del of_hop[alike][lease.id]
         if not of_hop[alike]:

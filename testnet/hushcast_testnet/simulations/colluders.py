@@ -7,6 +7,8 @@ subscriber of a topic that probed with one copy would never miss one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import trio
 
 from hushcast_node.relay_role import RelayRole
@@ -60,10 +62,12 @@ class SelectiveColluder(Router):
         """Do as an honest one does."""
         return self._honest.moved(message, before, now)
 
-    def route(self, message: Message, previous: bytes, now: float) -> ForwardingDecision:
+    def route(
+        self, message: Message, previous: bytes, now: float, only: Callable[[Hop], bool] | None = None
+    ) -> ForwardingDecision:
         """Confirm a message; what becomes of it is decided when the others have had time to see it."""
         if self._together.is_passed(message.id):
-            return self._honest.route(message, previous, now)
+            return self._honest.route(message, previous, now, only)
         if self._together.see(message.id, self._of.id, previous):
             self._of.peers._spawn(self._hold, message, previous)
         return ForwardingDecision(ForwardingOutcome.DUPLICATE)

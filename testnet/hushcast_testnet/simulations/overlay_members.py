@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import trio
@@ -11,6 +12,7 @@ from hushcast_node.carrier_parts import OverlayParts
 from hushcast_overlay.relay.identity import draw_identity
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.shard_count import SHARD_SIZE
+from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.forwarding import ForwardingDecision, ForwardingOutcome, Router
 from hushcast_protocol.overlay.profile import Profile
@@ -31,10 +33,12 @@ class _Loss(Router):
         self._share = share
         self._env = env
 
-    def route(self, message: Message, previous: bytes, now: float) -> ForwardingDecision:
+    def route(
+        self, message: Message, previous: bytes, now: float, only: Callable[[Hop], bool] | None = None
+    ) -> ForwardingDecision:
         if self._share >= 1.0 or self._env.uniform(0.0, 1.0) < self._share:
             return ForwardingDecision(ForwardingOutcome.DUPLICATE)
-        return super().route(message, previous, now)
+        return super().route(message, previous, now, only)
 
 
 class OverlayMember(NodeLife):

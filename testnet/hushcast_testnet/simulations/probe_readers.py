@@ -8,7 +8,7 @@ the ends of its range. They are not told which one is the entry condition, which
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -114,9 +114,11 @@ class _Reading(Router):
     def moved(self, message: Message, before: Hop, now: float) -> list[Hop]:
         return self._honest.moved(message, before, now)
 
-    def route(self, message: Message, previous: bytes, now: float) -> ForwardingDecision:
+    def route(
+        self, message: Message, previous: bytes, now: float, only: Callable[[Hop], bool] | None = None
+    ) -> ForwardingDecision:
         self._readers.read(message)
-        return self._honest.route(message, previous, now)
+        return self._honest.route(message, previous, now, only)
 
 
 def conditions_named(probes: Sequence[Sequence[Values]], wanted: Sequence[Condition]) -> float:

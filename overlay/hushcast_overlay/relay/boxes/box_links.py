@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 
 import trio
 
+from hushcast_overlay.relay.boxes.host_word import HostWord
 from hushcast_overlay.relay.boxes.kept_boxes import KeptBoxes
 from hushcast_protocol.base import observations
 from hushcast_protocol.base.errors import DecodeError
@@ -146,8 +147,9 @@ class OwnerLink(LinkState[SpooledMessage]):
 class BoxLinks:
     """The open links of one relay's boxes, at most one each."""
 
-    def __init__(self, boxes: KeptBoxes, spool: Spool, context: Context) -> None:
+    def __init__(self, boxes: KeptBoxes, own: HostWord, spool: Spool, context: Context) -> None:
         self._boxes = boxes
+        self._own = own
         self._spool = spool
         self._env = context.env
         self._now = context.env.elapsed
@@ -170,7 +172,7 @@ class BoxLinks:
             older.writer.scope.cancel()
         now = self._now()
         link = self._links[box] = OwnerLink(box, channel, self._spawn, self._rules, now)
-        link.writer.post(self._boxes.standing(box))
+        link.writer.post(self._own.standing(*self._boxes.standing(box)))
         self._do(link, link.machine.link_up(link, is_dialled=False, now=now))
         self._do(link, link.machine.resume(now))
         if not self._is_looked_after:

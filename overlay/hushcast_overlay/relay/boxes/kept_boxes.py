@@ -13,7 +13,7 @@ from hushcast_protocol.base.proof_of_work import NEEDED_FROM
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import Counter, encode
 from hushcast_protocol.content.hops import HOP_SIZE, Hop
-from hushcast_protocol.overlay.box_frames import BoxStanding, Hold
+from hushcast_protocol.overlay.box_frames import Hold, box_lease
 from hushcast_protocol.overlay.box_shares import MAX_ALL_BOXES, MAX_BOXES, BoxShares
 from hushcast_protocol.overlay.hops import box_hop, is_box, key_of
 from hushcast_protocol.overlay.leases import Lease
@@ -99,11 +99,11 @@ class KeptBoxes:
         """Return the share (0 to 1) of the room for boxes that is taken."""
         return len(self._kept) / MAX_BOXES
 
-    def standing(self, box: bytes) -> BoxStanding:
-        """Return what the owner of a box is told first."""
-        kept = self._kept.get(box)
-        leases = tuple(sorted(self._leases.book.held_for(box_hop(box)))) if kept is not None else ()
-        return BoxStanding(leases, kept.gave_way if kept is not None else 0)
+    def standing(self, box: bytes) -> tuple[tuple[bytes, ...], int]:
+        """Return which leases lead to a box, and how many messages gave way."""
+        if (kept := self._kept.get(box)) is None:
+            return (), 0
+        return tuple(sorted(self._leases.book.held_for(box_hop(box)))), kept.gave_way
 
     async def hold(self, box: bytes, hold: Hold, paid: bool) -> Lease:
         """Have elements lead to a box, which is made with the first; durable on return.
@@ -116,7 +116,7 @@ class KeptBoxes:
             raise Refusal("quota")
         if kept is not None and kept.is_closed:
             raise Refusal("withdrawn")
-        lease = self._leases.book.hold(hold.lease, hold.day, hold.elements, box, self._env.now(), paid)
+        lease = self._leases.book.hold(box_lease(box, hold), self._env.now(), paid)
         if kept is None:
             self._kept[box] = _KeptBox()
         await self._leases.keep(lease, self._record(box))
