@@ -15,6 +15,7 @@ async def test_one_relay_holds_a_few_links_and_messages_go_on() -> None:
         victim, mole = net.relays[:2]
         assert victim.daemon.overlay.relay is not None
         assert mole.identity is not None
+        await trio.sleep(5)  # links to next hops open meanwhile
         before = victim.daemon.overlay.relay.peers.open_links()
 
         async def open_one() -> None:

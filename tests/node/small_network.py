@@ -32,10 +32,13 @@ from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import Network, RosterView, check_roster
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content, compose
+from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.tokens import published_tokens, topic_key
 from hushcast_protocol.content.topics import Interest, Topic, parse_topic
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Drop, OverlayFrame, Receipt, decode_overlay
+from hushcast_protocol.overlay.hops import host_hop, is_box, mailbox_hop
+from hushcast_protocol.overlay.installations import HostRoot, MailboxRoot
 from hushcast_protocol.overlay.profile import HARDENED, Root
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import LOOK_EVERY, Environment, simulated_environment
@@ -369,12 +372,21 @@ class SmallNetwork:
         return next(node for node in self.relays if node.id == relay)
 
     def leases(self) -> dict[str, int]:
-        """How many leases each relay that is up holds."""
+        """How many leases each relay that is up holds, those apart that lead to boxes of its own."""
         return {
-            node.name: len(node.daemon.overlay.relay.leases.book)
+            node.name: sum(not is_box(lease.hop) for lease in node.daemon.overlay.relay.leases.book.leases())
             for node in self.relays
             if node.is_up and node.daemon.overlay.relay is not None
         }
+
+    def root_hop(self, node: Node) -> Hop:
+        """The next hop that top relays of a daemon's subscription have."""
+        (planned,) = node.route().planned.values()
+        root = planned.installation.root
+        if isinstance(root, HostRoot):
+            return host_hop(root.relay)
+        assert isinstance(root, MailboxRoot)
+        return mailbox_hop(root.seed.public())
 
     def count(self, name: str) -> int:
         """What a counter says at all daemons over all lives."""

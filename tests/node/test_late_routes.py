@@ -56,7 +56,7 @@ async def test_it_may_be_dropped_again_at_an_origin_that_was_killed_meanwhile() 
         await net.drop_at(origin, TWO, Content(b"to nobody"))
         first, second = net.clients
         assert await (await first.listen()).hears(1) == [b"early"]
-        assert (await second.listen()).feed.nodes == len(net.relays)
+        assert (await second.listen()).feed.nodes == net.seats
 
 
 async def test_it_waits_for_its_own_topic_and_not_for_ever() -> None:

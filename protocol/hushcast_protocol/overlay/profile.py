@@ -11,7 +11,7 @@ class Root(Enum):
 
     LISTED = "listed"  # the subscriber's own relay, which the roster names (VB §4.2)
     MAILBOX = "mailbox"  # a fresh address in no roster
-    HOST = "host"  # a relay that keeps the subscriber's box; a mailbox on days that are cut
+    HOST = "host"  # a relay that keeps the subscriber's box
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ class _Simulation(SimulatedRun):
         self._progress(f"starting {counted(scenario.nodes, 'relay')}")
         authorities = 0 if scenario.delay_rosters else scenario.authorities  # the one that lies is alone
         await simulated.open_directory(scenario.nodes, nursery, authorities, scenario.shard_size)
-        clients = scenario.subscribers if simulated.profile.root is Root.MAILBOX else 0
+        clients = scenario.subscribers if simulated.profile.root is not Root.LISTED else 0
         self._relays = [
             OverlayMember(simulated, f"relay-{number}", is_relay=True) for number in range(scenario.nodes)
         ]
