@@ -240,6 +240,9 @@ async def test_a_host_that_lost_its_disk_is_asked_to_hold_again() -> None:
         ear = await subscriber.listen()
         host = in_use(net, subscriber)
         for number in range(2):
+            await subscriber.restart()
+            ear = await subscriber.listen()
+            assert ear.feed.lost() == 0
             await host.stop()
             lose_disk(host)
             await host.start()
@@ -249,6 +252,8 @@ async def test_a_host_that_lost_its_disk_is_asked_to_hold_again() -> None:
                 ),
                 3 * EPOCH_SECONDS,
             )
+            assert ear.feed.lost() is None, "something may have waited there"
+            assert ear.feed.lost() == 0
             before = len(ear.heard)
             await drop_everywhere(net, *(b"%d %d" % (number, n) for n in range(5)))
             await ear.hears(before + 5)

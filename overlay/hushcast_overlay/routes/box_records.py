@@ -18,8 +18,8 @@ _KEPT_BOX = RecordKind(
     "owned-box",
     StateOwner.OVERLAY_DAEMON,
     holds="boxes that relays keep for this daemon: the key, the hosts in order, since when the first is "
-    "away, where each is reached, what it may hold, how many messages gave way there, and whether the box "
-    "is to be forgotten",
+    "away, where each is reached, what it may hold and has confirmed, how many messages gave way there, "
+    "and whether the box is to be forgotten",
     lifetime="until unsubscribed and its hosts have heard, or the last day for which it was used has lapsed",
 )
 _NAME = 16  # bytes of the name of what is wanted
@@ -37,6 +37,7 @@ class _StoredStanding(msgspec.Struct, frozen=True, array_like=True):
     gave_way: Counter
     has_forgotten: bool
     address: str | None = None
+    confirmed: int = -1
 
 
 class _StoredBox(msgspec.Struct, frozen=True, array_like=True):
@@ -61,13 +62,15 @@ def kept_box(name: bytes, box: RouteBox) -> Change:
         [_StoredHost(host.relay, host.looked, host.lacking) for host in hosts.hosts],
         hosts.in_use,
         hosts.away_since,
-        [
-            _StoredStanding(relay, known.held, known.gave_way, known.has_forgotten, known.address)
-            for relay, known in box.at.items()
-        ],
+        [_stored_standing(relay, known) for relay, known in box.at.items()],
         box.is_ended,
     )
     return Change(_KEPT_BOX, name + box.key, encode(stored))
+
+
+def _stored_standing(relay: RelayId, known: AtHost) -> _StoredStanding:
+    told = (known.held, known.gave_way, known.has_forgotten, known.address, known.confirmed)
+    return _StoredStanding(relay, *told)
 
 
 def deleted_box(name: bytes, box: RouteBox) -> Change:
@@ -90,7 +93,8 @@ async def load_boxes(store: Store) -> list[tuple[bytes, RouteBox]]:
         box.is_ended = stored.is_ended
         for one in stored.at:
             address = parse_address(one.address) if one.address is not None else None
-            known = AtHost(one.held, one.gave_way, has_forgotten=one.has_forgotten, address=address)
+            known = AtHost(one.held, one.confirmed, one.gave_way)
+            known.has_forgotten, known.address = one.has_forgotten, address
             box.at[one.relay] = known
         name = sized(key, _NAME + len(box.key))[:_NAME]
         if key != name + box.key:

@@ -131,6 +131,9 @@ class OwnedBoxes:
             await self._note_failure(route.wanted.name, box, route, root.relay)
             raise Refusal(f"a host does not hold what leads to a box: {refused}")
         known.elements[hold.lease] = hold.elements
+        if known.confirmed < hold.day:
+            known.confirmed = hold.day
+            await self._records.keep_box(route.wanted.name, box)
         await self._use(route.wanted.name, box, route, box.hosts.answered(root.relay))
         return True
 
@@ -254,6 +257,11 @@ class OwnedBoxes:
         if box.is_ended or route is None:
             self._spawn(self._forget_at, name, box, relay, link)
             return
+        if known.confirmed >= self._calendar.day(self._env.now()) and not standing.leases:
+            log.warning("a host has lost a box, and what waited in it")
+            known.confirmed = -1
+            route.wanted.lose(None)
+            await self._records.keep_box(name, box)
         if standing.gave_way != known.gave_way:
             # A host that lost its disk counts from 0 again.
             lost = min(standing.gave_way - min(known.gave_way, standing.gave_way), MAX_TOLD_LOST)

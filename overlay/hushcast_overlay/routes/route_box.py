@@ -19,6 +19,8 @@ class AtHost:
 
     held: int = -1
     """The last day for which it may hold something; on disk before it is asked to."""
+    confirmed: int = -1
+    """The last day for which it has confirmed that it does; on disk."""
     gave_way: int = 0
     """How many messages it said gave way, when it said so last."""
     elements: dict[bytes, tuple[bytes, ...]] = field(default_factory=dict)
