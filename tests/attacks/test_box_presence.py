@@ -13,6 +13,7 @@ import trio
 from owner_end import BODY, TRUNK, OwnerEnd, message
 from small_network import Node, SmallNetwork, small_network
 
+from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay import box_shares
@@ -57,10 +58,17 @@ async def full(owner: OwnerEnd) -> None:
 STATES = [attached, silent, away, done, done_and_away, full]
 
 
-async def answers(net: SmallNetwork, child: Node, host: Node, sent: list[Message]) -> list[Answered]:
+class Stranger:
+    """One that no roster lists, and that the owner has named."""
+
+    def __init__(self) -> None:
+        self.seed = Seed(bytes([7]) * 32)
+        self.id = self.seed.public()
+
+
+async def answers(net: SmallNetwork, child: Seed, host: Node, sent: list[Message]) -> list[Answered]:
     """Send messages as a child does, some of them twice; return what is answered, and after how long."""
-    assert child.identity is not None
-    channel: Channel[OverlayFrame] = await net.knock(host, child.identity.seed)
+    channel: Channel[OverlayFrame] = await net.knock(host, child)
     began = trio.current_time()
     said: list[Answered] = []
 
@@ -81,21 +89,27 @@ async def answers(net: SmallNetwork, child: Node, host: Node, sent: list[Message
 
 
 @pytest.mark.slow
-async def test_what_a_host_answers_tells_nothing_of_the_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_listed", [True, False])
+async def test_what_a_host_answers_tells_nothing_of_the_owner(
+    monkeypatch: pytest.MonkeyPatch, is_listed: bool
+) -> None:
     monkeypatch.setattr(box_shares, "MAX_BOX", box_shares.MAX_BOX)
     sent: list[Message] = []
     told: dict[str, Any] = {}
     for state in STATES:
         monkeypatch.setattr(box_shares, "MAX_BOX", 4 * 1024 * 1024)
         async with small_network(relays=3, clients=0, epoch=LONG) as net:
-            child, host, _ = net.relays
+            relay, host, _ = net.relays
+            assert relay.identity is not None
+            child: Any = relay if is_listed else Stranger()
+            seed = relay.identity.seed if is_listed else child.seed
             net.wires.delay = lambda: WAY
             sent = sent or [message(net.calendar.day(net.now)) for _ in range(TRIALS)]
             owner = OwnerEnd(net, host)
             await owner.attach()
             await owner.hold(child, trunk=TRUNK)
             await state(owner)
-            told[state.__name__] = await answers(net, child, host, sent)
+            told[state.__name__] = await answers(net, seed, host, sent)
             if state is attached:
                 assert len(owner.heard) == TRIALS
             if state is full:
