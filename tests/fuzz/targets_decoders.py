@@ -26,6 +26,7 @@ from nacl.bindings import crypto_aead_xchacha20poly1305_ietf_encrypt as aead_sea
 
 from hushcast_protocol.authorities import directory_requests as asked
 from hushcast_protocol.base import links, roster
+from hushcast_protocol.base.addresses import is_of_key
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.hashes import DIGEST, Domain, digest
 from hushcast_protocol.base.sealed_box import seal_box
@@ -36,6 +37,7 @@ from hushcast_protocol.content import bodies, messages
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay import box_frames as boxes
 from hushcast_protocol.overlay import frame_directions, frames, leases, parcels, trail
+from hushcast_protocol.overlay.host_cards import HostCard, check_host_card
 from hushcast_protocol.overlay.installations import Installation, MailboxRoot, seal_down
 from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_protocol.overlay.tree import plan
@@ -102,6 +104,16 @@ def _consent(data: bytes) -> object:
     consent = leases.check_consent(Signed(data, given), relay_id(0), install)
     assert (consent.relay, consent.lease, consent.day) == (relay_id(0), install.lease, install.day)
     return consent
+
+
+def _host_card(data: bytes) -> object:
+    by_relay, by_service = (
+        signature(examples.seed(number), SignaturePurpose.HOST_CARD, data) for number in (1000, 3000)
+    )
+    relay, address = check_host_card(HostCard(data, by_relay, by_service))
+    assert relay == relay_id(0)
+    assert is_of_key(address, examples.seed(3000).public())
+    return relay
 
 
 def _onion(data: bytes) -> object:
@@ -324,6 +336,7 @@ TARGETS = [
     _packed("descriptor", _descriptor, _descriptors, 10),
     _packed("roster", _roster, _rosters, 4, PeerError, Refusal),
     _packed("consent", _consent, _consents, 10),
+    _packed("host-card", _host_card, lambda: [examples.host_card(number).place for number in range(3)], 10),
     Target("onion", _onion, _onions, (), mutate_packed, 5),
     Target("sealed-parcel", _sealed_parcel, _sealed_parcels, (PeerError, Refusal), weight=5),
 ]

@@ -26,6 +26,7 @@ from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.content import routing_table
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message
 from hushcast_protocol.overlay import forwarding, leases, parcels
+from hushcast_protocol.overlay.box_frames import Hold, box_lease
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.forwarding import ForwardingOutcome, RecentIds, Router
 from hushcast_protocol.overlay.hops import is_box
@@ -95,6 +96,8 @@ _decode_instruction = decoder(leases.Install | leases.Withdraw, "instruction", p
 
 
 def _check_book(book: LeaseBook, held: dict[bytes, Lease]) -> None:
+    named = {child for lease in held.values() for child in lease.children}
+    assert all(book.is_child(relay_id(number)) == (relay_id(number) in named) for number in range(4))
     assert {lease.id: lease for lease in book.leases()} == held
     assert len(book) <= leases.MAX_LEASES
     assert len(book) + len(book.tombstones()) <= leases.MAX_LEASES + leases.MAX_TOMBSTONES
@@ -135,9 +138,9 @@ def _move_book(script: Script, book: LeaseBook, held: dict[bytes, Lease], now: f
         if move <= 5:
             lease, day = leases.lease_id(script.choose(_WORDS)), CALENDAR.day(now) + script.choose(_DAYS)
             box = relay_id(script.number() % 3)
-            done: Lease | tuple[bytes, int] = book.hold(
-                lease, day, _elements(script, profile), box, now, paid
-            )
+            children = tuple(relay_id(script.number() % 4) for _ in range(script.number() % 4))
+            hold = Hold(0, lease, day, _elements(script, profile), children, None)
+            done: Lease | tuple[bytes, int] = book.hold(box_lease(box, hold), now, paid)
         else:
             done = examples.carry_out(book, _instruction(script, now, profile), now, paid)
     except (PeerError, Refusal):
@@ -195,18 +198,20 @@ def _route(
     before = set(memory.sent(message.id, trunk))
     known = memory.knows(message.id, trunk)
     try:
-        decision = router.route(message, previous, now)
+        only = is_box if script.number() % 4 == 0 else None
+        decision = router.route(message, previous, now, only)
     except DecodeError:
         return
     assert len(memory) <= 6
     assert sum(len(known.sent) for known in memory._sent.values()) <= forwarding.MAX_SENDS
     for send in decision.sends:
+        assert only is None or is_box(send.hop)
         assert send.hop not in before, "sent to one next hop twice"
         assert send.message.tokens == (trunk,)
         assert (send.message.id, send.message.body) == (message.id, message.body)
     assert bool(decision.sends) == (decision.outcome is ForwardingOutcome.FORWARDED)
     table = book.table(message.day)
-    if table is None or known or decision.outcome is ForwardingOutcome.LOOP:
+    if table is None or known or only is not None or decision.outcome is ForwardingOutcome.LOOP:
         return
     asked, come = message.tokens, previous
     if previous != ORIGIN and profile.detours and len(asked) > 1:
