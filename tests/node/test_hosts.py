@@ -22,6 +22,7 @@ from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Node, SmallNetwork, s
 from hushcast_overlay.routes.owned_boxes import ATTACH_WITHIN, AWAY_EPOCHS
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay import box_shares
+from hushcast_protocol.overlay.hops import box_hop
 from hushcast_protocol.overlay.installations import HostRoot, MailboxRoot
 from hushcast_protocol.overlay.profile import Root
 
@@ -406,9 +407,9 @@ async def test_after_unsubscribing_the_host_has_forgotten_and_relays_are_told_th
         assert host.daemon.overlay.relay is not None
         kept = host.daemon.overlay.relay.boxes._kept[box]
         await until(lambda: kept.is_closed, 10)
-        leases = net.leases()
-        assert leases.pop(host.name) == 1, "it stays until its day lapses"
-        assert set(leases.values()) == {0}
+        book = host.daemon.overlay.relay.leases.book
+        assert len(book.held_for(box_hop(box))) == 1, "it stays until its day lapses"
+        assert set(net.leases().values()) == {0}
         await drop_everywhere(net, b"after")
         await trio.sleep(2 * EPOCH_SECONDS)
         assert await subscriber.store.scan("owned-box") == []
