@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         FeedMessage,
         Interval,
         Lapsed,
+        OwnerKeyChange,
         Unanswered,
         Uncovered,
         WeightsChange,
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
     from hushcast_located.subscriber.feed import Feed
     from hushcast_located.subscriber.feed_subscription import read_offer_given, subscribe, unsubscribe
     from hushcast_protocol.spatial.answer_problems import AnswerProblem
-    from hushcast_protocol.spatial.feed_follower import FeedTrouble, RequestAccepted
+    from hushcast_protocol.spatial.feed_events import FeedTrouble, RequestAccepted
 
 _HOME = {
     **dict.fromkeys(
         (
-            *("Event", "FeedMessage", "Interval", "Lapsed"),
+            *("Event", "FeedMessage", "Interval", "OwnerKeyChange", "Lapsed"),
             *("Unanswered", "Uncovered", "WeightsChange"),
         ),
         "hushcast_located.subscriber.events",
@@ -41,7 +42,7 @@ _HOME = {
     **dict.fromkeys(
         ("read_offer_given", "subscribe", "unsubscribe"), "hushcast_located.subscriber.feed_subscription"
     ),
-    **dict.fromkeys(("FeedTrouble", "RequestAccepted"), "hushcast_protocol.spatial.feed_follower"),
+    **dict.fromkeys(("FeedTrouble", "RequestAccepted"), "hushcast_protocol.spatial.feed_events"),
     "AnswerProblem": "hushcast_protocol.spatial.answer_problems",
 }
 
@@ -53,6 +54,7 @@ __all__ = [
     "FeedTrouble",
     "Interval",
     "Lapsed",
+    "OwnerKeyChange",
     "RequestAccepted",
     "Unanswered",
     "Uncovered",

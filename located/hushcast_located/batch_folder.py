@@ -1,4 +1,4 @@
-"""A folder with the batches of a feed and its tables of weights: `3.batch`, `1.table`."""
+"""A folder with a feed's batches, tables of weights, and hand-overs of keys: `3.batch`, `1.table`, `keys`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hushcast_protocol.base.errors import PeerError, UsageError
+from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.batch import MAX_BATCH, Batch, WholeBatch, read_batch
 from hushcast_protocol.spatial.located_answer import ProviderBatch
+from hushcast_protocol.spatial.owner_keys import decode_handovers
 from hushcast_protocol.spatial.weight_table import MAX_TABLE, WeightTable, read_table
 from hushcast_runtime.files import read_most
 
@@ -56,6 +58,23 @@ class BatchFolder:
     def data(self, number: int) -> bytes:
         """Return a batch as it was written; raise `UsageError`."""
         return read_most(self.path / f"{number}.batch", MAX_BATCH)
+
+    def handovers(self) -> tuple[Signed, ...]:
+        """Return the hand-overs of the owner's keys, the oldest first; raise `UsageError`."""
+        if not self._keys.exists():
+            return ()
+        try:
+            return decode_handovers(read_most(self._keys, MAX_BATCH))
+        except PeerError as error:
+            raise UsageError(f"{self._keys} is damaged: restore it from a backup ({error})") from None
+
+    def keep_handovers(self, handovers: tuple[Signed, ...]) -> None:
+        """Write the hand-overs of the owner's keys, durably; raise `UsageError`."""
+        write_whole(self._keys, encode(handovers), replace=True)
+
+    @property
+    def _keys(self) -> Path:
+        return self.path / "keys"
 
     def _table(self, batch: Batch, owner: bytes) -> WeightTable:
         file = self.path / f"{batch.body.version}.table"

@@ -20,6 +20,7 @@ MEANING = {
     AnswerProblem.CHANGED: "something in it is not as the owner signed it",
     AnswerProblem.INVENTED: "there is a message in it that the owner did not sign",
     AnswerProblem.PADDED: "there is more in it than was asked for",
+    AnswerProblem.REVOKED: "the owner revoked its key: the feed has ended, ask the owner for another",
     AnswerProblem.SILENT: "the time of another interval is over, and nothing has come",
 }
 

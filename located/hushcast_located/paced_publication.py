@@ -12,6 +12,7 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import Wire, encode
 from hushcast_protocol.spatial.message_parts import cut
+from hushcast_protocol.spatial.owner_keys import OwnerKeys
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.logs import log
 
@@ -59,7 +60,7 @@ def to_publish(
     """
     chosen = folder.chosen(number)
     owner, feed = folder.read(chosen)
-    if owner != seed.public():
+    if seed.public() not in OwnerKeys.read(owner, folder.handovers()).all:
         raise UsageError(f"the batches in {folder.path} are another owner's: name the key that signed them")
     if with_table is None:
         with_table = chosen == 1 or folder.read(chosen - 1)[1].table.digest != feed.table.digest

@@ -71,6 +71,7 @@ class Prover:
             self._feed.table.excerpt(one),
             self._feed.said.paged.showing(one.words),
             msgspec.Raw(proof),
+            self._feed.table.whole.keys,
         )
         return encode(whole)
 

@@ -157,6 +157,26 @@ def test_weights_have_versions(feed: Feed) -> None:
     assert sorted(feed.told(*feed.verify("wide", subscription=wide))["messages"]) == ["4", "near"]
 
 
+def test_another_key_goes_on_with_a_feed_and_a_revoked_one_with_none(feed: Feed) -> None:
+    second = feed.folder / "second.key"
+    owner = feed.told("key", "new", second)["owner"]
+    old = feed.folder / "shops.key"
+    feed.told(*feed.batch())
+    assert "another owner's" in feed.refused(*feed.batch("--key", second))
+    assert feed.told(*feed.batch("--key", second, "--former-key", old))["weights"] == 2
+    assert feed.told(*feed.batch("--key", second))["number"] == 3
+    assert "has handed over to another" in feed.refused(*feed.batch())
+    feed.told(*feed.match())
+    for known in (feed.owner, owner):
+        assert feed.told(*feed.verify("alice", "--owner", known))["messages"] == ["near"]
+    given = "revoke", "--key", second, "--batch", feed.folder / "batches"
+    assert feed.told(*given) == {"number": 4}
+    assert "was revoked" in feed.refused(*given)
+    assert "was revoked" in feed.refused(*feed.batch("--key", second))
+    feed.told(*feed.match())
+    assert feed.told(*feed.verify("alice"))["messages"] == []
+
+
 def test_an_interval_without_messages_is_answered_too(feed: Feed) -> None:
     feed.messages.write_text("\n\n")
     assert feed.told(*feed.batch())["messages"] == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 from random import Random
 
 import msgspec
@@ -16,12 +17,13 @@ from hushcast_protocol.base.errors import PeerError, UsageError
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.proof_of_work import mint
 from hushcast_protocol.base.sealed_box import seal_box
-from hushcast_protocol.base.secrets import AgreementKey
+from hushcast_protocol.base.secrets import AgreementKey, Seed
 from hushcast_protocol.base.signatures import SignaturePurpose, signature
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.alert_documents import read_document
 from hushcast_protocol.spatial.batch import WholeBatch, read_batch
-from hushcast_protocol.spatial.feed_follower import MAX_EARLY, MAX_PASSED, FeedFollower, IntervalArrived
+from hushcast_protocol.spatial.feed_events import MAX_PASSED, IntervalArrived
+from hushcast_protocol.spatial.feed_follower import MAX_EARLY, FeedFollower
 from hushcast_protocol.spatial.keywords import MAX_WORD, MAX_WORDS, are_words, asked_words, words_of
 from hushcast_protocol.spatial.located_answer import ProviderBatch, decode_answer
 from hushcast_protocol.spatial.located_messages import EXAMPLE as MESSAGE
@@ -41,6 +43,7 @@ from hushcast_protocol.spatial.located_subscription import EXAMPLE as SUBSCRIPTI
 from hushcast_protocol.spatial.located_subscription import LocatedSubscription, read_subscription
 from hushcast_protocol.spatial.message_parts import MAX_BEGUN, PART, Assembly, MessagePart, cut
 from hushcast_protocol.spatial.offer import Offer, read_offer, write_offer
+from hushcast_protocol.spatial.owner_keys import MAX_OWNER_KEYS, OwnerKeys, decode_handovers, sign_handover
 from hushcast_protocol.spatial.places import on_earth
 from hushcast_protocol.spatial.subscription_register import (
     RegisteredSubscription,
@@ -83,6 +86,32 @@ def _table(data: bytes) -> object:
     asked = table.asked(_WORLD.subscriptions[0])
     assert asked.whole >= 1
     return asked
+
+
+def _keys(data: bytes) -> object:
+    """A subscriber: whatever these keys sign, each is followed by what it named, and by no other."""
+    tree = unpacked(data)
+    for one in tree if isinstance(tree, list) else ():
+        if isinstance(one, list) and len(one) > 2 and isinstance(one[1], bytes):
+            seed = next((seed for seed in _SEEDS if seed.public() in one[1][:80]), OWNER)
+            one[2] = signature(seed, SignaturePurpose.LOCATED_HANDOVER, one[1])
+    given = decode_handovers(encode(tree))
+    keys = OwnerKeys(OWNER.public()).extended(given)
+    assert len(keys.signed) <= MAX_OWNER_KEYS
+    assert keys.extended(given) == keys == OwnerKeys.read(keys.root, keys.signed)
+    named = {one.last: (one.old, one.new) for one in keys.said}
+    for at in sorted(named):
+        if at in named and keys.end != at:
+            assert (keys.of(at), keys.of(at + 1)) in (named[at], (keys.root, keys.root))
+    return keys
+
+
+_SEEDS = [OWNER, *(Seed(bytes([at]) * 32) for at in (21, 22, 23))]
+_HANDOVERS = tuple(
+    sign_handover(old, new.public(), 10 * at, bytes([at]) * 32)
+    for at, (old, new) in enumerate(pairwise(_SEEDS), start=1)
+)
+_REVOKED = (*_HANDOVERS[:2], sign_handover(_SEEDS[2], None, 30, bytes(32)))
 
 
 def _hold(feed: ProviderBatch, one: LocatedSubscription) -> None:
@@ -348,6 +377,9 @@ TARGETS = [
         (PeerError,),
         mutate_packed,
         5,
+    ),
+    Target(
+        "located-keys", _keys, lambda: [encode(_HANDOVERS), encode(_REVOKED)], (PeerError,), mutate_packed, 2
     ),
     Target("located-following", _following, scripts, (), weight=1),
     Target("located-alerts", _document, documents, (UsageError,), mutate_text, 5),

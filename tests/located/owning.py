@@ -15,11 +15,14 @@ from fake_daemon import FakeDaemon
 from hushcast.keys import new_link, write_link
 from hushcast_located.batch_folder import BatchFolder
 from hushcast_located.owner_service.counters import OWNER_COUNTERS
-from hushcast_located.owner_service.feed_owner import FeedOwner, open_key
+from hushcast_located.owner_service.feed_owner import FeedOwner
+from hushcast_located.owner_service.owner_seeds import open_seeds
 from hushcast_located.owner_service.settings import OwnersDaemonSection, OwnerSettings, OwnersInputSection
+from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.batch import Batch, check_next, read_batch
 from hushcast_protocol.spatial.message_parts import Assembly
+from hushcast_protocol.spatial.owner_keys import OwnerKeys, check_handovers
 from hushcast_protocol.spatial.tmr_tree import entries_of
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import system_environment
@@ -69,14 +72,18 @@ class Estate:
         self.env = replace(system_environment(), now=lambda: self.now, look_every=0.005)
         self.store = BrittleStore()
         self.counters = Counters(OWNER_COUNTERS)
-        self.seed = open_key(self.settings, os.urandom)
+        self.seeds = open_seeds(self.settings, os.urandom)
         self.owner: FeedOwner
         self.batches = BatchFolder(folder / "state" / "batches")
+
+    @property
+    def seed(self) -> Seed:
+        return self.seeds.now
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[FeedOwner]:
         """Run the owner for the block; the end is as sudden as a kill."""
-        self.owner = owner = FeedOwner(self.settings, self.seed, self.store, self.env, self.counters)
+        self.owner = owner = FeedOwner(self.settings, self.seeds, self.store, self.env, self.counters)
         async with trio.open_nursery() as nursery:
             await nursery.start(owner.run)
             yield owner
@@ -108,9 +115,12 @@ class Estate:
         """Check all batches, each after the one before, and return in which each message is."""
         found: dict[str, list[int]] = {}
         previous: Batch | None = None
+        handovers = self.batches.handovers()
+        first = check_handovers(handovers)[0].old if handovers else self.seed.public()
+        keys = OwnerKeys.read(first, handovers)
         for number in sorted(self.batches.numbers()):
             owner, feed = self.batches.read(number)
-            assert owner == self.seed.public()
+            assert owner == keys.of(number)
             if previous is not None:
                 check_next(feed.batch, previous)
                 assert feed.batch.body.start == previous.end

@@ -16,11 +16,13 @@ from hushcast.keys import new_link, write_link
 from hushcast_located.input_lines import MAX_LINE
 from hushcast_located.owner_service.doctor import own_findings
 from hushcast_located.owner_service.intake import FILE
+from hushcast_located.owner_service.owner_seeds import OwnerSeeds
 from hushcast_located.owner_service.settings import OwnersDaemonSection, OwnerSettings, OwnersInputSection
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.spatial.located_answer import LocatedAnswer
 from hushcast_protocol.spatial.located_subscription import read_subscription
+from hushcast_protocol.spatial.owner_keys import OwnerKeys
 from hushcast_protocol.spatial.verifier import verify_answer
 
 CAP = """<alert xmlns="urn:oasis:names:tc:emergency:cap:1.2"><identifier>cap-%s</identifier>
@@ -58,7 +60,7 @@ async def test_whoever_subscribes_hears_of_a_file_that_was_put_into_the_folder(
         await estate.next_batch()
         await estate.next_batch()
         await subscriber.until(LocatedAnswer, 2)
-    said = [verify_answer(estate.seed.public(), STORM, one) for one in subscriber.answers]
+    said = [verify_answer(OwnerKeys(estate.seed.public()), STORM, one) for one in subscriber.answers]
     assert [[one.id for one in each.messages] for each in said] == [["cap-1"], []]
 
 
@@ -193,7 +195,7 @@ async def test_a_folder_of_batches_that_is_older_or_another_owners_ends_the_star
     await estate.daemon.start(nursery_of_daemons)
     async with estate.running():
         await estate.next_batch()
-    mine, estate.seed = estate.seed, Seed(bytes(32))
+    mine, estate.seeds = estate.seeds, OwnerSeeds(Seed(bytes(32)))
     for told in ("another owner's", "batch 1 was signed"):
         with pytest.raises(BaseExceptionGroup) as raised:
             async with estate.running():
@@ -201,7 +203,7 @@ async def test_a_folder_of_batches_that_is_older_or_another_owners_ends_the_star
         (error,) = raised.value.exceptions
         assert isinstance(error, UsageError)
         assert told in str(error)
-        estate.seed = mine
+        estate.seeds = mine
         (estate.batches.path / "1.batch").unlink(missing_ok=True)
 
 

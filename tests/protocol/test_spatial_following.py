@@ -17,17 +17,16 @@ from hushcast_protocol.base.signatures import SignaturePurpose, Signed, sign
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.answer_problems import AnswerProblem
 from hushcast_protocol.spatial.batch import Batch, BatchBody, BatchInterval, make_batch, read_batch
-from hushcast_protocol.spatial.feed_follower import (
-    MAX_EARLY,
+from hushcast_protocol.spatial.feed_events import (
     MAX_PASSED,
     FeedEvent,
-    FeedFollower,
     FeedPosition,
     FeedTrouble,
     IntervalArrived,
     NewWeights,
     RequestAccepted,
 )
+from hushcast_protocol.spatial.feed_follower import MAX_EARLY, FeedFollower
 from hushcast_protocol.spatial.located_answer import ProviderBatch
 from hushcast_protocol.spatial.located_requests import RequestConfirmation
 

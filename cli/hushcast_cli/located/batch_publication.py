@@ -24,6 +24,8 @@ class OwnerFeed:
     """An owner's key, with the file that it is in, the folder of batches, and the feed's link."""
 
     seed: Seed
+    author: Seed
+    """Of what carries the batches: a key that a provider knows."""
     key_file: Path
     folder: Path
     feed_file: Path
@@ -37,12 +39,14 @@ class OwnerFeed:
         )
 
 
-def publishing(key_file: Path, folder: Path, feed_file: Path) -> OwnerFeed:
+def publishing(key_file: Path, folder: Path, feed_file: Path, former_key: Path | None = None) -> OwnerFeed:
     """Read what it takes to publish; raise `UsageError`."""
     from hushcast.keys import read_link
     from hushcast_located.keys import read_owner
 
-    return OwnerFeed(read_owner(key_file), key_file, folder, feed_file, read_link(feed_file))
+    seed = read_owner(key_file)
+    author = seed if former_key is None else read_owner(former_key)
+    return OwnerFeed(seed, author, key_file, folder, feed_file, read_link(feed_file))
 
 
 def send_batch(
@@ -59,7 +63,7 @@ def send_batch(
 
     number, parts = to_publish(given.seed, BatchFolder(given.folder), number, with_table)
     try:
-        ask(choices, lambda daemon: publish(daemon, given.link, given.seed, parts), timeout)
+        ask(choices, lambda daemon: publish(daemon, given.link, given.author, parts), timeout)
     except (NoDaemon, Refusal, TimedOut) as error:
         later = f"batch {number} is signed, and not published: `{given.again(number)}` does that later"
         raise type(error)(f"{error}; {later}") from None
@@ -70,12 +74,21 @@ def send_batch(
 @click.option("--key", "key_file", type=FILE, required=True, metavar="F", help="The owner's key.")
 @click.option("--batch", "folder", type=_FOLDER, required=True, metavar="DIR", help="The feed's batches.")
 @click.option("--number", type=click.IntRange(min=1), metavar="N", help="Which batch. Default: the newest.")
+@click.option(
+    "--former-key", type=FILE, metavar="F", help="The key before, for a provider that knows that alone."
+)
 @click.option("--feed", type=FILE, required=True, metavar="LINKFILE", help="A file with the feed's link.")
 @timeout_option
 @daemon_options
 @pass_choices
 def publish_command(
-    choices: Choices, key_file: Path, folder: Path, number: int | None, feed: Path, timeout: float | None
+    choices: Choices,
+    key_file: Path,
+    folder: Path,
+    number: int | None,
+    former_key: Path | None,
+    feed: Path,
+    timeout: float | None,
 ) -> None:
     """Publish a batch again, with its weights.
 
@@ -90,9 +103,46 @@ def publish_command(
     from hushcast_cli.output import json_line, text_line, write
     from hushcast_runtime.wording import counted
 
-    given = publishing(key_file, folder, feed)
+    given = publishing(key_file, folder, feed, former_key)
     number, parts = send_batch(choices, given, number, True, timeout)
     if choices.json:
         write(json_line({"number": number, "parts": parts}))
     else:
         write(text_line(f"batch {number} and its weights are in the outbox, {counted(parts, 'message')}"))
+
+
+@click.command("revoke")
+@click.option("--key", "key_file", type=FILE, required=True, metavar="F", help="The owner's key.")
+@click.option("--batch", "folder", type=_FOLDER, required=True, metavar="DIR", help="The feed's batches.")
+@feed_option
+@timeout_option
+@daemon_options
+@pass_choices
+def revoke_command(
+    choices: Choices, key_file: Path, folder: Path, feed: Path | None, timeout: float | None
+) -> None:
+    """Revoke an owner's key that leaked: the feed ends, and whoever follows it is told.
+
+    The key signs an empty last batch, and that none follows it. Whoever hears of that takes nothing that the
+    key signs afterwards, nor what a key signs that it has handed over to. Nobody can take that back. An owner
+    that runs is to be stopped before. Without --feed it is signed alone; `publish` sends it.
+
+    \b
+    Example:
+      hushcast located revoke --key shops.key --batch batches --feed feed.link
+    """
+    import time
+
+    from hushcast_cli.output import json_line, text_line, write
+    from hushcast_located.batch_folder import BatchFolder
+    from hushcast_located.keys import read_owner
+    from hushcast_located.owner_handover import revoke
+
+    given = publishing(key_file, folder, feed) if feed is not None else None
+    number = revoke(read_owner(key_file), BatchFolder(folder), int(time.time())).body.number
+    if choices.json:
+        write(json_line({"number": number}))
+    else:
+        write(text_line(f"revoked: batch {number} is the last one"))
+    if given is not None:
+        send_batch(choices, given, number, True, timeout)

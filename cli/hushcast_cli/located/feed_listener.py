@@ -24,6 +24,7 @@ from hushcast_located.subscriber.events import (
     FeedMessage,
     Interval,
     Lapsed,
+    OwnerKeyChange,
     Unanswered,
     Uncovered,
     WeightsChange,
@@ -39,9 +40,10 @@ from hushcast_located.subscriber.feed_subscription import (
 )
 from hushcast_located.subscriber.subscription_files import FeedRecord, fresh_name, look, names
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.spatial.feed_follower import FeedTrouble, RequestAccepted
+from hushcast_protocol.spatial.feed_events import FeedTrouble, RequestAccepted
 from hushcast_protocol.spatial.located_requests import DAY
 from hushcast_protocol.spatial.offer import read_offer
+from hushcast_protocol.spatial.owner_keys import OwnerKeys
 from hushcast_protocol.spatial.places import degrees_of
 from hushcast_runtime.wording import counted
 
@@ -87,6 +89,8 @@ class JsonFeedPrinter:
             return json_line({"event": "problem", "problem": event.problem, **between, **since})
         if isinstance(event, WeightsChange):
             return json_line({"event": "weights", "number": event.number, "version": event.version})
+        if isinstance(event, OwnerKeyChange):
+            return json_line({"event": "key", "number": event.number, "owner": event.owner})
         if isinstance(event, Unanswered):
             return json_line({"event": "unanswered", "seconds": round(event.seconds, 1)})
         if isinstance(event, Uncovered):
@@ -141,6 +145,8 @@ def _said(event: Event) -> str:
         return f"problem: {_problem(event)}"
     if isinstance(event, WeightsChange):
         return f"from interval {event.number} on the owner's weights are others: version {event.version}"
+    if isinstance(event, OwnerKeyChange):
+        return f"from interval {event.number} on another key of the owner signs: {event.owner}"
     if isinstance(event, Unanswered):
         return f"no provider has answered for {event.seconds:.0f} s: waiting, and asking now and then"
     if isinstance(event, Lapsed):
@@ -242,6 +248,12 @@ def listed() -> Iterator[tuple[dict[str, Any], str]]:
             yield _kept(name, kept)
 
 
+def _owner(kept: FeedRecord) -> str:
+    """Return the key by which the owner signs, or did until it was revoked."""
+    heard = () if kept.followed is None else kept.followed.keys
+    return OwnerKeys.read(read_offer(kept.offer).owner, heard).newest.hex()
+
+
 def _kept(name: str, kept: FeedRecord) -> tuple[dict[str, Any], str]:
     latitude, longitude = degrees_of(kept.wanted.place)
     blur = None if kept.blur is None else {"km": kept.blur.kilometres, "keywords": kept.blur.words}
@@ -255,7 +267,7 @@ def _kept(name: str, kept: FeedRecord) -> tuple[dict[str, Any], str]:
         "alpha": kept.wanted.alpha / 1000,
         "threshold": kept.wanted.threshold / 1000,
         "blur": blur,
-        "owner": read_offer(kept.offer).owner.hex(),
+        "owner": _owner(kept),
         "taken": kept.taken == kept.number > 0,
         "until": until,
         "interval": last,

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from hushcast_cli.command_groups import CommandGroup
-from hushcast_cli.located.batch_publication import feed_option, publish_command
+from hushcast_cli.located.batch_publication import feed_option, publish_command, revoke_command
 from hushcast_cli.located.feed_subscriptions import subscribe, subscriptions, unsubscribe
 from hushcast_cli.located.provide import offer
 from hushcast_cli.options import FILE, Choices, daemon_options, json_option, pass_choices, timeout_option
@@ -90,6 +90,9 @@ def new(choices: Choices, file: Path) -> None:
     help="From where on a place counts nothing; signed with the weights. Default: 100, then as before.",
 )
 @click.option("--new-weights", is_flag=True, help="Weigh words by these messages, as the next version.")
+@click.option(
+    "--former-key", type=FILE, metavar="F", help="The key that signed so far: it hands over to --key."
+)
 @feed_option
 @timeout_option
 @daemon_options
@@ -104,6 +107,7 @@ def batch(
     fan_out: int,
     max_distance: float | None,
     new_weights: bool,
+    former_key: Path | None,
     feed: Path | None,
     timeout: float | None,
 ) -> None:
@@ -112,7 +116,8 @@ def batch(
     Each line is a message: {"id": "1", "lat": 60.17, "lon": 24.94, "text": "shoes at half the price"}. Its
     keywords are the words of its text. DIR holds the batches of one owner, each chained to the one before,
     and tables of weights; the first batch makes the first table. With --feed the batch is also published,
-    and the table where it is new; without a daemon it is signed all the same.
+    and the table where it is new; without a daemon it is signed all the same. With --former-key another key
+    takes the place of that which signed so far, once and for all; subscribers follow and are told.
 
     \b
     Examples:
@@ -128,8 +133,9 @@ def batch(
     from hushcast_located.owner import BatchOptions, add_batch
     from hushcast_runtime.wording import counted
 
-    given = publishing(key_file, out, feed) if feed is not None else None
-    wanted = BatchOptions(interval, start, fan_out, max_distance, new_weights)
+    given = publishing(key_file, out, feed, former_key) if feed is not None else None
+    former = None if former_key is None else read_owner(former_key)
+    wanted = BatchOptions(interval, start, fan_out, max_distance, new_weights, former)
     file, made = add_batch(read_owner(key_file), BatchFolder(out), messages, wanted, int(time.time()))
     body = made.body
     if choices.json:
@@ -143,5 +149,5 @@ def batch(
             write(text_line(f"batch {body.number} is in the outbox, {counted(parts, 'message')}"))
 
 
-for one in (publish_command, offer, subscribe, subscriptions, unsubscribe):
+for one in (publish_command, revoke_command, offer, subscribe, subscriptions, unsubscribe):
     located.add_command(one)

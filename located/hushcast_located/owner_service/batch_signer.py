@@ -10,11 +10,13 @@ import msgspec
 import trio
 
 from hushcast_located.batch_folder import BatchFolder
+from hushcast_located.owner_handover import signing_keys, take_over
 from hushcast_located.owner_service.message_pool import MessagePool
+from hushcast_located.owner_service.owner_seeds import OwnerSeeds
 from hushcast_located.owner_service.settings import OwnerSettings
 from hushcast_located.service.change_signal import ChangeSignal
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.spatial.batch import Batch, BatchInterval, check_batch, make_batch
 from hushcast_protocol.spatial.batch_plan import (
     fitting,
@@ -27,7 +29,7 @@ from hushcast_protocol.spatial.keywords import NEWEST, Keywords, WordRule
 from hushcast_protocol.spatial.located_messages import LocatedMessage, worded
 from hushcast_protocol.spatial.places import chord
 from hushcast_protocol.spatial.tmr_tree import entries_of
-from hushcast_protocol.spatial.weight_table import WeightTable, idf, sign_table
+from hushcast_protocol.spatial.weight_table import WeightTable, idf, sign_again, sign_table
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
@@ -50,24 +52,32 @@ class BatchSigner:
     def __init__(
         self,
         settings: OwnerSettings,
-        seed: Seed,
+        seeds: OwnerSeeds,
         pool: MessagePool,
         news: ChangeSignal,
         env: Environment,
         counters: Counters,
     ) -> None:
         self.folder = BatchFolder(batches_in(settings.state_path()))
-        self._settings, self._seed, self._pool, self._news = settings, seed, pool, news
+        self._settings, self._seeds, self._pool, self._news = settings, seeds, pool, news
         self._env, self._counters = env, counters
         self._last: Batch | None = None
         self._table: WeightTable | None = None
         self._began = int(env.now())
 
+    @property
+    def public(self) -> bytes:
+        """The key that signs from now on."""
+        return self._seeds.now.public()
+
     async def load(self) -> None:
         """Read the newest batch, and note it where a crash kept that from being noted.
 
-        Raises `UsageError` where the folder is another owner's, or older than what was signed.
+        A former key hands over to the one of now. Raises `UsageError` where it may sign no more, or the
+        folder is another owner's, or older than what was signed.
         """
+        await self._env.compute(take_over, self.folder, self._seeds.now, self._seeds.former)
+        signing_keys(self.folder, self._seeds.now)
         found = await self._env.compute(self._newest)
         done = self._pool.progress
         number = 0 if found is None else found.batch.body.number
@@ -86,11 +96,7 @@ class BatchSigner:
         number = self.folder.newest()
         if number is None:
             return None
-        owner, feed = self.folder.read(number)
-        if owner != self._seed.public():
-            raise UsageError(
-                f"the batches in {self.folder.path} are another owner's: name the key that signed them"
-            )
+        _, feed = self.folder.read(number)
         return _SignedFeed(feed.batch, feed.table, [one.message for one in entries_of(feed.root)])
 
     async def _note(self, signed: _SignedFeed) -> None:
@@ -128,19 +134,25 @@ class BatchSigner:
         self._news.tell()
 
     def _sign(self, interval: BatchInterval, waiting: Sequence[LocatedMessage]) -> _SignedFeed:
-        done, last = self._pool.progress, self._table
+        done, last, keys = self._pool.progress, self._table, signing_keys(self.folder, self._seeds.now)
         fresh = last is None or is_to_weigh(done.said + len(waiting), done.weighed)
         rule = NEWEST if last is None or fresh else last.body.rule
         messages = list(fitting(worded(one, interval.number, rule) for one in waiting))
-        table = self._weighed(messages, rule) if last is None or fresh else last
-        whole = make_batch(self._seed, interval, table, self._settings.fan_out, messages)
+        if last is None or fresh:
+            table = self._weighed(messages, rule, keys)
+        else:
+            table = last if last.whole.keys == keys else sign_again(self._seeds.now, last, keys)
+        whole = make_batch(self._seeds.now, interval, table, self._settings.fan_out, messages)
         self.folder.write(whole, interval.number, table)
-        return _SignedFeed(check_batch(whole.signed, self._seed.public()), table, messages)
+        return _SignedFeed(check_batch(whole.signed, self.public), table, messages)
 
-    def _weighed(self, messages: Sequence[LocatedMessage], rule: WordRule) -> WeightTable:
+    def _weighed(
+        self, messages: Sequence[LocatedMessage], rule: WordRule, keys: tuple[Signed, ...]
+    ) -> WeightTable:
         weights, other = idf(weighable(self._words(messages, rule)))
         version = 1 if self._table is None else self._table.body.version + 1
-        return sign_table(self._seed, version, weights, other, chord(self._settings.max_distance), rule)
+        most = chord(self._settings.max_distance)
+        return sign_table(self._seeds.now, version, weights, other, most, rule, keys)
 
     def _words(self, messages: Sequence[LocatedMessage], rule: WordRule) -> Iterator[Keywords]:
         """Yield the words of messages, the newest first: of these, then of batches that are still there."""

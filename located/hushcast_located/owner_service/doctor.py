@@ -9,11 +9,13 @@ from pathlib import Path
 from hushcast.keys import read_link
 from hushcast_located.daemon_conversation import examine_daemon
 from hushcast_located.owner_service.counters import OWNER_COUNTERS, OWNER_GAUGES
-from hushcast_located.owner_service.feed_owner import KEY_FILE, PUBLIC_FILE, FeedOwner
+from hushcast_located.owner_service.feed_owner import FeedOwner
+from hushcast_located.owner_service.owner_seeds import KEY_FILE, PUBLIC_FILE
 from hushcast_located.owner_service.settings import OwnerSettings
 from hushcast_located.program import OWNER
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import Finding, bad, good, warning
+from hushcast_protocol.spatial.owner_keys import OwnerKeys
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.processes.doctor import DaemonKind, examine_from_outside
 from hushcast_runtime.processes.examinations import examine_core_dumps, examine_disk
@@ -50,7 +52,9 @@ def own_findings(settings: OwnerSettings, owner: FeedOwner | None, counters: Cou
         found.append(good("network", f"the daemon at {path} answers"))
     else:
         found.append(bad("network", f"the daemon at {path} does not answer", _START))
-    return found if owner is None else [*found, _batches(owner), _input(counters)]
+    return (
+        found if owner is None else [*found, *_former_key(settings, owner), _batches(owner), _input(counters)]
+    )
 
 
 def _links(settings: OwnerSettings) -> Iterator[Finding]:
@@ -72,6 +76,21 @@ def _key(settings: OwnerSettings) -> Iterator[Finding]:
     except OSError:
         return
     yield good("key", f"batches are signed by {public}")
+
+
+def _former_key(settings: OwnerSettings, owner: FeedOwner) -> Iterator[Finding]:
+    """Tell when a key that has handed over is needed no more."""
+    if settings.former_key is None:
+        return
+    last = OwnerKeys.read(owner.signer.public, owner.signer.folder.handovers()).said[-1:]
+    if not last or owner.pool.progress.published <= last[0].last + 1:
+        yield good("former key", "hands over with the next batch; leave it until two of the new key are out")
+    else:
+        yield warning(
+            "former key",
+            f"has handed over after batch {last[0].last}, and is needed no more",
+            "take `former_key` out of the configuration, and destroy the file: who has it can end the feed",
+        )
 
 
 def _folder(settings: OwnerSettings) -> Iterator[Finding]:

@@ -9,48 +9,34 @@ import trio
 
 from hushcast.keys import read_link
 from hushcast_located.daemon_conversation import DaemonConversation, Task
-from hushcast_located.keys import read_owner
 from hushcast_located.owner_service.batch_signer import BatchSigner, batches_in
 from hushcast_located.owner_service.feed_publisher import FeedPublisher
 from hushcast_located.owner_service.intake import FolderIntake, GivenReader, LineIntake, TopicIntake
 from hushcast_located.owner_service.message_pool import MessagePool
+from hushcast_located.owner_service.owner_seeds import OwnerSeeds
 from hushcast_located.owner_service.settings import OwnerSettings
 from hushcast_located.service.change_signal import ChangeSignal
-from hushcast_protocol.base.secrets import Randomness, Seed
 from hushcast_protocol.spatial.located_requests import DAY
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.files import load_seed, private_directory
+from hushcast_runtime.files import private_directory
 from hushcast_runtime.storage.store import Store
-
-KEY_FILE = "owner.key"
-"""In the state directory: the key that signs, where none was configured."""
-PUBLIC_FILE = "owner.public"
-"""… and its public half, for subscribers and the provider."""
-
-
-def open_key(settings: OwnerSettings, randomness: Randomness) -> Seed:
-    """Return the key that signs, drawing it where none is configured; raise `UsageError`."""
-    state = settings.state_path()
-    seed = read_owner(Path(settings.key)) if settings.key else load_seed(state / KEY_FILE, randomness)
-    (state / PUBLIC_FILE).write_text(f"{seed.public().hex()}\n")
-    return seed
 
 
 class FeedOwner:
     """All of it."""
 
     def __init__(
-        self, settings: OwnerSettings, seed: Seed, store: Store, env: Environment, counters: Counters
+        self, settings: OwnerSettings, seeds: OwnerSeeds, store: Store, env: Environment, counters: Counters
     ) -> None:
         """Raises `UsageError` where a link cannot be read."""
         self.pool = MessagePool(store, env, counters)
         self._env = env
         private_directory(batches_in(settings.state_path()))
         news, given = ChangeSignal(), GivenReader(env, counters)
-        self.signer = BatchSigner(settings, seed, self.pool, news, env, counters)
+        self.signer = BatchSigner(settings, seeds, self.pool, news, env, counters)
         feed = read_link(settings.feed)
-        publisher = FeedPublisher(feed, seed, self.signer.folder, self.pool, news, env, counters)
+        publisher = FeedPublisher(feed, seeds, self.signer.folder, self.pool, news, env, counters)
         with_daemon: list[Task] = [publisher.run]
         self._alone: list[Callable[[], Awaitable[None]]] = [self._days, self.signer.run]
         self._folder: FolderIntake | None = None

@@ -10,10 +10,10 @@ import trio
 import hushcast
 from hushcast_located.batch_folder import BatchFolder
 from hushcast_located.owner_service.message_pool import MessagePool
+from hushcast_located.owner_service.owner_seeds import OwnerSeeds
 from hushcast_located.paced_publication import send_part, to_publish
 from hushcast_located.service.change_signal import ChangeSignal
 from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 
@@ -25,7 +25,7 @@ class FeedPublisher:
     """Hands batches to the daemon."""
 
     link: str
-    seed: Seed
+    seeds: OwnerSeeds
     folder: BatchFolder
     pool: MessagePool
     news: ChangeSignal
@@ -45,8 +45,8 @@ class FeedPublisher:
         first = self.folder.oldest()
         if first is not None and number < first:  # it was removed, or the feed began elsewhere
             number = first
-        _, parts = await self.env.compute(to_publish, self.seed, self.folder, number, None)
-        author = hushcast.Author(self.seed)
+        _, parts = await self.env.compute(to_publish, self.seeds.now, self.folder, number, None)
+        author = hushcast.Author(self.seeds.author)
         for part in parts:
             # After a crash the daemon is given the same again, and publishes it once.
             token = digest(Domain.LOCATED_SENT, part, size=_TOKEN)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import trio
 
 from hushcast_located.owner_service.doctor import OWNER_KIND, own_findings
-from hushcast_located.owner_service.feed_owner import FeedOwner, open_key
+from hushcast_located.owner_service.feed_owner import FeedOwner
+from hushcast_located.owner_service.owner_seeds import OwnerSeeds, open_seeds
 from hushcast_located.owner_service.settings import OwnerSettings
 from hushcast_protocol.base.findings import Finding
-from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.logs import log
@@ -34,11 +34,11 @@ class OwnerProcess(ProcessFrame[OwnerSettings]):
         keys = () if settings.key else OWNER_KIND.keys
         super().__init__(settings, OWNER_KIND.program, system_environment(), counters, keys)
         self._owner: FeedOwner | None = None
-        self._seed: Seed
+        self._seeds: OwnerSeeds
 
     async def _open_sockets(self, nursery: trio.Nursery) -> None:
         settings = self._settings
-        self._seed = open_key(settings, self._env.randomness)
+        self._seeds = open_seeds(settings, self._env.randomness)
         await nursery.start(tell_findings, settings.doctors_socket(), self._examine)
         await self._serve_metrics(nursery, OWNER_KIND.gauges)
 
@@ -46,7 +46,7 @@ class OwnerProcess(ProcessFrame[OwnerSettings]):
         async with trio.open_nursery() as living:
             living.start_soon(store.run)
             await migrate(store, OWNER_KIND.program.migrations.load())
-            owner = FeedOwner(self._settings, self._seed, store, self._env, self._counters)
+            owner = FeedOwner(self._settings, self._seeds, store, self._env, self._counters)
             await living.start(owner.run)
             self._owner = owner
             log.info("running")

@@ -53,6 +53,8 @@ class OwnerSettings(ProcessSettings, frozen=True, kw_only=True):
     """Directory of all that is kept; a relative path is below `$XDG_STATE_HOME` or `~/.local/state`."""
     key: PathText | None = None
     """A file with the owner's key, that only the owner can read; one is made in `state` unless given."""
+    former_key: PathText | None = None
+    """A file with the key that signed so far, which hands over to `key`; for the first intervals alone."""
     feed: PathText
     """A file with the link of the topic that batches go out on; mode 0600 if that is private."""
     interval: Annotated[int, msgspec.Meta(ge=1, le=MAX_INTERVAL)] = 300
@@ -82,6 +84,7 @@ class OwnerSettings(ProcessSettings, frozen=True, kw_only=True):
             raise UsageError("input: it says nothing: give lines, directory or topic")
         paths = {
             "key": self.key,
+            "former_key": self.former_key,
             "feed": self.feed,
             "daemon.socket": self.daemon.socket,
             "input.lines": given.lines if given.lines != STDIN else None,

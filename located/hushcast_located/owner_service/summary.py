@@ -18,7 +18,10 @@ def summary(settings: OwnerSettings) -> dict[str, list[str]]:
     }
     return {
         "state": [str(settings.state_path())],
-        "key": [settings.key or "a key of its own"],
+        "key": [
+            settings.key or "a key of its own",
+            *([f"the one in {settings.former_key} hands over to it"] if settings.former_key else []),
+        ],
         "feed": [f"the link in {settings.feed}"],
         "input": [told for told, source in sources.items() if source is not None],
         "interval": [counted(settings.interval, "second")],

@@ -12,8 +12,9 @@ from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import fingerprint
 from hushcast_protocol.spatial.answer_problems import AnswerProblem, InvalidAnswer
-from hushcast_protocol.spatial.batch import Batch, read_batch
+from hushcast_protocol.spatial.batch import Batch, check_by, handovers_of, read_batch
 from hushcast_protocol.spatial.message_parts import Assembly
+from hushcast_protocol.spatial.owner_keys import OwnerKeys
 from hushcast_protocol.spatial.weight_table import WeightTable, read_table
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
@@ -27,7 +28,6 @@ class BatchTaker:
     """Reads the feed's topic."""
 
     link: str
-    owner: bytes
     shelf: ProviderStore
     news: ChangeSignal
     env: Environment
@@ -35,11 +35,11 @@ class BatchTaker:
 
     async def run(self, daemon: hushcast.Daemon) -> None:
         """Take what comes until cancelled; what is acknowledged is on disk, or is needed no more."""
-        assembly, author, acknowledged = Assembly(), fingerprint(self.owner), 0
+        assembly, acknowledged = Assembly(), 0
         async with daemon.subscribe(self.link, acknowledge="manual") as messages:
             log.info("batches are taken")
             async for message in messages:
-                if message.author == author:
+                if message.author in {fingerprint(key) for key in self.shelf.keys.all}:
                     await self._take(message, assembly)
                 else:
                     self.counters.add("feed_foreign")
@@ -55,7 +55,7 @@ class BatchTaker:
             whole = assembly.take(message.payload, message.cursor)
             if whole is None:
                 return
-            found = await self.env.compute(_read, whole, self.owner)
+            found, keys = await self.env.compute(_read, whole, self.shelf.keys)
         except DecodeError:
             self.counters.add("feed_refused")
             log.warning("the owner signed a message that is no part of a batch")
@@ -63,6 +63,10 @@ class BatchTaker:
         except InvalidAnswer as error:
             self._refuse(error)
             return
+        if keys != self.shelf.keys:
+            await self.shelf.learn(keys)
+            self.counters.add("keys_taken")
+            log.warning("the owner has another key, or none any more: the doctor tells which")
         if isinstance(found, WeightTable):
             if await self.shelf.put_table(found, whole):
                 self.counters.add("weights_taken")
@@ -96,11 +100,14 @@ class BatchTaker:
             log.warning("a batch is given up: its weights never came")
 
 
-def _read(data: bytes, owner: bytes) -> Batch | WeightTable:
-    """Return what the owner published; raise `DecodeError`, or `InvalidAnswer` if it is not the owner's."""
+def _read(data: bytes, keys: OwnerKeys) -> tuple[Batch | WeightTable, OwnerKeys]:
+    """Return what the owner published, and its keys after that.
+
+    Raises `DecodeError`, or `InvalidAnswer` if it is not the owner's.
+    """
     if data[1 : 1 + len(_TABLE)] == _TABLE:
-        return read_table(data, owner)
-    whose, batch, _ = read_batch(data)
-    if whose != owner:
-        raise InvalidAnswer(AnswerProblem.SIGNATURE)
-    return batch
+        table = read_table(data, keys.root)
+        return table, keys.extended(table.whole.keys)
+    keys = keys.extended(handovers_of(data))
+    _, batch, _ = read_batch(data)
+    return check_by(batch.signed, keys), keys

@@ -11,6 +11,7 @@ PROVIDER_COUNTERS = {
     "batches_missing": "batches that did not come while others waited for them",
     "batches_answered": "batches of which every subscription has had its answer",
     "weights_taken": "tables of weights that came whole and are the owner's",
+    "keys_taken": "times that a hand-over to another key of the owner came, or that its key was revoked",
     "feed_foreign": "messages on the feed's topic that somebody else than the owner signed, or nobody",
     "feed_refused": "messages of the owner that are no part of a batch or of a table",
     "requests_taken": "requests that began, renewed or ended a subscription",

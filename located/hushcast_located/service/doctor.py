@@ -46,7 +46,11 @@ def own_findings(settings: ProviderSettings, shelf: ProviderStore | None, is_the
         found.append(good("network", f"the daemon at {settings.daemon.socket} answers"))
     else:
         found.append(bad("network", f"the daemon at {settings.daemon.socket} does not answer", _START))
-    return found if shelf is None else [*found, *_batches(shelf), _subscriptions(settings, shelf)]
+    return (
+        found
+        if shelf is None
+        else [*found, *_owner(shelf), *_batches(shelf), _subscriptions(settings, shelf)]
+    )
 
 
 def _links(settings: ProviderSettings) -> Iterator[Finding]:
@@ -59,6 +63,22 @@ def _links(settings: ProviderSettings) -> Iterator[Finding]:
             yield bad(check, str(error), "put the topic's link there, for the provider's user alone")
         else:
             yield good(check, f"the link in {path} can be read")
+
+
+def _owner(shelf: ProviderStore) -> Iterator[Finding]:
+    """Tell whether the feed is still signed by the key that is configured."""
+    keys = shelf.keys
+    if keys.end is not None:
+        advice = "ask the feed's owner for another feed, and tell subscribers: nothing more will be answered"
+        yield bad("owner", f"the owner's key was revoked with batch {keys.end}", advice)
+    elif keys.current != keys.root and keys.current is not None:
+        line = f'owner = "{keys.current.hex()}"'
+        advice = f"ask the owner whether it is so; once a batch of it is answered, write {line} for newcomers"
+        yield warning(
+            "owner", f"has another key after batch {keys.said[-1].last}, named by the old one", advice
+        )
+    else:
+        yield good("owner", "the key that is configured signs the feed")
 
 
 def _batches(shelf: ProviderStore) -> Iterator[Finding]:

@@ -43,7 +43,7 @@ class Provider:
         self._daemon = DaemonConversation(
             Path(settings.daemon.socket),
             [
-                BatchTaker(identity.feed, owner, self.shelf, news, env, counters).run,
+                BatchTaker(identity.feed, self.shelf, news, env, counters).run,
                 RequestTaker(identity.requests, opening, self.shelf, env, counters).run,
                 answerer(owner, self.shelf, news, env, counters).run,
             ],

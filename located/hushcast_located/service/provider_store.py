@@ -17,9 +17,10 @@ from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.answer_problems import InvalidAnswer
-from hushcast_protocol.spatial.batch import Batch, check_batch, read_batch
+from hushcast_protocol.spatial.batch import Batch, check_by, read_batch
 from hushcast_protocol.spatial.batch_arrivals import BatchArrivals
 from hushcast_protocol.spatial.located_requests import DAY
+from hushcast_protocol.spatial.owner_keys import OwnerKeys
 from hushcast_protocol.spatial.subscription_register import (
     SubscriptionRegister,
     WithdrawnSubscription,
@@ -92,7 +93,8 @@ class ProviderStore:
         self._progress = _Progress()
         self._store = store
         self._env = env
-        self._owner = owner
+        self.keys = OwnerKeys(owner)
+        """Of the owner, as far as its tables of weights and batches tell."""
 
     @property
     def newest(self) -> int:
@@ -133,16 +135,17 @@ class ProviderStore:
         for _, value in await self._store.scan(PROGRESS):
             self._progress = _read_progress(value)
         last, current = self._progress.last, self._progress.current
-        self.arrivals.last = _sound(check_batch, last, self._owner) if last is not None else None
         async for digest, value in Records(self._store, TABLE, at_once=1):
             try:
-                table = await self._env.compute(read_table, value, self._owner)
+                table = await self._env.compute(read_table, value, self.keys.root)
                 if table.digest != digest:
                     raise DecodeError("a table is kept under another's digest")
+                self.keys = self.keys.extended(table.whole.keys)
             except PeerError:
                 await self._set_aside(TABLE, digest, value)
                 continue
             self.tables[digest] = table.body.version
+        self.arrivals.last = _sound(check_by, last, self.keys) if last is not None else None
         async for key, value in Records(self._store, BATCH, at_once=1):
             try:
                 _, batch, _ = await self._env.compute(read_batch, value)
@@ -188,6 +191,16 @@ class ProviderStore:
             found += self.register.unanswered(names, number)
             await trio.lowlevel.checkpoint()
         return found
+
+    async def learn(self, keys: OwnerKeys) -> None:
+        """Go by these keys of the owner; batches that wait and do not hold by them are forgotten."""
+        self.keys = keys
+        for batch in self.arrivals.held:
+            try:
+                check_by(batch.signed, keys)
+            except InvalidAnswer:
+                if batch != self.current:
+                    await self.forget(batch, is_missing=False)
 
     async def put_table(self, table: WeightTable, data: bytes) -> bool:
         """Take a table of weights; return whether it was not here yet, and is needed."""

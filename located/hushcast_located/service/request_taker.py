@@ -82,7 +82,7 @@ class RequestTaker:
         if verdict in (RequestVerdict.TAKEN, RequestVerdict.AGAIN) and isinstance(
             record, RegisteredSubscription
         ):
-            taken = RequestConfirmation(record.number, shelf.signed(record.had))
+            taken = RequestConfirmation(record.number, shelf.signed(record.had), shelf.keys.signed)
             await send(daemon, record.answers, taken, self.counters)
 
     async def _send_table(self, daemon: hushcast.Daemon, request: AskTable) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hushcast.events import Disconnected, Lost, Reconnected
-from hushcast_protocol.spatial.feed_follower import FeedTrouble, RequestAccepted
+from hushcast_protocol.spatial.feed_events import FeedTrouble, RequestAccepted
 from hushcast_protocol.spatial.places import degrees_of
 from hushcast_protocol.spatial.verification_object import WantedMessage
 
@@ -53,6 +53,15 @@ class WeightsChange:
 
 
 @dataclass(frozen=True)
+class OwnerKeyChange:
+    """From an interval on another key signs, to which the owner's old key has handed over."""
+
+    number: int
+    owner: str
+    """The new key, in hexadecimal digits: for `owner`, whoever subscribes from now on."""
+
+
+@dataclass(frozen=True)
 class Unanswered:
     """The provider has not said so far that it took the subscription; it is asked again now and then."""
 
@@ -81,6 +90,7 @@ Event = (
     Interval
     | FeedTrouble
     | WeightsChange
+    | OwnerKeyChange
     | RequestAccepted
     | Unanswered
     | Lapsed

@@ -16,20 +16,24 @@ from hushcast.events import Disconnected, Lost, Message, Reconnected
 from hushcast.messages import Messages
 from hushcast_located.subscriber import events
 from hushcast_located.subscriber.environment import SubscriberEnvironment
-from hushcast_located.subscriber.events import Event, Interval, Lapsed, Unanswered, Uncovered, WeightsChange
+from hushcast_located.subscriber.events import (
+    Event,
+    Interval,
+    Lapsed,
+    OwnerKeyChange,
+    Unanswered,
+    Uncovered,
+    WeightsChange,
+)
 from hushcast_located.subscriber.feed_blur import FeedBlur
 from hushcast_located.subscriber.provider_requests import LAST_WORDS, send
 from hushcast_located.subscriber.request_schedule import RequestSchedule
 from hushcast_located.subscriber.subscription_files import FeedRecord, NoFiles, SubscriptionFiles
 from hushcast_protocol.base.errors import DecodeError, Refusal, UsageError
-from hushcast_protocol.spatial import feed_follower as machine
+from hushcast_protocol.spatial import feed_events as machine
 from hushcast_protocol.spatial.answer_problems import AnswerProblem, InvalidAnswer
-from hushcast_protocol.spatial.feed_follower import (
-    FeedFollower,
-    FeedTrouble,
-    IntervalArrived,
-    RequestAccepted,
-)
+from hushcast_protocol.spatial.feed_events import FeedTrouble, IntervalArrived, RequestAccepted
+from hushcast_protocol.spatial.feed_follower import FeedFollower
 from hushcast_protocol.spatial.located_requests import WithdrawRequest
 from hushcast_protocol.spatial.message_parts import Assembly
 from hushcast_protocol.spatial.offer import read_offer
@@ -202,6 +206,8 @@ class Feed:
             return await self._interval(step)
         if isinstance(step, machine.NewWeights):
             return WeightsChange(step.batch.body.number, step.batch.body.version)
+        if isinstance(step, machine.NewOwnerKey):
+            return OwnerKeyChange(step.batch.body.number, step.key.hex())
         if isinstance(step, RequestAccepted):
             if not self._requests.taken(step.number):
                 return None

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from hushcast_protocol.base.errors import DecodeError, UsageError, unreadable
 from hushcast_protocol.base.wire import Bytes32, Counter, Wire, decoder, encode
-from hushcast_protocol.spatial.feed_follower import FeedPosition
+from hushcast_protocol.spatial.feed_events import FeedPosition
 from hushcast_protocol.spatial.keywords import WordRule
 from hushcast_protocol.spatial.located_subscription import LocatedSubscription, keywords_as_asked
 from hushcast_protocol.spatial.offer import MAX_OFFER, Link

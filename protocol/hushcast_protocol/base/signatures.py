@@ -32,6 +32,7 @@ class SignaturePurpose(bytes, Enum):
     ANSWER = b"hushcast answer 1\x00"
     LOCATED_BATCH = b"hushcast located batch 1\x00"
     LOCATED_TABLE = b"hushcast located table 1\x00"
+    LOCATED_HANDOVER = b"hushcast located handover 1\x00"
     VOCABULARY = b"hushcast vocabulary 1\x00"
     GRANT = b"hushcast grant 1\x00"
     BALLOT = b"hushcast ballot 1\x00"

@@ -36,6 +36,8 @@ class AnswerProblem(StrEnum):
     """There is a message that the owner did not sign."""
     PADDED = "padded"
     """There is more in it than was asked for."""
+    REVOKED = "revoked"
+    """The owner revoked the key that would have signed it: the feed has ended."""
     SILENT = "silent"
     """The next interval is over, and nothing has come: of a feed that is followed, never of an answer."""
 

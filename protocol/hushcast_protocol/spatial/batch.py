@@ -20,6 +20,7 @@ from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decod
 from hushcast_protocol.spatial.answer_problems import AnswerProblem, InvalidAnswer
 from hushcast_protocol.spatial.keywords import are_words
 from hushcast_protocol.spatial.located_messages import MAX_MESSAGES, LocatedMessage
+from hushcast_protocol.spatial.owner_keys import Handovers, OwnerKeys
 from hushcast_protocol.spatial.places import on_earth
 from hushcast_protocol.spatial.tmr_tree import MAX_FAN_OUT, BatchWords, TreeNode, grow, root_hash
 from hushcast_protocol.spatial.weight_table import WeightTable
@@ -52,6 +53,8 @@ class WholeBatch(Wire, frozen=True, tag="located-messages/1"):
     owner: PublicKey
     signed: Signed
     messages: Annotated[tuple[LocatedMessage, ...], msgspec.Meta(max_length=MAX_MESSAGES)]
+    keys: Handovers = ()
+    """Of the owner, as its table has them."""
 
 
 @dataclass(frozen=True)
@@ -119,14 +122,20 @@ def make_batch(
         said.paged.root,
     )
     in_order = tuple(sorted(messages, key=lambda one: one.id))
-    whole = WholeBatch(seed.public(), sign(seed, SignaturePurpose.LOCATED_BATCH, body), in_order)
+    signed = sign(seed, SignaturePurpose.LOCATED_BATCH, body)
+    whole = WholeBatch(seed.public(), signed, in_order, table.whole.keys)
     if (size := len(encode(whole))) > MAX_BATCH:
         raise UsageError(f"the messages take {size:,} bytes, above the {MAX_BATCH:,} of a batch")
     return whole
 
 
+def handovers_of(data: bytes) -> Handovers:
+    """Return the hand-overs that come with a batch, unchecked; raise `DecodeError`."""
+    return _decode_whole(data).keys
+
+
 def read_batch(data: bytes) -> tuple[PublicKey, Batch, TreeNode | None]:
-    """Return owner, batch and its tree; raise `DecodeError`, or `InvalidAnswer` if it is another's."""
+    """Return who signed it, batch and tree; raise `DecodeError`, or `InvalidAnswer` if another did."""
     whole = _decode_whole(data)
     batch = check_batch(whole.signed, whole.owner)
     names = [one.id for one in whole.messages]
@@ -148,7 +157,21 @@ def check_batch(signed: Signed, owner: PublicKey) -> Batch:
         check(owner, SignaturePurpose.LOCATED_BATCH, signed.body, signed.signature)
     except AuthenticationError:
         raise InvalidAnswer(AnswerProblem.SIGNATURE) from None
+    return kept_batch(signed)
+
+
+def kept_batch(signed: Signed) -> Batch:
+    """Return a batch that was checked before it was kept; raise `DecodeError`."""
     return Batch(signed, _decode_body(signed.body))
+
+
+def check_by(signed: Signed, keys: OwnerKeys) -> Batch:
+    """Return a batch that the key of its number signed; raise `InvalidAnswer`, or `DecodeError`."""
+    number = _decode_body(signed.body).number
+    batch = check_batch(signed, keys.of(number))
+    if not keys.is_last(number, batch.digest):
+        raise InvalidAnswer(AnswerProblem.FORKED)
+    return batch
 
 
 def check_next(batch: Batch, before: Batch) -> None:

@@ -10,7 +10,7 @@ from hushcast_protocol.spatial.keywords import Keywords
 from hushcast_protocol.spatial.located_messages import MAX_MESSAGES, LocatedMessage
 from hushcast_protocol.spatial.word_pages import MAX_PAGES, PAGE
 
-_HEAD = 1024  # bytes of a batch without its messages; it is some 300
+_HEAD = 5120  # bytes of a batch without its messages; some 300, and 200 for each hand-over of a key
 MAX_BATCH_WORDS = PAGE * MAX_PAGES  # different words, of a batch as of a table
 
 

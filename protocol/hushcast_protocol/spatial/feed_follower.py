@@ -12,95 +12,36 @@ next is asked for hears nothing twice and loses nothing.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated
-
-import msgspec
 
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire
+from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.spatial.answer_problems import AnswerProblem, InvalidAnswer
-from hushcast_protocol.spatial.batch import Batch, check_batch, check_later, check_next
-from hushcast_protocol.spatial.keywords import WordRule
+from hushcast_protocol.spatial.batch import Batch, check_by, check_later, check_next, kept_batch
+from hushcast_protocol.spatial.feed_events import (
+    MAX_PASSED,
+    FeedEvent,
+    FeedPosition,
+    FeedTrouble,
+    IntervalArrived,
+    NewOwnerKey,
+    NewWeights,
+    PassedInterval,
+    RequestAccepted,
+)
 from hushcast_protocol.spatial.located_answer import LocatedAnswer
 from hushcast_protocol.spatial.located_requests import RequestConfirmation, decode_reply
 from hushcast_protocol.spatial.located_subscription import LocatedSubscription
-from hushcast_protocol.spatial.verification_object import WantedMessage
+from hushcast_protocol.spatial.owner_keys import OwnerKeys
 from hushcast_protocol.spatial.verifier import verify_answer
 
 PATIENCE = (
     60.0  # seconds; a network brings answers in another order than they were sent, over Tor by a minute
 )
 MAX_EARLY = 16  # answers that wait for one before them: with more, what they wait for is missing at once
-MAX_PASSED = 64  # intervals that are remembered, to tell a repeat, a late answer and a fork from each other
 MAX_ASKED = 2  # subscriptions that answers may be to: the one of now, and the one that it took the place of
-
-
-class PassedInterval(Wire, frozen=True):
-    """An interval that was passed: its batch's hash as far as known, and whether an answer is awaited."""
-
-    number: Counter
-    digest: Bytes32 | None
-    is_awaited: bool
-
-
-class FeedPosition(Wire, frozen=True, tag="located-followed/1"):
-    """How far a feed was followed: the last interval that was passed, the newest batch up to it, and others.
-
-    `silent_to` is the moment, in Unix seconds, up to which it was told that nothing came.
-    """
-
-    at: Counter
-    last: Signed | None
-    passed: Annotated[tuple[PassedInterval, ...], msgspec.Meta(max_length=MAX_PASSED)]
-    silent_to: Counter = 0
-
-
-@dataclass(frozen=True)
-class IntervalArrived:
-    """An interval whose answer holds: its batch, which subscription was answered, all that this one wants.
-
-    `rule` is how the owner has texts cut, `is_late` an interval that was passed before.
-    """
-
-    batch: Batch
-    asked: LocatedSubscription
-    messages: tuple[WantedMessage, ...]
-    rule: WordRule
-    is_late: bool = False
-
-
-@dataclass(frozen=True)
-class FeedTrouble:
-    """Something does not hold, or is missing: which intervals, from one number to another if it is known.
-
-    Of silence it is known from when until when nothing came, in Unix seconds: an owner that pauses numbers no
-    intervals meanwhile.
-    """
-
-    problem: AnswerProblem
-    first: int | None = None
-    last: int | None = None
-    since: int | None = None
-    until: int | None = None
-
-
-@dataclass(frozen=True)
-class NewWeights:
-    """From this interval on weights, or the greatest distance, are others: the owner signed a new table."""
-
-    batch: Batch
-
-
-@dataclass(frozen=True)
-class RequestAccepted:
-    """The provider has taken the request of this number."""
-
-    number: int
-
-
-FeedEvent = IntervalArrived | FeedTrouble | NewWeights | RequestAccepted
 
 
 @dataclass(frozen=True)
@@ -142,7 +83,7 @@ class FeedFollower:
         patience: float = PATIENCE,
         followed: FeedPosition | None = None,
     ) -> None:
-        self._owner = owner
+        self._keys = OwnerKeys.read(owner, followed.keys if followed is not None else ())
         self._asked: OrderedDict[bytes, LocatedSubscription] = OrderedDict({asked.digest: asked})
         self._first = first
         self._most_patience = patience
@@ -155,17 +96,19 @@ class FeedFollower:
             None  # the provider says that it has this batch; heard when
         )
         self._is_based = followed is not None and followed.last is not None
-        self._last = check_batch(followed.last, owner) if followed is not None and followed.last else None
+        self._last = kept_batch(followed.last) if followed is not None and followed.last else None
         self._at = followed.at if followed is not None else 0
         self._silent_to = followed.silent_to if followed is not None else 0
         self._passed = {one.number: one for one in (followed.passed if followed is not None else ())}
         self._table = None if self._last is None else self._last.body.table
+        self._key = owner if self._last is None else self._signer(self._last.body.number)
+        self._is_end_told = False
 
     @property
     def state(self) -> FeedPosition:
         """How far it has come: what to go on with in another life."""
         last = None if self._last is None else self._last.signed
-        return FeedPosition(self._at, last, tuple(self._passed.values()), self._silent_to)
+        return FeedPosition(self._at, last, tuple(self._passed.values()), self._silent_to, self._keys.signed)
 
     @property
     def oldest_mark(self) -> int | None:
@@ -202,6 +145,9 @@ class FeedFollower:
         while True:
             if self._pending:
                 return self._pending.popleft()
+            if self._keys.end is not None and not self._is_end_told:
+                self._is_end_told = True
+                return FeedTrouble(AnswerProblem.REVOKED, self._keys.end + 1)
             if self._late:
                 self._past(self._late.popleft())
             elif not self._moves(now):
@@ -209,10 +155,11 @@ class FeedFollower:
 
     def _take(self, taken: RequestConfirmation, now: float) -> None:
         self._pending.append(RequestAccepted(taken.number))
+        self._learn(taken.keys)
         if taken.newest is None:
             return  # it has no batch so far; which one its first will be, nobody knows
         try:
-            batch = check_batch(taken.newest, self._owner)
+            batch = check_by(taken.newest, self._keys)
         except InvalidAnswer as error:
             self._trouble(error.problem)
             return
@@ -245,8 +192,9 @@ class FeedFollower:
             self._passed[one] = PassedInterval(one, None, is_awaited=True)
 
     def _answer(self, answer: LocatedAnswer, now: float, mark: int) -> None:
+        self._learn(answer.keys)
         try:
-            batch = check_batch(answer.batch, self._owner)
+            batch = check_by(answer.batch, self._keys)
         except InvalidAnswer as error:
             self._trouble(error.problem)
             return
@@ -255,13 +203,54 @@ class FeedFollower:
         try:
             if asked is None:
                 raise InvalidAnswer(AnswerProblem.OTHER_SUBSCRIPTION)
-            said = verify_answer(self._owner, asked, answer)
+            said = verify_answer(self._keys, asked, answer)
             arrived = IntervalArrived(batch, asked, said.messages, said.rule)
         except InvalidAnswer as error:
             self._trouble(error.problem, batch.body.number)
         except DecodeError:
             self._trouble(AnswerProblem.FORM, batch.body.number)
         self._place(_Early(batch, arrived, now, mark))
+
+    def _learn(self, given: Sequence[Signed]) -> None:
+        """Take hand-overs of the owner, unless they contradict those that are known, or what was passed.
+
+        A revocation is always taken: who has an old key may end a feed, and go on with none.
+        """
+        try:
+            keys = self._keys.extended(given)
+            for one in keys.said:
+                known = self._passed.get(one.last)
+                if one.new is not None and known is not None and known.digest not in (None, one.batch):
+                    raise InvalidAnswer(AnswerProblem.FORKED)
+        except InvalidAnswer as error:
+            self._trouble(error.problem)
+        except DecodeError:
+            self._trouble(AnswerProblem.FORM)
+        else:
+            if keys is not self._keys:
+                self._keys = keys
+                self._look_again()
+
+    def _look_again(self) -> None:
+        """Drop what waits and does not hold by the keys of now: an old key may have signed it."""
+        self._early = {number: one for number, one in self._early.items() if self._holds(one.batch)}
+        self._late = deque(one for one in self._late if self._holds(one.batch))
+        if self._newest is not None and not self._holds(self._newest[0]):
+            self._newest = None
+
+    def _holds(self, batch: Batch) -> bool:
+        """Tell whether a batch that was checked before holds by the keys of now; if not, that is told."""
+        try:
+            check_by(batch.signed, self._keys)
+        except InvalidAnswer as error:
+            self._trouble(error.problem, batch.body.number)
+            return False
+        return True
+
+    def _signer(self, number: int) -> PublicKey:
+        """Return the key that signs a batch, or did until it was revoked."""
+        end = self._keys.end
+        return self._keys.of(number if end is None else min(number, end))
 
     def _place(self, one: _Early) -> None:
         """Let an answer wait for its turn, or tell it late."""
@@ -323,6 +312,10 @@ class FeedFollower:
             self._pending.append(NewWeights(batch))
             self._table = batch.body.table
             return  # and pass it with the next event: `state` is that of after each
+        if (key := self._signer(number)) != self._key:
+            self._pending.append(NewOwnerKey(batch, key))
+            self._key = key
+            return
         self._table = batch.body.table
         del self._early[number]
         event: FeedEvent | None = None
@@ -366,7 +359,7 @@ class FeedFollower:
 
     def _silence_ends(self) -> float | None:
         """Return until when something is waited for, `None` if nobody knows when anything is due."""
-        if self._last is None:
+        if self._last is None or self._is_end_told:
             return None
         due = self._known_to(self._last) + self._last.body.seconds
         return max(due, self._began) + self._patience

@@ -10,6 +10,7 @@ from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import Bytes32, Counter, Wire, decoder
 from hushcast_protocol.spatial.batch import Batch
 from hushcast_protocol.spatial.located_subscription import LocatedSubscription
+from hushcast_protocol.spatial.owner_keys import Handovers
 from hushcast_protocol.spatial.tmr_tree import BatchWords, TreeNode
 from hushcast_protocol.spatial.verification_object import ShownPart, prove
 from hushcast_protocol.spatial.weight_table import WeightTable
@@ -31,6 +32,8 @@ class LocatedAnswer(Wire, frozen=True, tag="located-answer/1"):
     weights: ShownPages
     words: ShownPages
     proof: ShownPart | None
+    keys: Handovers = ()
+    """Of the owner, up to the key that signs."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ class ProviderBatch:
                 self.table.excerpt(one),
                 self.said.paged.showing(one.words),
                 prove(self.root, self.said, self.table.asked(one)),
+                self.table.whole.keys,
             )
             for one in subscriptions
         ]

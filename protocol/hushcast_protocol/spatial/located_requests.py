@@ -22,6 +22,7 @@ from hushcast_protocol.spatial.keywords import are_words
 from hushcast_protocol.spatial.located_answer import MAX_ANSWER, LocatedAnswer
 from hushcast_protocol.spatial.located_subscription import LocatedSubscription
 from hushcast_protocol.spatial.offer import Link, Offer
+from hushcast_protocol.spatial.owner_keys import Handovers
 from hushcast_protocol.spatial.places import on_earth
 from hushcast_protocol.spatial.weight_table import WholeTable
 
@@ -73,6 +74,8 @@ class RequestConfirmation(Wire, frozen=True, tag="located-taken/1"):
 
     number: Counter
     newest: Signed | None
+    keys: Handovers = ()
+    """Of the owner, as far as the provider knows them."""
 
 
 Reply = LocatedAnswer | RequestConfirmation | WholeTable

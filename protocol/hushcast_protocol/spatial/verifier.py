@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.spatial.answer_problems import AnswerProblem, InvalidAnswer
-from hushcast_protocol.spatial.batch import Batch, BatchBody, check_batch, check_next
+from hushcast_protocol.spatial.batch import Batch, BatchBody, check_by, check_next
 from hushcast_protocol.spatial.keywords import WordRule
 from hushcast_protocol.spatial.located_answer import LocatedAnswer, decode_answer
 from hushcast_protocol.spatial.located_messages import content_digest
 from hushcast_protocol.spatial.located_subscription import LocatedSubscription
+from hushcast_protocol.spatial.owner_keys import OwnerKeys
 from hushcast_protocol.spatial.places import Box, around, square_to_box
 from hushcast_protocol.spatial.postings import common_weights, unpack
 from hushcast_protocol.spatial.similarity import WeightedSubscription
@@ -47,11 +48,14 @@ def verify(
 ) -> VerifiedAnswer:
     """Return what an answer says, if it holds; `before` is the batch of the answer before it, if any.
 
+    `owner` is a key by which the feed is known: its owner's, or one that this handed over from.
+
     Raises `InvalidAnswer`, whose `problem` says why. Without `before` any batch that the owner ever signed
     will do: who was answered before must say so to notice an old batch, or a missing one.
     """
     try:
-        return verify_answer(owner, subscription, decode_answer(data), before)
+        answer = decode_answer(data)
+        return verify_answer(OwnerKeys.read(owner, answer.keys), subscription, answer, before)
     except DecodeError:
         raise InvalidAnswer(AnswerProblem.FORM) from None
 
@@ -59,7 +63,8 @@ def verify(
 def batch_of(owner: PublicKey, data: bytes) -> Batch:
     """Return the batch that an answer is for, without looking at the rest; raise `InvalidAnswer`."""
     try:
-        return check_batch(decode_answer(data).batch, owner)
+        answer = decode_answer(data)
+        return check_by(answer.batch, OwnerKeys.read(owner, answer.keys))
     except DecodeError:
         raise InvalidAnswer(AnswerProblem.FORM) from None
 
@@ -67,25 +72,29 @@ def batch_of(owner: PublicKey, data: bytes) -> Batch:
 def rule_of(owner: PublicKey, data: bytes) -> WordRule:
     """Return by which rule the owner has texts cut in the batch of an answer; raise `InvalidAnswer`."""
     try:
-        return check_table(decode_answer(data).table, owner).rule
+        answer = decode_answer(data)
+        return check_table(answer.table, OwnerKeys.read(owner, answer.keys).of(answer.number)).rule
     except DecodeError:
         raise InvalidAnswer(AnswerProblem.FORM) from None
 
 
 def verify_answer(
-    owner: PublicKey, subscription: LocatedSubscription, answer: LocatedAnswer, before: Batch | None = None
+    keys: OwnerKeys, subscription: LocatedSubscription, answer: LocatedAnswer, before: Batch | None = None
 ) -> VerifiedAnswer:
-    """Return what an answer says, as `verify`; raises `DecodeError` where it has no answer's form."""
+    """Return what an answer says, as `verify`; `keys` are the owner's, as they are known by now.
+
+    Raises `DecodeError` where it has no answer's form.
+    """
     if answer.subscription != subscription.digest:
         raise InvalidAnswer(AnswerProblem.OTHER_SUBSCRIPTION)
-    batch = check_batch(answer.batch, owner)
+    batch = check_by(answer.batch, keys)
     if answer.number != batch.body.number:
         raise InvalidAnswer(AnswerProblem.OTHER_INTERVAL)
     if before is not None:
         check_next(batch, before)
     if table_digest(answer.table) != batch.body.table:
         raise InvalidAnswer(AnswerProblem.WEIGHTS)
-    table = check_table(answer.table, owner)
+    table = check_table(answer.table, keys.of(batch.body.number))
     asked = asked_by_excerpt(subscription, table, answer.weights)
     walk = _Walk(asked, batch.body, answer.words)
     if not walk.all_of(answer.proof):

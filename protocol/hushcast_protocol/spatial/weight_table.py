@@ -22,6 +22,7 @@ from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decod
 from hushcast_protocol.spatial.answer_problems import AnswerProblem, InvalidAnswer
 from hushcast_protocol.spatial.keywords import NEWEST, Keyword, Keywords, WordRule, are_words
 from hushcast_protocol.spatial.located_subscription import LocatedSubscription
+from hushcast_protocol.spatial.owner_keys import Handovers, OwnerKeys
 from hushcast_protocol.spatial.places import MAX_DISTANCE
 from hushcast_protocol.spatial.similarity import WeightedSubscription, in_order
 from hushcast_protocol.spatial.word_pages import (
@@ -56,6 +57,8 @@ class WholeTable(Wire, frozen=True, tag="located-weights/1"):
     signed: Signed
     words: Annotated[tuple[Keyword, ...], msgspec.Meta(max_length=MAX_TABLE_WORDS)]
     weights: Annotated[tuple[Weight, ...], msgspec.Meta(max_length=MAX_TABLE_WORDS)]
+    keys: Handovers = ()
+    """Of the owner, up to the key that signs it."""
 
 
 @dataclass(frozen=True)
@@ -120,22 +123,37 @@ def sign_table(
     other: int,
     most: int,
     rule: WordRule = NEWEST,
+    keys: tuple[Signed, ...] = (),
 ) -> WeightTable:
-    """Sign a table; `most` is the greatest distance as `places.chord` returns it. Raises `UsageError`."""
+    """Sign a table; `most` is the greatest distance as `places.chord` returns it, `keys` are hand-overs.
+
+    Raises `UsageError`.
+    """
     if len(weights) > MAX_TABLE_WORDS:
         raise UsageError(f"{len(weights):,} different words are above the {MAX_TABLE_WORDS:,} of a table")
     words = tuple(sorted(weights))
     values = tuple(weights[word] for word in words)
     body = TableBody(version, other, most, PagedWords(words, values).root, rule)
-    return WeightTable(WholeTable(sign(seed, SignaturePurpose.LOCATED_TABLE, body), words, values), body)
+    return WeightTable(
+        WholeTable(sign(seed, SignaturePurpose.LOCATED_TABLE, body), words, values, keys), body
+    )
+
+
+def sign_again(seed: Seed, table: WeightTable, keys: tuple[Signed, ...]) -> WeightTable:
+    """Sign the weights of a table by another key, or with other hand-overs, as the next version."""
+    body = table.body
+    return sign_table(seed, body.version + 1, table.weights, body.other, body.most, body.rule, keys)
 
 
 def read_table(data: bytes, owner: PublicKey) -> WeightTable:
-    """Return a whole table; raise `DecodeError`, or `InvalidAnswer` if it is not as the owner signed it."""
+    """Return a whole table of whoever is known by this key, or by one that it handed over to.
+
+    Raises `DecodeError`, or `InvalidAnswer` if it is not as the owner signed it.
+    """
     whole = _decode_whole(data)
     if len(whole.words) != len(whole.weights) or not are_words(whole.words):
         raise DecodeError("a table of weights is not in its order")
-    table = WeightTable(whole, check_table(whole.signed, owner))
+    table = WeightTable(whole, check_table(whole.signed, OwnerKeys.read(owner, whole.keys).newest))
     if table.paged.root != table.body.words:
         raise InvalidAnswer(AnswerProblem.WEIGHTS)
     return table
