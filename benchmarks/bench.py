@@ -35,6 +35,7 @@ MODULES = (
     "purposes",
     "gateway_purposes",
     "distance",
+    "located_words",
 )
 FIGURES = dict(enumerate(MODULES, 1))
 FULL, SHORT = Effort(5, 1.0), Effort(5, 0.1)

@@ -16,10 +16,12 @@ from typing import Any
 from hushcast_protocol.base.errors import HushcastError
 from hushcast_testnet import testnet
 from hushcast_testnet.chaos.chaos_run import Chaos, run_chaos
+from hushcast_testnet.inventory import load
 from hushcast_testnet.tor.distance import Distance
 from soak.authorities import watch_authorities
 from soak.away import PUBLICATIONS, watch_away
 from soak.directories.scene import Plan
+from soak.located_feed import FeedPlan, watch_feed
 from soak.memory import watch_memory
 from soak.waiting import watch_waiting
 
@@ -28,6 +30,7 @@ AWAY_EPOCH = 20  # seconds: thirty of them are ten minutes
 SHARDS = partial(
     Plan, epochs=26, relays=12, pause=20.0, directories=3, liars=0, shard_size=6, topics=4
 )  # a network with nobody who lies, cut anew after a day
+FEED = FeedPlan(60, 20)  # twenty minutes of short intervals: what is lost is lost at their ends
 TRIALS_A_MINUTE = 20  # of each kind, by whoever waits: 200 have an interval of 9 % to either side
 Progress = Callable[[str], None]
 
@@ -98,8 +101,22 @@ def waiting_over_tor(
     return watch_waiting(directory, int(TRIALS_A_MINUTE * minutes), seed, progress)
 
 
+def located_feed(
+    directory: Path, minutes: float, seed: int, progress: Progress, distance: Distance
+) -> dict[str, Any]:
+    """An owner of a located feed over Tor that is killed twice and takes another key, for 60 intervals."""
+    testnet.up(directory, 4, 2, "tor", EPOCH, progress, distance=distance)
+    members = load(directory).members
+    clients = [Path(member.socket or "") for member in members if member.role == "client"]
+    relay = next(Path(member.socket or "") for member in members if member.role == "relay")
+    sockets = {"owner": clients[0], "provider": clients[1], "subscriber": relay}
+    return watch_feed(directory / "feed", sockets, FEED, progress)
+
+
 NO_TOR = {run.__name__: run for run in (chaos, central, brokers, kills, memory, waiting)}
-OVER_TOR = {run.__name__: run for run in (authorities, shards, away, waiting_over_tor)}
+OVER_TOR = {
+    run.__name__: run for run in (authorities, shards, away, waiting_over_tor, located_feed)
+}
 RUNS = (*NO_TOR, *OVER_TOR)
 
 

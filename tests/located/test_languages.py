@@ -9,7 +9,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
+import trio
+from feeding import House, Subscriber
 from languages import KEYWORDS, SENTENCES, TEXTS
+from owning import Estate
 from spark_same import asking, feed
 
 from hushcast_located.batch_folder import BatchFolder
@@ -18,6 +21,7 @@ from hushcast_located.owner import BatchOptions, add_batch
 from hushcast_located.subscriber.subscription_files import SubscriptionFiles
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.keywords import MAX_WORD, MAX_WORDS, WordRule, asked_words, words_of
+from hushcast_protocol.spatial.located_answer import LocatedAnswer
 from hushcast_protocol.spatial.located_subscription import read_subscription
 from hushcast_protocol.spatial.verifier import rule_of, verify
 from hushcast_protocol.spatial.word_classes import UNICODE
@@ -38,6 +42,34 @@ def test_ten_languages_find_what_stands_in_their_sentences():
         # Nobody hears of a text without all of what was asked for.
         for one in found:
             assert set(asked.words) <= set(words_of(TEXTS[int(one[1:])]))
+
+
+@pytest.mark.slow
+async def test_ten_languages_find_it_from_a_folder_over_a_network(tmp_path):
+    """Through an owner that runs, a provider, and a subscription for each keyword, as its user types it."""
+    estate = Estate(tmp_path / "estate")
+    async with trio.open_nursery() as nursery:
+        await estate.daemon.start(nursery)
+        link = (estate.folder / "feed.link").read_text().strip()
+        house = House(tmp_path / "house", estate.daemon, link, owner=estate.seed)
+        said = [{"id": f"k{at}", "lat": 60.17, "lon": 24.94, "text": text} for at, text in enumerate(TEXTS)]
+        estate.put("all.jsonl", "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in said))
+        async with estate.running() as owner, house.running():
+            rows = [read_subscription(json.dumps(one).encode()) for one in asking()]
+            readers = {name: Subscriber(estate.daemon, house.offer, asked) for name, asked in rows}
+            for one in readers.values():
+                await nursery.start(one.listen)
+                await one.ask(one.subscribe())
+            await house.until("requests_taken", len(readers))
+            await estate.until(lambda: len(owner.pool) == len(TEXTS))
+            await estate.next_batch()
+            for one in readers.values():
+                await one.until(LocatedAnswer)
+        for name, one in readers.items():
+            (held,) = one.verified()
+            assert name in {each.id for each in held.messages}, KEYWORDS[int(name[1:])]
+        nursery.cancel_scope.cancel()
+    assert len(readers) == 100
 
 
 def test_what_stands_in_a_text_without_spaces_is_found_wherever_it_stands():

@@ -57,6 +57,7 @@ _ALIKE = str.maketrans(
     }
 )
 """What keyboards and habits write in two ways: Turkish i, Persian yeh and kaf, points."""
+_ANY_ALIKE = re.compile(f"[{''.join(map(chr, _ALIKE))}]")
 
 
 def words_of(text: str, rule: WordRule = NEWEST) -> Keywords:
@@ -105,8 +106,8 @@ def _runs(text: str) -> list[str]:
 
 
 def _by_scripts(text: str, is_asked: bool) -> Iterator[str]:
-    plain = _plain(text)
-    for found in _TOKEN.finditer(_classes(plain)):
+    plain, kinds = _plain(text)
+    for found in _TOKEN.finditer(kinds):
         token = plain[found.start() : found.end()]
         if found.lastgroup != "unspaced":
             yield token
@@ -118,17 +119,22 @@ def _by_scripts(text: str, is_asked: bool) -> Iterator[str]:
         yield from (one + after for one, after in pairwise(units))
 
 
-def _plain(text: str) -> str:
-    """Return a text in which what is the same word is written in one way."""
-    # What this Unicode does not know goes first: another one may normalize it.
-    known = unicodedata.normalize("NFKC", _without(text, "U", " "))[:_LONGEST]
-    folded = unicodedata.normalize("NFKC", known.casefold()).replace("i\u0307", "i").translate(_ALIKE)
-    return unicodedata.normalize("NFKC", _without(folded, "D", ""))
-
-
-def _without(text: str, kind: str, instead: str) -> str:
-    """Return a text with something else in place of the characters of a class."""
+def _plain(text: str) -> tuple[str, str]:
+    """Return a text in which what is the same word is written in one way, and the classes of that."""
     kinds = _classes(text)
+    # What this Unicode does not know goes first: another one may normalize it.
+    known = unicodedata.normalize("NFKC", _without(text, kinds, "U", " "))[:_LONGEST]
+    folded = unicodedata.normalize("NFKC", known.casefold()).replace("i\u0307", "i")
+    if _ANY_ALIKE.search(folded):
+        folded = folded.translate(_ALIKE)
+    if folded != text:  # as most that is typed in small letters is not
+        kinds = _classes(folded)
+    plain = unicodedata.normalize("NFKC", _without(folded, kinds, "D", ""))
+    return plain, kinds if plain == folded else _classes(plain)
+
+
+def _without(text: str, kinds: str, kind: str, instead: str) -> str:
+    """Return a text with something else in place of the characters of a class."""
     if kind not in kinds:
         return text
     return "".join(instead if each == kind else one for one, each in zip(text, kinds, strict=True))
