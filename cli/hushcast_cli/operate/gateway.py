@@ -78,5 +78,41 @@ def _password() -> bytes:
     return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
+@gateway.command("bench")
+@click.option("--at", required=True, metavar="WHERE", help="127.0.0.1:PORT or unix:/PATH.")
+@click.option(
+    "--publishers", default="1", show_default=True, metavar="LIST", help="How many: one number, or several."
+)
+@click.option("--subscribers", default="1", show_default=True, metavar="LIST", help="As many of these.")
+@click.option(
+    "--messages", type=click.IntRange(1, 1_000_000), default=1_000, show_default=True, help="Of a publisher."
+)
+@click.option(
+    "--size", type=click.IntRange(8, 65_536), default=256, show_default=True, help="Bytes of a message."
+)
+@click.option(
+    "--reservations", type=click.IntRange(0, 1_000), default=0, show_default=True, help="Of a publisher."
+)
+@click.option("--purpose", metavar="P", help="What they allow, and subscribers claim.")
+@json_option
+@pass_choices
+def bench(choices: Choices, /, at: str, publishers: str, subscribers: str, **plan: object) -> None:
+    """Put a load on a gateway of this machine, and measure it.
+
+    Publishers send messages of QoS 1, 16 at once, each on a topic of its own below bench/; each subscriber
+    has one of these topics. With several numbers of publishers and subscribers, each pair is measured, a line
+    for each: deliveries a second, and their delay. With --reservations each publisher reserves so many
+    topics, its own among them, for a purpose that subscribers claim.
+
+    \b
+    Examples:
+      hushcast gateway bench --at 127.0.0.1:1883 --publishers 1,10,100 --subscribers 100
+      hushcast gateway bench --at 127.0.0.1:1883 --reservations 10 --purpose operations --json
+    """
+    from hushcast_cli.operate.gateway_bench import measure
+
+    measure(choices, at, (publishers, subscribers), plan)
+
+
 for _command in (*COMMANDS, gateway_purposes):
     gateway.add_command(_command)
