@@ -69,6 +69,8 @@ class FeedFigures:
     told: dict[str, int] = field(default_factory=dict)
     """Messages by keyword."""
     problems: list[str] = field(default_factory=list)
+    silences: int = 0
+    """Times that a subscriber was told that nothing came: of an owner that is away it is true."""
     lateness: float = 0.0
     """From the end of an interval until a subscriber has checked its answer, the median."""
 
@@ -84,6 +86,7 @@ class LocatedFeed:
         self._folder, self._sockets, self._nursery = folder, sockets, nursery
         self._alerts: dict[str, str] = {}  # keyword by id
         self._told: dict[str, list[hushcast_located.Interval]] = {word: [] for word in TEXTS}
+        self._keys: dict[str, list[str]] = {word: [] for word in TEXTS}
         self._late: list[float] = []
         self._processes: dict[str, trio.Process] = {}
         (folder / "alerts").mkdir(parents=True)
@@ -101,17 +104,16 @@ class LocatedFeed:
         for word, event in zip(TEXTS, accepted, strict=True):
             self._nursery.start_soon(self._follow, word, event)
         with trio.fail_after(_READY_WITHIN):
-            for event in accepted:
-                await event.wait()
+            for one in accepted:
+                await one.wait()
         progress(f"all subscribed, {self.plan.intervals} intervals of {self.plan.seconds} s begin")
         await self._start("owner", "owner_service")
         for number in range(1, self.plan.intervals + 1):
             await self._interval(number)
-            if event := self.plan.event(number):
-                progress(f"after interval {number}: {event}")
-                await self._again(event)
-        await self._until_told()
-        self._check()
+            if change := self.plan.event(number):
+                progress(f"after interval {number}: {change}")
+                await self._again(change)
+        self._check(await self._until_told())
         for process in self._processes.values():
             process.kill()
             await process.wait()
@@ -191,19 +193,24 @@ class LocatedFeed:
                     elif isinstance(event, hushcast_located.Interval):
                         self._told[word].append(event)
                         self._late.append(time.time() - event.start - event.seconds)
+                    elif isinstance(event, hushcast_located.OwnerKeyChange):
+                        self._keys[word].append(event.owner)
                     elif isinstance(event, hushcast_located.FeedTrouble):
-                        self.figures.problems.append(f"{word}: {event.problem} {event.first} to {event.last}")
+                        if event.problem is hushcast_located.AnswerProblem.SILENT:
+                            self.figures.silences += 1
+                        else:
+                            between = f"{event.first} to {event.last}"
+                            self.figures.problems.append(f"{word}: {event.problem} {between}")
 
-    async def _until_told(self) -> None:
-        """Wait until every alert is in a batch, and the last one was told to all."""
+    async def _until_told(self) -> list[str]:
+        """Wait until every alert is in a batch, and all of these were told; return the ids in batches."""
         with trio.move_on_after(self.plan.seconds + _LATE):
-            while not self._is_told():  # noqa: ASYNC110 - files tell nobody
+            while len(signed := self._signed()) < len(self._alerts) or not self._are_told():  # noqa: ASYNC110
                 await trio.sleep(0.5)
+        return signed
 
-    def _is_told(self) -> bool:
-        signed = self._signed()
-        every = all(len(told) >= self.figures.batches for told in self._told.values())
-        return every and len(signed) >= len(self._alerts)
+    def _are_told(self) -> bool:
+        return all(len(told) >= self.figures.batches for told in self._told.values())
 
     def _signed(self) -> list[str]:
         """Return the ids in all batches, which follow each other without a second between them."""
@@ -222,13 +229,15 @@ class LocatedFeed:
         self.figures.batches = 0 if before is None else before.body.number
         return found
 
-    def _check(self) -> None:
-        """Compare what was put in, signed and told."""
-        problems, signed = self.figures.problems, self._signed()
+    def _check(self, signed: list[str]) -> None:
+        """Compare what was put in, signed and told; the owner goes on to sign what is empty."""
+        problems = self.figures.problems
         if sorted(signed) != sorted(self._alerts):
             problems.append(f"{len(self._alerts)} alerts, {len(signed)} in batches")
         for word, told in self._told.items():
-            numbers = [one.number for one in told]
+            if self._keys[word] != [self._seeds[1].public().hex()]:
+                problems.append(f"{word}: told of {len(self._keys[word])} other keys, or of a wrong one")
+            numbers = [one.number for one in told if one.number <= self.figures.batches]
             if numbers != [*range(1, self.figures.batches + 1)]:
                 problems.append(f"{word}: intervals {numbers} of {self.figures.batches}")
             ids = [one.id for interval in told for one in interval.messages]

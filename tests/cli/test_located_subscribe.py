@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,6 +12,9 @@ import trio
 from fake_daemon import NODES
 from msgspec.structs import replace
 from running import WITHIN, Running, environment, hushcast
+
+from hushcast_cli.located.feed_listener import printer_for
+from hushcast_located import OwnerKeyChange
 
 TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(TESTS / folder) for folder in ("located", "client")]
@@ -150,3 +154,10 @@ async def test_what_goes_with_what(shell: Shell) -> None:
         code, _, err = await shell.run(*typed)
         assert code == 2
         assert wrong in err
+
+
+def test_another_key_of_the_owner_is_told_to_programs_and_people(capsys: pytest.CaptureFixture[str]) -> None:
+    event = OwnerKeyChange(3, "07e5")
+    assert json.loads(printer_for(json=True).event(event)) == {"event": "key", "number": 3, "owner": "07e5"}
+    assert printer_for(json=False).event(event) == b""
+    assert "from interval 3 on another key of the owner signs: 07e5" in capsys.readouterr().err
