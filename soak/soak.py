@@ -114,9 +114,7 @@ def located_feed(
 
 
 NO_TOR = {run.__name__: run for run in (chaos, central, brokers, kills, memory, waiting)}
-OVER_TOR = {
-    run.__name__: run for run in (authorities, shards, away, waiting_over_tor, located_feed)
-}
+OVER_TOR = {run.__name__: run for run in (authorities, shards, away, waiting_over_tor, located_feed)}
 RUNS = (*NO_TOR, *OVER_TOR)
 
 

@@ -70,6 +70,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "analysis": {""},
         "testnets": {""},
         "operate": {"", "configuration", "messages", "purposes", "testnets"},
+        "gateways": {"", "configuration", "operate", "purposes"},
         "located": {"", "analysis", "configuration", "messages", "operate"},
     },
 }

@@ -13,6 +13,7 @@ from hushcast_cli.analysis.lab import lab
 from hushcast_cli.command_groups import SectionedGroup
 from hushcast_cli.completion import PROGRAM, VARIABLE, completion
 from hushcast_cli.exits import ExitCode, report
+from hushcast_cli.gateways.gateway import gateway
 from hushcast_cli.help import help_command
 from hushcast_cli.located.located import located
 from hushcast_cli.located.located_lab import located_lab
@@ -24,7 +25,6 @@ from hushcast_cli.messages.subscriptions import ack, subscriptions, unsubscribe
 from hushcast_cli.messages.topic import topic
 from hushcast_cli.operate.admin import admin
 from hushcast_cli.operate.doctor import doctor
-from hushcast_cli.operate.gateway import gateway
 from hushcast_cli.operate.healthcheck import healthcheck
 from hushcast_cli.operate.init import init
 from hushcast_cli.operate.join import join

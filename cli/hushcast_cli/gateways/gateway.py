@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from hushcast_cli.command_groups import CommandGroup
-from hushcast_cli.operate.gateway_operators import COMMANDS
+from hushcast_cli.gateways.gateway_operators import COMMANDS
 from hushcast_cli.options import Choices, config_option, json_option, pass_choices
 from hushcast_cli.purposes.gateway_purposes import gateway_purposes
 
@@ -109,7 +109,7 @@ def bench(choices: Choices, /, at: str, publishers: str, subscribers: str, **pla
       hushcast gateway bench --at 127.0.0.1:1883 --publishers 1,10,100 --subscribers 100
       hushcast gateway bench --at 127.0.0.1:1883 --reservations 10 --purpose operations --json
     """
-    from hushcast_cli.operate.gateway_bench import measure
+    from hushcast_cli.gateways.gateway_bench import measure
 
     measure(choices, at, (publishers, subscribers), plan)
 
