@@ -82,8 +82,8 @@ def shards(
 def away(
     directory: Path, minutes: float, seed: int, progress: Progress, distance: Distance
 ) -> dict[str, Any]:
-    """Two subscribers over Tor that are away for thirty epochs, in any case; the host of one is killed."""
-    testnet.up(directory, 8, 3, "tor", AWAY_EPOCH, progress, distance=distance)
+    """Two subscribers with boxes at hosts that are away for thirty epochs; the host of one is killed."""
+    testnet.up(directory, 8, 3, "tor", AWAY_EPOCH, progress, distance=distance, root="host")
     return watch_away(directory, PUBLICATIONS, progress)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -80,6 +80,14 @@ def test_numbers_that_are_not_given_are_the_usual_ones() -> None:
     assert layout_of("central", 4, None, 5) == CentralLayout(4, 5)
 
 
+def test_what_trees_lead_to_is_the_overlays_alone() -> None:
+    assert layout_of("overlay", 3, 0, None, root="host") == OverlayLayout(3, 0, root="host")
+    with pytest.raises(UsageError, match="--root goes without --carrier"):
+        layout_of("central", None, None, None, root="host")
+    with pytest.raises(UsageError, match="leave --root away"):
+        layout_of("overlay", 3, 0, None, profile="paper", root="host")
+
+
 def test_several_directories_stand_beside_each_other() -> None:
     members = OverlayLayout(1, 0, directories=3).members(HERE)
     assert [member.name for member in members] == ["directory-1", "directory-2", "directory-3", "relay-1"]
@@ -127,7 +135,7 @@ class Telling:
     async def restart(self, member: Member, keys: list[str], sections: list[str]) -> None:
         self.restarted[member.name] = "\n".join([*keys, *sections])
 
-    async def start_node(self, member: Member, network: str) -> None:
+    async def start_node(self, member: Member, network: str, others: Sequence[str] = ()) -> None:
         self.nodes[member.name] = network
 
     async def written(self, member: Member, name: str, holding: Collection[str] = ()) -> str:
