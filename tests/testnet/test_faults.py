@@ -32,7 +32,7 @@ def test_without_faults_nothing_is_said_to_be_repaired() -> None:
 
 def test_a_tenth_of_the_relays_killed_at_once() -> None:
     result = simulate(Scenario(nodes=100, subscribers=10, publications=50, faults=Faults(kill=0.1)))
-    assert result.receipts == 50
+    assert result.receipts >= 49  # a publisher may be killed before it has heard from a relay
     assert result.lost_with_receipt <= 0.001 * result.pairs  # what was inside the relays that died
     assert result.repaired == {"pairs": 250, "delivered": 250}  # half of them follow the fault's repair
     assert result.duplicates == 0

@@ -41,13 +41,16 @@ class BrokerOptions:
             "--layers": self.layers is not None,
             "--aggregation": self.aggregation is not None,
             "--fan-out": self.fan_out is not None,
-            "--clients": self.clients is not None,
             "--tomography": self.tomography,
             "--zipf": self.zipf,
         }
         for name, is_given in given.items():
             if is_given and scenario.carrier != "brokers":
                 raise UsageError(f"{name} is about networks of brokers: it goes with --carrier brokers")
+        if self.clients is not None and scenario.carrier == "central":
+            raise UsageError("--clients: in the central system all --nodes are clients")
+        if self.clients == 0 and scenario.carrier == "brokers":
+            raise UsageError("--clients 0: a network of brokers has one at least")
         for name in ("--layers", "--aggregation"):
             if given[name] and self.privacy != "full":
                 raise UsageError(f"{name} is about words under layers: it goes with --privacy full")
@@ -118,10 +121,11 @@ def brokers_options(command: Callable[..., Any]) -> Callable[..., Any]:
 _OPTIONS = (
     click.option(
         "--clients",
-        type=click.IntRange(min=1),
+        type=click.IntRange(min=0),
         metavar="N",
-        help=f"With --carrier brokers, in place of --nodes: N clients, with {INTERESTS} subscriptions each in"
-        f" the mean to {TOPICS} topics, and a message on each, unless given.",
+        help="Daemons that are no relays, of whom subscribers are drawn; with 0 relays subscribe. Unless"
+        " given half as many as subscriptions. With --carrier brokers, in place of --nodes: N clients, with"
+        f" {INTERESTS} subscriptions each in the mean to {TOPICS} topics, a message on each, unless given.",
     ),
     click.option(
         "--fan-out",

@@ -73,10 +73,8 @@ _AS_GIVEN = ("depth", "origins", "seed", "traces", "trees", "minutes", "delay_ro
 @click.option(
     "--origins",
     type=click.IntRange(1, 8),
-    default=1,
-    show_default=True,
     metavar="O",
-    help="Random relays that each message is dropped at.",
+    help="Random relays that each message is dropped at; the profile's unless given.",
 )
 @click.option(
     "--trees",
@@ -176,7 +174,9 @@ def simulate(
       hushcast testnet simulate --carrier brokers --clients 64 --privacy full --layers 2 --traces /tmp/traces
     """
     of_brokers = BrokerOptions(**{name: others.pop(name) for name in BrokerOptions.__annotations__})
-    nodes, subscribers, publications, topics = counts_of(of_brokers.clients, others)
+    clients = of_brokers.clients
+    counted = counts_of(clients if carrier == "brokers" else None, others)
+    nodes, subscribers, publications, topics = counted
     if carrier == "overlay":
         check_nodes(nodes, is_cut=authorities is not None and shard_size != 0)
     from hushcast_testnet.simulations.faults import Faults
@@ -189,6 +189,7 @@ def simulate(
         topics,
         profile=profile,
         faults=Faults(**{name: others.pop(name) for name in _FAULTS}),
+        clients=clients if carrier == "overlay" else None,
         carrier=carrier,
         proxies=proxies,
         edges=edges,
@@ -254,17 +255,31 @@ def check_scenario(scenario: Scenario) -> None:
         raise UsageError(
             f"--nodes 1: under --profile {scenario.profile} a relay subscribes at others; give 2"
         )
-    if PROFILES[scenario.profile].root is Root.LISTED and scenario.subscribers > scenario.nodes:
-        raise UsageError(
-            f"--subscribers {scenario.subscribers}: under --profile {scenario.profile} relays subscribe, and"
-            f" there are {scenario.nodes}"
-        )
-    if scenario.origins > scenario.nodes:
+    check_subscribers(scenario)
+    if scenario.origins is not None and scenario.origins > scenario.nodes:
         raise UsageError(f"--origins {scenario.origins}: there are only --nodes {scenario.nodes}")
     if scenario.faults.select and not scenario.faults.droppers:
         raise UsageError("--select says how --droppers choose: give their share, too")
     if scenario.delay_rosters or scenario.read_probes:
         check_learning(scenario)
+
+
+def check_subscribers(scenario: Scenario) -> None:
+    """Raise `UsageError` if there are too few who may subscribe."""
+    is_listed = PROFILES[scenario.profile].root is Root.LISTED
+    if is_listed and scenario.clients:
+        raise UsageError(f"--clients: under --profile {scenario.profile} relays subscribe")
+    if scenario.client_count == 0 and scenario.subscribers > scenario.nodes:
+        why = f"under --profile {scenario.profile}" if is_listed else "with --clients 0"
+        raise UsageError(
+            f"--subscribers {scenario.subscribers}: {why} relays subscribe, and there are {scenario.nodes}"
+        )
+    if scenario.client_count and scenario.subscribers > scenario.client_count:
+        raise UsageError(
+            f"--subscribers {scenario.subscribers}: there are only --clients {scenario.client_count}"
+        )
+    if scenario.clients == 0 and scenario.delay_rosters:
+        raise UsageError("--delay-rosters is about clients: give some --clients")
 
 
 def check_served(scenario: Scenario) -> None:
@@ -275,7 +290,7 @@ def check_served(scenario: Scenario) -> None:
     overlays = {
         "--authorities": scenario.authorities,
         "--depth": scenario.depth is not None,
-        "--origins": scenario.origins != 1,
+        "--origins": scenario.origins is not None,
         "--trees": scenario.trees != 1,
         "--droppers": scenario.faults.droppers,
         "--select": scenario.faults.select,

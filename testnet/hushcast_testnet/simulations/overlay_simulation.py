@@ -20,7 +20,7 @@ from hushcast_local.prober import PROBES_AN_EPOCH
 from hushcast_overlay.routes.route import OverlayRoute
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.content.topics import Interest, Topic
-from hushcast_protocol.overlay.profile import PROFILES, Root
+from hushcast_protocol.overlay.profile import PROFILES
 from hushcast_protocol.overlay.tree import Tree
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_runtime.wording import counted
@@ -75,10 +75,11 @@ class _Simulation(SimulatedRun):
 
     def __init__(self, scenario: Scenario, progress: Callable[[str], None], call_at: CallAt) -> None:
         base = PROFILES[scenario.profile]
+        depth, origins = scenario.depth or base.depth, scenario.origin_count
         probes = PROBES_A_RELAY * scenario.nodes if scenario.faults.droppers else 0.0
         self._simulated = OverlayWorld(
             Network("simulation", scenario.profile, EPOCH_SECONDS),
-            replace(base, depth=scenario.depth or base.depth, origins=scenario.origins, trees=scenario.trees),
+            replace(base, depth=depth, origins=origins, trees=scenario.trees),
             scenario.seed,
             BEGIN,
             scenario.traces,
@@ -105,12 +106,12 @@ class _Simulation(SimulatedRun):
         self._progress(f"starting {counted(scenario.nodes, 'relay')}")
         authorities = 0 if scenario.delay_rosters else scenario.authorities  # the one that lies is alone
         await simulated.open_directory(scenario.nodes, nursery, authorities, scenario.shard_size)
-        clients = scenario.subscribers if simulated.profile.root is not Root.LISTED else 0
         self._relays = [
             OverlayMember(simulated, f"relay-{number}", is_relay=True) for number in range(scenario.nodes)
         ]
         self._clients = [
-            OverlayMember(simulated, f"client-{number}", is_relay=False) for number in range(clients)
+            OverlayMember(simulated, f"client-{number}", is_relay=False)
+            for number in range(scenario.client_count)
         ]
         await self._start_all(self._nodes(), nursery)
 
@@ -118,8 +119,9 @@ class _Simulation(SimulatedRun):
         return self._relays + self._clients
 
     def _subscribers(self) -> list[OverlayMember]:
-        """Return the clients; under listed roots random relays."""
-        return self._clients or self._env.sample(self._relays, self._scenario.subscribers)
+        """Return random clients, or relays where there are no clients."""
+        pool, count = self._clients or self._relays, self._scenario.subscribers
+        return pool if len(pool) == count else self._env.sample(pool, count)
 
     async def _listen(self, listening: SimulatedListener, nursery: trio.Nursery) -> None:
         await super()._listen(listening, nursery)

@@ -10,6 +10,7 @@ from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.brokers.frames import AnonymityTerms
 from hushcast_protocol.brokers.privacy import Privacy
+from hushcast_protocol.overlay.profile import PROFILES, Root
 from hushcast_testnet.inventory import CarrierName
 from hushcast_testnet.simulations.faults import NO_FAULTS, Faults
 
@@ -34,7 +35,8 @@ class Scenario:
     topics: int = 1
     depth: int | None = None
     profile: str = "hardened"
-    origins: int = 1
+    origins: int | None = None
+    """Relays that each message is dropped at; the profile's unless given."""
     seed: int = 1
     traces: Path | None = None
     faults: Faults = NO_FAULTS
@@ -48,6 +50,12 @@ class Scenario:
     """Epochs by which the directory delays rosters for some; for the minutes given, and without faults."""
     read_probes: float = 0.0
     """Share of the relays that read probes; with one subscriber a topic, as above."""
+    clients: int | None = None
+    """Of the overlay: daemons in no roster, of whom each topic's subscribers are drawn.
+
+    With 0 relays subscribe, as under listed roots. Unless given there are half as many as subscriptions, and
+    twice as many as subscribe to a topic; as many as do where there is but one.
+    """
     carrier: CarrierName = "overlay"
     proxies: int = 2
     """Of the central system, of both roles in turn."""
@@ -67,6 +75,23 @@ class Scenario:
     """Directories that agree on rosters; 0: one alone."""
     shard_size: int = SHARD_SIZE
     """Relays of a shard: where there are 1.41 times as many, authorities cut the network; 0: never."""
+
+    @property
+    def origin_count(self) -> int:
+        """Relays that each message is dropped at."""
+        return self.origins or PROFILES[self.profile].origins
+
+    @property
+    def client_count(self) -> int:
+        """Daemons of the overlay that no roster lists."""
+        if PROFILES[self.profile].root is Root.LISTED:
+            return 0
+        if self.clients is not None:
+            return self.clients
+        if self.topics == 1 or self.delay_rosters or self.read_probes:
+            return self.subscribers  # who asks which subscriptions are one daemon's needs some that have all
+        # Where everybody subscribes to everything there is nothing to find out.
+        return max(2 * self.subscribers, self.subscribers * self.topics // 2)
 
 
 @dataclass(frozen=True)
