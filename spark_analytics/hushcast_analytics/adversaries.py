@@ -20,9 +20,11 @@ class Adversary:
 
     `chosen` tells which: `random` ones, those with the highest `degree` (who exchange most with others), or a
     `sybil` block (relays one after another in the order of their names, from a random one on). Names of
-    `clients` may be the adversary's, too. An `active` adversary knows what it published itself, and at which
-    relays: so it can drop messages at all of them and watch. One that has the `directory` knows all rosters;
-    one without it, those of epochs in which one of its own daemons took a roster.
+    `clients` may be the adversary's, too, and so many `users`, drawn among all who subscribe: what comes to
+    them, the trees that they planned and what they publish is the adversary's (VB §3). An `active` adversary
+    knows what it published itself, and at which relays: so it can drop messages at all of them and watch. One
+    that has the `directory` knows all rosters; one without it, those of epochs in which one of its own
+    daemons took a roster.
 
     It knows a share `topics_known` of the topics, from 0 to 1: an open one by its name, which can be guessed,
     a private one by its link. Of a topic that it knows it computes the tokens of every day, finds the
@@ -36,12 +38,15 @@ class Adversary:
     clients: tuple[str, ...] = ()
     seed: int = 1
     topics_known: float = 1.0
+    users: int = 0
 
     def __post_init__(self) -> None:
         if not self.shares or not all(0 <= share < 1 for share in self.shares):
             raise ValueError(f"shares of colluding relays lie from 0 to below 1: {self.shares}")
         if not 0 <= self.topics_known <= 1:
             raise ValueError(f"the share of topics known lies from 0 to 1: {self.topics_known}")
+        if self.users < 0:
+            raise ValueError(f"there are no users or some: {self.users}")
 
 
 def colluders(adversary: Adversary, relays: DataFrame, observations: DataFrame) -> DataFrame:
@@ -77,6 +82,19 @@ def colluders(adversary: Adversary, relays: DataFrame, observations: DataFrame) 
     return each.where(within).select("run", "node", "share")
 
 
+def colluding_users(adversary: Adversary, truths: DataFrame, theirs: DataFrame) -> DataFrame:
+    """Return (run, node, share): for each share the `users` of each run, besides `theirs` (run, node, share).
+
+    All who subscribe, if they are fewer. The choice depends on the seed and on names.
+    """
+    shares = F.explode(F.array(*(F.lit(share) for share in adversary.shares)))
+    subscribed = truths.where("kind = 'subscribed'").select("run", "node").distinct()
+    others = subscribed.withColumn("share", shares).join(theirs, ["run", "node", "share"], "left_anti")
+    chance = F.xxhash64(F.lit(adversary.seed), F.lit("user"), "run", "node")
+    place = F.row_number().over(Window.partitionBy("run", "share").orderBy(chance, "node"))
+    return others.withColumn("place", place).where(F.col("place") <= adversary.users).drop("place")
+
+
 @dataclass(frozen=True)
 class AdversaryView:
     """All the data that an adversary uses for questions of one kind.
@@ -89,6 +107,7 @@ class AdversaryView:
     | `questions` | (run, trial, token): what it is asked about and knows; `token` is what the attack says |
     | `candidates` | (run, candidate): whom it may name, all of them honest |
     | `own` | (run, topic, message, origin): what it published itself; empty unless it is active |
+    | `planned` | (run, topic, relay, next): links of trees of its own subscriptions; None if there are none |
 
     `relays`, `depth` and `shards` are public facts of the network: how many relays a tree spans, its levels,
     and how many shards of so many relays there are.
@@ -103,6 +122,7 @@ class AdversaryView:
     relays: int
     depth: int
     shards: int = 1
+    planned: DataFrame | None = None
     _found: dict[str, DataFrame] = field(default_factory=dict, init=False, compare=False)
 
     def once(self, name: str, find: Callable[[], DataFrame]) -> DataFrame:
@@ -126,6 +146,19 @@ def published_by(truths: DataFrame, members: DataFrame) -> DataFrame:
     """Return (run, topic, message, origin) of what the adversary's own daemons published: it knows that."""
     own = truths.where("kind = 'published'").join(F.broadcast(members), ["run", "node"], "left_semi")
     return own.select("run", "topic", "message", F.explode("origins").alias("origin"))
+
+
+def planned_by(truths: DataFrame, members: DataFrame) -> DataFrame:
+    """Return (run, topic, relay, next) of the trees that the adversary's own daemons planned.
+
+    `members` are (run, node, copy). Next to the root is its mailbox or, where roots are listed, the planner.
+    """
+    trees = truths.where("kind = 'installed' and tree is not null")
+    own = trees.join(F.broadcast(members), ["run", "node"])
+    links = own.select(F.col("copy").alias("run"), "node", "topic", "mailbox", F.explode("tree"))
+    roots = F.array("mailbox", "node")
+    above = F.explode(F.when(F.col("value").isNull(), roots).otherwise(F.array("value")))
+    return links.select("run", "topic", F.col("key").alias("relay"), above.alias("next")).distinct()
 
 
 def known_to(adversary: Adversary, topics: DataFrame, name: str) -> DataFrame:

@@ -35,7 +35,17 @@ __all__ = ["SUMMARY_KEYS", "AnalysisPlan", "analyze", "chosen", "network_figures
 
 SUMMARY_KEYS = (
     *("attack", "target", "profile", "colluding", "trials", "accuracy", "accuracy_low", "accuracy_high"),
-    *("bound", "inverse_rank", "ndcg", "entropy_bits", "degree", "effective_set", "min_entropy_bits"),
+    *(
+        "targets",
+        "candidates",
+        "bound",
+        "inverse_rank",
+        "ndcg",
+        "entropy_bits",
+        "degree",
+        "effective_set",
+        "min_entropy_bits",
+    ),
     "guessing_entropy",
 )
 """What `summary.json` says of an attack; Parquet and report say more."""
@@ -45,6 +55,7 @@ _KINDS = {
     "target": "string",
     "profile": "string",
     "trials": "long",
+    "targets": "long",
     "anonymity_set": "long",
 }
 _MORE = ("precision", "recall", "anonymity_set", "belief", "belief_low", "belief_high")

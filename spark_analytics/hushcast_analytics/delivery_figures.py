@@ -38,21 +38,22 @@ LATENCIES = _schema(("quantile", _REAL), ("seconds", _REAL))
 
 LOADS = _schema(
     ("node", _TEXT), ("drops", _COUNT), ("received", _COUNT), ("sent", _COUNT), ("links", _COUNT),
-    ("leases", _COUNT), ("elements", _COUNT),
+    ("leases", _COUNT), ("elements", _COUNT), ("probes", _COUNT),
 )  # fmt: skip
-"""Of each relay: messages dropped at it, looked up and sent; and at most at once, in the epoch of the most:
-others that it exchanged messages with, leases, route elements."""
+"""Of each relay: messages dropped at it, looked up and sent, and how many `probes` are among the last; and
+at most at once, in the epoch of the most: others that it exchanged messages with, leases, route elements."""
 
 SUMMARY = _schema(
     ("publications", _COUNT), ("subscriptions", _COUNT), ("conditional", _COUNT), ("pairs", _COUNT),
     ("delivered", _COUNT), ("completeness", _REAL), ("arrivals", _COUNT), ("excess", _REAL),
-    ("transmissions", _COUNT), ("ideal", _COUNT), ("to_ideal", _REAL), ("relays", _COUNT), ("gini", _REAL),
-    ("mean_sent", _REAL), ("mean_links", _REAL), ("most_links", _COUNT), ("mean_elements", _REAL),
-    ("most_elements", _COUNT),
+    ("transmissions", _COUNT), ("probes", _COUNT), ("ideal", _COUNT), ("to_ideal", _REAL),
+    ("relays", _COUNT), ("gini", _REAL), ("mean_sent", _REAL), ("mean_links", _REAL),
+    ("most_links", _COUNT), ("mean_elements", _REAL), ("most_elements", _COUNT),
 )  # fmt: skip
 """One row a run. `completeness` is delivered/pairs, of subscriptions without conditions; `conditional` counts
 the others; `excess` (VB's ε) is the share of arrivals at subscribers that they had not asked for; `ideal` the
-sum of all `LENGTHS`, k·r a publication; `gini` that of `sent`."""
+sum of all `LENGTHS`, k·r a publication; `transmissions` are of messages, those of `probes` come besides;
+`gini` that of all `sent`."""
 
 
 def pairs(traces: Traces) -> DataFrame:
@@ -73,8 +74,8 @@ def pairs(traces: Traces) -> DataFrame:
 
 
 def path_lengths(traces: Traces) -> DataFrame:
-    """Return `LENGTHS`, of the tree in force for each drop and subscription of its topic."""
-    drops = _of(traces.observations, "drop").select(
+    """Return `LENGTHS`, of the tree in force for each drop of a message and subscription of its topic."""
+    drops = _of_messages(traces, "drop").select(
         "run", "message", F.col("node").alias("relay"), F.element_at("tokens", 1).alias("token"), "time"
     )
     ended = _of(traces.truths, "unsubscribed").select("run", "mailbox", F.col("time").alias("until"))
@@ -123,6 +124,7 @@ def loads(traces: Traces) -> DataFrame:
     )
     return (
         relays.join(messages, ["run", "node"], "full")
+        .join(_probes(traces), ["run", "node"], "left")
         .join(_state(traces), ["run", "node"], "full")
         .fillna(0)
         .select(*LOADS.names)
@@ -140,7 +142,7 @@ def summary(traces: Traces, paired: DataFrame | None = None, loaded: DataFrame |
     each = pairs(traces) if paired is None else paired
     wanted = each.groupBy("run").agg(F.count("*").alias("pairs"), F.count("seconds").alias("delivered"))
     conditional = _conditional(traces).groupBy("run").agg(F.count("*").alias("conditional"))
-    arrived = _arrivals(traces).groupBy("run").agg(F.count("*").alias("arrivals"))
+    arrived = _of_messages(traces, "delivered").groupBy("run").agg(F.count("*").alias("arrivals"))
     ideal = path_lengths(traces).groupBy("run").agg(F.sum(length).alias("ideal"))
     joined = told
     for part in (conditional, wanted, arrived, ideal, _of_loads(loads(traces) if loaded is None else loaded)):
@@ -167,10 +169,21 @@ def _subscriptions(traces: Traces) -> DataFrame:
     return begun.join(ended, ["run", "topic", "mailbox"], "left").drop("mailbox")
 
 
-def _arrivals(traces: Traces) -> DataFrame:
-    """Return what arrived of messages: of a probe neither publishers nor inboxes know."""
-    messages = traces.truths.where("kind in ('published', 'delivered')").select("run", "message").distinct()
-    return _of(traces.observations, "delivered").join(messages, ["run", "message"], "left_semi")
+def _messages(traces: Traces) -> DataFrame:
+    """Return (run, message) of what is no probe: of a probe neither publishers nor inboxes know."""
+    return traces.truths.where("kind in ('published', 'delivered')").select("run", "message").distinct()
+
+
+def _of_messages(traces: Traces, kind: str) -> DataFrame:
+    """Return the observations of a kind that are of messages."""
+    return _of(traces.observations, kind).join(_messages(traces), ["run", "message"], "left_semi")
+
+
+def _probes(traces: Traces) -> DataFrame:
+    """Return (run, node, probes) of relays that sent some on."""
+    sent = _of(traces.observations, "sent").select("run", "node", "message")
+    of_probes = sent.join(_messages(traces), ["run", "message"], "left_anti")
+    return of_probes.groupBy("run", "node").agg(F.count("*").alias("probes"))
 
 
 def _conditional(traces: Traces) -> DataFrame:
@@ -229,11 +242,12 @@ def _of_loads(loads: DataFrame) -> DataFrame:
     """Return what `SUMMARY` says of `LOADS`."""
     place = F.row_number().over(Window.partitionBy("run").orderBy("sent"))
     ranked = loads.withColumn("place", place)
-    n, total = F.count("*"), F.sum("sent")
+    n, total, probes = F.count("*"), F.sum("sent"), F.sum("probes")
     weighed = F.sum((2 * F.col("place") - 1) * F.col("sent"))
     return ranked.groupBy("run").agg(
         n.alias("relays"),
-        total.alias("transmissions"),
+        (total - probes).alias("transmissions"),
+        probes.alias("probes"),
         _share(weighed - n * total, n * total).alias("gini"),
         F.avg("sent").alias("mean_sent"),
         F.avg("links").alias("mean_links"),

@@ -13,7 +13,9 @@ from hushcast_analytics.adversaries import (
     Adversary,
     AdversaryView,
     colluders,
+    colluding_users,
     known_to,
+    planned_by,
     published_by,
     rosters_of,
 )
@@ -89,9 +91,17 @@ class Examination:
         )
         relays = people.where("role = 'relay'").select("run", "node")
         theirs = colluders(adversary, relays, case.observations).unionByName(clients)
-        copies = kept(theirs.select("run", "node", _copy(F.col("share"))))
+        if adversary.users:
+            theirs = theirs.unionByName(colluding_users(adversary, case.truths, theirs))
+        roles = theirs.join(people.select("run", "node", "role"), ["run", "node"], "left")
+        copies = kept(roles.select("run", "node", "role", _copy(F.col("share"))))
         self._members = copies.select(F.col("copy").alias("run"), "node")
-        self._seen = kept(_renamed(case.observations.join(F.broadcast(copies), ["run", "node"])))
+        self._relays = copies.where("role = 'relay'").select(F.col("copy").alias("run"), "node")
+        subscribed = case.truths.where("kind = 'subscribed'")
+        own = subscribed.join(F.broadcast(copies), ["run", "node"], "left_semi")
+        # Trees are most of the truths: they are read where some are its own.
+        self._planned = None if own.isEmpty() else kept(planned_by(case.truths, copies))
+        self._seen = kept(_renamed(case.observations.join(F.broadcast(copies.drop("role")), ["run", "node"])))
         copied = case.truths.drop("tree").withColumn("share", shares)
         self._truths = kept(_renamed(copied.select("*", _copy(F.col("share"))).drop("share")))
         public = _renamed(
@@ -115,6 +125,14 @@ class Examination:
             self._trials[subject] = Trials(*(kept(table) for table in vars(tables).values()))
         return self._trials[subject]
 
+    def targets(self, subject: Subject) -> dict[float, int]:
+        """Return how many different ones all trials of a subject ask for, for each share of colluders."""
+        asked = self.trials(subject)
+        each = asked.targets.join(asked.trials, ["run", "trial"], "left_semi").select("run", "target")
+        share = F.substring_index("run", "@", -1).cast("double")
+        found = each.distinct().groupBy(share.alias("share")).count().collect()
+        return {row["share"]: row["count"] for row in found}
+
     def view(self, subject: Subject, until: int | None = None) -> AdversaryView:
         """Return what the adversary goes by; with `until`, by the end of that epoch."""
         if (subject, until) not in self._views:
@@ -127,7 +145,7 @@ class Examination:
         known = subject == "message"
         return AdversaryView(
             self._seen if until is None else self._seen.where(F.col("epoch") <= until),
-            self._members,
+            self._relays,
             self._rosters if until is None else self._rosters.where(F.col("epoch") <= until),
             asked.questions if known else known_to(self._adversary, asked.questions, "trial"),
             asked.candidates,
@@ -135,6 +153,7 @@ class Examination:
             self._case.relays,
             self._case.depth,
             self._case.shards,
+            self._planned,
         )
 
     def posterior(self, attack: Attack, until: int | None = None) -> DataFrame:

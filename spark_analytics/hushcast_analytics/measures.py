@@ -6,9 +6,10 @@ with one probability stand in any order: measures of rank are means over these o
 
 from __future__ import annotations
 
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+
+from hushcast_analytics.checkpoints import kept
 
 KEYS = ["attack", "run", "trial"]
 DIGITS = 12  # probabilities that agree so far are one: sums in another order differ after that
@@ -39,9 +40,7 @@ def measured(posterior: DataFrame, targets: DataFrame, trials: DataFrame) -> Dat
     named = posterior.withColumn("exact", F.col("probability")).withColumn(
         "probability", F.round("probability", DIGITS)
     )
-    shapes = _shapes(named, trials.join(targets, KEYS, "left_semi"))
-    # Cut off, as it is used in two places and its plan is long.
-    shapes = shapes.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK)
+    shapes = kept(_shapes(named, trials.join(targets, KEYS, "left_semi")))
     return _of_shape(named, shapes).join(_of_targets(named, targets, shapes), KEYS)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from hushcast_analytics.adversaries import Adversary
+from hushcast_analytics.adversaries import Adversary, Choice
 from hushcast_analytics.attacks.catalogue import Attack, Subject
 from hushcast_analytics.examination import Case, Examination, case_of
 from hushcast_analytics.measures import KEYS
@@ -29,13 +29,16 @@ _ATTACK_COST, _SUBJECT_COST, _TREE_COST = 1.5, 2.0, 1.0  # seconds, as in `analy
 class AnalysisPlan:
     """What to analyse: shares of colluding relays, attacks, the seed of who colludes.
 
-    `topics_known` is the share of the topics that they know, as `Adversary` has it.
+    `topics_known` is the share of the topics that they know, `chosen` which relays they are, and `users` how
+    many subscribers work with them, as `Adversary` has it.
     """
 
     colluding: tuple[float, ...]
     attacks: tuple[Attack, ...]
     seed: int = 1
     topics_known: float = 1.0
+    chosen: Choice = "random"
+    users: int = 0
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,14 @@ class ProfileRuns:
     def look(self) -> None:
         """Find what colluding relays saw; it comes before all steps."""
         wanted = self._wanted
-        adversary = Adversary(self.shares, active=True, seed=wanted.seed, topics_known=wanted.topics_known)
+        adversary = Adversary(
+            self.shares,
+            wanted.chosen,
+            active=True,
+            seed=wanted.seed,
+            topics_known=wanted.topics_known,
+            users=wanted.users,
+        )
         self._examination = Examination(self.case, adversary)
 
     @property
@@ -154,7 +164,10 @@ class ProfileRuns:
         trials = self._view.measured(attacks).withColumn("profile", F.lit(self.name))
         self._view.forget(subject)
         self.trials[subject] = trials
-        self._rows[subject] = self._described(summarised(trials))
+        targets = self._view.targets(subject)
+        self._rows[subject] = [
+            {**row, "targets": targets[row["colluding"]]} for row in self._described(summarised(trials))
+        ]
 
     def _described(self, rows: list[Row]) -> list[Row]:
         of = {attack.name: attack for attack in self._wanted.attacks}
@@ -165,6 +178,7 @@ class ProfileRuns:
                 "subject": of[row["attack"]].subject,
                 "profile": self.name,
                 "relays": self.case.everybody,
+                "users": self._wanted.users,
             }
             for row in rows
         ]

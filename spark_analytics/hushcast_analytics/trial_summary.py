@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from hushcast_protocol.base.intervals import Z, wilson
 
 MEANS = (
+    "candidates",
     "bound",
     "inverse_rank",
     "ndcg",

@@ -44,7 +44,7 @@ def trials_of(subject: Subject, truths: DataFrame, members: DataFrame) -> Trials
     if subject == "author":
         return _of_publishers(_single(truths), honest, "topic")
     if subject == "topic":
-        return _of_topics(truths, people, honest, members)
+        return _of_topics(truths, honest, members)
     if subject == "link":
         return _of_links(truths, members)
     return _of_participants(truths, honest)
@@ -81,7 +81,12 @@ def _subscribed(truths: DataFrame) -> DataFrame:
     return truths.where("kind = 'subscribed'").select("run", "topic", "node").distinct()
 
 
-def _of_topics(truths: DataFrame, people: DataFrame, honest: DataFrame, members: DataFrame) -> Trials:
+def _of_topics(truths: DataFrame, honest: DataFrame, members: DataFrame) -> Trials:
+    """Topics: who subscribes to them?
+
+    VB's bound is (s − A_s)/(S − A_s). Of S we leave out all who are the adversary's: it knows that those of
+    them who do not subscribe do not, and would beat the bound without looking.
+    """
     subscribed = _subscribed(truths).withColumnRenamed("topic", "trial")
     theirs = members.withColumn("theirs", F.lit(1))
     marked = subscribed.join(theirs, ["run", "node"], "left").fillna(0, ["theirs"])
@@ -89,13 +94,11 @@ def _of_topics(truths: DataFrame, people: DataFrame, honest: DataFrame, members:
     s = marked.groupBy("run", "trial").agg(
         F.count("*").alias("subscribers"), F.sum("theirs").alias("colluding")
     )
-    everybody = people.groupBy("run").agg(F.count("*").alias("everybody"))
     h = honest.groupBy("run").agg(F.count("*").alias("candidates"))
     others = F.col("subscribers") - F.col("colluding")
     trials = (
-        s.join(F.broadcast(everybody), "run")
-        .join(F.broadcast(h), "run")
-        .withColumn("bound", others / (F.col("everybody") - F.col("colluding")))
+        s.join(F.broadcast(h), "run")
+        .withColumn("bound", others / F.col("candidates"))
         .select("run", "trial", "candidates", "bound")
     )
     return Trials(topics_of(truths), honest, targets, trials)

@@ -51,7 +51,7 @@ def _deliveries(seen, told):
                 asked[one["node"], message["message"]] = began
     latencies = sorted(at[key] - began for key, began in asked.items() if key in at)
     kept = sum(one["kind"] == "delivered" for one in told)
-    messages = {one["message"] for one in told if one["kind"] in ("published", "delivered")}  # no probes
+    messages = _messages(told)
     arrivals = sum(one["kind"] == "delivered" and one["message"] in messages for one in seen)
     return {
         "publications": len(published),
@@ -66,15 +66,19 @@ def _deliveries(seen, told):
     }
 
 
+def _messages(told):
+    return {one["message"] for one in told if one["kind"] in ("published", "delivered")}  # no probes
+
+
 def _lengths(seen, told):
     until = {one["mailbox"]: one["time"] for one in told if one["kind"] == "unsubscribed"}
-    trees = defaultdict(list)
+    messages, trees = _messages(told), defaultdict(list)
     for one in told:
         if one["kind"] == "installed":
             trees[one["tokens"][0]].append(one)
     lengths = Counter()
     for drop in seen:
-        if drop["kind"] != "drop":
+        if drop["kind"] != "drop" or drop["message"] not in messages:
             continue
         latest = {}
         for tree in trees[drop["tokens"][0]]:
@@ -94,11 +98,12 @@ def _lengths(seen, told):
 def _relays(seen, told):
     relays = {one["node"] for one in told if one["kind"] == "started" and one["role"] == "relay"}
     sent, links = Counter(dict.fromkeys(relays, 0)), defaultdict(set)
-    leases, ended = {}, {}
+    leases, ended, probes, messages = {}, {}, 0, _messages(told)
     for one in sorted(seen, key=lambda one: one["time"]):
         node = one["node"]
         if one["kind"] == "sent":
             sent[node] += 1
+            probes += one["message"] not in messages
         if one["kind"] in ("sent", "received", "drop") and (peer := one.get("previous") or one.get("next")):
             links[node, one["epoch"]].add(peer)
         if one["kind"] == "installed":
@@ -117,7 +122,8 @@ def _relays(seen, told):
     ]
     ordered, count = sorted(sent.values()), len(relays)
     return {
-        "transmissions": sum(ordered),
+        "transmissions": sum(ordered) - probes,
+        "probes": probes,
         "relays": count,
         "gini": sum((2 * i - count - 1) * x for i, x in enumerate(ordered, 1)) / (count * sum(ordered)),
         "mean_sent": sum(ordered) / count,

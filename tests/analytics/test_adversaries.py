@@ -114,7 +114,8 @@ def test_neither_truth_nor_what_honest_nodes_saw_enters(
     honest_view: set[tuple[str, ...]],
     change: Callable[[Case, DataFrame], Case],
 ) -> None:
-    members = examination.view("topic").members
+    relays = examination.view("topic").members
+    members = relays.union(relays.select("run", F.lit(SCANNER)))
     # Relays that collude under one share and not under another are left alone.
     assert posteriors(Examination(change(case, members), ADVERSARY)) == honest_view
     assert len(honest_view) > 50

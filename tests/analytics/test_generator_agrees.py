@@ -74,6 +74,7 @@ def statistics(observations, truths):
     sent = observations[observations.kind == "sent"]
     received = observations[(observations.kind == "received")]
     inside = received[received.previous.notna()]
+    copies = observations[observations.kind == "arrived"]
     load = sent.groupby("node").size().reindex(relays, fill_value=0)
     links = inside.groupby("node").previous.nunique().reindex(relays, fill_value=0)
     outcomes = received.outcome.value_counts()
@@ -84,6 +85,8 @@ def statistics(observations, truths):
         "transmissions a publication": len(sent) / publications,
         "their spread": per_message.std(),
         "deliveries": (truths.kind == "delivered").sum(),
+        "copies at mailboxes": len(copies),
+        "labels in their trails": copies.popcount.mean() / 14,
         "drops": (observations.kind == "drop").sum(),
         "gini of load": gini(load.to_numpy()),
         "greatest load": load.max(),

@@ -124,12 +124,25 @@ def test_trials_of_one_run_count_for_less(spark: SparkSession) -> None:
     """Runs in which all is named beside runs in which nothing is: as many trials as runs, no more."""
     columns = (
         "attack string, colluding double, run string, trial string, hit double, belief double, named int, "
-        "right int, bound double, "
+        "right int, candidates long, bound double, "
         "inverse_rank double, ndcg double, entropy_bits double, degree double, effective_set double, "
         "min_entropy_bits double, guessing_entropy double, anonymity_set long"
     )
     rows = [
-        ("some", 0.1, f"r{run}", str(trial), float(run % 2), float(run % 2), 1, run % 2, 0.1, *[1.0] * 7, 1)
+        (
+            "some",
+            0.1,
+            f"r{run}",
+            str(trial),
+            float(run % 2),
+            float(run % 2),
+            1,
+            run % 2,
+            9,
+            0.1,
+            *[1.0] * 7,
+            1,
+        )
         for run in range(20)
         for trial in range(50)
     ]
@@ -142,7 +155,7 @@ def test_trials_of_one_run_count_for_less(spark: SparkSession) -> None:
 
 def test_one_trial_says_nothing_of_belief_in_others(spark: SparkSession) -> None:
     names = ("bound", "inverse_rank", "ndcg", "entropy_bits", "degree", "effective_set", "min_entropy_bits")
-    figures = dict.fromkeys((*names, "guessing_entropy"), 0.5)
+    figures = dict.fromkeys((*names, "candidates", "guessing_entropy"), 0.5)
     trial = {
         "attack": "some",
         "colluding": 0.1,

@@ -90,6 +90,10 @@ BY_HAND: dict[str, tuple[list[Truth], list[Observation]]] = {
         [
             Observation("b", 3.5, 0, "delivered", message=name, tokens=("t",), size=1)
             for name in ("m", "n", "unheard of", "probe", "another probe")
+        ]
+        + [
+            Observation("r", 3.0, 0, "sent", message=name, tokens=("t",), next="box")
+            for name in ("m", "n", "probe", "another probe", "a third")
         ],
     ),
     "leases": (
@@ -150,9 +154,10 @@ def test_a_subscription_goes_on_where_another_one_under_its_name_ends(pairs):
     assert [(row.message, row.node) for row in pairs if row.run == "one-name"] == [("on t", "b")]
 
 
-def test_probes_are_no_messages_in_excess(summaries):
+def test_probes_are_counted_apart(summaries):
     row = summaries["probes"]
     assert (row.arrivals, row.excess) == (3, pytest.approx(1 / 3))
+    assert (row.transmissions, row.probes, row.mean_sent) == (2, 3, 5)
 
 
 def test_a_lease_that_was_withdrawn_twice_was_held_once(by_hand):

@@ -108,6 +108,30 @@ def test_what_cannot_fail_never_takes_the_headline() -> None:
     assert alone.need.topics > 1
 
 
+def test_why_nothing_could_fail_is_told_apart() -> None:
+    (one,) = verdicts([row(10, 10, 1.0, candidates=1.0)])
+    (all_right,) = verdicts([row(10, 10, 1.0, candidates=30.0)])
+    assert "There was one candidate only" in one.text
+    assert "Each of the 30 candidates was right" in all_right.text
+
+
+def test_how_many_different_ones_trials_are_about_is_told_and_one_is_too_few() -> None:
+    (several,) = verdicts([row(20, 2000, 0.01, targets=7)])
+    assert several.standing is AttackStanding.HOLDS
+    assert "the 2,000 trials of trained about 7 subscribers" in several.text
+    (one,) = verdicts([row(20, 2000, 0.01, targets=1)])
+    assert one.standing is AttackStanding.OPEN
+    assert "about one subscriber alone" in one.text
+    assert one.need is not None
+    (named,) = verdicts([row(57, 100, 0.01, targets=1)])
+    assert named.standing is AttackStanding.LEAKS
+
+
+def test_colluding_subscribers_are_told() -> None:
+    (found,) = verdicts([row(20, 2000, 0.01, users=5)])
+    assert "2 of 20 relays (10 %) and 5 subscribers collude" in found.text
+
+
 def test_the_strongest_leak_is_the_headline_and_chance_stands_beside() -> None:
     rows = [row(30, 100, 0.01), row(57, 100, 0.01, attack="install-depth"), row(0, 2000, 0.01)]
     (found,) = verdicts(rows)

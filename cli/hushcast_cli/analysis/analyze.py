@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,7 +13,10 @@ from hushcast_cli.analysis.spark import master_option
 from hushcast_cli.options import Choices, json_option, pass_choices
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 
-_COLLUDING = (0.05, 0.1, 0.2)
+if TYPE_CHECKING:
+    from hushcast_analytics.adversaries import Choice
+
+COLLUDING = (0.05, 0.1, 0.2)
 _positive = click.IntRange(min=1)
 
 
@@ -56,6 +59,24 @@ class _NamesAttacks(click.Command):
             formatter.write_dl([(name, f"{words.tries}.") for name, words in ATTACKS.items()])
 
 
+colluding_option = click.option(
+    "--colluding",
+    callback=_shares,
+    metavar="F,F…",
+    help="Shares of the relays that work together; 0.05,0.1,0.2 unless given. Of edge brokers 0.1,0.2,0.3.",
+)
+
+attack_option = click.option(
+    "--attack",
+    "attacks",
+    multiple=True,
+    metavar="NAME",
+    callback=_attacks,
+    shell_complete=completion_values.attacks,
+    help="One of the attacks of `lab analyze`, or MODULE:FUNCTION of your own, several times; else all.",
+)
+
+
 @click.command(cls=_NamesAttacks)
 @click.argument("traces")
 @click.option(
@@ -65,21 +86,8 @@ class _NamesAttacks(click.Command):
     metavar="DIR",
     help="For results.",
 )
-@click.option(
-    "--colluding",
-    callback=_shares,
-    metavar="F,F…",
-    help="Shares of the relays that work together; 0.05,0.1,0.2 unless given. Of edge brokers 0.1,0.2,0.3.",
-)
-@click.option(
-    "--attack",
-    "attacks",
-    multiple=True,
-    metavar="NAME",
-    callback=_attacks,
-    shell_complete=completion_values.attacks,
-    help="One of the attacks below, or MODULE:FUNCTION of your own, several times; else all below.",
-)
+@colluding_option
+@attack_option
 @click.option(
     "--topics-known",
     type=float,
@@ -88,6 +96,20 @@ class _NamesAttacks(click.Command):
     callback=_known,
     metavar="F",
     help="Share of the topics whose names or links they know.",
+)
+@click.option(
+    "--chosen",
+    type=click.Choice(["random", "degree", "sybil"]),
+    default="random",
+    show_default=True,
+    help="Which relays: drawn, those that most others exchange messages with, or one block of names.",
+)
+@click.option(
+    "--colluding-users",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Subscribers of the overlay, drawn among all, who work with the relays.",
 )
 @click.option("--baseline", metavar="OTHER", help="Other traces, put beside these.")
 @click.option(
@@ -142,6 +164,8 @@ def analyze(
     colluding: tuple[float, ...] | None,
     attacks: tuple[str, ...],
     topics_known: float,
+    chosen: Choice,
+    colluding_users: int,
     baseline: str | None,
     master: str | None,
     seed: int,
@@ -171,12 +195,15 @@ def analyze(
         return
     with reporting() as progress:
         progress("looking at the traces")
-        from hushcast_analytics.analysis import AnalysisPlan, chosen
+        from hushcast_analytics.analysis import AnalysisPlan
         from hushcast_analytics.analysis import analyze as run
+        from hushcast_analytics.analysis import chosen as played
         from hushcast_analytics.trace_sources import LITTLE, look
 
         with told():
-            wanted = AnalysisPlan(colluding or _COLLUDING, chosen(attacks), seed, topics_known)
+            wanted = AnalysisPlan(
+                colluding or COLLUDING, played(attacks), seed, topics_known, chosen, colluding_users
+            )
             rows = [look(source) for source in (traces, baseline) if source is not None]
         out.mkdir(parents=True, exist_ok=True)
         little = all(number is not None and number <= LITTLE for number in rows)

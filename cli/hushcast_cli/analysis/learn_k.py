@@ -16,7 +16,7 @@ from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 
 OF_FILTERS = ("ks", "conditions", "brokers", "cap", "spread")
 """The options about levels of anonymity alone."""
-_OF_ATTACKS = ("attacks", "topics_known", "baseline")
+_OF_ATTACKS = ("attacks", "topics_known", "chosen", "colluding_users", "baseline")
 _COLLUDING = (0.1, 0.2, 0.3)  # of edge brokers
 _LITTLE = 20_000_000  # bytes up to which Spark takes longer to plan than to work: some 100,000 lines
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hushcast_overlay.routes.route import OverlayRoute
+from hushcast_protocol.base import observations
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message, check_message
@@ -18,6 +19,7 @@ class Arrivals:
         self._calendar = calendar
         self._env = context.env
         self._counters = context.counters
+        self._tracer = context.tracer
 
     async def take(
         self, route: OverlayRoute, messages: list[Message], by: RelayId | None, kept_days: int = 0
@@ -32,6 +34,10 @@ class Arrivals:
             route.coverage.arrived(message.id)
             if by is not None:
                 route.coverage.came_by(message.id, by)  # repeats, too: each copy tells of its way
+                labels = int.from_bytes(message.trail, "little").bit_count()
+                self._tracer.observe(
+                    observations.Arrived(message.id, message.tokens, by, labels, len(message.body))
+                )
         await route.wanted.take([one for one in messages if self._is_taken(route, one, kept_days)])
 
     def _is_taken(self, route: OverlayRoute, message: Message, kept_days: int) -> bool:

@@ -56,6 +56,19 @@ class Delivered(NamedTuple):
     size: int
 
 
+class Arrived(NamedTuple):
+    """A copy of a message came to a mailbox, or from a box, of this daemon's.
+
+    By the relay `previous`; `popcount` is the number of bits set in the trail as it came.
+    """
+
+    message: bytes
+    tokens: tuple[bytes, ...]
+    previous: bytes
+    popcount: int
+    size: int
+
+
 class Parcel(NamedTuple):
     """A parcel was opened, with so many others inside."""
 
@@ -230,6 +243,7 @@ Observed = (
     | Sent
     | Unreached
     | Delivered
+    | Arrived
     | Installed
     | Parcel
     | Passed

@@ -14,12 +14,14 @@ NEVER = -30.0  # log likelihood ratio of what should not be possible
 
 
 def first_spy(view: AdversaryView) -> DataFrame:
-    """Name the relay from which a colluder first got the message.
+    """Name the relay from which a colluder, or the mailbox of one, first got the message.
 
     The first-spy estimator (Fanti and Viswanath, NeurIPS 2017), asked of messages: `token` is the message
     id. A message that a colluder first got by an anonymous drop names nobody.
     """
-    came = view.observations.where("kind in ('received', 'drop')").withColumn("token", F.col("message"))
+    came = view.observations.where("kind in ('received', 'drop', 'arrived')").withColumn(
+        "token", F.col("message")
+    )
     asked = came.join(view.questions, ["run", "token"])
     # A drop is routed at once: of two rows with one time the drop is the first.
     first = Window.partitionBy("run", "trial").orderBy("time", "kind", "node")

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from hushcast_analytics.adversaries import AdversaryView
-from hushcast_analytics.attacks.tree_evidence import handed_on, seats
+from hushcast_analytics.attacks.tree_evidence import below_in_one_tree, seats
 from hushcast_analytics.posteriors import POSTERIOR, shared_by, weighed_by
 from hushcast_protocol.overlay.tree import branching
 
@@ -19,11 +19,11 @@ from hushcast_protocol.overlay.tree import branching
 def root_votes(view: AdversaryView) -> DataFrame:
     """Return (run, trial, candidate, votes): the next hops of interior colluders that may be roots.
 
-    One vote for each colluder that has children. A relay that stands below a colluder in this topic's tree is
-    no root of it, and has no vote.
+    One vote for each colluder that has children. Where a topic has one tree, a relay that stands below a
+    colluder is not its root, and has no vote.
     """
     taken = seats(view)
-    below = handed_on(view)
+    below = below_in_one_tree(view)
     parents = below.select("run", "trial", "node").distinct().withColumn("parent", F.lit(True))
     interior = taken.join(parents, ["run", "trial", "node"], "left").where("children > 0 or parent")
     votes = interior.groupBy("run", "trial", F.col("next").alias("candidate")).agg(

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from hushcast_analytics.adversaries import AdversaryView
-from hushcast_analytics.attacks.tree_evidence import about, counts, handed_on, seats
+from hushcast_analytics.attacks.tree_evidence import about, below_in_one_tree, counts, seats
 from hushcast_analytics.posteriors import shared_by, weighed_by
 from hushcast_protocol.overlay.tree import branching
 
@@ -45,8 +45,8 @@ def _ratio(view: AdversaryView, messages: Column, total: Column) -> Column:
 
 
 def _never_roots(view: AdversaryView) -> DataFrame:
-    """Relays that stand below a colluder, with a ratio that leaves them next to nothing."""
-    below = handed_on(view).select("run", "trial", F.col("child").alias("candidate")).distinct()
+    """Relays below a colluder in a topic's only tree, with a ratio that leaves them next to nothing."""
+    below = below_in_one_tree(view).select("run", "trial", F.col("child").alias("candidate")).distinct()
     return below.withColumn("ratio", F.lit(-math.log(view.relays) * 2))
 
 

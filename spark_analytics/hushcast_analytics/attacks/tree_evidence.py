@@ -22,12 +22,25 @@ def about(view: AdversaryView, observations: DataFrame) -> DataFrame:
     return observations.withColumn("token", F.expr(TRUNK)).join(view.questions, ["run", "token"])
 
 
+def of_others(view: AdversaryView, links: DataFrame, relay: str, above: str) -> DataFrame:
+    """Return the links of the trees asked about that are none of the adversary's own subscriptions.
+
+    `relay` and `above` are the columns of a link's ends; an adversary knows the trees that it planned.
+    """
+    if view.planned is None:
+        return links
+    own = view.planned.select(
+        "run", F.col("topic").alias("trial"), F.col("relay").alias(relay), F.col("next").alias(above)
+    )
+    return links.join(own, ["run", "trial", relay, above], "left_anti")
+
+
 def seats(view: AdversaryView) -> DataFrame:
     """Return the colluders' seats in the trees asked about.
 
     (run, trial, epoch, node, next, lease, top, children): a colluder, its next hop, whether the instruction
     came from outside the overlay, and to how many relays it passed parcels on. A lease belongs to a topic if
-    its mark is that of the topic's trunk at this colluder.
+    its mark is that of the topic's trunk at this colluder. Those in trees of its own are left out.
     """
     return view.once("seats", lambda: _seats(view))
 
@@ -38,8 +51,9 @@ def _seats(view: AdversaryView) -> DataFrame:
     # Colluders are few, and so are runs: by these alone few machines would do all.
     tested = view.questions.join(F.broadcast(holders), "run").withColumn("mark", marks("token", "node"))
     # An instruction may come again, one by one, to a relay that confirmed too late: the first tells most.
+    theirs = installed.join(tested.select("run", "trial", "node", "mark"), ["run", "node", "mark"])
     return (
-        installed.join(tested.select("run", "trial", "node", "mark"), ["run", "node", "mark"])
+        of_others(view, theirs, "node", "next")
         .groupBy("run", "trial", "epoch", "node", "next", "lease")
         .agg((F.count("previous") == 0).alias("top"), F.max("children").alias("children"))
     )
@@ -51,6 +65,17 @@ def handed_on(view: AdversaryView) -> DataFrame:
     Those that they `instructed`, and those that sent them messages of the topic.
     """
     return view.once("handed on", lambda: _handed_on(view))
+
+
+def below_in_one_tree(view: AdversaryView) -> DataFrame:
+    """Return `handed_on` of topics with one tree: who stands below somebody there is not its root.
+
+    Where a colluder has several leases of a topic at once, somebody has subscribed to it besides, and who
+    stands below in one tree may be the root of another.
+    """
+    held = seats(view).groupBy("run", "trial", "epoch", "node").agg(F.countDistinct("lease").alias("leases"))
+    several = held.where("leases > 1").select("run", "trial").distinct()
+    return handed_on(view).join(several, ["run", "trial"], "left_anti")
 
 
 def instructed(view: AdversaryView) -> DataFrame:
@@ -68,7 +93,11 @@ def _handed_on(view: AdversaryView) -> DataFrame:
     received = about(view, view.observations.where("kind = 'received' and previous is not null"))
     return (
         instructed(view)
-        .unionByName(received.select("run", "trial", "node", F.col("previous").alias("child")))
+        .unionByName(
+            of_others(view, received, "previous", "node").select(
+                "run", "trial", "node", F.col("previous").alias("child")
+            )
+        )
         .distinct()
     )
 
@@ -76,7 +105,7 @@ def _handed_on(view: AdversaryView) -> DataFrame:
 def counts(view: AdversaryView, messages: DataFrame) -> DataFrame:
     """Return (run, trial, node, next, messages): how many different ones a colluder sent to a next hop."""
     return (
-        about(view, messages.where("kind = 'sent'"))
+        of_others(view, about(view, messages.where("kind = 'sent'")), "node", "next")
         .groupBy("run", "trial", "node", "next")
         .agg(F.countDistinct("message").alias("messages"))
     )

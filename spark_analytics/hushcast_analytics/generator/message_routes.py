@@ -71,12 +71,24 @@ class DeliveryArrays:
 
 
 @dataclass(frozen=True)
+class MailboxArrays:
+    """Copies of messages that came to subscribers' (indices) mailboxes, by which relay; none as published."""
+
+    message: Numbers
+    subscriber: Numbers
+    previous: Numbers
+    time: Floats
+    popcount: Numbers
+
+
+@dataclass(frozen=True)
 class RouteArrays:
     """What became of drops."""
 
     arrivals: ArrivalArrays
     transmissions: TransmissionArrays
     deliveries: DeliveryArrays
+    copies: MailboxArrays
 
 
 def route(asked: GeneratorScenario, topic: int, epoch: int, drops: DropArrays) -> RouteArrays:
@@ -102,11 +114,11 @@ def route(asked: GeneratorScenario, topic: int, epoch: int, drops: DropArrays) -
         times.asked[wished] != times.sent[wished],
     )
     mailboxes = np.isfinite(times.sent) & (edges.edge_hop >= asked.nodes)
+    came, boxes = (times.sent + way)[mailboxes], edges.edge_hop[mailboxes] - asked.nodes
     if asked.listed:
         delivered = _to_listed(edges, times, subscribers(asked, topic))
     else:
-        came = (times.sent + way)[mailboxes]
-        delivered = _first(edges.edge_message[mailboxes], edges.edge_hop[mailboxes] - asked.nodes, came)
+        delivered = _first(edges.edge_message[mailboxes], boxes, came)
     of, subscriber, time = delivered
     return RouteArrays(
         ArrivalArrays(
@@ -115,6 +127,10 @@ def route(asked: GeneratorScenario, topic: int, epoch: int, drops: DropArrays) -
         ),
         sent,
         DeliveryArrays(numbers[of], subscriber, time),
+        MailboxArrays(
+            numbers[edges.edge_message[mailboxes]], boxes, edges.edge_relay[mailboxes], came,
+            trails.popcount[mailboxes],
+        ),
     )  # fmt: skip
 
 

@@ -189,6 +189,15 @@ class TraceRows:
             size=np.full(len(of), BODY),
         )  # fmt: skip
 
+        came = routes.copies
+        of = np.searchsorted(message, came.message)
+        yield self._observations(
+            "arrived", subscribers(self._asked, topic)[came.subscriber], came.time,
+            message=ids.take(pa.array(of)), tokens=self._tokens(topic, epoch, len(of)),
+            previous=names.take(pa.array(came.previous)), popcount=came.popcount,
+            size=np.full(len(of), BODY),
+        )  # fmt: skip
+
     def truth_of_messages(self, topic: int, epoch: int, message: Numbers) -> Iterator[pa.RecordBatch]:
         """Truths of authors that publish, and of subscribers that receive."""
         asked = self._asked

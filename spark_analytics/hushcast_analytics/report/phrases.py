@@ -21,6 +21,9 @@ SUBJECTS = {
 }
 """What the trials are about that have one chance together."""
 
+TARGETS = {"publisher": "publisher", "subscriber": "subscriber", "link": "topic", "subscription": "topic"}
+"""What the right answer is, by goal."""
+
 CLAIMS = {
     "publisher": "publisher anonymity (VB §3), no better than one of all honest participants",
     "subscriber": "topic-subscriber anonymity (VB §3), no better than a guess among all participants",
@@ -77,8 +80,12 @@ def times(ratio: float) -> str:
 
 
 def colluding(row: dict[str, object]) -> str:
-    """Return how many relays colluded: `50 of 500 relays`; the share where the number is not known."""
-    share, relays = float(str(row["colluding"])), row.get("relays")
+    """Return who colluded: `50 of 500 relays`, and subscribers if some did.
+
+    The share where the number is not known.
+    """
+    share, relays, users = float(str(row["colluding"])), row.get("relays"), row.get("users")
+    besides = f" and {counted(users, 'subscriber')}" if isinstance(users, int) and users else ""
     if not isinstance(relays, int):
-        return f"{percent(share)} of the relays"
-    return f"{int(share * relays):,} of {counted(relays, 'relay')} ({percent(share)})"
+        return f"{percent(share)} of the relays{besides}"
+    return f"{int(share * relays):,} of {counted(relays, 'relay')} ({percent(share)}){besides}"

@@ -185,7 +185,8 @@ def _attacks(series: dict[str, list[Row]]) -> str:
 
 def _got(label: str, row: Row) -> str:
     if standing(row) is AttackStanding.CANNOT_FAIL:
-        return f"{label.capitalize()}: one candidate only, it could not fail"
+        why = "every candidate was right" if (row.get("candidates") or 1) > 1 else "one candidate only"
+        return f"{label.capitalize()}: {why}, it could not fail"
     ratio = row["accuracy"] / row["bound"]
     return (
         f"{label.capitalize()}: right in {percent(row['accuracy'])} of {counted(row['trials'], 'trial')} "

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from hushcast_analytics.report.phrases import GOALS, colluding, counted, percent, times
+from hushcast_analytics.report.phrases import GOALS, TARGETS, colluding, counted, percent, times
 from hushcast_protocol.base.intervals import wilson
 
 Row = dict[str, Any]
@@ -74,6 +74,8 @@ def standing(row: Row, comparisons: int = 1) -> AttackStanding:
     share = float(row["accuracy"])
     if row["accuracy_low"] > chance and _exceeds(share, _independent(row), chance, comparisons):
         return AttackStanding.LEAKS
+    if row.get("targets") == 1:
+        return AttackStanding.OPEN  # what holds for one need not hold for others
     return AttackStanding.HOLDS if row["accuracy_high"] <= limit(chance) else AttackStanding.OPEN
 
 
@@ -130,6 +132,9 @@ def _verdict(profile: str, goal: str, rows: list[Row], comparisons: int) -> Goal
         best = max(leaks, key=lambda row: (row["accuracy_low"], row["accuracy"]))
         return GoalVerdict(profile, goal, AttackStanding.LEAKS, _leaks(best))
     if still := by[AttackStanding.OPEN]:
+        if alone := [row for row in still if row.get("targets") == 1]:
+            need = need_of(alone[0], max(alone[0]["trials"], trials_needed(*_chance(alone[0]), comparisons)))
+            return GoalVerdict(profile, goal, AttackStanding.OPEN, _open_of_one(alone[0]), need)
         widest = max(still, key=lambda row: (_more(row, comparisons), row["accuracy_high"]))
         more = _more(widest, comparisons)
         need = need_of(widest, more + widest["trials"])
@@ -137,10 +142,27 @@ def _verdict(profile: str, goal: str, rows: list[Row], comparisons: int) -> Goal
     if holds := by[AttackStanding.HOLDS]:
         best = max(holds, key=lambda row: row["accuracy_high"] / row["bound"])
         return GoalVerdict(profile, goal, AttackStanding.HOLDS, _holds(best))
-    text = "There was one candidate only, so that no attack could fail."
-    return GoalVerdict(
-        profile, goal, AttackStanding.CANNOT_FAIL, text, need_of(rows[0], trials_needed(0.5, 0.5))
-    )
+    need = need_of(rows[0], trials_needed(0.5, 0.5))
+    return GoalVerdict(profile, goal, AttackStanding.CANNOT_FAIL, cannot_fail(rows[0]), need)
+
+
+def cannot_fail(row: Row) -> str:
+    """Say why every answer was right."""
+    number = row.get("candidates")
+    if number is not None and number > 1:
+        return f"Each of the {number:,.0f} candidates was right, so that no attack could fail."
+    return "There was one candidate only, so that no attack could fail."
+
+
+def _chance(row: Row) -> tuple[float, float]:
+    """Return an accuracy of chance, beside chance."""
+    return float(row["bound"]), float(row["bound"])
+
+
+def _about(row: Row) -> str:
+    """Say of how many different ones the trials are."""
+    number = row.get("targets")
+    return "" if number is None else f" about {counted(number, TARGETS[goal_of(row)])}"
 
 
 def _more(row: Row, comparisons: int) -> int:
@@ -156,7 +178,7 @@ def _more(row: Row, comparisons: int) -> int:
 def _leaks(row: Row) -> str:
     return (
         f"Where {colluding(row)} collude, {row['attack']} is right in {percent(row['accuracy'])} of "
-        f"{counted(row['trials'], 'trial')} ({percent(row['accuracy_low'])} to "
+        f"{counted(row['trials'], 'trial')}{_about(row)} ({percent(row['accuracy_low'])} to "
         f"{percent(row['accuracy_high'])}). Chance is {percent(row['bound'])}: "
         f"{times(row['accuracy'] / row['bound'])} as often."
     )
@@ -164,18 +186,26 @@ def _leaks(row: Row) -> str:
 
 def _open(row: Row, more: int) -> str:
     return (
-        f"{counted(row['trials'], 'trial')} of {row['attack']}, where {colluding(row)} collude, leave all "
-        f"from {percent(row['accuracy_low'])} to {percent(row['accuracy_high'])} possible. Chance is "
-        f"{percent(row['bound'])}. About {counted(more, 'more trial')} would tell it from "
+        f"{counted(row['trials'], 'trial')} of {row['attack']}{_about(row)}, where {colluding(row)} collude, "
+        f"leave all from {percent(row['accuracy_low'])} to {percent(row['accuracy_high'])} possible. Chance "
+        f"is {percent(row['bound'])}. About {counted(more, 'more trial')} would tell it from "
         f"{percent(limit(row['bound']))}."
+    )
+
+
+def _open_of_one(row: Row) -> str:
+    return (
+        f"{counted(row['trials'], 'trial')} of {row['attack']}, where {colluding(row)} collude, are about "
+        f"one {TARGETS[goal_of(row)]} alone: what holds for one need not hold for others."
     )
 
 
 def _holds(row: Row) -> str:
     return (
         f"No attack did better than chance, {percent(row['bound'])}. The strongest to fit the "
-        f"{counted(row['trials'], 'trial')} of {row['attack']}, where {colluding(row)} collude, is right in "
-        f"{percent(row['accuracy_high'])}: {times(row['accuracy_high'] / row['bound'])} chance at most."
+        f"{counted(row['trials'], 'trial')} of {row['attack']}{_about(row)}, where {colluding(row)} collude, "
+        f"is right in {percent(row['accuracy_high'])}: {times(row['accuracy_high'] / row['bound'])} chance "
+        "at most."
     )
 
 
