@@ -16,6 +16,7 @@ from hushcast_cli.main import cli
 
 FOLDER = ROOT / "systemd"
 BACKUP = FOLDER / "hushcast-backup@.service"
+LAB_JOB = FOLDER / "lab" / "hushcast-lab-job@.service"
 UNITS = [unit for unit in sorted(FOLDER.glob("*.service")) if unit != BACKUP]  # what goes on running
 MOST = 1.5  # of 10, by systemd-analyze
 
@@ -52,7 +53,7 @@ def path_of(words: list[str]) -> str:
     return context.command_path
 
 
-@pytest.mark.parametrize("unit", [*UNITS, BACKUP], ids=lambda unit: unit.name)
+@pytest.mark.parametrize("unit", [*UNITS, BACKUP, LAB_JOB], ids=lambda unit: unit.name)
 def test_its_commands_are_those_of_today_and_its_manual_page_is_there(unit: Path) -> None:
     typed = [value.split() for name, value in settings(unit) if name.startswith("Exec")]
     ours = [words[1:] for words in typed if words[0].lstrip("-") == "/usr/bin/hushcast"]
@@ -64,7 +65,7 @@ def test_its_commands_are_those_of_today_and_its_manual_page_is_there(unit: Path
 
 
 @analyze
-@pytest.mark.parametrize("unit", [*UNITS, BACKUP], ids=lambda unit: unit.name)
+@pytest.mark.parametrize("unit", [*UNITS, BACKUP, LAB_JOB], ids=lambda unit: unit.name)
 def test_exposure(unit: Path) -> None:
     command = ["systemd-analyze", "security", "--offline=true", "--no-pager", str(unit)]
     told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
@@ -73,7 +74,7 @@ def test_exposure(unit: Path) -> None:
 
 
 @analyze
-@pytest.mark.parametrize("unit", [*UNITS, BACKUP], ids=lambda unit: unit.name)
+@pytest.mark.parametrize("unit", [*UNITS, BACKUP, LAB_JOB], ids=lambda unit: unit.name)
 def test_systemd_understands_every_line(unit: Path, tmp_path: Path) -> None:
     """With programs that are there; which ones are not is the machine's affair."""
     text = (
@@ -121,6 +122,17 @@ def test_backups_have_no_network_and_are_off_unless_enabled() -> None:
     timer = settings(BACKUP.with_suffix(".timer"))
     assert ("WantedBy", "timers.target") in timer
     assert "enable" not in (ROOT / "tools" / "deb" / "postinst").read_text()
+
+
+def test_analyses_have_no_network_and_no_rights_and_are_off_unless_enabled() -> None:
+    found = dict(settings(LAB_JOB))
+    assert (found["PrivateNetwork"], found["DynamicUser"], found["CapabilityBoundingSet"]) == (
+        "yes",
+        "yes",
+        "",
+    )
+    assert (found["StateDirectoryMode"], found["UMask"]) == ("0700", "0077")
+    assert ("WantedBy", "timers.target") in settings(LAB_JOB.with_suffix(".timer"))
 
 
 def test_a_gateway_reaches_the_daemons_socket_and_nothing_else_of_it() -> None:

@@ -6,6 +6,7 @@ import click
 
 from hushcast_cli.analysis.analyze import analyze
 from hushcast_cli.analysis.filters import filters
+from hushcast_cli.analysis.job import job
 from hushcast_cli.analysis.traces import traces
 from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.options import json_option
@@ -17,5 +18,5 @@ def lab() -> None:
     """Attack, measure and try, without a daemon."""
 
 
-for _command in (analyze, traces, filters):
+for _command in (analyze, job, traces, filters):
     lab.add_command(_command)
