@@ -22,13 +22,15 @@ SHUFFLE_PARTITIONS = 16  # of one machine: adaptive execution joins what is smal
 _MASTER = re.compile(r"^\s*spark\.master(?:\s*[=:]\s*|\s+)(\S+)", re.MULTILINE)
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 DRIVER_MEMORY = "4g"  # in local mode the driver is the executor, too
+LITTLE_MEMORY = "640m"  # Java takes what it may before it looks for garbage; below 471m Spark refuses
 LITTLE = {
     # To compile each of hundreds of plans takes several times as long as to interpret it over few rows.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # To plan anew after each stage takes longer than the stage.
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "2",
+    # Steps beside each other (`analysis.py`) keep the cores busy: parts would cost more than rows.
+    "spark.sql.shuffle.partitions": "1",
     # A filter for what a join will not need takes a job of its own, and megabytes a task, over any rows.
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
 }
@@ -91,7 +93,9 @@ def open_session(
         asked["spark.app.name"] = name
         asked["spark.ui.showConsoleProgress"] = "false"  # progress is the command line's
     if SparkContext._gateway is None:
-        _launch(asked, f"{java} {_LITTLE_JAVA}" if alone and little else java, log)
+        is_small = alone and little
+        memory = LITTLE_MEMORY if is_small else DRIVER_MEMORY
+        _launch(asked, f"{java} {_LITTLE_JAVA}" if is_small else java, memory, log)
     # Java has them all now, from wherever they were given.
     given = {key for key, _ in SparkConf().getAll()}
     ours = CHOSEN | (ALONE if alone else {}) | (LITTLE if alone and little else {})
@@ -119,7 +123,7 @@ def default_master() -> str | None:
     return LOCAL
 
 
-def _launch(asked: dict[str, str], java: str, log: int | None) -> None:
+def _launch(asked: dict[str, str], java: str, memory: str, log: int | None) -> None:
     """Start Java, or meet the one that `spark-submit` started.
 
     What suits it stands where Spark looks last, below all settings. What it writes goes to `log`: it inherits
@@ -127,7 +131,7 @@ def _launch(asked: dict[str, str], java: str, log: int | None) -> None:
     """
     conf = SparkConf(loadDefaults=False).setAll(list(asked.items()))
     before = {name: os.environ.get(name) for name in ("SPARK_DRIVER_MEMORY", "SPARK_SUBMIT_OPTS")}
-    os.environ.setdefault("SPARK_DRIVER_MEMORY", DRIVER_MEMORY)
+    os.environ.setdefault("SPARK_DRIVER_MEMORY", memory)
     os.environ["SPARK_SUBMIT_OPTS"] = f"{java} {before['SPARK_SUBMIT_OPTS'] or ''}".strip()
     launch: Callable[..., Any] = launch_gateway
     try:
