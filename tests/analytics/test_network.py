@@ -1,9 +1,11 @@
 """The network's own figures agree with a plain recount of the same trace files."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import functions as F
 from recount import recount
 
 from hushcast_analytics import delivery_figures
@@ -152,6 +154,14 @@ def test_subscriptions_with_conditions_are_counted_and_make_no_pairs(pairs, summ
 
 def test_a_subscription_goes_on_where_another_one_under_its_name_ends(pairs):
     assert [(row.message, row.node) for row in pairs if row.run == "one-name"] == [("on t", "b")]
+
+
+def test_quantiles_of_ten_thousand_are_exact(spark, by_hand):
+    seconds = (F.col("id") * 7919 % 10_007).cast("double").alias("seconds")  # all below a prime, in disorder
+    paired = spark.range(1, 10_001, 1, 1).select(F.lit("r").alias("run"), seconds)
+    ordered = sorted(number * 7919 % 10_007 for number in range(1, 10_001))
+    found = {row.quantile: row.seconds for row in delivery_figures.latencies(by_hand, paired).collect()}
+    assert found == {q: ordered[math.ceil(q * 10_000) - 1] for q in delivery_figures.QUANTILES}
 
 
 def test_probes_are_counted_apart(summaries):
