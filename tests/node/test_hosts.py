@@ -20,6 +20,7 @@ from hosted_network import (
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Node, SmallNetwork, small_network, until
 
 from hushcast_overlay.routes.owned_boxes import ATTACH_WITHIN, AWAY_EPOCHS
+from hushcast_protocol.base.hop_link import ACKNOWLEDGE_WITHIN
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay import box_shares
 from hushcast_protocol.overlay.hops import box_hop
@@ -46,6 +47,19 @@ async def test_what_is_dropped_anywhere_comes_once_and_the_owner_has_no_service(
         assert host.count("messages_without_box") == 0
         assert host.daemon.overlay.relay is not None
         assert len(host.daemon.overlay.relay.box_links) == 1
+
+
+async def test_a_link_stays_when_what_it_brought_is_acknowledged() -> None:
+    async with hosted_network(epoch=LONG) as net:
+        subscriber = net.clients[0]
+        ear = await subscriber.listen()
+        host = in_use(net, subscriber).id
+        link = box_of(subscriber).link(host)
+        for payload in (b"one", b"two"):
+            await net.drop_at(net.relays[0], ONE, Content(payload))
+            await ear.hears(1)
+            await trio.sleep(2 * ACKNOWLEDGE_WITHIN)  # nobody says anything meanwhile
+            assert box_of(subscriber).link(host) is link
 
 
 @pytest.mark.slow
