@@ -122,6 +122,15 @@ EXPERIMENTS = {
     "subscriptions-hardened": Experiment(replace(HARDENED, messages=50), TOPICS_OF, 200),
 }
 
+BY_HOSTS = (
+    *("hardened", "hardened-2000", "hardened-fresh", "hardened-scan", "publishers-hardened", "authors"),
+    *("renewal-apart", "subscriptions-hardened", "shards"),
+)
+EXPERIMENTS |= {
+    f"{name}-hosts": replace(EXPERIMENTS[name], lab=replace(EXPERIMENTS[name].lab, hosted=True))
+    for name in BY_HOSTS
+}
+
 
 def case_of(spark: SparkSession, lab: Lab, adversary: Adversary) -> Case:
     """Return the traces of a lab, of observations those of colluders alone.

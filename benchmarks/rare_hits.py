@@ -197,6 +197,7 @@ def main() -> None:
     parser.add_argument("--depth", type=int, default=2)
     parser.add_argument("--origins", type=int, default=2)
     parser.add_argument("--shards", type=int, default=1)
+    parser.add_argument("--hosted", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     given = vars(parser.parse_args())
     attack = given.pop("attack")

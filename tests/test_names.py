@@ -12,6 +12,7 @@ TRACES = "the kind of a line in a trace, which is named after its class"
 LIBRARY = "a public name of `import hushcast`; the other is the wire's, or a trace's"
 SHARED = {
     "Ack": FRAMES,
+    "Attached": TRACES,
     "Delivered": TRACES,
     "Drop": TRACES,
     "Forward": FRAMES,

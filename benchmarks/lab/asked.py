@@ -18,6 +18,7 @@ class Asked:
     | field | meaning |
     |---|---|
     | `listed` | roots are the subscribers' own relays (paper), else mailboxes |
+    | `hosted` | the mailbox is a box at a relay, its host, which stays whichever trees come |
     | `shards` | of equal size, under mailboxes; a topic has one, drawn anew with each tree that is fresh |
     | `shape` | of trees, see `Seating` |
     | `trees` | of a subscription, each over all relays of the topic's shard |
@@ -59,16 +60,19 @@ class Asked:
     up: float = 48.0
     down: float = 0.0
     shards: int = 1
+    hosted: bool = False
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for shards that cannot be of one size, or whose roots are listed."""
+        """Raise `ValueError` for shards that cannot be of one size, or roots that do not go together."""
         if self.shards > 1 and (self.listed or self.relays % self.shards):
             raise ValueError("shards divide the relays evenly, and their trees have mailboxes as roots")
+        if self.hosted and (self.listed or self.down):
+            raise ValueError("hosts keep boxes, no listed roots; of owners who go see `benchmarks/boxes.py`")
 
     @property
     def seating(self) -> Seating:
         """Who stands where; a listed root is no seat of its own tree."""
-        return Seating(self.spanned - self.listed, self.depth, self.shape)
+        return Seating(self.spanned - self.listed, self.depth, self.shape, self.hosted)
 
     @property
     def spanned(self) -> int:

@@ -19,7 +19,7 @@ Columns = dict[str, Numbers]
 ROOT = -1
 
 # What a generator is for. Seeds are padded with zeros, so none is zero and all have as many numbers.
-_OWNER, _TREE, _MESSAGES, _PRESENCE, _DROPPING, _SHARD = 1, 2, 3, 4, 5, 6
+_OWNER, _TREE, _MESSAGES, _PRESENCE, _DROPPING, _SHARD, _HOST = 1, 2, 3, 4, 5, 6, 7
 
 ATTEMPTS = 3  # origins that a publisher tries for one drop
 LONGEST_WAY = 32  # relays after which a message's way ends, detours and all
@@ -86,8 +86,13 @@ class Run:
         seated = self._shard(topic, epoch)
         if asked.listed:
             seated = np.delete(seated, self.owners[topic])
-        drawn = self._draws(_TREE, topic, epoch if asked.renewal == "fresh" else 0, tree)
-        return np.append(drawn.permutation(seated), np.int32(ROOT)).astype(np.int32)
+        drawn = self._draws(_TREE, topic, epoch if asked.renewal == "fresh" else 0, tree).permutation
+        if asked.hosted:
+            # It stays while shards change: a relay of a shard that it is not of has no seat, so that all fit.
+            host = self._draws(_HOST, topic).choice(self._shard(topic, 0))
+            below = drawn(seated[seated != host])[: asked.spanned - 1]
+            return np.concatenate([[host], below, [ROOT]]).astype(np.int32)
+        return np.append(drawn(seated), np.int32(ROOT)).astype(np.int32)
 
     @cached_property
     def _parents(self) -> Numbers:

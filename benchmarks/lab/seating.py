@@ -16,23 +16,25 @@ class Seating:
     """Places 0, 1, … of a tree of `depth` levels, level after level, over so many `relays`.
 
     `even` is the shape of `overlay.tree.plan`: the children of two relays of a level differ by one
-    at most. Under `full` each relay takes b children while there are relays left.
+    at most. Under `full` each relay takes b children while there are relays left. With `hosted` place 0 is a
+    host's, above the levels of all others.
     """
 
     relays: int
     depth: int
     shape: Shape = "even"
+    hosted: bool = False
 
     @property
     def width(self) -> int:
-        """The branching factor b; so many places, the first ones, are at the top."""
-        return branching(self.relays, self.depth)
+        """The branching factor b: how many are at the top, in the first places, or after a host's."""
+        return branching(self.relays - self.hosted, self.depth)
 
     @cached_property
     def parents(self) -> list[int]:
         """The place above each place; -1 is the root."""
-        found: list[int] = []
-        level = [-1]
+        found: list[int] = [-1] * self.hosted
+        level = [self.hosted - 1]
         while len(found) < self.relays:
             size = min(len(level) * self.width, self.relays - len(found))
             if self.shape == "even":

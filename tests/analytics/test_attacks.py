@@ -327,6 +327,84 @@ def test_presence_leaves_who_was_away(believed: Believed) -> None:
     assert believed("presence", "listed box") == {}
 
 
+def links(node: str, box: str, *epochs: tuple[int, int], after: float = 0.0) -> Rows:
+    """Links of a box's owner, each from one epoch to another, at the same moments of each epoch."""
+    return [
+        {"kind": kind, "node": node, "next": box, "epoch": epoch, "time": 3600.0 * epoch + second + after}
+        for ends in epochs
+        for kind, epoch, second in zip(("attached", "detached"), ends, (60.0, 3000.0), strict=True)
+    ]
+
+
+def taken(node: str, epochs: int) -> Rows:
+    return [{"kind": "roster", "node": node, "epoch": epoch} for epoch in range(epochs)]
+
+
+# x is away in epochs 4 to 9, y in 2 and 3: each is listed for three epochs more.
+HOURS = {
+    "x": {*range(4), *range(10, 18)},
+    "y": {0, 1, *range(4, 18)},
+    **{name: set(range(18)) for name in MEMBERS},
+}
+LATER = [(e, name) for e in range(18) for name, up in HOURS.items() if up & {e - 1, e - 2, e - 3} or e == 0]
+HELD = seat("c1", "box", previous=None, day=0)
+OWNED = [HELD, *taken("c1", 18), *links("c1", "box", (0, 3), (10, 17))]
+case("attached", OWNED, "x y client", rosters=LATER)
+case(
+    "attached, host away",
+    [row for row in OWNED if row["epoch" if "epoch" in row else "day"] < 4],
+    "x y",
+    rosters=LATER,
+)
+case("nobody attached", [HELD, *taken("c1", 18)], "x y", rosters=LATER)
+case("of others", [{**HELD, "mark": seat("c1", "", trunk=V)["mark"]}, *OWNED[1:]], "x y", rosters=LATER)
+case(
+    "of others, but for a message",
+    [
+        {**HELD, "mark": "00" * 16},
+        *OWNED[1:],
+        {"kind": "sent", "node": "c1", "next": "box", "tokens": [T], "message": "m"},
+    ],
+    "x y client",
+    rosters=LATER,
+)
+
+
+def test_a_host_leaves_who_was_away_when_the_owner_was_attached(believed: Believed) -> None:
+    found = believed("box-presence", "attached")["T"]
+    assert found["x"] > 0.99
+    assert found["y"] < 0.01
+    assert believed("box-presence", "nobody attached") == believed("box-presence", "of others") == {}
+    assert believed("box-presence", "of others, but for a message")["T"] == pytest.approx(found)
+
+
+def test_the_end_of_a_link_leaves_who_went_then(believed: Believed) -> None:
+    found = believed("detach", "attached")["T"]
+    assert found["x"] > 0.8
+    assert found["y"] < 0.1
+
+
+case(
+    "tied boxes",
+    [
+        *(seat("c1", f"box {trunk}", previous=None, day=0, trunk=trunk) for trunk in (T, U, V)),
+        *links("c1", f"box {T}", (0, 3), (5, 6)),
+        *links("c1", f"box {U}", (0, 3), (5, 6), after=1.0),
+        *links("c1", f"box {V}", (0, 3), (5, 6), after=700.0),
+    ],
+    f"{T} {U} {V}",
+    questions={name: name for name in (T, U, V)},
+    rosters=[(0, "x")],
+)
+
+
+def test_boxes_that_are_left_together_are_of_one_daemon(believed: Believed) -> None:
+    found = believed("survivors", "tied boxes")
+    assert found[T][U] > 0.99
+    assert found[U][T] > 0.99
+    assert V not in found
+
+
 case(
     "moments",
     [

@@ -41,6 +41,23 @@ def test_full_places_fill_from_the_left() -> None:
     assert Seating(8, 2, "full").children[:3] == [3, 2, 0]
 
 
+def test_a_host_stays_above_all_others() -> None:
+    below, seating = Seating(12, 2), Seating(13, 2, hosted=True)
+    assert seating.parents == [-1, *(above + 1 for above in below.parents)]
+    asked = Asked(
+        runs=1, topics=6, relays=40, depth=2, listed=False, epochs=3, renewal="fresh", shards=2, hosted=True
+    )
+    hosts: dict[int, set[int]] = {}
+    for chunk in Run(asked, 0).seated():
+        (topic,) = set(chunk["topic"].tolist())
+        hosts.setdefault(topic, set()).update(chunk["node"][chunk["above"] == -1].tolist())
+        assert len(set(chunk["node"].tolist())) == len(chunk["node"]) == 20
+    assert all(len(own) == 1 for own in hosts.values()), "in its shard or not"
+    assert len(set.union(*hosts.values())) > 1
+    with pytest.raises(ValueError, match="hosts keep boxes"):
+        Asked(runs=1, topics=1, relays=9, depth=2, listed=True, hosted=True)
+
+
 @pytest.mark.spark
 def test_rows_agree_with_each_other(spark: SparkSession) -> None:
     lab = Lab(runs=2, topics=2, relays=13, depth=2, listed=False, messages=3, clients=2, seed=4)

@@ -29,6 +29,10 @@ def examined(spark: SparkSession) -> Callable[[Lab, Adversary], Examination]:
     ("attack", "depth", "origins", "shards"),
     [
         ("traffic-share", 2, 2, 1),
+        ("parent-of-interior by hosts", 2, 2, 1),
+        pytest.param("traffic-share by hosts", 2, 2, 1, marks=pytest.mark.soak),
+        pytest.param("first-spy by hosts", 2, 2, 1, marks=pytest.mark.soak),
+        pytest.param("predecessor by hosts", 2, 1, 2, marks=pytest.mark.soak),
         pytest.param("traffic-share", 3, 1, 2, marks=pytest.mark.soak),
         pytest.param("first-spy", 2, 2, 1, marks=pytest.mark.soak),
         pytest.param("parent-of-interior", 3, 1, 2, marks=pytest.mark.soak),
@@ -47,7 +51,8 @@ def test_without_spark_attacks_believe_the_same(
 
     # A shard has as many relays as a network without any.
     asked = Lab(runs=2, topics=6, relays=60 * shards, depth=depth, listed=False, messages=8, origins=origins)
-    lab = replace(asked, shards=shards, seed=3)
+    attack, _, by_hosts = attack.partition(" by ")
+    lab = replace(asked, shards=shards, seed=3, hosted=bool(by_hosts))
     adversary = Adversary((0.2,), seed=3)
     trials = examined(lab, adversary).measured([ATTACKS[attack]]).collect()
     found = {(row["run"], row["trial"]): (row["belief"], row["hit"]) for row in trials}

@@ -85,6 +85,13 @@ def _check_kind(of_shards: dict[str, Any]) -> None:
 @click.option(
     "--down", type=float, default=0.0, metavar="E", help="Mean epochs away; always there unless given."
 )
+@click.option(
+    "--hosts",
+    type=click.IntRange(0, 2),
+    default=0,
+    metavar="H",
+    help="Hosts of each subscription's box; then only what they see is made. Mailboxes unless given.",
+)
 @click.option("--seed", type=int, default=1, show_default=True, metavar="S", help="The same gives the same.")
 @click.option("--run", default="generated", show_default=True, metavar="NAME", help="What the run is called.")
 @click.option("--out", metavar="DIR", help="Where the tables go, beside other runs.")
@@ -115,6 +122,12 @@ def generate(choices: Choices, /, out: str | None, master: str | None, **asked: 
       hushcast lab traces generate --nodes 200 --topics 60 --subscribers 1 --authors 1 \\
         --publications 600 --profile paper --run paper --out /tmp/traces
       hushcast lab analyze /tmp/traces --out /tmp/analysis
+
+    \b
+    Example, which relays that subscribe their hosts name, in two weeks:
+      hushcast lab traces generate --nodes 500 --clients 0 --topics 300 --subscribers 1 \
+        --publications 0 --epochs 336 --down 8 --hosts 2 --out /tmp/boxes
+      hushcast lab analyze /tmp/boxes --out /tmp/analysis --attack box-presence --colluding 0.1,0.2
 
     \b
     Example, how many colluders come together in one shard of a million relays:

@@ -3,7 +3,7 @@
 An adversary who ran the daemon would know all of it. A type's name, in small letters, is the kind of line,
 and its fields are the line's. Keys, ids and tokens are bytes here, hex in a trace; `size` is in bytes, of the
 body or the parcel; `day` is the one that a lease or a key is for; `next` and `previous` are keys of relays,
-mailboxes, brokers, or of a client at its edge broker.
+mailboxes, boxes, brokers, or of a client at its edge broker.
 """
 
 from __future__ import annotations
@@ -121,6 +121,18 @@ class Roster(NamedTuple):
     relays: int
     listed: Sequence[bytes] | None
     shard: int | None = None
+
+
+class Attached(NamedTuple):
+    """The owner of a box, `next`, attached to this relay, its host."""
+
+    next: bytes
+
+
+class Detached(NamedTuple):
+    """The link of a box's owner ended, and no other had come in its place."""
+
+    next: bytes
 
 
 class Introduced(NamedTuple):
@@ -261,4 +273,6 @@ Observed = (
     | Agreed
     | Compared
     | Opened
+    | Attached
+    | Detached
 )

@@ -9,6 +9,7 @@ from typing import Literal
 from pyspark.sql import DataFrame
 
 from hushcast_analytics.adversaries import AdversaryView
+from hushcast_analytics.attacks.host_attacks import box_presence, detach, survivors
 from hushcast_analytics.attacks.linkage_attacks import renewal_times, shared_mailbox
 from hushcast_analytics.attacks.presence_attacks import presence
 from hushcast_analytics.attacks.publisher_attacks import first_spy, origin_choice, timing
@@ -47,8 +48,11 @@ ATTACKS = {
         Attack("trained", "subscriber", "topic", None),
         Attack("active-scan", "subscriber", "topic", active_scan),
         Attack("presence", "subscriber", "topic", presence),
+        Attack("box-presence", "subscriber", "topic", box_presence),
+        Attack("detach", "subscriber", "topic", detach),
         Attack("renewal-times", "subscriber", "link", renewal_times),
         Attack("shared-mailbox", "subscriber", "link", shared_mailbox),
+        Attack("survivors", "subscriber", "link", survivors),
         Attack("dictionary", "subscription", "participant", dictionary),
         Attack("statistical-disclosure", "subscription", "participant", statistical_disclosure),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from hushcast_analytics.adversaries import AdversaryView
@@ -39,25 +39,57 @@ def presence(view: AdversaryView) -> DataFrame:
     return present(states, view)
 
 
-def present(states: DataFrame, view: AdversaryView) -> DataFrame:
-    """Weigh relays by how well rosters agree with (run, trial, epoch, up).
+def present(states: DataFrame, view: AdversaryView, there: DataFrame | None = None) -> DataFrame:
+    """Weigh relays by how well (run, trial, epoch, up) agrees with which of them were there.
 
-    With q the mean share of relays listed: if it was up, a relay listed is 1/q times as likely to be the one,
-    a relay not listed SLACK/(1 − q) times; the other way round if it was down. A candidate that no roster
+    That is what rosters say, unless a table `there` (run, epoch, relay) is given. With q the mean share of
+    relays that are: if the one asked for was up, a relay that was there is 1/q times as likely to be the one,
+    another SLACK/(1 − q) times; the other way round if it was down. A candidate that no roster
     ever lists, a client, keeps ratio 0: nothing is known of its hours.
     """
+    rosters = view.rosters if there is None else there
     ever = view.rosters.select("run", F.col("relay").alias("candidate")).distinct()
-    listed = view.rosters.groupBy("run", "epoch").agg(F.count("*").alias("listed"))
+    listed = rosters.groupBy("run", "epoch").agg(F.count("*").alias("listed"))
     sizes = ever.groupBy("run").agg(F.count("*").alias("ever"))
     q = F.least(F.col("listed") / F.col("ever"), F.lit(1 - SLACK))
     epochs = states.join(listed, ["run", "epoch"]).join(F.broadcast(sizes), "run").withColumn("q", q)
     slack = F.lit(math.log(SLACK))
-    there = F.when(F.col("up"), -F.log("q")).otherwise(slack - F.log("q"))
-    away = F.when(F.col("up"), slack - F.log(1 - F.col("q"))).otherwise(-F.log(1 - F.col("q")))
-    weighed = epochs.withColumn("there", there).withColumn("away", away)
-    # All relays as if they had been away throughout, and corrected for the epochs that list them.
+    there_ratio = F.when(F.col("up"), -F.log("q")).otherwise(slack - F.log("q"))
+    away_ratio = F.when(F.col("up"), slack - F.log(1 - F.col("q"))).otherwise(-F.log(1 - F.col("q")))
+    weighed = epochs.withColumn("there", there_ratio).withColumn("away", away_ratio)
+    # All relays as if they had been away throughout, and corrected for the epochs in which they were not.
     base = weighed.groupBy("run", "trial").agg(F.sum("away").alias("ratio")).join(ever, "run")
-    corrected = weighed.join(view.rosters, ["run", "epoch"]).select(
-        "run", "trial", F.col("relay").alias("candidate"), (F.col("there") - F.col("away")).alias("ratio")
-    )
+    gained = weighed.select("run", "trial", "epoch", (F.col("there") - F.col("away")).alias("gain"))
+    corrected = _over_stays(gained, rosters)
     return weighed_by(base.select("run", "trial", "candidate", "ratio").unionByName(corrected), view)
+
+
+def _over_stays(gained: DataFrame, rosters: DataFrame) -> DataFrame:
+    """Return (run, trial, candidate, ratio): the `gain` of each trial over the epochs that list a relay.
+
+    By sums up to both ends of each stay: relays come and go seldom, and there are many epochs.
+    """
+    in_order = Window.partitionBy("run").orderBy("epoch")
+    known = rosters.select("run", "epoch").distinct().withColumn("place", F.row_number().over(in_order))
+    of_relay = Window.partitionBy("run", "relay").orderBy("place")
+    stays = (
+        rosters.join(known, ["run", "epoch"])
+        .withColumn("begins", F.coalesce(F.col("place") - F.lag("place").over(of_relay) != 1, F.lit(True)))
+        .withColumn("ends", F.coalesce(F.lead("place").over(of_relay) - F.col("place") != 1, F.lit(True)))
+    )
+    columns = ("run", F.col("relay").alias("candidate"))
+    ends = stays.where("ends").select(*columns, "place", F.lit(1).alias("sign"))
+    begins = stays.where("begins").select(
+        *columns, (F.col("place") - 1).alias("place"), F.lit(-1).alias("sign")
+    )
+    so_far = Window.partitionBy("run", "trial").orderBy("place")
+    sums = (
+        gained.select("run", "trial")
+        .distinct()
+        .join(known, "run")
+        .join(gained, ["run", "trial", "epoch"], "left")
+        .select("run", "trial", "place", F.sum(F.coalesce("gain", F.lit(0.0))).over(so_far).alias("sum"))
+    )
+    # Before the first place there is nothing to take away.
+    found = ends.unionByName(begins).join(sums, ["run", "place"])
+    return found.select("run", "trial", "candidate", (F.col("sign") * F.col("sum")).alias("ratio"))

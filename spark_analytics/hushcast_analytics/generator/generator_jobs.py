@@ -29,6 +29,7 @@ from hushcast_analytics.work_steps import WorkSteps, each_second
 ROWS_A_TASK = 500_000  # about a second of work: more tasks cost more than they balance
 ROWS_A_PIECE = 100_000  # rows of messages made at once; each takes some 400 bytes while they are made
 LOOKS_A_PIECE = 20_000_000  # next hops compared at once, in bytes and a few times over
+STEPS_AN_EPOCH = 40  # rows of others that take as long as one epoch of one box
 ROWS_A_BATCH = 16_384  # rows handed to Spark at once
 
 Table = Literal["observations", "truths"]
@@ -100,7 +101,8 @@ class _Work:
 
 def _table(spark: SparkSession, asked: GeneratorScenario, table: Table, schema: StructType) -> DataFrame:
     made: DataFrame | None = None
-    for work in (_presence(asked), _installs(asked), _messages(asked)):
+    subscribed = [_boxes(asked)] if asked.hosts else [_installs(asked), _messages(asked)]
+    for work in (_presence(asked), *subscribed):
         if not work.pieces:
             continue
         tasks = max(1, min(work.pieces, -(-work.rows // ROWS_A_TASK)))
@@ -141,6 +143,15 @@ def _installs(asked: GeneratorScenario) -> _Work:
 
     trees = asked.days * asked.topics * asked.subscribers
     return _Work(trees, trees * 3 * asked.nodes, do)
+
+
+def _boxes(asked: GeneratorScenario) -> _Work:
+    def do(rows: TraceRows, table: Table, piece: int) -> Iterator[pa.RecordBatch]:
+        make = rows.seen_of_boxes if table == "observations" else rows.truth_of_boxes
+        return make(*divmod(piece, asked.subscribers))
+
+    boxes = asked.topics * asked.subscribers
+    return _Work(boxes, boxes * asked.epochs * STEPS_AN_EPOCH, do)
 
 
 def _messages(asked: GeneratorScenario) -> _Work:

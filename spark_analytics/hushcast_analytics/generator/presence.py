@@ -32,6 +32,7 @@ def presence(asked: GeneratorScenario) -> Presence:
     rows = there_by_epoch(asked.seed, np.arange(asked.daemons), asked.up, asked.down)
     for epoch, now in enumerate(islice(rows, asked.epochs)):
         there[:, epoch] = now
+    there[: asked.watchers] = True
     return there
 
 

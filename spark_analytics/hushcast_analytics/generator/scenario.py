@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.trace_schemas import EPOCHS_A_DAY
+from hushcast_protocol.overlay.host_list import HOSTS
 from hushcast_protocol.overlay.profile import PROFILES, Profile, Root
 
 EPOCH_SECONDS = 3600
@@ -28,6 +29,11 @@ class GeneratorScenario:
     mean, none under `paper` |
     | `authors` | daemons that publish on a topic, drawn for each topic; 0 stands for all daemons |
     | `up`, `down` | mean epochs for which a daemon is there, and away; without `down` all are always there |
+    | `hosts` | how many relays the list of each box has; 0 stands for mailboxes. With hosts what they see is
+    all that is made: no trees, and no messages |
+    | `fresh_boxes` | a box, and its hosts, for each day instead of one that stays |
+    | `watchers` | relays, the first ones, that are always there, as an adversary's |
+    | `kept_away` | these keep owners away from all other hosts |
     """
 
     nodes: int
@@ -42,6 +48,10 @@ class GeneratorScenario:
     authors: int = 0
     up: float = 48.0
     down: float = 0.0
+    hosts: int = 0
+    fresh_boxes: bool = False
+    watchers: int = 0
+    kept_away: bool = False
     seed: int = 1
     run: str = "generated"
 
@@ -58,6 +68,10 @@ class GeneratorScenario:
             )
         if self.behaviour.origins > self.nodes:
             raise TracesError(f"{self.behaviour.origins} origins, but only {self.nodes} relays")
+        if self.hosts and (self.listed or self.publications):
+            raise TracesError("of hosts, what they see of boxes is made alone: no paper, and no publications")
+        if self.hosts > HOSTS:
+            raise TracesError(f"a box has {HOSTS} hosts at most, not {self.hosts}")
         if not re.fullmatch(r"[\w.-]+", self.run):
             raise TracesError(f"a run is called by letters, digits, dots and dashes, not {self.run!r}")
         if self.up < 1 or self.down < 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from hushcast_analytics.generator.box_hosts import sights
 from hushcast_analytics.generator.draws import hexes, uniform
 from hushcast_analytics.generator.edges import DROPPED
 from hushcast_analytics.generator.installs import install
@@ -18,11 +20,12 @@ from hushcast_analytics.generator.message_routes import OUTCOMES, RouteArrays, r
 from hushcast_analytics.generator.presence import listed, presence
 from hushcast_analytics.generator.publications import PublicationArrays, publish
 from hushcast_analytics.generator.scenario import EPOCH_SECONDS, GeneratorScenario
-from hushcast_analytics.generator.tree_epochs import tellings
+from hushcast_analytics.generator.tree_epochs import begins, tellings
 from hushcast_analytics.generator.tree_repair import NONE, Hops, Numbers
 from hushcast_analytics.generator.tree_seats import subscribers
 from hushcast_analytics.marks import lease_mark
 from hushcast_analytics.trace_schemas import EPOCHS_A_DAY, OBSERVATIONS, TRUTHS
+from hushcast_protocol.overlay.tree import branching
 
 BODY = 1167  # bytes of a sealed body with up to 1 KiB in it
 TOKENS = 8  # of a message as it is dropped: the trunk, and what pads it
@@ -123,6 +126,43 @@ class TraceRows:
                     "installed", daemon, moment, topic=label, mailbox=mailbox, tree=self._tree(telling.hops),
                     tokens=tokens, day=np.array([day]), depth=np.array([asked.behaviour.depth]),
                 )  # fmt: skip
+
+    def seen_of_boxes(self, topic: int, subscriber: int) -> Iterator[pa.RecordBatch]:
+        """Observations of the hosts of a subscription's boxes: leases, and owners that come and go."""
+        asked = self._asked
+        above = branching(asked.nodes - 1, asked.behaviour.depth) + 2
+        for kind, of_kind in groupby(
+            sorted(sights(asked, topic, subscriber), key=lambda sight: (sight.kind, sight.day)),
+            key=lambda sight: (sight.kind, sight.day),
+        ):
+            seen = list(of_kind)
+            host, box = np.array([one.host for one in seen]), np.array([one.box for one in seen])
+            fields: dict[str, Any] = {"next": self._boxes(topic, subscriber, box)}
+            if kind[0] == "installed":
+                day = np.array([one.day for one in seen])
+                fields |= {
+                    "lease": hexes(asked.seed, "box lease", 16, topic, subscriber, day, host),
+                    "mark": _marks(asked, topic, kind[1]).take(pa.array(host)),
+                    "day": day,
+                    "elements": np.full(len(seen), above),
+                    "children": np.zeros(len(seen), np.int64),
+                }
+            yield self._observations(kind[0], host, np.array([one.moment for one in seen]), **fields)
+
+    def truth_of_boxes(self, topic: int, subscriber: int) -> Iterator[pa.RecordBatch]:
+        """Truths of a subscriber whose boxes are kept by hosts, without its trees."""
+        asked, label = self._asked, pa.array([_label(topic)])
+        daemon = subscribers(asked, topic)[subscriber : subscriber + 1]
+        for day in range(asked.days):
+            box = self._boxes(topic, subscriber, np.array([day if asked.fresh_boxes else 0]))
+            moment = np.array([begins(asked, topic, day, subscriber)])
+            if day == 0 or asked.fresh_boxes:
+                yield self._truths("subscribed", daemon, moment, topic=label, mailbox=box)
+            yield self._truths(
+                "installed", daemon, moment, topic=label, mailbox=box, day=np.array([day]),
+                tokens=pa.ListArray.from_arrays(pa.array([0, 2], pa.int32()), self._trunk(topic, day, 2)),
+                depth=np.array([asked.behaviour.depth]),
+            )  # fmt: skip
 
     def _tree(self, hops: Hops) -> pa.MapArray:
         """One tree, as truths have it."""
@@ -227,6 +267,9 @@ class TraceRows:
 
     def _mailboxes(self, topic: int) -> pa.Array:
         return hexes(self._asked.seed, "mailbox", 32, topic, np.arange(self._asked.subscribers))
+
+    def _boxes(self, topic: int, subscriber: int, number: Numbers) -> pa.Array:
+        return hexes(self._asked.seed, "box", 32, topic, subscriber, number)
 
     def _hop_names(self, topic: int) -> pa.Array:
         relays = _names(self._asked).slice(0, self._asked.nodes)

@@ -52,8 +52,13 @@ ATTACKS = {
     "trained": AttackPhrases("weighs all signs of a tree by what they meant on other topics", 1),
     "active-scan": AttackPhrases("drops a message at every relay and watches which way it takes", 1),
     "presence": AttackPhrases("compares when a mailbox is up with when relays are listed", 3),
+    "box-presence": AttackPhrases(
+        "compares when an owner is attached to its host with when relays were there", 3
+    ),
+    "detach": AttackPhrases("names relays that went when an owner's link to its host ended", 3),
     "renewal-times": AttackPhrases("takes trees installed at one moment for one subscriber's"),
     "shared-mailbox": AttackPhrases("takes trees with one mailbox for one subscriber's"),
+    "survivors": AttackPhrases("takes boxes that attach and are left at one moment for one owner's"),
     "dictionary": AttackPhrases("tests guessed topics against the trees above which somebody stands", 4),
     "statistical-disclosure": AttackPhrases("finds the topic of which more flows to somebody than to others"),
 }

@@ -172,6 +172,7 @@ class BoxLinks:
             older.writer.scope.cancel()
         now = self._now()
         link = self._links[box] = OwnerLink(box, channel, self._spawn, self._rules, now)
+        self._tracer.observe(observations.Attached(box))
         link.writer.post(self._own.standing(*self._boxes.standing(box)))
         self._do(link, link.machine.link_up(link, is_dialled=False, now=now))
         self._do(link, link.machine.resume(now))
@@ -187,6 +188,7 @@ class BoxLinks:
             parcel.cancel()
         if self._links.get(link.box) is link:
             del self._links[link.box]
+            self._tracer.observe(observations.Detached(link.box))
 
     def enqueue(self, placed: Iterable[tuple[Hop, SpooledMessage]]) -> None:
         """Take what was spooled for boxes, and send it where an owner is there."""

@@ -1,0 +1,223 @@
+"""Boxes of the generator: hosts see what daemons' hosts see, and name as many owners as a model says."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from hushcast_analytics.attacks import box_evidence, host_attacks
+from hushcast_analytics.errors import TracesError
+from hushcast_analytics.generator import box_hosts
+from hushcast_analytics.generator.box_hosts import HostSight, relay_names, sights
+from hushcast_analytics.generator.presence import presence
+from hushcast_analytics.generator.scenario import EPOCH_SECONDS, GeneratorScenario
+from hushcast_analytics.generator.trace_rows import TraceRows
+from hushcast_overlay.relay import registration
+from hushcast_overlay.routes import arrivals, owned_boxes
+from hushcast_protocol.base.epochs import EPOCHS_A_DAY
+from hushcast_protocol.overlay import profile
+from hushcast_protocol.overlay.profile import Root
+
+OWNERS = GeneratorScenario(
+    nodes=60, subscribers=1, topics=40, epochs=144, clients=0, up=20, down=6, hosts=2, watchers=12
+)
+
+
+def test_what_owners_do_is_what_daemons_do() -> None:
+    assert (box_hosts.AWAY_EPOCHS, box_hosts.AWAY_AT_FIRST) == (
+        owned_boxes.AWAY_EPOCHS,
+        owned_boxes.AWAY_AT_FIRST,
+    )
+    assert box_hosts.ATTACH_WITHIN == host_attacks.ATTACH_WITHIN == owned_boxes.ATTACH_WITHIN
+    assert box_hosts.TRIED_AGAIN == owned_boxes.LONGEST_PAUSE
+    assert box_hosts.HOSTS_DAYS == arrivals.HOSTS_DAYS == box_evidence.KEEPS - 1
+    assert box_evidence.LISTED_FOR == registration.VALIDITY
+
+
+def walked(asked: GeneratorScenario, topic: int, first: int, second: int) -> dict[int, set[int]]:
+    """The epochs in which an owner is attached to each of two hosts, by rules in words of their own."""
+    up = presence(asked)
+    owner = int(box_hosts.subscribers(asked, topic)[0])
+    found: dict[int, set[int]] = {first: set(), second: set()}
+    lacking, kept_until, is_linked = None, -1, False
+    for epoch in range(asked.epochs):
+        if not up[owner, epoch]:
+            is_linked = False
+            continue
+        if up[first, epoch]:
+            found[first].add(epoch)
+            lacking = None
+        else:
+            lacking = epoch if lacking is None else lacking
+        # The second is dialled when the first has been away for two epochs, or while it may keep something.
+        patience = 2 if found[first] or kept_until >= 0 else 0
+        is_next = lacking is not None and epoch - lacking >= patience
+        is_linked = bool(up[second, epoch]) and (is_linked or is_next or epoch < kept_until)
+        if is_linked:
+            found[second].add(epoch)
+            if is_next:
+                # What is held for tomorrow, too, in the last hours before it, is for a day longer.
+                day, begins = divmod(epoch, EPOCHS_A_DAY)
+                ahead = box_hosts.begins(asked, topic, day + 1, 0) < (epoch + 1) * EPOCH_SECONDS
+                is_ahead = ahead and day + 1 < asked.days
+                kept_until = max(kept_until, (day + 2 + is_ahead) * EPOCHS_A_DAY)
+                assert begins >= 0
+    return found
+
+
+def attached(seen: list[HostSight], host: int, there: np.ndarray) -> set[int]:
+    """The epochs in which a host sees somebody attached: until the end of the link, or its own."""
+    found: set[int] = set()
+    ends = sorted((one.moment, one.kind) for one in seen if one.host == host and one.kind != "installed")
+    for place, (moment, kind) in enumerate(ends):
+        if kind == "attached":
+            after = ends[place + 1][0] if ends[place + 1 :] else len(there) * EPOCH_SECONDS - 1
+            for epoch in range(int(moment // EPOCH_SECONDS), int(after // EPOCH_SECONDS) + 1):
+                if not there[epoch]:
+                    break
+                found.add(epoch)
+    return found
+
+
+def test_owners_are_attached_as_their_hosts_let_them() -> None:
+    used = Counter[int]()
+    for topic in range(OWNERS.topics):
+        seen = list(sights(OWNERS, topic, 0))
+        hosts = list(dict.fromkeys(one.host for one in sorted(seen, key=lambda one: one.moment)))
+        assert 1 <= len(hosts) <= 2
+        used[len(hosts)] += 1
+        if len(hosts) < 2:
+            continue
+        # Whoever of both is first: one order agrees, and only one.
+        there = presence(OWNERS)
+        views = {host: attached(seen, host, there[host]) for host in hosts}
+        agreeing = [pair for pair in (hosts, hosts[::-1]) if walked(OWNERS, topic, *pair) == views]
+        assert len(agreeing) == 1, topic
+    assert used[2] > 10, "hosts that are away for long are common here"
+
+
+def test_nobody_leaves_the_list() -> None:
+    kept_away = replace(OWNERS, kept_away=True)
+    for topic in range(kept_away.topics):
+        seen = {one.host for one in sights(kept_away, topic, 0)}
+        assert len(seen) <= 2
+        assert all(host < kept_away.watchers for host in seen)
+
+
+def test_boxes_of_one_day_have_a_host_each() -> None:
+    fresh = replace(OWNERS, hosts=1, fresh_boxes=True)
+    seen = [one for topic in range(6) for one in sights(fresh, topic, 0)]
+    assert {one.box for one in seen} == set(range(fresh.days))
+    assert all(one.day == one.box for one in seen if one.kind == "installed")
+    assert len({one.host for one in seen}) > fresh.days
+
+
+@pytest.mark.parametrize(
+    "more", [{"profile": "paper"}, {"publications": 1}, {"hosts": 3}], ids=["paper", "messages", "three"]
+)
+def test_what_has_no_boxes_is_refused(more: dict[str, object]) -> None:
+    with pytest.raises(TracesError):
+        replace(OWNERS, **more)
+
+
+@pytest.mark.slow
+def test_hosts_of_daemons_write_the_same_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hushcast_testnet.simulations.overlay_simulation import Scenario, simulate
+
+    hardened = replace(profile.PROFILES["hardened"], root=Root.HOST)
+    monkeypatch.setitem(profile.PROFILES, "hardened", hardened)
+    simulate(Scenario(12, 2, 4, origins=2, seed=3, minutes=26 * 60, traces=tmp_path))
+    lines = [
+        json.loads(line)
+        for file in sorted(tmp_path.glob("*.jsonl"))
+        for line in file.read_text().splitlines()
+    ]
+    boxes = {line["mailbox"] for line in lines if line["kind"] == "subscribed"}
+    theirs = [line for line in lines if line.get("next") in boxes or line["kind"] == "subscribed"]
+    asked = GeneratorScenario(nodes=12, subscribers=2, topics=1, epochs=26, clients=2, hosts=2)
+    rows = TraceRows(asked)
+    made = [*rows.seen_of_boxes(0, 0), *rows.seen_of_boxes(0, 1), *rows.truth_of_boxes(0, 0)]
+    ours = [
+        row for batch in made for row in batch.to_pylist() if row["kind"] != "installed" or row.get("next")
+    ]
+
+    def shapes(rows: list[dict[str, object]]) -> dict[object, set[tuple[str, ...]]]:
+        found: dict[object, set[tuple[str, ...]]] = {}
+        for row in rows:
+            fields = tuple(sorted(name for name, value in row.items() if value is not None))
+            found.setdefault(row["kind"], set()).add(
+                tuple(set(fields) - {"schema", "run"}) and fields_of(fields)
+            )
+        return found
+
+    def fields_of(fields: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(name for name in fields if name not in ("schema", "run"))
+
+    by_daemons = shapes([line for line in theirs if line["kind"] != "sent"])
+    assert by_daemons.pop("detached") == {("epoch", "kind", "next", "node", "time")}  # they end in the end
+    assert shapes(ours) == by_daemons
+    held = [
+        (row["elements"], row["children"], row["day"] % 2) for row in theirs if row["kind"] == "installed"
+    ]
+    assert sorted(held) == sorted(
+        (row["elements"], row["children"], row["day"] % 2) for row in ours if row["kind"] == "installed"
+    )
+    assert {line["kind"] for line in theirs} >= {"sent", "attached"}
+    assert pa.Table.from_batches(rows.truth_of_boxes(0, 0)).num_rows == 1 + asked.days
+
+
+def modelled(asked: GeneratorScenario, seen_hosts: int, trials: int) -> float:
+    """The share of relays named by hosts of which a share of `watchers` collude: a model of its own.
+
+    The owner is one of the honest; whoever keeps its box for good sees when it is up. It is named where its
+    hours leave it alone, by its relays' exact hours.
+    """
+    rng = np.random.default_rng(5)
+    honest, share = asked.nodes - asked.watchers, asked.watchers / asked.nodes
+    watched = 1 - (1 - share) ** seen_hosts
+    alone = []
+    for _ in range(20):
+        leave, back = rng.random((2, honest, asked.epochs))
+        up = np.empty((honest, asked.epochs), bool)
+        up[:, 0] = rng.random(honest) < asked.up / (asked.up + asked.down)
+        for epoch in range(1, asked.epochs):
+            up[:, epoch] = np.where(
+                up[:, epoch - 1], leave[:, epoch] >= 1 / asked.up, back[:, epoch] < 1 / asked.down
+            )
+        alone.append(len(np.unique(up, axis=0)) / honest)
+    return float(watched * np.mean(alone))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_as_many_owners_are_named_as_a_model_says(spark: SparkSession, hosts: int) -> None:
+    """`python -m benchmarks.boxes one two` at 500 relays, for 14 and 60 days."""
+    from benchmarks.boxes import counted, examined
+
+    asked = replace(OWNERS, hosts=hosts, topics=150, epochs=10 * EPOCHS_A_DAY)
+    trials = examined(spark, replace(asked, watchers=0), asked.watchers / asked.nodes).measured(
+        [box_hosts_attack("box-presence"), box_hosts_attack("detach")]
+    )
+    for row in counted(trials):
+        expected = modelled(asked, hosts, row["trials"])
+        slack = 2.6 * (expected * (1 - expected) / row["trials"]) ** 0.5
+        assert abs(row["sure"] / row["trials"] - expected) < slack, row
+
+
+def box_hosts_attack(name: str):
+    from hushcast_analytics.attacks.catalogue import ATTACKS
+
+    return ATTACKS[name]
+
+
+def test_names_of_relays_are_those_of_rows() -> None:
+    rows = TraceRows(OWNERS)
+    (roster,) = rows.seen_of_rosters(0)
+    assert set(roster["node"].to_pylist()) <= {name.hex() for name in relay_names(OWNERS)}
