@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from hushcast_analytics.adversaries import Adversary
@@ -77,7 +77,28 @@ def results(spark: SparkSession, experiment: BoxExperiment, days: tuple[int, ...
                     f"{row['sure'] / row['trials']:6.1%} ({low:.1%} to {high:.1%}), at the top "
                     f"{row['hits'] / row['trials']:6.1%}, belief {row['belief']:.4f}"
                 )
+            if "survivors" in experiment.attacks:
+                tied, pairs = tied_pairs(examination, until)
+                low, high = wilson(tied / pairs, pairs / 2)  # each pair is asked about from both sides
+                span = f"{low:.1%} to {high:.1%}"
+                yield f"tied           {share:>4.0%} of {pairs // 2} pairs {tied / pairs:.1%} ({span})"
         gc.collect()
+
+
+def tied_pairs(examination: Examination, until: int | None = None) -> tuple[int, int]:
+    """Return how many topics `survivors` ties to another of the same owner, and how many there are to tie.
+
+    One is tied that it believes in at least half as much as in any of several alike.
+    """
+    rule = ATTACKS["survivors"].rule
+    assert rule is not None
+    targets = examination.trials("link").targets
+    size = Window.partitionBy("run", "trial")
+    asked = targets.withColumn("least", 0.5 / F.count("*").over(size))
+    believed = rule(examination.view("link", until)).withColumnRenamed("candidate", "target")
+    found = asked.join(believed, ["run", "trial", "target"], "left")
+    (row,) = found.agg(F.count_if(F.col("probability") >= F.col("least")), F.count("*")).collect()
+    return row[0], row[1]
 
 
 def counted(trials: DataFrame) -> list[dict[str, Any]]:

@@ -351,9 +351,16 @@ HELD = seat("c1", "box", previous=None, day=0)
 OWNED = [HELD, *taken("c1", 18), *links("c1", "box", (0, 3), (10, 17))]
 case("attached", OWNED, "x y client", rosters=LATER)
 case(
-    "attached, host away",
-    [row for row in OWNED if row["epoch" if "epoch" in row else "day"] < 4],
-    "x y",
+    "with top relays and origins",
+    [
+        *OWNED,
+        seat("c2", "c1", 3, lease="top", previous="c1"),
+        {"kind": "passed", "node": "c2", "next": "y", "lease": "top"},
+        {"kind": "received", "node": "c2", "previous": "y", "tokens": [T], "message": "m", "popcount": 14},
+        {"kind": "drop", "node": "c3", "tokens": [T], "message": "m"},
+        {"kind": "sent", "node": "c2", "next": "c1", "tokens": [T], "message": "m"},
+    ],
+    "x y client",
     rosters=LATER,
 )
 case("nobody attached", [HELD, *taken("c1", 18)], "x y", rosters=LATER)
@@ -374,6 +381,8 @@ def test_a_host_leaves_who_was_away_when_the_owner_was_attached(believed: Believ
     found = believed("box-presence", "attached")["T"]
     assert found["x"] > 0.99
     assert found["y"] < 0.01
+    # What colluders see elsewhere adds nothing: the host alone knows as much.
+    assert believed("box-presence", "with top relays and origins")["T"] == pytest.approx(found)
     assert believed("box-presence", "nobody attached") == believed("box-presence", "of others") == {}
     assert believed("box-presence", "of others, but for a message")["T"] == pytest.approx(found)
 

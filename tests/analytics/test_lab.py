@@ -58,6 +58,24 @@ def test_a_host_stays_above_all_others() -> None:
         Asked(runs=1, topics=1, relays=9, depth=2, listed=True, hosted=True)
 
 
+@pytest.mark.parametrize("hosted", [False, True], ids=["mailboxes", "hosts"])
+def test_nothing_that_colluders_see_depends_on_who_subscribes(hosted: bool) -> None:
+    """So an attack by trees and messages names the right one as often as chance does, whatever it goes by."""
+    asked = Asked(
+        runs=1, topics=4, relays=40, depth=2, listed=False, messages=9, origins=2, scan=True, hosted=hosted
+    )
+    seen = []
+    for owner in (1, 17):
+        run = Run(asked, 0, np.arange(10, dtype=np.int32))
+        run.owners = [owner] * 4
+        chunks = [*run.seated(), *run.passing(scan=False), *run.passing(scan=True)]
+        seen.append(
+            [{name: column.tolist() for name, column in chunk.items() if name != "owner"} for chunk in chunks]
+        )
+    assert seen[0] == seen[1]
+    assert sum(len(chunk["node"]) for chunk in seen[0]) > 100
+
+
 @pytest.mark.spark
 def test_rows_agree_with_each_other(spark: SparkSession) -> None:
     lab = Lab(runs=2, topics=2, relays=13, depth=2, listed=False, messages=3, clients=2, seed=4)
