@@ -221,3 +221,15 @@ def test_names_of_relays_are_those_of_rows() -> None:
     rows = TraceRows(OWNERS)
     (roster,) = rows.seen_of_rosters(0)
     assert set(roster["node"].to_pylist()) <= {name.hex() for name in relay_names(OWNERS)}
+
+
+@pytest.mark.parametrize(("hosts", "is_attacked"), [(1, False), (2, False), (2, True)])
+def test_nobody_who_keeps_hosts_away_leads_an_owner_outside_its_list(hosts: int, is_attacked: bool) -> None:
+    """`python -m benchmarks.host_lists` counts boxes in networks whose relays come and go for good."""
+    from benchmarks.host_lists import ListScenario, met
+
+    asked = ListScenario(600, relays=60, share=0.2, life=1e9, hosts=hosts, is_attacked=is_attacked)
+    found = [day is not None for day in met(asked, 5)]
+    # Who is not attacked uses the first alone; else either of both is bad.
+    expected = 1 - (48 * 47) / (60 * 59) if is_attacked else 0.2
+    assert abs(np.mean(found) - expected) < 3 * (expected * (1 - expected) / len(found)) ** 0.5
