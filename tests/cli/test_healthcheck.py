@@ -35,7 +35,7 @@ async def test_the_exit_code_says_it(tmp_path: Path, nursery: trio.Nursery) -> N
 
 def test_a_state_without_room_for_the_socket_is_refused() -> None:
     (gateway,) = [program for program in programs() if program.name == "gateway"]
-    longest = "/" + "s" * (MAX_PATH - len("//doctor.sock"))  # the longest of its sockets' names
+    longest = "/" + "s" * (MAX_PATH - len("//operators.sock"))  # the longest of its sockets' names
     assert parsed(gateway, longest).ready_socket().name == "ready.sock"
     with pytest.raises(UsageError, match="state: the path has over"):
         parsed(gateway, longest + "s")

@@ -379,6 +379,11 @@ class SmallNetwork:
             if node.is_up and node.daemon.overlay.relay is not None
         }
 
+    def each_seat_holds(self, count: int) -> bool:
+        """Tell whether each relay that is up holds so many leases, but for a host, which has no seat."""
+        leases, hosts = sorted(self.leases().values()), len(self.relays) - self.seats
+        return leases == [0] * hosts + [count] * (len(leases) - hosts)
+
     def root_hop(self, node: Node) -> Hop:
         """The next hop that top relays of a daemon's subscription have."""
         (planned,) = node.route().planned.values()

@@ -40,7 +40,7 @@ async def test_every_relay_may_restart_one_after_the_other() -> None:
             await ear.hears(len(sent))
         await trio.sleep(EPOCH_SECONDS)
         assert ear.payloads == sent
-        assert set(net.leases().values()) == {1}
+        assert net.each_seat_holds(1)
         assert net.count("parcels_opened") == parcels, "nobody had to be told again"
 
 
@@ -155,7 +155,7 @@ async def test_a_subscriber_that_restarts_while_subscribing_gets_there() -> None
             ear = await subscriber.listen()
             await publisher.daemon.service.publish(ONE, Content(b"x"))
             assert await ear.hears(1) == [b"x"]
-            await until(lambda net=net: set(net.leases().values()) == {1}, 3 * EPOCH_SECONDS)
+            await until(lambda net=net: net.each_seat_holds(1), 3 * EPOCH_SECONDS)
 
 
 async def quietly_subscribe(node: Node) -> None:

@@ -228,6 +228,7 @@ MAY_BE_LOGGED = {
     "bits",  # of the work that all relays of a network show
     "kind",  # of damaged records; a word of the program
     *("forbidden", "full", "unknown", "unsupported", "purposes"),  # how many subscriptions, of all users
+    *("retained", "taken_over", "too_large", "unspoken"),  # how many clients and messages were refused so
     "settings",  # their keys, which are the program's; no values, and no names of users or topics
 }
 

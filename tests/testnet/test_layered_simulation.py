@@ -118,14 +118,17 @@ def test_a_tree_is_as_high_as_it_takes_and_as_there_are_layers() -> None:
         fanned(100_000, 8, 2)
 
 
+COUNTS = ("--nodes", "8", "--subscribers", "2", "--publications", "4")
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--carrier", "overlay", "--privacy", "full"], "--carrier brokers"),
+        (["--carrier", "overlay", *COUNTS, "--privacy", "full"], "--carrier brokers"),
         (["--layers", "2"], "--privacy full"),
         (["--no-aggregation"], "--privacy full"),
         (["--aggregation"], "--privacy full"),
-        (["--carrier", "central", "--zipf"], "--carrier brokers"),
+        (["--carrier", "central", *COUNTS, "--zipf"], "--carrier brokers"),
         (["--profile", "paper"], "--privacy full"),
         (["--privacy", "full", "--k", "3"], "no broker reads conditions"),
         (["--privacy", "hash", "--k", "3"], "whole topics alone"),

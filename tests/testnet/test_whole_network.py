@@ -131,7 +131,7 @@ def sockets_of_gateways(net: RunningTestnet, both: tuple[House, House]) -> set[A
             lines = connections(pid, kind)
             found |= {(kind, own, other) for own, other, inode, _ in lines if inode in owned and own != port}
         # A socket without a path is one end of a pair inside the process, or leads to the daemon's.
-        told_at = {f"{house.member.state}/{name}.sock" for name in ("ready", "doctor")}
+        told_at = {f"{house.member.state}/{name}.sock" for name in ("ready", "doctor", "operators")}
         found |= unix_paths(pid) - {"", house.member.socket, *told_at}
         daemon = house.member.daemon
         own = {str(net.socket(daemon)), f"{net.member(daemon).state}/ready.sock"}
