@@ -22,6 +22,12 @@ from hushcast_runtime.processes.config import load_settings, parse_settings
 
 
 @pytest.fixture
+def tmp_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a short name: in it gateways have Unix sockets, whose paths have 107 bytes at most."""
+    return tmp_path_factory.mktemp("t")
+
+
+@pytest.fixture
 def home(tmp_path: Path) -> dict[str, str]:
     """Return the environment of a user whose files lie under `tmp_path`."""
     return environment(
