@@ -22,6 +22,7 @@ ARROWS: dict[str, set[str]] = {
     "mqtt family": {"base"},
     "spatial family": {"base"},
     "purposes family": {"base", "mqtt family"},
+    "http family": {"base", "mqtt family"},
     "shards family": {"base"},
     "authorities family": {"base", "shards family"},
     "runtime": {"base", "content"},
@@ -36,7 +37,7 @@ ARROWS: dict[str, set[str]] = {
 ARROWS["overlay"] |= {"runtime", "directory"}
 ARROWS["node"] |= {"authorities family", "overlay family", "central family", "brokers family"}
 ARROWS["node"].add("shards family")
-ARROWS["gateway"] = {"base", "content", "mqtt family", "purposes family", "runtime", "client"}
+ARROWS["gateway"] = {"base", "content", "mqtt family", "purposes family", "http family", "runtime", "client"}
 ARROWS["located"] = {"base", "content", "spatial family", "runtime", "client"}
 ARROWS["testnet"] = {*ARROWS["node"], "node", "mqtt family"}
 ARROWS["cli"] = {*ARROWS["testnet"], *ARROWS["gateway"], *ARROWS["located"], "testnet", "gateway", "located"}
@@ -125,7 +126,7 @@ OF_LAYERS = {
 }
 # Owners of boxes that are generated use their hosts by what daemons decide it by.
 OF_BOXES = {"overlay.host_list"}
-FAMILIES = ("overlay", "central", "brokers", "mqtt", "purposes", "spatial", "authorities", "shards")
+FAMILIES = ("overlay", "central", "brokers", "mqtt", "purposes", "http", "spatial", "authorities", "shards")
 MAX_LINES = 400
 MAX_FUNCTION = 60  # lines
 MAX_PARAMETERS = 7  # of a constructor
@@ -302,6 +303,7 @@ BY_ALL_NAMES = {
     # Whatever else decides by a topic asks these: a message has several names (`mqtt/topic_names.py`).
     "protocol/hushcast_protocol/mqtt/access.py": "lists, by what is shown and by all names",
     "protocol/hushcast_protocol/mqtt/ingress.py": "what a client registered for its messages, by all names",
+    "protocol/hushcast_protocol/mqtt/message_history.py": "what is kept, and is looked at, in one spelling",
     "protocol/hushcast_protocol/mqtt/subscribers.py": "plans to be drawn anew, in one spelling",
     "protocol/hushcast_protocol/mqtt/ways.py": "tells the names",
     "protocol/hushcast_protocol/purposes/reservations.py": "reservations, by the images of their filters",

@@ -10,6 +10,8 @@ from hushcast_runtime.counters import COMMON_COUNTERS, Counters
 OWN_COUNTERS = {
     "handshakes_failed": "connections over TLS or WebSockets that came to nothing before MQTT was spoken",
     "handshakes_dropped": "of these, connections that gave way to newer ones because 128 of them were open",
+    "http_requests": "requests over HTTP that were answered",
+    "http_refused": "of these, requests that were refused: what a client may not or cannot have",
     "clients_refused": "clients that were not let in: unknown, a wrong password, or too many at once",
     "network_published": "messages of clients that the daemon has in its outbox, or, as configured, a relay",
     "network_refused": "messages of clients that the daemon refused, or that were too many",
@@ -42,6 +44,7 @@ GATEWAY_GAUGES = {
     "mqtt_subscriptions": "subscriptions of all sessions",
     "mqtt_retained": "retained messages",
     "mqtt_delayed": "messages that wait to be published, to `$delayed/…`",
+    "mqtt_history": "messages that are kept of topics with a history",
     "network_topics": "topics of the network that clients are subscribed to, or were within two hours",
     "network_held": "messages that came over the network and wait for one before them",
     "network_ready": "1 when the daemon has answered, else 0",

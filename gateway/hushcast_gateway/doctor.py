@@ -73,7 +73,7 @@ class GatewayDoctor:
         yield self._reached if self._pid is not None else self._free
         if place.is_secure:
             yield self._certificate
-        if place.speaks_http:
+        if place.has_websockets or place.speaks_http:
             yield self._extra
 
     async def _inside(self) -> list[Finding]:
@@ -85,7 +85,7 @@ class GatewayDoctor:
 
     async def _free(self, number: int, place: ListenSection) -> Finding:
         check = f"listen #{number}"
-        if place.kind == "unix":
+        if place.path is not None:
             return self._socket(check, place)
         try:
             for listener in await trio.open_tcp_listeners(place.port or 0, host=place.host):
@@ -120,7 +120,7 @@ class GatewayDoctor:
         wide = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - asked of, not listened at
         try:
             with trio.fail_after(REACHED_WITHIN):
-                if place.kind == "unix":
+                if place.path is not None:
                     stream = await trio.open_unix_socket(place.path or "")
                 else:
                     stream = await trio.open_tcp_stream(wide.get(place.host, place.host), place.port or 0)

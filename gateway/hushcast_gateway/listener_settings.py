@@ -16,28 +16,32 @@ MAX_LISTENERS = 16
 MAX_ORIGINS = 64
 
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s]+\Z")
+_SECURE = {"tls": "tcp", "wss": "ws", "https": "http"}
+"""Kinds that are encrypted, and what they are without."""
+_ENCRYPTED = {plain: secure for secure, plain in _SECURE.items()}
 _OWN = {
-    "address": ("tcp", "tls", "ws", "wss"),
-    "port": ("tcp", "tls", "ws", "wss"),
-    "path": ("unix",),
-    "certificate": ("tls", "wss"),
-    "key": ("tls", "wss"),
-    "client_ca": ("tls", "wss"),
-    "origins": ("ws", "wss"),
+    "address": ("tcp", "tls", "ws", "wss", "http", "https"),
+    "port": ("tcp", "tls", "ws", "wss", "http", "https"),
+    "path": ("unix", "http"),
+    "certificate": tuple(_SECURE),
+    "key": tuple(_SECURE),
+    "client_ca": tuple(_SECURE),
+    "origins": ("ws", "wss", "http", "https"),
+    "push_user": ("http", "https"),
 }
 
 
 class ListenSection(Section, frozen=True, kw_only=True):
     """A place where clients connect."""
 
-    kind: Literal["tcp", "tls", "unix", "ws", "wss"]
-    """`tcp`, `tls`, `unix`, or WebSockets over the first two: `ws`, `wss`."""
+    kind: Literal["tcp", "tls", "unix", "ws", "wss", "http", "https"]
+    """MQTT over `tcp`, `tls`, `unix`, or in WebSockets: `ws`, `wss`; or HTTP: `http`, `https`."""
     address: str | None = None
     """The address to listen at, `127.0.0.1` unless given; `0.0.0.0` or `::` for all of this machine."""
     port: Annotated[int, Meta(ge=1, le=65535)] | None = None
     """The port."""
     path: PathText | None = None
-    """Of a Unix socket."""
+    """Of a Unix socket, for `unix`, and for `http` instead of a port."""
     certificate: PathText | None = None
     """The certificate of this gateway and those up to its authority, PEM."""
     key: PathText | None = None
@@ -46,6 +50,8 @@ class ListenSection(Section, frozen=True, kw_only=True):
     """Certificates of the authorities, PEM, by one of which each client must have one, too."""
     origins: Annotated[tuple[str, ...], Meta(max_length=MAX_ORIGINS)] = ()
     """Web sites whose pages may connect, as `https://example.org`; none unless given."""
+    push_user: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
+    """The user that pushes to topics `UP…` are of, by whoever knows their names; nobody's unless given."""
 
     @property
     def host(self) -> str:
@@ -55,22 +61,27 @@ class ListenSection(Section, frozen=True, kw_only=True):
     @property
     def is_secure(self) -> bool:
         """Whether connections are encrypted."""
-        return self.kind in ("tls", "wss")
+        return self.kind in _SECURE
 
     @property
-    def speaks_http(self) -> bool:
+    def has_websockets(self) -> bool:
         """Whether MQTT comes in WebSockets."""
         return self.kind in ("ws", "wss")
 
     @property
+    def speaks_http(self) -> bool:
+        """Whether requests come, and no MQTT."""
+        return self.kind in ("http", "https")
+
+    @property
     def is_local(self) -> bool:
         """Whether only this machine reaches it."""
-        return self.kind == "unix" or _is_loopback(self.host)
+        return self.path is not None or _is_loopback(self.host)
 
     @property
     def name(self) -> str:
         """The place as people write it, for the one who runs the gateway."""
-        if self.kind == "unix":
+        if self.kind == "unix" or self.path is not None:
             return f"unix:{self.path}"
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
@@ -84,7 +95,7 @@ class ListenSection(Section, frozen=True, kw_only=True):
         for key, kinds in _OWN.items():
             if getattr(self, key) not in (None, ()) and self.kind not in kinds:
                 return f"`{key}` is for kind {' and '.join(kinds)}, not for {self.kind}: leave it out"
-        if self.kind == "unix":
+        if self.kind == "unix" or self.path is not None:
             return self._problem_of_path()
         if self.port is None:
             return "port: this is missing"
@@ -97,7 +108,7 @@ class ListenSection(Section, frozen=True, kw_only=True):
         if not self.is_secure and not self.is_local:
             return (
                 f"other machines reach {self.host}, and kind {self.kind} shows all to whoever is on the way: "
-                f"use {'tls' if self.kind == 'tcp' else 'wss'} with a certificate, or listen at 127.0.0.1"
+                f"use {_ENCRYPTED[self.kind]} with a certificate, or listen at 127.0.0.1"
             )
         if any(not _ORIGIN.match(origin) for origin in self.origins):
             return (
@@ -108,6 +119,8 @@ class ListenSection(Section, frozen=True, kw_only=True):
     def _problem_of_path(self) -> str | None:
         if self.path is None:
             return "path: this is missing"
+        if self.port is not None or self.address is not None:
+            return "path and port are two places: leave one of them out, and add a listener for it"
         if not Path(self.path).is_absolute():
             return "path: give an absolute one, so that it does not depend on where you start"
         if len(self.path.encode()) > MAX_PATH:

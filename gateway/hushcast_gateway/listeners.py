@@ -1,4 +1,4 @@
-"""Listeners: take connections over TCP, TLS, Unix sockets and WebSockets, and hand each on as a stream."""
+"""Listeners: take connections over TCP, TLS and Unix sockets, for MQTT, WebSockets and HTTP, as streams."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from hushcast_gateway.peer import ClientPeer
 from hushcast_gateway.tls import common_name, server_context
 from hushcast_protocol.base.errors import PeerError, UsageError
 from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
 from hushcast_runtime.extras import how_to_get
 from hushcast_runtime.transports.base import StreamHandler, TransportError
 from hushcast_runtime.transports.connection_slots import ConnectionSlots
@@ -36,14 +37,23 @@ Serve = Callable[[trio.abc.Stream, ClientPeer], Awaitable[None]]
 Accept = Callable[[trio.abc.Stream, frozenset[str], bool], Awaitable[trio.abc.Stream]]
 """Agrees on a WebSocket; needs an extra, and so is loaded where one is wanted (`websocket.accept`)."""
 
+Answer = Callable[[trio.abc.Stream, ListenSection, ClientPeer], Awaitable[None]]
+"""Answers requests; loaded as that (`HttpDoor.serve`)."""
+
 
 class Listeners:
     """All places where a gateway is reached."""
 
     def __init__(
-        self, places: Sequence[ListenSection], group: str | None, serve: Serve, counters: Counters
+        self,
+        places: Sequence[ListenSection],
+        group: str | None,
+        serve: Serve,
+        counters: Counters,
+        env: Environment,
     ) -> None:
         """`group` may use Unix sockets, too; the owner alone unless given."""
+        self._env = env
         self._places = places
         self._group = group
         self._serve = serve
@@ -51,6 +61,7 @@ class Listeners:
         self._shaking_hands = ConnectionSlots(MAX_HANDSHAKES, note=lambda: counters.add("handshakes_dropped"))
         self._contexts: dict[int, ssl.SSLContext] = {}
         self._accept: Accept | None = None
+        self._answer: Answer | None = None
 
     def read_certificates(self) -> None:
         """Read certificates and keys, for connections from now on; `UsageError` changes nothing."""
@@ -71,8 +82,10 @@ class Listeners:
     ) -> None:
         """Listen until cancelled; the caller holds the lock of the state directory. Raises `UsageError`."""
         self.read_certificates()
-        if any(place.speaks_http for place in self._places):
+        if any(place.has_websockets for place in self._places):
             self._accept = _accept_websockets()
+        if any(place.speaks_http for place in self._places):
+            self._answer = self._http()
         async with AsyncExitStack() as opened:
             listeners = []
             for number, place in enumerate(self._places):
@@ -93,6 +106,8 @@ class Listeners:
                 with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                     if place.kind in ("tcp", "unix"):
                         await self._serve(socket, ClientPeer(local=place.is_local, uid=_uid(socket, place)))
+                    elif place.kind == "http":
+                        await self._speak(_Unclosed(socket), place, _uid(socket, place))
                     else:
                         await self._after_handshake(socket, number)
             finally:
@@ -109,7 +124,25 @@ class Listeners:
             self._counters.add("handshakes_failed")
             return
         async with stream:
-            await self._serve(stream, ClientPeer(local=place.is_local, certificate=name))
+            await self._speak(stream, place, None, name)
+
+    async def _speak(
+        self, stream: trio.abc.Stream, place: ListenSection, uid: int | None, certificate: str | None = None
+    ) -> None:
+        """Speak with a client as the place has it."""
+        peer = ClientPeer(local=place.is_local, uid=uid, certificate=certificate)
+        if place.speaks_http:
+            assert self._answer is not None, "it is there while there are such places"
+            await self._answer(stream, place, peer)
+        else:
+            await self._serve(stream, peer)
+
+    def _http(self) -> Answer:
+        try:
+            from hushcast_gateway.http.http_door import HttpDoor
+        except ModuleNotFoundError:
+            raise UsageError(f"kind http and https need an extra: {how_to_get('gateway')}") from None
+        return HttpDoor(self._serve, self._env, self._counters).serve
 
     async def _shake_hands(
         self, socket: trio.SocketStream, number: int
@@ -121,7 +154,7 @@ class Listeners:
             secured = trio.SSLStream(stream, context, server_side=True, https_compatible=True)
             await secured.do_handshake()
             stream, name = _Secured(secured), common_name(secured)
-        if place.speaks_http:
+        if place.has_websockets:
             assert self._accept is not None
             stream = await self._accept(stream, frozenset(place.origins), place.is_secure)
         return stream, name
@@ -180,7 +213,8 @@ def _accept_websockets() -> Accept:
 async def _open(number: int, place: ListenSection, group: str | None) -> trio.SocketListener:
     where = f"listen #{number + 1}"
     if place.path is not None:
-        return listen_at(Path(place.path), group, f"{where}: the MQTT socket")
+        what = "HTTP" if place.speaks_http else "MQTT"
+        return listen_at(Path(place.path), group, f"{where}: the {what} socket")
     try:
         (listener,) = await trio.open_tcp_listeners(place.port or 0, host=place.host)
     except OSError as error:
@@ -191,7 +225,7 @@ async def _open(number: int, place: ListenSection, group: str | None) -> trio.So
 
 
 def _uid(socket: trio.SocketStream, place: ListenSection) -> int | None:
-    if place.kind != "unix":
+    if place.path is None:
         return None
     found = socket.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, _UCRED.size)
     return int(_UCRED.unpack(found)[1])

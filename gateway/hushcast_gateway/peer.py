@@ -15,6 +15,8 @@ class ClientPeer:
     """At a Unix socket: the user that the kernel says it is."""
     certificate: str | None = None
     """Over TLS: the common name of the certificate that it proved to own."""
+    guest: str | None = None
+    """The user that it is where it does not say who: of a request that pushes to a topic by its name."""
 
     def __repr__(self) -> str:
         """Show nobody's name."""

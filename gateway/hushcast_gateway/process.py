@@ -30,7 +30,7 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import Finding
 from hushcast_protocol.mqtt.interfaces import Permissions
 from hushcast_protocol.mqtt.limits import LARGEST_PACKET
-from hushcast_protocol.mqtt.mqtt_broker import MqttSettings
+from hushcast_protocol.mqtt.mqtt_settings import MqttSettings
 from hushcast_protocol.mqtt.packets import Connect
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.purposes.purpose_keyring import PurposeKeyring
@@ -106,7 +106,9 @@ class _Gateway(ProcessFrame[GatewaySettings]):
         counters = GatewayCounters(self._counted_beside)
         super().__init__(settings, GATEWAY, system_environment(), counters)
         self._users = GatewayUsers(settings, Passwords(self._env.compute, self._env.randomness))
-        self._listeners = Listeners(settings.listeners(), settings.socket_group, self._serve, counters)
+        self._listeners = Listeners(
+            settings.listeners(), settings.socket_group, self._serve, counters, self._env
+        )
         self._ways = _ways(settings, self._env)
         self._purposes = _purposes(settings, self._env, self._ways)
         self._network: GatewayNetwork | None = None
@@ -132,7 +134,13 @@ class _Gateway(ProcessFrame[GatewaySettings]):
     async def _open(self, store: SqliteStore, nursery: trio.Nursery) -> None:
         settings = self._settings
         largest = None if settings.maximum_packet == LARGEST_PACKET else settings.maximum_packet
-        broker = MqttSettings(version("hushcast"), largest, settings.limits.as_protocol())
+        broker = MqttSettings(
+            version("hushcast"),
+            largest,
+            settings.limits.as_protocol(),
+            history=settings.history.topics,
+            history_seconds=settings.history.hours * 3_600,
+        )
         beyond = self._network or DaemonlessNetwork()
         self._state = await open_broker(
             store, self._env, beyond, broker, self._purposes, permissions_of=self._users.permissions
@@ -232,6 +240,7 @@ class _Gateway(ProcessFrame[GatewaySettings]):
                 "mqtt_subscriptions": broker.subscriptions,
                 "mqtt_retained": broker.retained,
                 "mqtt_delayed": broker.delayed.count,
+                "mqtt_history": broker.kept,
                 "mqtt_held_bytes": broker.held_bytes,
             }
         return found

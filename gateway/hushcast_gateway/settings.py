@@ -11,6 +11,7 @@ from msgspec import Meta, field
 from msgspec.structs import replace
 
 from hushcast_gateway import passwords
+from hushcast_gateway.http.tokens import is_token_hash
 from hushcast_gateway.limits_section import LimitsSection
 from hushcast_gateway.listener_settings import MAX_LISTENERS, ListenSection
 from hushcast_gateway.operators.questions import OPERATORS_SOCKET
@@ -89,6 +90,8 @@ class UserSection(AccessSection, frozen=True, kw_only=True):
 
     password: str | None = None
     """The Argon2id hash of the password, as `hushcast gateway passwd` prints it."""
+    tokens: Annotated[tuple[str, ...], Meta(max_length=64)] = ()
+    """Hashes of tokens that programs show instead of name and password (`hushcast gateway token`)."""
     uid: Annotated[tuple[Annotated[int, Meta(ge=0, le=2**32 - 2)], ...], Meta(max_length=64)] = ()
     """Users of this machine, by number, who are this user at a Unix socket without a password."""
     certificate: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
@@ -96,8 +99,14 @@ class UserSection(AccessSection, frozen=True, kw_only=True):
 
     def problems_of_identity(self, where: str) -> Iterator[tuple[str, str]]:
         """Yield what is wrong with the ways in which somebody proves to be this user."""
-        if self.password is None and not self.uid and self.certificate is None:
-            yield where, "nobody can be this user: give it a password, a uid or a certificate"
+        if not (self.password or self.tokens or self.uid or self.certificate):
+            yield where, "nobody can be this user: give it a password, a token, a uid or a certificate"
+        for number, token in enumerate(self.tokens, 1):
+            if not is_token_hash(token):
+                yield (
+                    f"{where}.tokens #{number}",
+                    "not a token's hash: `hushcast gateway token` makes it",
+                )
         if self.password is not None and (problem := passwords.problem(self.password)) is not None:
             yield f"{where}.password", problem
 
@@ -139,6 +148,21 @@ class NetworkTopicsSection(Section, frozen=True, kw_only=True):
     map: Annotated[tuple[MapSection, ...], Meta(max_length=MAX_WAY)] = ()
 
 
+class HistorySection(Section, frozen=True, kw_only=True):
+    """Topics whose messages are kept, for who asks for what it missed."""
+
+    topics: Filters = ()
+    """Topics that have a history, as filters; none unless given."""
+    hours: Annotated[int, Meta(ge=1, le=504)] = 12
+    """How long it goes back; no longer than sessions wait for their clients."""
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Yield each key with what is wrong with it."""
+        for number, one in enumerate(self.topics, 1):
+            if not is_filter(one) or one.startswith("$"):
+                yield f"history.topics #{number}", "write a topic filter, which does not begin with $"
+
+
 class DaemonSection(Section, frozen=True, kw_only=True):
     """The daemon by which topics travel."""
 
@@ -178,6 +202,7 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
     """Seconds, at random up to so many, that a will waits before it travels."""
     order_wait: Annotated[int, Meta(ge=0, le=60)] = 15
     """Seconds that what comes before its turn waits for what lacks; 0: all is given out as it comes."""
+    history: HistorySection = HistorySection()
     purposes: PurposesSection | None = None
     """What messages may be used for; anything unless given."""
     daemon: DaemonSection = DaemonSection()
@@ -241,11 +266,14 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
             if (problem := listener.problem()) is not None:
                 yield where, problem
             if not listener.is_local and not any(
-                user.password or user.certificate for user in self.users.values()
+                user.password or user.tokens or user.certificate for user in self.users.values()
             ):
                 yield where, NO_USERS
+            if listener.push_user is not None and listener.push_user not in self.users:
+                yield f"{where}.push_user", f"there is no user {listener.push_user}: add it to [users]"
             if listener.name in (other.name for other in listeners[: number - 1]):
                 yield where, "another listener is at the same place: give one of them another"
+        yield from self.history.problems()
         yield from self._problems_of_topics()
         yield from self._problems_of_purposes()
 
@@ -302,11 +330,16 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
                     f"{where}.certificate",
                     "no listener asks for certificates: give a tls or wss one `client_ca`",
                 )
-            if user.uid and not any(listener.kind == "unix" for listener in listeners):
+            if user.uid and not any(listener.path is not None for listener in listeners):
                 yield f"{where}.uid", "there is no Unix socket to connect at: add a listener of kind unix"
-            for one in (*user.uid, *([user.certificate] if user.certificate is not None else ())):
+            for one in (
+                *user.uid,
+                *user.tokens,
+                *([user.certificate] if user.certificate is not None else ()),
+            ):
                 if one in seen:
-                    yield where, f"{one} is another user already: name it once"
+                    shown = "a token" if one in user.tokens else one
+                    yield where, f"{shown} is another user already: name it once"
                 seen.add(one)
 
     def _problems_of_topics(self) -> Iterator[tuple[str, str]]:

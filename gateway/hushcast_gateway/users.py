@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from weakref import WeakSet
 
+from hushcast_gateway.http.tokens import is_token, token_hash
 from hushcast_gateway.passwords import Passwords, TooBusy
 from hushcast_gateway.peer import ClientPeer
 from hushcast_gateway.settings import GatewaySettings
@@ -34,6 +35,7 @@ class GatewayUsers:
         self._by_certificate = {
             user.certificate: name for name, user in self._users.items() if user.certificate is not None
         }
+        self._by_token = {token: name for name, user in self._users.items() for token in user.tokens}
         # An unknown name costs what a known one does, so that time does not tell which names there are.
         self._any_hash = next((user.password for user in self._users.values() if user.password), None)
         for permissions in self._given:
@@ -42,7 +44,8 @@ class GatewayUsers:
     async def authenticate(self, connect: Connect, peer: ClientPeer) -> AccessPermissions | Reason:
         """Return what a client may do, or the reason why it is not let in.
 
-        A name comes with its password, or from the machine's user or the certificate that it belongs to.
+        An empty name comes with a token, another with its password, or from the machine's user or the
+        certificate that it belongs to.
         Without a name a client is who these say it is, else anonymous, where it is on this machine. Where
         there are no users a name means nothing: some devices send one whether they were told to or not.
         """
@@ -54,6 +57,11 @@ class GatewayUsers:
             if self._anonymous is not None and peer.local:
                 return self.permissions(ANYBODY, connect.client_id)
             return Reason.NOT_AUTHORIZED
+        if not name and is_token(connect.password):
+            known_by = self._by_token.get(token_hash(connect.password))
+            if known_by is None:
+                return Reason.BAD_USER_NAME_OR_PASSWORD
+            return self.permissions(known_by, connect.client_id)
         if connect.password is None and name == proved:
             return self.permissions(name, connect.client_id)
         user = self._users.get(name)
@@ -79,6 +87,8 @@ class GatewayUsers:
     def _proved(self, peer: ClientPeer) -> str | None:
         if peer.uid is not None and (name := self._by_uid.get(peer.uid)) is not None:
             return name
+        if peer.guest is not None and peer.guest in self._users:
+            return peer.guest
         return self._by_certificate.get(peer.certificate) if peer.certificate is not None else None
 
     async def _is_right(self, known: str | None, given: bytes) -> bool:

@@ -14,14 +14,13 @@ from wsproto.connection import Connection, ConnectionState, ConnectionType
 from wsproto.frame_protocol import CloseReason
 from wsproto.utilities import ProtocolError, generate_accept_token
 
+from hushcast_gateway.http.browser_origins import is_ours
 from hushcast_protocol.base.errors import PeerError
 
 SUBPROTOCOLS = b"mqtt", b"mqttv3.1"  # who speaks 3.1 hears over MQTT that it is not spoken here
 MAX_HEADERS = 8_192  # bytes of a request with all its headers; those of a browser have some 600
 CHUNK = 65_536  # bytes read at once
 CLOSE_WITHIN = 1.0  # seconds that saying goodbye may take
-
-_HERE = ("127.0.0.1", "localhost", "[::1]")
 
 
 class HandshakeError(PeerError):
@@ -179,29 +178,9 @@ def _check(request: h11.Request, origins: frozenset[str], is_secure: bool) -> tu
     keys = headers.get(b"sec-websocket-key", [])
     if len(keys) != 1:
         raise HandshakeError(400, "no key")
-    if not _is_ours(headers.get(b"origin", []), headers.get(b"host", []), origins, is_secure):
+    if not is_ours(headers.get(b"origin", []), headers.get(b"host", []), origins, is_secure):
         raise HandshakeError(403, "a page of a site that may not connect")
     return generate_accept_token(keys[0]), spoken
-
-
-def _is_ours(origin: list[bytes], host: list[bytes], origins: frozenset[str], is_secure: bool) -> bool:
-    """Tell whether a connection is none of a browser's, or of a page that may connect.
-
-    Browsers let a page of any site connect to anything the machine reaches, and send its site as `Origin`;
-    programs mostly send none. Some of them, such as paho, name the place that they connect to: no page can
-    come from there, as a gateway serves none. But a site could give its own name this machine's address:
-    without a certificate that name has to be one that nobody else can have.
-    """
-    if not origin:
-        return True
-    sites = [value.decode("latin-1").lower() for value in origin]
-    if len(sites) == 1 and sites[0] in origins:
-        return True
-    scheme, found, place = sites[0].partition("://")
-    names = [value.decode("latin-1").lower() for value in host]
-    if len(sites) != 1 or not found or [place] != names or scheme not in ("http", "https"):
-        return False
-    return is_secure or place.rpartition(":")[0] in _HERE
 
 
 async def _refuse(transport: trio.abc.Stream, machine: h11.Connection, error: HandshakeError) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from broker_world import Client, World
 
-from hushcast_protocol.mqtt import session_archive
+from hushcast_protocol.mqtt import mqtt_records
 from hushcast_protocol.mqtt.interfaces import FullPermissions
 
 
@@ -34,7 +34,7 @@ def alices(retain: bool = False) -> World:
 
 
 @pytest.mark.parametrize("starts", [1, 2, 3])
-@pytest.mark.parametrize("kind", [session_archive.SESSION, session_archive.MESSAGE])
+@pytest.mark.parametrize("kind", [mqtt_records.SESSION, mqtt_records.MESSAGE])
 def test_nobody_inherits_what_a_damaged_record_leaves(kind: str, starts: int) -> None:
     world = alices()
     lost(world, kind)
@@ -48,25 +48,25 @@ def test_nobody_inherits_what_a_damaged_record_leaves(kind: str, starts: int) ->
         world.connect("sender").publish("alice/2", b"later", 1)
     for number in range(3):
         assert joined(world, f"mallory{number}", clean=False).payloads() == []
-    if kind == session_archive.MESSAGE:
+    if kind == mqtt_records.MESSAGE:
         assert set(joined(world, "alice", clean=False).answer()) == {b"later"}
 
 
-@pytest.mark.parametrize("kind", [session_archive.SESSION, session_archive.MESSAGE])
+@pytest.mark.parametrize("kind", [mqtt_records.SESSION, mqtt_records.MESSAGE])
 def test_what_leads_nowhere_is_gone_from_the_disk(kind: str) -> None:
     world = alices()
     lost(world, kind)
     world.kill()
     left = {
-        session_archive.SESSION: {"mqtt-session": 1},
-        session_archive.MESSAGE: {"mqtt-session": 2, "mqtt-subscription": 2},
+        mqtt_records.SESSION: {"mqtt-session": 1},
+        mqtt_records.MESSAGE: {"mqtt-session": 2, "mqtt-subscription": 2},
     }
     assert world.kinds() == left[kind]
 
 
 def test_a_retained_message_whose_body_is_gone_is_no_more() -> None:
     world = alices(retain=True)
-    lost(world, session_archive.MESSAGE)
+    lost(world, mqtt_records.MESSAGE)
     world.kill()
     assert world.kinds() == {"mqtt-session": 1}
     world.connect("sender").publish("bob/1", b"his", 1, retain=True)

@@ -10,8 +10,8 @@ from running import hushcast
 from hushcast_gateway.purposes.purpose_state import PurposeState
 from hushcast_gateway.purposes.records import AuditRecord, Presubscription
 from hushcast_protocol.mqtt.ledger import Ledger
+from hushcast_protocol.mqtt.mqtt_records import SESSION, SUBSCRIPTION, SessionRecord, SubscriptionRecord
 from hushcast_protocol.mqtt.packets import RequestedSubscription
-from hushcast_protocol.mqtt.session_archive import SESSION, SUBSCRIPTION, SessionRecord, SubscriptionRecord
 from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.purpose_names import Purpose
 from hushcast_runtime.storage.state_layout import DATABASE

@@ -15,7 +15,7 @@ from hushcast_gateway.server import Authenticate, Server
 from hushcast_protocol.mqtt.codec import Decoder, encode
 from hushcast_protocol.mqtt.interfaces import FullPermissions, OuterNetwork, PermissionsOf
 from hushcast_protocol.mqtt.limits import MqttLimits
-from hushcast_protocol.mqtt.mqtt_broker import MqttSettings
+from hushcast_protocol.mqtt.mqtt_settings import MqttSettings
 from hushcast_protocol.mqtt.packets import (
     V5,
     ConnAck,
@@ -112,12 +112,13 @@ async def running(
     purposes: Purposes | None = None,
     permissions_of: PermissionsOf = everything,
     limits: MqttLimits | None = None,
+    settings: MqttSettings | None = None,
     **options: Any,
 ) -> AsyncIterator[Gateway]:
     """Run a gateway for the block; the end is as sudden as a kill."""
     env = simulated_environment("gateway", 1_000_000.0)
     store = store or MemoryStore()
-    settings = MqttSettings(limits=limits or MqttLimits())
+    settings = settings or MqttSettings(limits=limits or MqttLimits())
     state = await open_broker(store, env, beyond, settings, purposes, permissions_of=permissions_of)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(state.run)

@@ -21,6 +21,7 @@ from hushcast_gateway.listeners import Listeners
 from hushcast_gateway.peer import ClientPeer
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import system_environment
 
 WITHIN = 10.0  # seconds
 
@@ -37,7 +38,7 @@ class Gateway:
         self.counters = Counters(GATEWAY_COUNTERS)
         self.peers: list[ClientPeer] = []
         self._speak = speak
-        self.listeners = Listeners(places, None, self._serve, self.counters)
+        self.listeners = Listeners(places, None, self._serve, self.counters, system_environment())
         self.ports: list[int] = []
 
     async def _serve(self, stream: trio.abc.Stream, peer: ClientPeer) -> None:
@@ -150,7 +151,9 @@ async def test_a_unix_socket_that_another_gateway_has_is_named(tmp_path: Path) -
 async def test_a_group_that_is_not_there_is_named(tmp_path: Path) -> None:
     place = ListenSection(kind="unix", path=str(tmp_path / "mqtt.sock"))
     with pytest.raises(UsageError, match="socket_group: there is no group"):
-        await Listeners([place], "no-such-group", echo, Counters(GATEWAY_COUNTERS)).run()
+        await Listeners(
+            [place], "no-such-group", echo, Counters(GATEWAY_COUNTERS), system_environment()
+        ).run()
 
 
 # TLS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,12 @@ from hushcast_runtime.processes.network_file import toml_text
 from hushcast_runtime.toml import read_keys
 
 _HEADER = re.compile(r"\s*\[")
-_PASSWORD = re.compile(r"\s*password\s*=")
 _BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
 def new_section(user: str, password: str) -> str:
-    """Return the lines of a user who may do nothing yet."""
-    return f"{_header(user)}\npassword = {toml_text(password)}\npublish = []\nsubscribe = []\n"
+    """Return the lines of a user with a password, who may do nothing yet."""
+    return _section(user, f"password = {toml_text(password)}\n")
 
 
 def put_password(file: Path, user: str, password: str) -> bool:
@@ -27,32 +27,55 @@ def put_password(file: Path, user: str, password: str) -> bool:
 
     Raises `UsageError`, and then changes nothing.
     """
+    return _put(file, user, "password", lambda before: password)
+
+
+def add_token(file: Path, user: str, token: str) -> bool:
+    """Write the hash of one more token of a user into a configuration; as `put_password`."""
+    return _put(file, user, "tokens", lambda before: [*(before if isinstance(before, list) else ()), token])
+
+
+def token_lines(user: str, token: str) -> str:
+    """Return the lines of a user with a token, who may do nothing yet."""
+    return _section(user, f"tokens = {_toml([token])}\n")
+
+
+def _section(user: str, line: str) -> str:
+    return f"{_header(user)}\n{line}publish = []\nsubscribe = []\n"
+
+
+def _toml(value: str | list[str]) -> str:
+    return toml_text(value) if isinstance(value, str) else f"[{', '.join(map(toml_text, value))}]"
+
+
+def _put(file: Path, user: str, key: str, change: Callable[[object], str | list[str]]) -> bool:
     try:
         data = file.read_bytes()
     except OSError as error:
         raise unreadable(file, error) from None
     before, text = read_keys(data, str(file)), data.decode().replace("\r\n", "\n")
     users = before.get("users", {})
-    is_new = not isinstance(users, dict) or user not in users
+    known = users.get(user) if isinstance(users, dict) else None
+    value = change(known.get(key) if isinstance(known, dict) else None)
+    line = f"{key} = {_toml(value)}\n"
     fresh = (
-        text.rstrip("\n") + "\n\n" + new_section(user, password)
-        if is_new
-        else _replaced(text, user, password)
+        text.rstrip("\n") + "\n\n" + _section(user, line)
+        if known is None
+        else _replaced(text, user, key, line)
     )
     if len(fresh.encode()) > MAX_LARGE_CONFIG:
         raise UsageError(f"{file}: a configuration has at most {MAX_LARGE_CONFIG} bytes")
-    check_edited(fresh, _expected(before, user, password), str(file), "users")
+    check_edited(fresh, _expected(before, user, key, value), str(file), "users")
     write_edited(file, fresh)
-    return is_new
+    return known is None
 
 
-def _replaced(text: str, user: str, password: str) -> str:
-    """Return the text with another `password` in the user's section, or with one at its top."""
-    lines = text.splitlines(keepends=True)
-    line = f"password = {toml_text(password)}\n"
+def _replaced(text: str, user: str, key: str, line: str) -> str:
+    """Return the text with another line of a key in the user's section, or with one at its top."""
+    lines, of_key = text.splitlines(keepends=True), re.compile(rf"\s*{key}\s*=")
     start = next((at for at, found in enumerate(lines) if _is_header(found, user)), len(lines))
     end = next((at for at in range(start + 1, len(lines)) if _HEADER.match(lines[at])), len(lines))
-    known = next((at for at in range(start + 1, end) if _PASSWORD.match(lines[at])), None)
+    known = next((at for at in range(start + 1, end) if of_key.match(lines[at])), None)
     if known is None:
         lines.insert(start + 1, line)
     else:
@@ -71,10 +94,10 @@ def _header(user: str) -> str:
     return f"[users.{user if _BARE.match(user) else toml_text(user)}]"
 
 
-def _expected(before: dict[str, Any], user: str, password: str) -> dict[str, Any] | None:
-    """Return what is to come out: all as before but for the one password."""
+def _expected(before: dict[str, Any], user: str, key: str, value: str | list[str]) -> dict[str, Any] | None:
+    """Return what is to come out: all as before but for the one key."""
     users = before.get("users", {})
     if not isinstance(users, dict):
         return None
     new: dict[str, Any] = {"publish": [], "subscribe": []}
-    return before | {"users": users | {user: users.get(user, new) | {"password": password}}}
+    return before | {"users": users | {user: users.get(user, new) | {key: value}}}

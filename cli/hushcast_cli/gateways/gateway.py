@@ -40,15 +40,10 @@ def passwd(choices: Choices, user: str, config: Path | None) -> None:
       hushcast gateway passwd alice --config ~/.config/hushcast/gateway.toml
     """
     from hushcast_cli.configuration.user_sections import new_section, put_password
-    from hushcast_cli.output import json_line, note, text_line, write
+    from hushcast_cli.output import json_line, text_line, write
     from hushcast_gateway.passwords import hashed
-    from hushcast_gateway.settings import is_user_name
-    from hushcast_protocol.base.errors import UsageError
 
-    if not is_user_name(user):
-        raise UsageError("a user's name has 1 to 64 characters that can be printed")
-    if config is not None and not config.is_file():
-        raise UsageError(f"no configuration at {config}: `hushcast init gateway` makes one")
+    _check(user, config)
     known = hashed(_password())
     if config is None:
         write(
@@ -62,6 +57,57 @@ def passwd(choices: Choices, user: str, config: Path | None) -> None:
         write(json_line({"user": user, "file": str(config), "new": is_new}))
     else:
         write(text_line(f"{config}: the password of {user} is {'added' if is_new else 'replaced'}"))
+    _advise(user, is_new)
+
+
+@gateway.command("token")
+@click.argument("user", metavar="USER")
+@config_option("Put its hash into this configuration instead of printing the lines.")
+@json_option
+@pass_choices
+def token(choices: Choices, user: str, config: Path | None) -> None:
+    """Make a token of a user's.
+
+    Draws a token that a program shows instead of USER's name and password, and prints it, once: the
+    configuration gets its hash. A user may have several, one for each program; to take one back, take its
+    hash out.
+
+    \b
+    Examples:
+      hushcast gateway token alice --config ~/.config/hushcast/gateway.toml
+    """
+    from hushcast_cli.configuration.user_sections import add_token, token_lines
+    from hushcast_cli.output import json_line, note, text_line, write
+    from hushcast_gateway.http.tokens import new_token, token_hash
+    from hushcast_runtime.environment import system_environment
+
+    _check(user, config)
+    drawn = new_token(system_environment().randomness)
+    known = token_hash(drawn.encode())
+    is_new = config is None or add_token(config, user, known)
+    if choices.json:
+        write(json_line({"user": user, "token": drawn, "hash": known}))
+    else:
+        write(text_line(drawn))
+    if config is None:
+        note(f"the configuration gets\n{token_lines(user, known)}")
+    else:
+        _advise(user, is_new)
+
+
+def _check(user: str, config: Path | None) -> None:
+    from hushcast_gateway.settings import is_user_name
+    from hushcast_protocol.base.errors import UsageError
+
+    if not is_user_name(user):
+        raise UsageError("a user's name has 1 to 64 characters that can be printed")
+    if config is not None and not config.is_file():
+        raise UsageError(f"no configuration at {config}: `hushcast init gateway` makes one")
+
+
+def _advise(user: str, is_new: bool) -> None:
+    from hushcast_cli.output import note
+
     if is_new:
         note(f"{user} may do nothing yet: write topic filters into its `publish` and `subscribe`")
     note("a gateway that runs takes it with SIGHUP (`systemctl reload hushcast-gateway`)")

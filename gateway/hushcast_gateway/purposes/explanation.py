@@ -22,8 +22,8 @@ from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.base.budget import Budget
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt.access import AccessPermissions
+from hushcast_protocol.mqtt.mqtt_records import SESSION, SUBSCRIPTION
 from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription, MqttSession
-from hushcast_protocol.mqtt.session_archive import SESSION, SUBSCRIPTION
 from hushcast_protocol.mqtt.topic_filters import is_name, matches, normal
 from hushcast_protocol.mqtt.ways import Ways
 from hushcast_protocol.purposes.filter_reach import FilterReach

@@ -24,7 +24,7 @@ from hushcast_gateway.purposes.settings import CONFIGURATION, PurposesSection
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.record_kinds import RecordKind
 from hushcast_protocol.mqtt.ledger import Ledger
-from hushcast_protocol.mqtt.session_archive import DamagedRecord
+from hushcast_protocol.mqtt.mqtt_records import DamagedRecord
 from hushcast_protocol.mqtt.ways import Ways
 from hushcast_protocol.purposes.cached_reservations import CachedReservationTree
 from hushcast_protocol.purposes.clauses import Clause, reserve

@@ -11,6 +11,7 @@ from hushcast_protocol.mqtt.connections import MqttConnection
 from hushcast_protocol.mqtt.interfaces import OuterNetwork, UsageRules
 from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.limits import MAX_LOOKED_AT, MAX_OFFERED, TURN_STEPS, MqttLimits
+from hushcast_protocol.mqtt.message_history import MessageHistory
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.mqtt_session import (
     DeliveryState,
@@ -18,7 +19,7 @@ from hushcast_protocol.mqtt.mqtt_session import (
     MqttSession,
     PendingMessage,
 )
-from hushcast_protocol.mqtt.packets import NONE, V5, Publish, PubRel
+from hushcast_protocol.mqtt.packets import V5, Publish, PubRel
 from hushcast_protocol.mqtt.queues import Queues
 from hushcast_protocol.mqtt.refusals import Refusals
 from hushcast_protocol.mqtt.retained_messages import FoundMessages
@@ -42,6 +43,7 @@ class MessageDelivery:
         beyond: OuterNetwork,
         rules: UsageRules | None,
         limits: MqttLimits,
+        history: MessageHistory,
     ) -> None:
         self._names = beyond.names
         self._subscribers = subscribers
@@ -54,6 +56,8 @@ class MessageDelivery:
         self.counts = self.refusals.counts
         self.queues = Queues(archive, self.refusals, limits)
         """What waits in sessions."""
+        self.history = history
+        """What was handed out, of some topics."""
 
     def to_all(self, message: MqttMessage, sender: MqttSession | None, now: float) -> None:
         """Give a message to everybody who is subscribed to its topic.
@@ -61,6 +65,8 @@ class MessageDelivery:
         Nobody is told whether anybody is.
         """
         self.queues.begin_step()
+        if self.history.is_used:
+            message = self.history.taken(message, None if sender is None else sender.user, now)
         plan = self._subscribers.plan_of(message)
         if plan.withheld:
             self.counts["withheld"] += plan.withheld
@@ -78,7 +84,7 @@ class MessageDelivery:
                 key = session.link.version, retain, recipient.ids
                 encoded = ready.get(key)
                 if encoded is None:
-                    packet = _publish(message, 0, retain, recipient.ids, session.link, now)
+                    packet = message.packet(0, retain, recipient.ids, session.link.version, now)
                     encoded = ready[key] = packet, encode(packet, session.link.version)
                 self._send_unconfirmed(session.link, *encoded, in_order=False)
         for group in plan.groups:
@@ -89,6 +95,8 @@ class MessageDelivery:
 
         Return whether that could be done: it is the short way of most messages, and `to_all` takes the rest.
         """
+        if self.history.keeps(packet.topic):
+            return False
         plan = self._subscribers.plan(packet.topic)
         names = plan.names
         if names is None or not plan.is_plain or not sender.permissions.may_publish(names):
@@ -197,12 +205,13 @@ class MessageDelivery:
 
     def offer_retained(
         self, session: MqttSession, messages: FoundMessages, granted: GrantedSubscription
-    ) -> None:
-        """Line up retained messages for a new subscription; `pump` finds and sends them."""
+    ) -> bool:
+        """Line up what is kept for a new subscription, which `pump` sends; tell whether there was room."""
         if len(session.offered) < max(MAX_OFFERED, 2 * len(session.filters)):
             session.offered.append((messages, granted))
-        else:
-            self.counts["dropped_queue_full"] += 1
+            return True
+        self.counts["dropped_queue_full"] += 1
+        return False
 
     def finished(self, session: MqttSession, entry: PendingMessage, now: float) -> None:
         """Forget a message that its client acknowledged, and send what waited for that."""
@@ -266,7 +275,7 @@ class MessageDelivery:
         if qos:
             self._offer(session, message, qos, retain, ids, share, now)
         elif session.link is not None:
-            packet = _publish(message, 0, retain, ids, session.link, now)
+            packet = message.packet(0, retain, ids, session.link.version, now)
             self._send_unconfirmed(session.link, packet, b"", in_order=True)
 
     def _send_unconfirmed(self, link: MqttConnection, packet: Publish, data: bytes, in_order: bool) -> None:
@@ -341,7 +350,9 @@ class MessageDelivery:
     ) -> None:
         has_more = entry.ids or message.properties or message.expires is not None
         if link.max_aliases_out or (has_more and link.version == V5):
-            packet = _publish(message, entry.qos, entry.retain, entry.ids, link, now, entry.packet_id, dup)
+            packet = message.packet(
+                entry.qos, entry.retain, entry.ids, link.version, now, entry.packet_id, dup
+            )
             is_sent = link.publish(packet, self._mark(session))
         else:
             flags, payload = dup << 3 | entry.qos << 1 | entry.retain, message.payload
@@ -380,17 +391,3 @@ class MessageDelivery:
                 entry.ids = tuple(one for one in entry.ids if one in recipient.ids)
             return ""
         return "" if rules.may_have(session, None, message) else "withheld"
-
-
-def _publish(
-    message: MqttMessage,
-    qos: int,
-    retain: bool,
-    ids: tuple[int, ...],
-    link: MqttConnection,
-    now: float,
-    packet_id: int = 0,
-    dup: bool = False,
-) -> Publish:
-    properties = message.properties_for(ids, now) if link.version == V5 else NONE
-    return Publish(message.topic, message.payload, qos, retain, dup, packet_id, properties)

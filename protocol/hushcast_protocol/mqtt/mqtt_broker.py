@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-import msgspec
-
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.shares import Shares
 from hushcast_protocol.mqtt import wills
@@ -23,9 +21,11 @@ from hushcast_protocol.mqtt.handshake import Greeting, greet, refuse
 from hushcast_protocol.mqtt.ingress import Ingress
 from hushcast_protocol.mqtt.interfaces import NoNetwork, OuterNetwork, Outlet, Permissions, UsageRules
 from hushcast_protocol.mqtt.ledger import Ledger
-from hushcast_protocol.mqtt.limits import MAX_PACKET, PIECE, PURGE_EVERY, SYS_EVERY, MqttLimits
+from hushcast_protocol.mqtt.limits import PIECE, PURGE_EVERY, SYS_EVERY
+from hushcast_protocol.mqtt.message_history import MessageHistory
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage, may_be_published, message_of
 from hushcast_protocol.mqtt.mqtt_sessions import Sessions
+from hushcast_protocol.mqtt.mqtt_settings import MqttSettings
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
 from hushcast_protocol.mqtt.operator_actions import OperatorActions
 from hushcast_protocol.mqtt.own_topics import OwnTopics
@@ -57,16 +57,6 @@ from hushcast_protocol.mqtt.topic_names import NamedTopic
 RELEASED = 8  # clients that are sent what waited for the disk, in one step: 1,000 answers each, a half ms
 
 
-class MqttSettings(msgspec.Struct, frozen=True):
-    """What an operator may choose."""
-
-    version: str = "0"
-    """Of the program, as `$SYS/broker/version` has it."""
-    maximum_packet: int | None = MAX_PACKET
-    """Bytes of the largest packet that is taken, told to clients of version 5; `None` for the standard's."""
-    limits: MqttLimits = MqttLimits()
-
-
 class MqttBroker:
     """All clients, sessions, subscriptions and messages of one gateway."""
 
@@ -88,9 +78,13 @@ class MqttBroker:
         self.ledger = Ledger()
         self._archive = SessionArchive(self.ledger)
         self._subscribers = Subscribers(_names_here(beyond, rules), rules)
-        limits = self._settings.limits
+        of = self._settings
+        limits = of.limits
         self._retained = RetainedMessages(limits.retained, limits.retained_bytes)
-        self._delivery = MessageDelivery(self._subscribers, self._archive, self.ledger, beyond, rules, limits)
+        history = MessageHistory(self._archive, randomness, of.history, of.history_seconds)
+        self._delivery = MessageDelivery(
+            self._subscribers, self._archive, self.ledger, beyond, rules, limits, history
+        )
         self.delayed = DelayedMessages(self._archive, 0 if rules is not None else limits.delayed)
         """What waits to be published."""
         self._ingress = Ingress(
@@ -139,6 +133,11 @@ class MqttBroker:
     def retained(self) -> int:
         """Retained messages."""
         return self._retained.count
+
+    @property
+    def kept(self) -> int:
+        """Messages of histories."""
+        return len(self._delivery.history)
 
     @property
     def held_bytes(self) -> int:
@@ -291,6 +290,7 @@ class MqttBroker:
     def withdraw(self, is_withdrawn: IsWithdrawn, found: Counter[str]) -> Iterator[None]:
         """Delete all that waits or is retained and was withdrawn, piece by piece; count it by topic."""
         yield from self._ingress.withdraw(is_withdrawn, found)
+        yield from self._delivery.history.withdraw(is_withdrawn, found)
         for session in list(self._sessions):
             self._delivery.withdraw(session, is_withdrawn, found)
             yield
@@ -331,6 +331,7 @@ class MqttBroker:
                     yield
                 elif found.is_expired(now):
                     self._ingress.unretain(found)
+            yield from self._delivery.history.purge(now)
 
     def rules_changed(self, wanted: str | None) -> None:
         """Ask the rules anew about topics that a filter matches; about all for `None`."""

@@ -7,7 +7,7 @@ from typing import cast
 
 from hushcast_protocol.mqtt.fields import text
 from hushcast_protocol.mqtt.limits import MAX_TOPIC, MESSAGE_OVERHEAD
-from hushcast_protocol.mqtt.packets import NONE, Properties, Publish
+from hushcast_protocol.mqtt.packets import NONE, V5, Properties, Publish
 from hushcast_protocol.mqtt.topic_filters import MAX_LEVELS
 
 _FORWARDED = (
@@ -87,6 +87,20 @@ class MqttMessage:
         if self.expires is not None:
             properties["message_expiry_interval"] = max(0, math.ceil(self.expires - now))
         return properties
+
+    def packet(
+        self,
+        qos: int,
+        retain: bool,
+        ids: tuple[int, ...],
+        version: int,
+        now: float,
+        packet_id: int = 0,
+        dup: bool = False,
+    ) -> Publish:
+        """Return its PUBLISH to subscriptions with these identifiers, of a client that speaks `version`."""
+        properties = self.properties_for(ids, now) if version == V5 else NONE
+        return Publish(self.topic, self.payload, qos, retain, dup, packet_id, properties)
 
 
 def message_of(

@@ -6,12 +6,26 @@ from collections.abc import Callable, Iterator
 
 from hushcast_protocol.base.record_kinds import RecordKind
 from hushcast_protocol.base.shares import User
-from hushcast_protocol.mqtt import session_archive as kinds
+from hushcast_protocol.mqtt import mqtt_records as kinds
 from hushcast_protocol.mqtt.delayed_messages import DelayedMessage, DelayedMessages
 from hushcast_protocol.mqtt.delivery import MessageDelivery
 from hushcast_protocol.mqtt.interfaces import PermissionsOf
 from hushcast_protocol.mqtt.limits import PIECE
+from hushcast_protocol.mqtt.message_history import KeptMessage
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
+from hushcast_protocol.mqtt.mqtt_records import (
+    DamagedRecord,
+    DelayedRecord,
+    HistoryRecord,
+    MessageRecord,
+    QueuedRecord,
+    RetainedRecord,
+    SessionRecord,
+    SubscriptionRecord,
+    WillRecord,
+    decode,
+    number_of,
+)
 from hushcast_protocol.mqtt.mqtt_session import (
     DeliveryState,
     GrantedSubscription,
@@ -19,19 +33,7 @@ from hushcast_protocol.mqtt.mqtt_session import (
     PendingMessage,
 )
 from hushcast_protocol.mqtt.retained_messages import RetainedMessages
-from hushcast_protocol.mqtt.session_archive import (
-    DamagedRecord,
-    DelayedRecord,
-    MessageRecord,
-    QueuedRecord,
-    RetainedRecord,
-    SessionArchive,
-    SessionRecord,
-    SubscriptionRecord,
-    WillRecord,
-    decode,
-    number_of,
-)
+from hushcast_protocol.mqtt.session_archive import SessionArchive
 from hushcast_protocol.mqtt.topic_filters import is_filter, is_name
 
 
@@ -61,6 +63,7 @@ class RestoredState:
         self._retained: list[tuple[MqttMessage, User]] = []
         self._last_delayed = 0  # its number
         self._delayed: list[DelayedMessage] = []
+        self._kept: list[KeptMessage] = []
         self._left: list[tuple[RecordKind, bytes]] = []  # of sessions and messages that are no more
 
     @property
@@ -85,7 +88,9 @@ class RestoredState:
         delayed: DelayedMessages,
     ) -> Iterator[None]:
         """Give numbers and messages to where they belong, piece by piece."""
-        archive.used(max((*self._sessions, max(self._messages, default=0), self._last_delayed)))
+        last_kept = max((one.order for one in self._kept), default=0)
+        last_message = max(self._messages, default=0)
+        archive.used(max((*self._sessions, last_message, self._last_delayed, last_kept)))
         yield
         for count, (message, user) in enumerate(self._retained, 1):
             retained.put(message, user)
@@ -93,6 +98,10 @@ class RestoredState:
                 yield
         for count, one in enumerate(self._delayed, 1):
             delayed.restored(one)
+            if count % PIECE == 0:
+                yield
+        for count, kept in enumerate(self._kept, 1):
+            delivery.history.restored(kept)
             if count % PIECE == 0:
                 yield
         for session in self.sessions:
@@ -208,6 +217,16 @@ class RestoredState:
             sender = MqttSession(permissions, record.client_id, 0, 0)
             self._delayed.append(DelayedMessage(message, sender, record.due, number, record.token))
 
+    def _history(self, key: bytes, value: bytes) -> None:
+        record = decode(HistoryRecord, value)
+        message = self._messages.get(record.number)
+        if message is None:
+            self._left.append((kinds.HISTORY, key))
+            return
+        message.records += 1
+        if message.number not in self._without_way:
+            self._kept.append(KeptMessage(message, number_of(key), record.time, record.user))
+
 
 def _of_packet(key: bytes) -> bytes:
     if len(key) != 10:
@@ -225,4 +244,5 @@ _TAKE = {
     kinds.PENDING: RestoredState._pending,
     kinds.RETAINED: RestoredState._retain,
     kinds.DELAYED: RestoredState._delay,
+    kinds.HISTORY: RestoredState._history,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 from hushcast_protocol.base.budget import Budget
@@ -12,6 +12,7 @@ from hushcast_protocol.mqtt.connections import MqttConnection
 from hushcast_protocol.mqtt.delivery import MessageDelivery
 from hushcast_protocol.mqtt.interfaces import OuterNetwork, ResolvedFilter, UsageRules
 from hushcast_protocol.mqtt.limits import MAX_TOPIC, PIECE, MqttLimits
+from hushcast_protocol.mqtt.message_history import since_of
 from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription, MqttSession
 from hushcast_protocol.mqtt.packets import (
     Properties,
@@ -23,7 +24,7 @@ from hushcast_protocol.mqtt.packets import (
 )
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.refusals import RefusalCause
-from hushcast_protocol.mqtt.retained_messages import RetainedMessages
+from hushcast_protocol.mqtt.retained_messages import FoundMessages, RetainedMessages
 from hushcast_protocol.mqtt.session_archive import SessionArchive
 from hushcast_protocol.mqtt.subscribers import Subscribers
 from hushcast_protocol.mqtt.topic_filters import MAX_LEVELS, split_share
@@ -72,7 +73,12 @@ class SubscriptionChanges:
             self._subscribe(link, asked, packet.properties, budget, now) for asked in packet.subscriptions
         ]
         mark = self._ledger.made if self._ledger.made != before else 0
-        link.send_in_order(SubAck(packet.packet_id, reasons), mark)
+        acknowledgement = SubAck(packet.packet_id, reasons)
+        # Behind what is kept: who asked for that knows by it that this is all.
+        waits = max(reasons) < Reason.UNSPECIFIED_ERROR and since_of(packet.properties)
+        behind, last = _saying(link, acknowledgement, mark), next(reversed(session.filters.values()), None)
+        if not waits or last is None or not self._delivery.offer_retained(session, behind, last):
+            link.send_in_order(acknowledgement, mark)
         self._delivery.pump(session, now)
 
     def unsubscribe(self, link: MqttConnection, packet: Unsubscribe) -> None:
@@ -162,7 +168,11 @@ class SubscriptionChanges:
         self._archive.subscribed(session, written, asked, granted)
         if not share and (asked.retain_handling == 0 or (asked.retain_handling == 1 and known is None)):
             store = self._own if wanted.startswith("$") else self._retained
-            self._delivery.offer_retained(session, store.match(wanted), granted)
+            found = store.match(wanted)
+            if since := since_of(given):
+                history = self._delivery.history
+                found = _both(found, history.since(wanted, since), history.keeps)
+            self._delivery.offer_retained(session, found, granted)
         return reason
 
     def _meant(self, link: MqttConnection, wanted: str, given: Properties) -> ResolvedFilter | int:
@@ -209,3 +219,17 @@ class SubscriptionChanges:
             self._beyond.unwanted(granted.wanted)
         if self._rules is not None:
             self._rules.unsubscribed(session, granted)
+
+
+def _both(retained: FoundMessages, history: FoundMessages, keeps: Callable[[str], bool]) -> FoundMessages:
+    """Give what is retained of topics without a history, then what the others have."""
+    for message in retained:
+        if message is None or not keeps(message.topic):
+            yield message
+    yield from history
+
+
+def _saying(link: MqttConnection, packet: SubAck, mark: int) -> FoundMessages:
+    """Give no message, and send a packet where it is this one's turn."""
+    link.send_in_order(packet, mark)
+    yield from ()

@@ -19,7 +19,9 @@ from hushcast_protocol.mqtt.interfaces import (
     has_way,
 )
 from hushcast_protocol.mqtt.limits import MqttLimits
-from hushcast_protocol.mqtt.mqtt_broker import MqttBroker, MqttSettings
+from hushcast_protocol.mqtt.mqtt_broker import MqttBroker
+from hushcast_protocol.mqtt.mqtt_records import KINDS
+from hushcast_protocol.mqtt.mqtt_settings import MqttSettings
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
 from hushcast_protocol.mqtt.packets import (
     V5,
@@ -37,7 +39,6 @@ from hushcast_protocol.mqtt.packets import (
     Subscribe,
 )
 from hushcast_protocol.mqtt.restored_state import RestoredState
-from hushcast_protocol.mqtt.session_archive import KINDS
 
 P = TypeVar("P", bound=Packet)
 

@@ -16,7 +16,7 @@ from hushcast_protocol.mqtt.limits import (
     RECEIVE_MAXIMUM,
     MqttLimits,
 )
-from hushcast_protocol.mqtt.mqtt_broker import MqttSettings
+from hushcast_protocol.mqtt.mqtt_settings import MqttSettings
 from hushcast_protocol.mqtt.packets import (
     V5,
     V311,

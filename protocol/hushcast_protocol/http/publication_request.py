@@ -1,0 +1,173 @@
+"""A publication that a request asks for: its topic and fields, and the PUBLISH that they become."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.http import ntfy_fields as fields
+from hushcast_protocol.http.http_request import HttpRequest, Parameters
+from hushcast_protocol.http.ntfy_message import MAX_ACTIONS, message_event, new_id, read_actions, written
+from hushcast_protocol.http.refusals import HttpRefusal
+from hushcast_protocol.mqtt.message_history import ID, NO_HISTORY
+from hushcast_protocol.mqtt.packets import Properties, Publish
+from hushcast_protocol.mqtt.topic_filters import is_name
+
+EMPTY = b"triggered"  # the message of a request without one, as ntfy has it
+
+_NOT_JSON = HttpRefusal(40017, "invalid request: the body is not a message as JSON, with a topic")
+
+
+class _Posted(msgspec.Struct, frozen=True):
+    """What `POST /` has in its body; what it does not know is left alone."""
+
+    topic: Annotated[str, msgspec.Meta(min_length=1)]
+    message: str = ""
+    title: str = ""
+    priority: int | str = 0
+    tags: list[str] = []
+    click: str = ""
+    icon: str = ""
+    attach: str = ""
+    filename: str = ""
+    actions: list[dict[str, Any]] = []
+    markdown: bool = False
+    delay: str = ""
+    email: str = ""
+    call: str = ""
+    cache: str = ""
+    retain: bool = False
+
+
+class PublicationRequest(msgspec.Struct, frozen=True):
+    """A publication before its body is there; an empty topic stands in the body, as JSON."""
+
+    topic: str
+    said: dict[str, str] = {}
+    """By name of `ntfy_fields.TEXTS`, as user properties have it."""
+    message: bytes = b""
+    """The message, where it is not the body."""
+    is_markdown: bool = False
+    is_kept: bool = True
+    retain: bool = False
+
+    def __repr__(self) -> str:
+        """Show nothing of it."""
+        return "PublicationRequest(...)"
+
+    def with_body(self, body: bytes, randomness: Randomness) -> Publish:
+        """Return the PUBLISH, of QoS 1 and packet identifier 1; raises `HttpRefusal`.
+
+        To a topic of the network where a payload alone can travel, a message alone goes without an id:
+        programs that know nothing of MQTT read it there.
+        """
+        if not self.topic:
+            return _posted(body).with_body(b"", randomness)
+        payload = self.message or body or EMPTY
+        beside = [*self.said.items()]
+        if not self.is_kept:
+            beside.append(NO_HISTORY)
+        properties: Properties = {}
+        if self.is_markdown:
+            properties["content_type"] = "text/markdown"
+        if beside or properties or self.retain or not _goes_alone(self.topic):
+            properties["user_property"] = [(ID, new_id(randomness)), *beside]
+        return Publish(self.topic, payload, 1, self.retain, packet_id=1, properties=properties)
+
+    def receipt(self, packet: Publish, now: int, randomness: Randomness) -> bytes:
+        """Return what the publisher hears once its message is in safety: the message, as readers get it."""
+        return written(message_event(packet, now, randomness)) + b"\n"
+
+
+def read_publication(request: HttpRequest, topic: str) -> PublicationRequest:
+    """Return what a request publishes to a topic, empty where the body has it; raises `HttpRefusal`."""
+    parameters = request.parameters()
+    if request.header("content-encoding") not in ("", "identity"):
+        raise HttpRefusal(41501, "a body is taken as it is: send it without Content-Encoding")
+    for one, refusal in fields.NOT_OFFERED.items():
+        if parameters.get(one.names):
+            raise HttpRefusal(*refusal)
+    if not topic:
+        return PublicationRequest("")
+    said = {one.name: parameters.get(one.names) for one in fields.TEXTS}
+    if said["filename"] and not said["attach"]:
+        raise HttpRefusal(40014, "attachments are not taken: put the file elsewhere, and give its address")
+    kind = request.header("content-type").partition(";")[0].strip().lower()
+    return _made(
+        topic,
+        said,
+        parameters.get(fields.MESSAGE.names).replace("\\n", "\n").encode(),
+        is_markdown=parameters.flag(fields.MARKDOWN.names) or kind == "text/markdown",
+        is_kept=_is_kept(parameters),
+        retain=parameters.flag(fields.RETAIN.names),
+    )
+
+
+def _is_kept(parameters: Parameters) -> bool:
+    return parameters.get(fields.CACHE.names).lower() not in ("no", "0", "false")
+
+
+def _posted(body: bytes) -> PublicationRequest:
+    """Read a message as JSON."""
+    try:
+        one = msgspec.json.decode(body, type=_Posted)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        raise _NOT_JSON from None
+    for name, given in (("delay", one.delay), ("email", one.email), ("call", one.call)):
+        if given:
+            raise HttpRefusal(*next(why for field, why in fields.NOT_OFFERED.items() if field.name == name))
+    said = {
+        "title": one.title,
+        "priority": str(one.priority or ""),
+        "tags": ",".join(one.tags),
+        "click": one.click,
+        "icon": one.icon,
+        "attach": one.attach,
+        "filename": one.filename,
+        "actions": written_actions(one.actions),
+    }
+    return _made(
+        one.topic,
+        said,
+        one.message.encode() or EMPTY,
+        is_markdown=one.markdown,
+        is_kept=one.cache.lower() not in ("no", "0", "false"),
+        retain=one.retain,
+    )
+
+
+def written_actions(actions: list[dict[str, Any]]) -> str:
+    """Return buttons as a property has them, empty for none."""
+    return msgspec.json.encode(actions).decode() if actions else ""
+
+
+def _made(
+    topic: str, said: dict[str, str], message: bytes, is_markdown: bool, is_kept: bool, retain: bool
+) -> PublicationRequest:
+    """Check fields that headers, query or body gave."""
+    if not is_name(topic):
+        raise HttpRefusal(40009, "invalid topic: empty, with + or #, or with control characters")
+    if said["priority"]:
+        number = fields.PRIORITIES.get(said["priority"].lower())
+        if number is None:
+            raise HttpRefusal(40007, f"invalid priority: {fields.PRIORITY.means}")
+        said["priority"] = str(number)
+    said["tags"] = ",".join(one.strip() for one in said["tags"].split(",") if one.strip())
+    if said["actions"] and read_actions(said["actions"]) is None:
+        raise HttpRefusal(
+            40018, f"invalid actions: a JSON array of at most {MAX_ACTIONS} objects with `action` and `label`"
+        )
+    for name, value in said.items():
+        if "\x00" in value or (name != "title" and name != "actions" and not value.isprintable()):
+            raise HttpRefusal(40000, f"invalid {name}: it has characters that cannot be shown")
+    return PublicationRequest(
+        topic, {name: value for name, value in said.items() if value}, message, is_markdown, is_kept, retain
+    )
+
+
+def _goes_alone(topic: str) -> bool:
+    """Tell whether a payload alone may be what programs read at a topic: `hush/ALIAS`, `hush/open/NAME`."""
+    first, _, rest = topic.partition("/")
+    return first == "hush" and (rest.startswith("open/") or "/" not in rest)
