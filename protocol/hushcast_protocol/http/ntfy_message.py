@@ -13,11 +13,10 @@ from typing import Any
 import msgspec
 
 from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.http.ntfy_actions import read_actions
 from hushcast_protocol.http.ntfy_fields import PRIORITIES
 from hushcast_protocol.mqtt.message_history import ID, ID_LENGTH, TIME, is_message_id, message_id
 from hushcast_protocol.mqtt.packets import Publish
-
-MAX_ACTIONS = 3  # as ntfy's
 
 _AS_THEY_ARE = ("title", "click", "icon")
 _encode = msgspec.json.Encoder().encode
@@ -72,18 +71,6 @@ def message_event(packet: Publish, now: int, randomness: Randomness) -> dict[str
     if packet.properties.get("content_type") == "text/markdown":
         event["content_type"] = "text/markdown"
     return event
-
-
-def read_actions(text: str | bytes) -> list[dict[str, Any]] | None:
-    """Return the buttons of a message, `None` if these are none."""
-    try:
-        found = msgspec.json.decode(text, type=list[dict[str, Any]])
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return None
-    is_sound = len(found) <= MAX_ACTIONS and all(
-        isinstance(one.get("action"), str) and isinstance(one.get("label"), str) for one in found
-    )
-    return found if is_sound else None
 
 
 def written(event: dict[str, Any]) -> bytes:

@@ -8,8 +8,9 @@ import msgspec
 
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.http import ntfy_fields as fields
-from hushcast_protocol.http.http_request import HttpRequest, Parameters
-from hushcast_protocol.http.ntfy_message import MAX_ACTIONS, message_event, new_id, read_actions, written
+from hushcast_protocol.http.http_request import HttpRequest
+from hushcast_protocol.http.ntfy_actions import MAX_ACTIONS, actions_as_json
+from hushcast_protocol.http.ntfy_message import message_event, new_id, written
 from hushcast_protocol.http.refusals import HttpRefusal
 from hushcast_protocol.mqtt.message_history import ID, NO_HISTORY
 from hushcast_protocol.mqtt.packets import Properties, Publish
@@ -17,6 +18,7 @@ from hushcast_protocol.mqtt.topic_filters import is_name
 
 EMPTY = b"triggered"  # the message of a request without one, as ntfy has it
 
+_NO = ("no", "0", "false")
 _NOT_JSON = HttpRefusal(40017, "invalid request: the body is not a message as JSON, with a topic")
 
 
@@ -64,7 +66,7 @@ class PublicationRequest(msgspec.Struct, frozen=True):
         programs that know nothing of MQTT read it there.
         """
         if not self.topic:
-            return _posted(body).with_body(b"", randomness)
+            return _posted(self, body).with_body(b"", randomness)
         payload = self.message or body or EMPTY
         beside = [*self.said.items()]
         if not self.is_kept:
@@ -89,28 +91,24 @@ def read_publication(request: HttpRequest, topic: str) -> PublicationRequest:
     for one, refusal in fields.NOT_OFFERED.items():
         if parameters.get(one.names):
             raise HttpRefusal(*refusal)
-    if not topic:
-        return PublicationRequest("")
+    if topic:
+        _check_topic(topic)
     said = {one.name: parameters.get(one.names) for one in fields.TEXTS}
     if said["filename"] and not said["attach"]:
         raise HttpRefusal(40014, "attachments are not taken: put the file elsewhere, and give its address")
     kind = request.header("content-type").partition(";")[0].strip().lower()
-    return _made(
+    return PublicationRequest(
         topic,
-        said,
+        _checked(said),
         parameters.get(fields.MESSAGE.names).replace("\\n", "\n").encode(),
         is_markdown=parameters.flag(fields.MARKDOWN.names) or kind == "text/markdown",
-        is_kept=_is_kept(parameters),
+        is_kept=parameters.get(fields.CACHE.names).lower() not in _NO,
         retain=parameters.flag(fields.RETAIN.names),
     )
 
 
-def _is_kept(parameters: Parameters) -> bool:
-    return parameters.get(fields.CACHE.names).lower() not in ("no", "0", "false")
-
-
-def _posted(body: bytes) -> PublicationRequest:
-    """Read a message as JSON."""
+def _posted(beside: PublicationRequest, body: bytes) -> PublicationRequest:
+    """Read a message as JSON; what it does not say is as headers and query have it."""
     try:
         one = msgspec.json.decode(body, type=_Posted)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -128,13 +126,14 @@ def _posted(body: bytes) -> PublicationRequest:
         "filename": one.filename,
         "actions": written_actions(one.actions),
     }
-    return _made(
+    _check_topic(one.topic)
+    return PublicationRequest(
         one.topic,
-        said,
-        one.message.encode() or EMPTY,
-        is_markdown=one.markdown,
-        is_kept=one.cache.lower() not in ("no", "0", "false"),
-        retain=one.retain,
+        beside.said | _checked(said),
+        one.message.encode() or beside.message or EMPTY,
+        is_markdown=one.markdown or beside.is_markdown,
+        is_kept=beside.is_kept and one.cache.lower() not in _NO,
+        retain=one.retain or beside.retain,
     )
 
 
@@ -143,28 +142,28 @@ def written_actions(actions: list[dict[str, Any]]) -> str:
     return msgspec.json.encode(actions).decode() if actions else ""
 
 
-def _made(
-    topic: str, said: dict[str, str], message: bytes, is_markdown: bool, is_kept: bool, retain: bool
-) -> PublicationRequest:
-    """Check fields that headers, query or body gave."""
+def _check_topic(topic: str) -> None:
     if not is_name(topic):
         raise HttpRefusal(40009, "invalid topic: empty, with + or #, or with control characters")
+
+
+def _checked(said: dict[str, str]) -> dict[str, str]:
+    """Return fields as properties have them, without those that are empty; raises `HttpRefusal`."""
     if said["priority"]:
         number = fields.PRIORITIES.get(said["priority"].lower())
         if number is None:
             raise HttpRefusal(40007, f"invalid priority: {fields.PRIORITY.means}")
         said["priority"] = str(number)
     said["tags"] = ",".join(one.strip() for one in said["tags"].split(",") if one.strip())
-    if said["actions"] and read_actions(said["actions"]) is None:
-        raise HttpRefusal(
-            40018, f"invalid actions: a JSON array of at most {MAX_ACTIONS} objects with `action` and `label`"
-        )
+    if said["actions"]:
+        actions = actions_as_json(said["actions"])
+        if actions is None:
+            raise HttpRefusal(40018, f"invalid actions: {MAX_ACTIONS} at most, with `action` and `label`")
+        said["actions"] = actions
     for name, value in said.items():
         if "\x00" in value or (name != "title" and name != "actions" and not value.isprintable()):
             raise HttpRefusal(40000, f"invalid {name}: it has characters that cannot be shown")
-    return PublicationRequest(
-        topic, {name: value for name, value in said.items() if value}, message, is_markdown, is_kept, retain
-    )
+    return {name: value for name, value in said.items() if value}
 
 
 def _goes_alone(topic: str) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.http.ntfy_message import message_event, read_actions, written
+from hushcast_protocol.http.ntfy_actions import actions_as_json, read_actions
+from hushcast_protocol.http.ntfy_message import message_event, written
 from hushcast_protocol.http.subscription_request import StreamForm
 from hushcast_protocol.mqtt.packets import Publish
 
@@ -43,3 +45,46 @@ def test_a_retained_message_without_an_id_has_always_the_same() -> None:
     packet = Publish("a", b"x", retain=True)
     first, second = (message_event(packet, now, bytes)["id"] for now in (1, 2))
     assert first == second != message_event(Publish("b", b"x", retain=True), 1, bytes)["id"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("view, Open, https://e.org", [{"action": "view", "label": "Open", "url": "https://e.org"}]),
+        (
+            'http, "a, b; c", https://e.org/?a=b, method=PUT, headers.X-A=1, body=\'{"a": "b"}\', clear=true',
+            [
+                {
+                    "action": "http",
+                    "label": "a, b; c",
+                    "url": "https://e.org/?a=b",
+                    "method": "PUT",
+                    "headers": {"X-A": "1"},
+                    "body": '{"a": "b"}',
+                    "clear": True,
+                }
+            ],
+        ),
+        (
+            "view, A, https://e.org; broadcast, B, extras.x=y",
+            [
+                {"action": "view", "label": "A", "url": "https://e.org"},
+                {"action": "broadcast", "label": "B", "extras": {"x": "y"}},
+            ],
+        ),
+        (
+            "action=view, label=L, url=https://e.org",
+            [{"action": "view", "label": "L", "url": "https://e.org"}],
+        ),
+    ],
+)
+def test_ntfy_s_short_form_of_buttons(text: str, found: list[object]) -> None:
+    written_as = actions_as_json(text)
+    assert written_as is not None
+    assert json.loads(written_as) == found
+
+
+@given(st.text(alphabet="view,http; =\"'[]{}.headers\\", max_size=60))
+def test_any_text_is_buttons_or_none(text: str) -> None:
+    written_as = actions_as_json(text)
+    assert written_as is None or read_actions(written_as) is not None
