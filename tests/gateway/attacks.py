@@ -1,6 +1,6 @@
 """Hostile clients of an MQTT gateway, in a process of their own: each attack goes on until its time is over.
 
-python tests/gateway/attacks.py SECONDS TCP_PORT WEBSOCKET_PORT ATTACK...
+python tests/gateway/attacks.py SECONDS TCP_PORT WEBSOCKET_PORT HTTP_PORT ATTACK...
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import random
 import socket as sockets
 import struct
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -39,8 +39,8 @@ RATE = 5_000_000  # bytes a second of the flood of QoS 0
 class Target:
     """Where to."""
 
-    def __init__(self, port: int, websocket: int) -> None:
-        self.port, self.websocket = port, websocket
+    def __init__(self, port: int, websocket: int, http: int) -> None:
+        self.port, self.websocket, self.http = port, websocket, http
         self._names = count()
 
     async def dial(self, port: int = 0) -> trio.SocketStream:
@@ -54,6 +54,9 @@ class Target:
         made = Connect(version, name, not expiry, 0, properties=properties, **fields)  # type: ignore[arg-type]
         await send(stream, version, made)
         return stream
+
+
+Attack = Callable[[Target], Awaitable[None]]
 
 
 async def send(stream: trio.SocketStream, version: int, *packets: Packet) -> None:
@@ -314,14 +317,14 @@ ATTACKS = {
 }
 
 
-async def attack(seconds: float, to: Target, names: list[str]) -> None:
-    """Attack in all these ways at once."""
-    with trio.move_on_after(seconds):
+async def attack(attacks: Mapping[str, Attack], arguments: list[str]) -> None:
+    """Attack in all the ways that the command line names, at once."""
+    _, seconds, *rest = arguments
+    with trio.move_on_after(float(seconds)):
         async with trio.open_nursery() as nursery:
-            for name in names:
-                nursery.start_soon(ATTACKS[name], to)
+            for name in rest[3:]:
+                nursery.start_soon(attacks[name], Target(*map(int, rest[:3])))
 
 
 if __name__ == "__main__":
-    _, given, port, websocket, *chosen = sys.argv
-    trio.run(attack, float(given), Target(int(port), int(websocket)), chosen)
+    trio.run(attack, ATTACKS, sys.argv)
