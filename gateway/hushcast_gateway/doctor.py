@@ -146,7 +146,7 @@ class GatewayDoctor:
 
     async def _extra(self, number: int, place: ListenSection) -> Finding:
         await trio.lowlevel.checkpoint()
-        check = f"WebSockets of listen #{number}"
+        check = f"{'HTTP' if place.speaks_http else 'WebSockets'} of listen #{number}"
         try:
             import hushcast_gateway.websocket  # noqa: F401
         except ModuleNotFoundError:

@@ -13,6 +13,7 @@ import targets_decoders
 import targets_filters
 import targets_following
 import targets_full
+import targets_http
 import targets_links
 import targets_local
 import targets_located
@@ -38,6 +39,7 @@ _EVERY = [
         targets_boxes,
         targets_local,
         targets_mqtt,
+        targets_http,
         targets_purpose_commands,
         targets_broker,
         targets_filters,

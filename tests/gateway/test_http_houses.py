@@ -10,6 +10,7 @@ import trio
 from houses import houses, listening, quick, until
 from http_world import PLACE, HttpCaller, HttpResponse
 from memory_gateway import Gateway
+from test_life_of_a_publish import check, tracing
 from trio.testing import memory_stream_pair
 
 from hushcast_gateway.counters import GATEWAY_COUNTERS
@@ -67,3 +68,16 @@ async def test_without_a_network_its_topics_are_refused(
         assert answer.json["code"] == 40009
         assert (await ask(first, nursery, "GET", "/hush/elsewhere/x/json")).json["code"] == 40009
         nursery.cancel_scope.cancel()
+
+
+async def test_a_publication_goes_the_way_of_mqtt_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The functions of the page, from where the server reads to where it writes."""
+    quick(monkeypatch)
+    async with houses(tmp_path) as (_, two, first, second), trio.open_nursery() as nursery:
+        reader = await listening(two, second, "hush/home/#")
+        with tracing() as traced:
+            assert (await ask(first, nursery, "POST", "/hush/home/a", b"x")).status == 200
+        assert (await reader.message()).payload == b"x"
+        nursery.cancel_scope.cancel()
+    check(traced)
+    assert {"HttpStream.receive_some", "HttpStream.send_all"} <= {*traced.entered}

@@ -15,7 +15,7 @@ from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.http.http_request import HttpCredentials
 from hushcast_protocol.http.ntfy_message import message_event, new_id
 from hushcast_protocol.http.publication_request import PublicationRequest
-from hushcast_protocol.http.refusals import HttpRefusal, refusal_of
+from hushcast_protocol.http.refusals import TOO_MUCH, HttpRefusal, refusal_of
 from hushcast_protocol.http.subscription_request import StreamForm, SubscriptionRequest
 from hushcast_protocol.http.unified_push import MatrixNotification
 from hushcast_protocol.mqtt.codec import encode
@@ -32,6 +32,7 @@ from hushcast_protocol.mqtt.packets import (
     Publish,
     SubAck,
 )
+from hushcast_protocol.mqtt.properties import MAX_PROPERTIES, write_properties
 from hushcast_protocol.mqtt.reason_codes import Reason
 
 MAX_WAITING = (
@@ -41,7 +42,7 @@ MAX_WAITING = (
 _FAILURE = 0x80
 _NO_ANSWER = {Reason.KEEP_ALIVE_TIMEOUT, Reason.SERVER_BUSY, Reason.SERVER_SHUTTING_DOWN}
 _NOT_KNOWN = HttpRefusal(50401, "not acknowledged in time: it may be delivered all the same")
-_UNSAID = HttpRefusal(40101, "unauthorized: this needs a user")
+_UNSAID = HttpRefusal(40101, "unauthorized: give a user that may do this")
 
 
 class HttpAnswer(msgspec.Struct, frozen=True):
@@ -154,6 +155,8 @@ class PublishExchange(_Exchange):
             packet = self._request.with_body(data, self._randomness)
             if len(encode(packet, V5)) > self._most:
                 raise refusal_of(Reason.PACKET_TOO_LARGE)
+            if len(write_properties(packet.properties)) > MAX_PROPERTIES:
+                raise TOO_MUCH
         except HttpRefusal as refusal:
             yield from self._end(answer_of(refusal))
         except ValueError:  # a field that no packet has room for

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
@@ -11,9 +11,10 @@ from hushcast_protocol.http import ntfy_fields as fields
 from hushcast_protocol.http.http_request import HttpRequest
 from hushcast_protocol.http.ntfy_actions import MAX_ACTIONS, actions_as_json
 from hushcast_protocol.http.ntfy_message import message_event, new_id, written
-from hushcast_protocol.http.refusals import HttpRefusal
+from hushcast_protocol.http.refusals import TOO_MUCH, HttpRefusal
 from hushcast_protocol.mqtt.message_history import ID, NO_HISTORY
 from hushcast_protocol.mqtt.packets import Properties, Publish
+from hushcast_protocol.mqtt.properties import MAX_PROPERTIES
 from hushcast_protocol.mqtt.topic_filters import is_name
 
 EMPTY = b"triggered"  # the message of a request without one, as ntfy has it
@@ -29,12 +30,12 @@ class _Posted(msgspec.Struct, frozen=True):
     message: str = ""
     title: str = ""
     priority: int | str = 0
-    tags: list[str] = []
+    tags: msgspec.Raw = msgspec.Raw(b"[]")
     click: str = ""
     icon: str = ""
     attach: str = ""
     filename: str = ""
-    actions: list[dict[str, Any]] = []
+    actions: msgspec.Raw = msgspec.Raw(b"[]")
     markdown: bool = False
     delay: str = ""
     email: str = ""
@@ -119,12 +120,12 @@ def _posted(beside: PublicationRequest, body: bytes) -> PublicationRequest:
     said = {
         "title": one.title,
         "priority": str(one.priority or ""),
-        "tags": ",".join(one.tags),
+        "tags": ",".join(_list_of(one.tags)),
         "click": one.click,
         "icon": one.icon,
         "attach": one.attach,
         "filename": one.filename,
-        "actions": written_actions(one.actions),
+        "actions": _few(one.actions).decode(),
     }
     _check_topic(one.topic)
     return PublicationRequest(
@@ -137,9 +138,18 @@ def _posted(beside: PublicationRequest, body: bytes) -> PublicationRequest:
     )
 
 
-def written_actions(actions: list[dict[str, Any]]) -> str:
-    """Return buttons as a property has them, empty for none."""
-    return msgspec.json.encode(actions).decode() if actions else ""
+def _list_of(raw: msgspec.Raw) -> list[str]:
+    try:
+        return msgspec.json.decode(_few(raw) or b"[]", type=list[str])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        raise _NOT_JSON from None
+
+
+def _few(raw: msgspec.Raw) -> bytes:
+    """Return a part of a body that is to be a property; it is looked at no sooner than it is short enough."""
+    if len(data := bytes(raw)) > MAX_PROPERTIES:
+        raise TOO_MUCH
+    return b"" if data in (b"[]", b"null") else data
 
 
 def _check_topic(topic: str) -> None:
