@@ -35,6 +35,9 @@ def summary(settings: GatewaySettings) -> dict[str, list[str]]:
         found["daemon"] = [settings.daemon.socket]
     if changed := _changed(settings.limits):
         found["limits"] = changed
+    if settings.history.topics:
+        of, hours = ", ".join(settings.history.topics), counted(settings.history.hours, "hour")
+        found["history"] = [f"{of}: {hours}"]
     if settings.purposes is not None:
         found["purposes"] = _purposes(settings, settings.purposes)
     return found | ({"travels": travels} if travels else {})

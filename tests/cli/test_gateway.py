@@ -16,6 +16,7 @@ from running import COMMAND, Running, environment, hushcast
 from hushcast_cli.configuration.first_config import first_config
 from hushcast_cli.configuration.places import service_places
 from hushcast_cli.configuration.user_sections import put_password
+from hushcast_gateway.http.tokens import token_hash
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.processes.config import load_settings, parse_settings
@@ -144,6 +145,30 @@ async def test_passwd_puts_a_user_into_a_configuration(tmp_path: Path) -> None:
     user = load_settings(file, GatewaySettings).users["al ice"]
     assert user.password is not None
     assert is_right(user.password, b"two")
+
+
+async def test_tokens_are_added_one_by_one_and_shown_once(tmp_path: Path) -> None:
+    file = written(tmp_path, 1883)
+    drawn = []
+    for _ in range(2):
+        (found,) = (await hushcast("gateway", "token", "bob", "--config", file, "--json")).objects
+        drawn.append(found)
+        assert found["token"].startswith("tk_")
+        assert found["token"] not in file.read_text()
+    user = load_settings(file, GatewaySettings).users["bob"]
+    assert user.tokens == tuple(found["hash"] for found in drawn)
+    assert [token_hash(found["token"].encode()) for found in drawn] == list(user.tokens)
+    printed = await hushcast("gateway", "token", "bob")
+    token = printed.stdout.decode().strip()
+    assert token_hash(token.encode()) in printed.stderr
+    assert token not in printed.stderr
+
+
+async def test_what_has_a_history_is_shown(tmp_path: Path) -> None:
+    file = written(tmp_path, 1883)
+    file.write_text(file.read_text() + '[history]\ntopics = ["home/#", "a"]\nhours = 3\n')
+    (found,) = (await hushcast("admin", "check-config", "--show", file, "--json")).objects
+    assert found["history"] == ["home/#, a: 3 hours"]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode, urlsafe_b64encode
+from contextlib import suppress
 from typing import Any
 
 import h11
@@ -450,6 +451,20 @@ async def test_a_client_that_talks_while_it_is_answered_is_gone() -> None:
         await caller.message()
         await caller.stream.send_all(bytes(http_connection.MAX_UNASKED + 1))
         assert await caller.line() == b""
+        assert gateway.gateway.broker.connected == 0
+
+
+async def test_a_body_that_nobody_asked_for_is_not_read_for_ever() -> None:
+    async with http_gateway() as gateway:
+        caller = await gateway.dial()
+        await caller.stream.send_all(
+            b"GET /x/a/json HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000000\r\n\r\n"
+        )
+        assert (await caller.stream.receive_some()).startswith(b"HTTP/1.1 200 ")
+        with suppress(trio.BrokenResourceError):
+            for _ in range(500):
+                await caller.stream.send_all(bytes(20_000))
+                await trio.sleep(0.01)
         assert gateway.gateway.broker.connected == 0
 
 

@@ -189,6 +189,26 @@ WRONG = {
     "a Unix socket without a path": (BOB + listen('kind = "unix"'), ["listen #1", "path"]),
     "a relative Unix socket": (BOB + listen('kind = "unix"', 'path = "s"'), ["listen #1", "absolute"]),
     "a Unix socket too deep": (BOB + listen('kind = "unix"', f'path = "/{"d" * 107}"'), ["listen #1", "107"]),
+    "a path and a port": (
+        BOB + listen('kind = "http"', "port = 1", 'path = "/s"'),
+        ["listen #1", "two places"],
+    ),
+    "HTTP in clear": (
+        BOB + listen('kind = "http"', "port = 1", 'address = "0.0.0.0"'),
+        ["listen #1", "other machines", "https"],
+    ),
+    "pushes of nobody": (
+        BOB + listen('kind = "http"', "port = 1", 'push_user = "al"'),
+        ["listen #1.push_user", "no user al"],
+    ),
+    "a token in clear": (BOB + 'tokens = ["tk_x"]\n', ["users.bob.tokens #1", "hushcast gateway token"]),
+    "one token for two": (
+        BOB + f'tokens = ["{"a" * 64}"]\n[users.al]\ntokens = ["{"a" * 64}"]\n',
+        ["users.al", "a token"],
+    ),
+    "a history of no filter": (ANONYMOUS + '[history]\ntopics = ["a#"]\n', ["history.topics #1", "filter"]),
+    "a history of our own": (ANONYMOUS + '[history]\ntopics = ["$SYS/#"]\n', ["history.topics #1", "$"]),
+    "a history of a month": (ANONYMOUS + "[history]\nhours = 505\n", ["history.hours", "504"]),
     "two at one place": (BOB + 2 * listen('kind = "tcp"', "port = 7"), ["listen #2", "same place"]),
     "too many listeners": (
         BOB + "".join(listen('kind = "tcp"', f"port = {n}") for n in range(1, 18)),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import h11
 import trio
 from wsproto import events
@@ -138,9 +136,13 @@ class HttpConnection:
         if self._socket is not None:
             data = await self._socket.receive_some(CHUNK)
         elif self._machine.their_state is h11.SEND_BODY:  # of a request that needs none
-            with suppress(h11.RemoteProtocolError):
-                return not isinstance(await self._event(), h11.ConnectionClosed)
-            return False
+            try:
+                event = await self._event()
+            except h11.RemoteProtocolError:
+                return False
+            data = bytes(event.data) if isinstance(event, h11.Data) else b"-"
+            if isinstance(event, h11.ConnectionClosed):
+                return False
         else:
             data = await self._receive()
             self._machine.receive_data(data)

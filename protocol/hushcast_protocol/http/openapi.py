@@ -109,7 +109,7 @@ def _publishes(what: str) -> dict[str, Any]:
 
 def _streams(form: StreamForm) -> dict[str, Any]:
     kind = form.content_type.partition(";")[0]
-    content: dict[str, Any] = {kind: {"schema": _STRING}} if kind else {}
+    content: dict[str, Any] = {kind: {}} if kind else {}
     found: dict[str, Any] = {
         "summary": f"Stream topics ({form.value})",
         "parameters": _parameters("names or filters of topics, separated by commas", fields.OF_SUBSCRIPTIONS),
