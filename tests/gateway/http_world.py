@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from base64 import b64encode
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -27,6 +27,7 @@ from hushcast_protocol.mqtt.packets import V5, ConnAck, Connect
 from hushcast_runtime.counters import Counters
 
 PLACE = ListenSection(kind="http", port=8080)
+StreamPair = Callable[[], tuple[trio.abc.Stream, trio.abc.Stream]]
 TOKEN = new_token(random.Random(1).randbytes)
 UNIX = ListenSection(kind="http", path="/run/http.sock")
 
@@ -62,7 +63,9 @@ class HttpCaller:
         own = {"Host": "127.0.0.1:8080", **headers}
         if body or method in ("POST", "PUT"):
             own["Content-Length"] = str(len(body))
-        asked = h11.Request(method=method, target=target, headers=[(k, v.encode()) for k, v in own.items()])
+        asked = h11.Request(
+            method=method, target=target, headers=[(k.encode(), v.encode()) for k, v in own.items()]
+        )
         data = self.machine.send(asked) or b""
         data += self.machine.send(h11.Data(data=body)) or b""
         await self.stream.send_all(data + (self.machine.send(h11.EndOfMessage()) or b""))
@@ -122,16 +125,20 @@ class HttpGateway:
         self.counters = Counters(GATEWAY_COUNTERS)
         self.place = place
         self.peer = ClientPeer(local=local)
+        self.served = 0
+        """Connections that are open."""
         self._nursery = nursery
         env = gateway.state.env
         self.door = HttpDoor(gateway.server.serve, env, self.counters)
 
-    async def dial(self) -> HttpCaller:
-        ours, theirs = memory_stream_pair()
+    async def dial(self, pair: StreamPair = memory_stream_pair) -> HttpCaller:
+        ours, theirs = pair()
 
         async def serve() -> None:
+            self.served += 1
             async with theirs:
                 await self.door.serve(theirs, self.place, self.peer)
+            self.served -= 1
 
         self._nursery.start_soon(serve)
         await trio.lowlevel.checkpoint()

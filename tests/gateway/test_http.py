@@ -392,6 +392,21 @@ async def test_what_is_no_request_ends_the_connection(data: bytes) -> None:
         assert gateway.gateway.server.internal_errors == 0
 
 
+async def test_http_1_0_is_answered_and_closed() -> None:
+    async with http_gateway() as gateway:
+        for asked in (
+            b"POST /x/a HTTP/1.0\r\nContent-Length: 2\r\n\r\nhi",
+            b"GET /x/a/json?poll=1 HTTP/1.0\r\n\r\n",
+        ):
+            caller = await gateway.dial()
+            await caller.stream.send_all(asked)
+            heard = b""
+            while part := await caller.stream.receive_some():
+                heard += part
+            assert heard.startswith(b"HTTP/1.1 200 ")
+            assert b"chunked" not in heard
+
+
 async def test_a_body_is_read_of_those_alone_who_may_come_in() -> None:
     async with http_gateway() as gateway:
         caller = await gateway.dial()
@@ -442,6 +457,18 @@ async def test_a_client_that_leaves_is_gone_from_the_broker() -> None:
         await caller.stream.aclose()
         while gateway.gateway.broker.connected:  # noqa: ASYNC110
             await trio.sleep(0.01)
+
+
+async def test_a_client_that_does_not_read_is_gone(autojump_clock: trio.testing.MockClock) -> None:
+    async with http_gateway(within=1_000) as gateway:
+        caller = await gateway.dial(trio.testing.lockstep_stream_pair)
+        await caller.stream_of("/x/a/json")
+        await caller.message()
+        assert (await gateway.ask("POST", "/x/a", b"unread")).status == 200
+        assert gateway.gateway.broker.connected == 1
+        await trio.sleep(45)
+        assert gateway.gateway.broker.connected == 0
+        assert gateway.served == 0
 
 
 async def test_a_client_that_talks_while_it_is_answered_is_gone() -> None:

@@ -36,6 +36,7 @@ class HttpConnection:
         self._request: h11.Request | None = None
         self._socket: EventSocket | None = None
         self._unasked = 0
+        self._is_cut = False
         self.beside: list[tuple[str, str]] = []
         """Headers of all answers to this request."""
         self.status = 0
@@ -99,7 +100,7 @@ class HttpConnection:
             with trio.fail_after(WRITE_WITHIN):
                 head = self._machine.send(h11.Response(status_code=status, headers=headers)) or b""
                 rest = self._machine.send(h11.Data(data=body)) or b""
-                await self._transport.send_all(head + rest + (self._machine.send(h11.EndOfMessage()) or b""))
+                await self._write(head + rest + (self._machine.send(h11.EndOfMessage()) or b""))
         except trio.TooSlowError:
             raise trio.BrokenResourceError("the client does not read") from None
 
@@ -199,4 +200,12 @@ class HttpConnection:
             data = self._machine.send(event)
         except h11.LocalProtocolError:
             raise trio.BrokenResourceError("the client has left") from None
-        await self._transport.send_all(data or b"")
+        await self._write(data or b"")
+
+    async def _write(self, data: bytes) -> None:
+        """Write bytes; where that was cut short, nothing that follows could be read."""
+        if self._is_cut:
+            raise trio.BrokenResourceError("a write before was cut short")
+        self._is_cut = True
+        await self._transport.send_all(data)
+        self._is_cut = False

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 import trio
 
-from hushcast_gateway.http.http_connection import HttpConnection
+from hushcast_gateway.http.http_connection import WRITE_WITHIN, HttpConnection
 from hushcast_protocol.http.exchanges import (
     BodyWanted,
     HttpAnswer,
@@ -86,8 +86,11 @@ class HttpStream(trio.abc.Stream):
         await trio.lowlevel.checkpoint()
 
     async def finish(self) -> None:
-        """Answer a client of which the server said nothing more."""
-        await self._do(self._exchange.cut())
+        """Answer a client of which the server said nothing more, if it takes that in time."""
+        with trio.move_on_after(WRITE_WITHIN):
+            await self._do(self._exchange.cut())
+            return
+        raise trio.BrokenResourceError("the client does not read")
 
     async def _wait(self) -> None:
         """Wait for packets to send; in a stream for its client to leave, or the next sign of life, too."""
