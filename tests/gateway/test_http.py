@@ -465,6 +465,7 @@ async def test_a_client_that_does_not_read_is_gone(autojump_clock: trio.testing.
         await caller.stream_of("/x/a/json")
         await caller.message()
         assert (await gateway.ask("POST", "/x/a", b"unread")).status == 200
+        await trio.testing.wait_all_tasks_blocked()  # until who published is gone
         assert gateway.gateway.broker.connected == 1
         await trio.sleep(45)
         assert gateway.gateway.broker.connected == 0
