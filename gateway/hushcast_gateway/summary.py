@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from hushcast_gateway.limits_section import LimitsSection
 from hushcast_gateway.purposes.settings import (
     PurposesOfUser,
     PurposesSection,
@@ -12,7 +11,9 @@ from hushcast_gateway.purposes.settings import (
     check_vocabulary,
     vocabulary_of,
 )
-from hushcast_gateway.settings import AccessSection, GatewaySettings
+from hushcast_gateway.sections.access_sections import AccessSection
+from hushcast_gateway.sections.limits_section import LimitsSection
+from hushcast_gateway.settings import GatewaySettings
 from hushcast_runtime.wording import counted
 
 

@@ -20,7 +20,8 @@ from hushcast_gateway.http.tokens import new_token, token_hash
 from hushcast_gateway.listener_settings import ListenSection
 from hushcast_gateway.passwords import Passwords
 from hushcast_gateway.peer import ClientPeer
-from hushcast_gateway.settings import AccessSection, GatewaySettings, UserSection
+from hushcast_gateway.sections.access_sections import AccessSection, UserSection
+from hushcast_gateway.settings import GatewaySettings
 from hushcast_gateway.users import GatewayUsers
 from hushcast_protocol.mqtt.mqtt_settings import MqttSettings
 from hushcast_protocol.mqtt.packets import V5, ConnAck, Connect

@@ -19,7 +19,8 @@ from hushcast_gateway.counters import GATEWAY_COUNTERS
 from hushcast_gateway.listener_settings import ListenSection
 from hushcast_gateway.listeners import Listeners
 from hushcast_gateway.passwords import Passwords
-from hushcast_gateway.settings import GatewaySettings, UserSection
+from hushcast_gateway.sections.access_sections import UserSection
+from hushcast_gateway.settings import GatewaySettings
 from hushcast_gateway.users import GatewayUsers
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.counters import Counters

@@ -9,7 +9,7 @@ import trio
 from houses import LINK, House, acknowledged, houses, listening, quick, until
 
 from hushcast_gateway import broker_state
-from hushcast_gateway.limits_section import LimitsSection
+from hushcast_gateway.sections.limits_section import LimitsSection
 from hushcast_protocol.mqtt.packets import Publish
 
 
