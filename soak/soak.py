@@ -1,4 +1,4 @@
-"""`make soak`: chaos on each carrier, kills and steady traffic on real daemons; adversaries lie, and wait."""
+"""`make soak`: chaos on each carrier, kills, take-overs, steady traffic on real daemons; adversaries."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from soak.away import PUBLICATIONS, watch_away
 from soak.directories.scene import Plan
 from soak.located_feed import FeedPlan, watch_feed
 from soak.memory import watch_memory
+from soak.take_over import watch_take_overs
 from soak.waiting import watch_waiting
 
 EPOCH = 60  # seconds: a day ends every 24 minutes, so most runs see one epoch after another, some a day's end
@@ -32,6 +33,7 @@ SHARDS = partial(
 )  # a network with nobody who lies, cut anew after a day
 FEED = FeedPlan(60, 20)  # twenty minutes of short intervals: what is lost is lost at their ends
 TRIALS_A_MINUTE = 20  # of each kind, by whoever waits: 200 have an interval of 9 % to either side
+KILLS_A_MINUTE = 2  # of gateways; they take less, a few seconds each
 Progress = Callable[[str], None]
 
 
@@ -63,6 +65,11 @@ def memory(directory: Path, minutes: float, seed: int, progress: Progress) -> di
     """Steady traffic on eight daemons, nothing broken."""
     testnet.up(directory, 6, 2, "tcp", EPOCH, progress)
     return watch_memory(directory, minutes, seed, progress)
+
+
+def take_over(directory: Path, minutes: float, seed: int, progress: Progress) -> dict[str, Any]:
+    """Two gateways with one state, of which the one that serves is killed, 20 times in ten minutes."""
+    return watch_take_overs(directory, int(KILLS_A_MINUTE * minutes), seed, progress)
 
 
 def authorities(
@@ -113,7 +120,7 @@ def located_feed(
     return watch_feed(directory / "feed", sockets, FEED, progress)
 
 
-NO_TOR = {run.__name__: run for run in (chaos, central, brokers, kills, memory, waiting)}
+NO_TOR = {run.__name__: run for run in (chaos, central, brokers, kills, memory, take_over, waiting)}
 OVER_TOR = {run.__name__: run for run in (authorities, shards, away, waiting_over_tor, located_feed)}
 RUNS = (*NO_TOR, *OVER_TOR)
 

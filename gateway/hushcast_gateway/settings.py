@@ -95,6 +95,8 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
 
     state: PathText = "hushcast-gateway"
     """Directory of all that is kept; a relative path is below `$XDG_STATE_HOME` or `~/.local/state`."""
+    standby: bool = False
+    """Whether it waits where another gateway has `state`, and takes over from that one."""
     listen: Annotated[tuple[ListenSection, ...], Meta(max_length=MAX_LISTENERS)] = ()
     """Where clients connect; `127.0.0.1:1883` and the Unix socket `mqtt.sock` in `state` unless given."""
     users: Annotated[Mapping[str, UserSection], Meta(max_length=MAX_USERS)] = field(default_factory=dict)
@@ -137,6 +139,11 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
     def state_path(self) -> Path:
         """Return the state directory."""
         return below_state_home(self.state)
+
+    @property
+    def stands_by(self) -> bool:
+        """Whether it waits where another gateway has the state directory."""
+        return self.standby
 
     def doctors_socket(self) -> Path:
         """Return where a gateway that runs is asked by its doctor."""

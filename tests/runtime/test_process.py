@@ -10,7 +10,7 @@ import pytest
 
 from hushcast_directory.server.settings import DirectorySettings
 from hushcast_runtime.processes.config import load_settings
-from hushcast_runtime.processes.process import _Configuration
+from hushcast_runtime.processes.process import Configuration
 
 TEXT = 'state = "/nowhere"\n[network]\nname = "n"\n[log]\nlevel = "info"\n'
 
@@ -22,7 +22,7 @@ def test_what_changed_during_the_start_is_applied_before_it_is_ready(
     file = tmp_path / "directory.toml"
     file.write_text(TEXT)
     settings = load_settings(file, DirectorySettings)
-    configuration = _Configuration(settings, lambda: load_settings(file, DirectorySettings))
+    configuration = Configuration(settings, lambda: load_settings(file, DirectorySettings))
     configuration.catch_up()
     assert capsys.readouterr().err == "", "nothing has changed"
     file.write_text(TEXT.replace("info", "debug"))
@@ -38,7 +38,7 @@ def test_what_changed_during_the_start_is_applied_before_it_is_ready(
 def test_a_reload_names_what_only_a_restart_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "directory.toml"
     file.write_text(TEXT)
-    configuration = _Configuration(
+    configuration = Configuration(
         load_settings(file, DirectorySettings), lambda: load_settings(file, DirectorySettings)
     )
     changed = 'first_roster = 2\nsocket_group = "x"\n' + TEXT.replace('"n"', '"m"').replace("info", "debug")

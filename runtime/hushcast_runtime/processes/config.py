@@ -189,6 +189,11 @@ class ProcessSettings(Section, frozen=True, kw_only=True):
         """Whether this daemon may be inspected, as those of testnets are."""
         return False
 
+    @property
+    def stands_by(self) -> bool:
+        """Whether it waits where another process has its state, and takes over."""
+        return False
+
     def check_own(self) -> None:
         """Raise `UsageError` if the settings of this kind of process alone cannot be used."""
 

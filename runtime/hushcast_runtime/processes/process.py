@@ -17,10 +17,10 @@ from hushcast_protocol.base.errors import HushcastError, UsageError
 from hushcast_runtime.exception_groups import ungrouped
 from hushcast_runtime.files import private_directory
 from hushcast_runtime.logs import configure_logs, log
-from hushcast_runtime.processes.config import DaemonSettings, SettingsT
+from hushcast_runtime.processes.config import DaemonSettings, ProcessSettings, SettingsT
 from hushcast_runtime.processes.core_dumps import forbid_core_dumps
 from hushcast_runtime.processes.program import Program
-from hushcast_runtime.processes.readiness import Health, service_manager
+from hushcast_runtime.processes.readiness import Health, ServiceManager, service_manager
 from hushcast_runtime.processes.steps import steps
 from hushcast_runtime.storage.state_lock import locked
 from hushcast_runtime.tor.transport import TorTransport
@@ -49,18 +49,33 @@ def run_until_signal(
     nothing. Tells the service manager, if there is one, of the daemon's `health`. Raises the `HushcastError`
     that ended the daemon, `UsageError` if another one uses its state.
     """
+    with locked(prepared(settings)):
+        run_with_lock(work, health, Configuration(settings, load, apply), service_manager())
+
+
+def prepared(settings: ProcessSettings) -> Path:
+    """Begin a process: logs, no core dumps; return its state directory, which is made if there is none."""
     configure_logs(settings.log.level, settings.log.json)
     if settings.program is None:
         line = f'program = "{settings.program_name}"'
         log.warning("the configuration does not say which program it is of", line=line)
     if not settings.is_watched:
         forbid_core_dumps()
-    state = private_directory(settings.state_path())
-    with locked(state), ungrouped(HushcastError):
-        trio.run(_live, work, health, _Configuration(settings, load, apply))
+    return private_directory(settings.state_path())
 
 
-class _Configuration(Generic[SettingsT]):
+def run_with_lock(
+    work: Work,
+    health: Callable[[], Health],
+    configuration: Configuration[Any],
+    manager: ServiceManager | None,
+) -> None:
+    """Run a daemon, which has the lock on its state, until a signal ends it, as `run_until_signal` does."""
+    with ungrouped(HushcastError):
+        trio.run(_live, work, health, configuration, manager)
+
+
+class Configuration(Generic[SettingsT]):
     """The configuration of a running daemon, read again when it is told to."""
 
     def __init__(
@@ -108,8 +123,12 @@ def changed_keys(before: msgspec.Struct, after: msgspec.Struct, section: str = "
             yield name
 
 
-async def _live(work: Work, health: Callable[[], Health], configuration: _Configuration[Any]) -> None:
-    manager = service_manager()
+async def _live(
+    work: Work,
+    health: Callable[[], Health],
+    configuration: Configuration[Any],
+    manager: ServiceManager | None,
+) -> None:
     # What the receiver has not handed out when it closes is raised again: a reload that comes with the stop.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

@@ -13,10 +13,11 @@ from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.processes.config import SettingsT
 from hushcast_runtime.processes.metrics import MetricsServer
-from hushcast_runtime.processes.process import Load, run_until_signal
+from hushcast_runtime.processes.process import Configuration, Load, run_until_signal, run_with_lock
 from hushcast_runtime.processes.program import Program
-from hushcast_runtime.processes.readiness import Health, Readiness
+from hushcast_runtime.processes.readiness import Health, Readiness, service_manager
 from hushcast_runtime.processes.readiness_socket import tell_readiness
+from hushcast_runtime.processes.standby import lock_when_free, read_again
 from hushcast_runtime.storage.disk_use import disk_readings
 from hushcast_runtime.storage.state_directory import check_keys
 from hushcast_runtime.storage.state_layout import DATABASE, check_version, kept_version
@@ -102,7 +103,20 @@ class ProcessFrame(ABC, Generic[SettingsT]):
 
 
 def run_process(load: Load[SettingsT], make: Callable[[SettingsT], ProcessFrame[Any]]) -> None:
-    """Run a process until SIGTERM or SIGINT; raises the `HushcastError` that ended it."""
+    """Run a process until SIGTERM or SIGINT; raises the `HushcastError` that ended it.
+
+    One that stands by is made once no other process has its state.
+    """
     settings = load()
-    process = make(settings)
-    run_until_signal(settings, load, process.live, process.health, process.apply)
+    if not settings.stands_by:
+        process = make(settings)
+        run_until_signal(settings, load, process.live, process.health, process.apply)
+        return
+    manager = service_manager()
+    if (lock := lock_when_free(settings, manager)) is None:
+        return
+    with lock:
+        settings = read_again(load, settings)
+        process = make(settings)
+        configuration = Configuration(settings, load, process.apply)
+        run_with_lock(process.live, process.health, configuration, manager)

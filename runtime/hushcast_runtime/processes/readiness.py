@@ -46,6 +46,7 @@ class ServiceManager:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
         self.beat = LOOK_EVERY if watchdog is None else min(LOOK_EVERY, watchdog / 4)
+        self._started, self._shown = False, ""  # as it has been told
 
     @classmethod
     def of_process(cls, environment: Mapping[str, str], pid: int) -> ServiceManager | None:
@@ -71,19 +72,20 @@ class ServiceManager:
         """Send a daemon's health and heartbeats until cancelled; if the scheduler hangs, they stop.
 
         `READY=1` is sent once, when it is true. Until then each heartbeat extends the start timeout: a slow
-        Tor may take as long as it needs, but a daemon that hangs is ended.
+        Tor may take as long as it needs, but a daemon that hangs is ended. One that stood by has told it when
+        it begins.
         """
-        started, shown = False, ""
         while True:
             now = health()
-            lines = ["WATCHDOG=1"] if started or now.has_started else [f"EXTEND_TIMEOUT_USEC={_PATIENCE}"]
-            if now.has_started and not started:
+            has_started = self._started or now.has_started
+            lines = ["WATCHDOG=1"] if has_started else [f"EXTEND_TIMEOUT_USEC={_PATIENCE}"]
+            if has_started and not self._started:
                 about_to_be_ready()
                 lines.append("READY=1")
-            if now.doing != shown:
+            if now.doing != self._shown:
                 lines.append(f"STATUS={now.doing}")
             if self.tell(*lines):
-                started, shown = started or now.has_started, now.doing
+                self._started, self._shown = has_started, now.doing
             await trio.sleep(self.beat)
 
     def close(self) -> None:

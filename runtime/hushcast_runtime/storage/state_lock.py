@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from hushcast_protocol.base.errors import UsageError
 
@@ -14,22 +15,33 @@ from hushcast_protocol.base.errors import UsageError
 _LOOKS = 3
 
 
+def take_lock(state: Path) -> TextIO | None:
+    """Lock the state directory until the file that is returned is closed; `None` if it is taken.
+
+    The kernel releases the lock however the process ends, and not before all of its threads have ended.
+    """
+    file = (state / "lock").open("a+")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Where the directory was made anew meanwhile, the lock on the file of before keeps nobody out.
+        if not os.path.samestat(os.fstat(file.fileno()), (state / "lock").stat()):
+            raise BlockingIOError
+    except (BlockingIOError, FileNotFoundError):
+        file.close()
+        return None
+    file.truncate(0)
+    file.write(f"{os.getpid()}\n")
+    file.flush()
+    return file
+
+
 @contextmanager
 def locked(state: Path) -> Iterator[None]:
-    """Lock the state directory for this process; the kernel releases the lock however the process ends.
-
-    Raises `UsageError` if a daemon holds it.
-    """
-    with (state / "lock").open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UsageError(
-                f"another daemon is running with the state directory {state}: stop it first"
-            ) from None
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
+    """Lock the state directory for this process; raises `UsageError` if a daemon holds it."""
+    file = take_lock(state)
+    if file is None:
+        raise UsageError(f"another daemon is running with the state directory {state}: stop it first")
+    with file:
         yield
 
 
