@@ -157,6 +157,27 @@ async def test_pages_of_a_scan_give_every_record_once(store: Store) -> None:
     assert await store.scan("k", limit=0) == []
 
 
+@pytest.mark.parametrize("prefix", [b"", b"p"])
+async def test_a_page_costs_the_same_wherever_it_begins(tmp_path: Path, prefix: bytes) -> None:
+    """A start that reads all records page by page went through what it had read before with each page."""
+    store = SqliteStore(tmp_path / "state.db")
+    async with running(store):
+        await store.write(*(Change("k", b"p%05d" % number, b"") for number in range(20_000)))
+        steps: list[int] = []
+
+        async def read(after: bytes) -> int:
+            steps.clear()
+            store._connection.set_progress_handler(lambda: steps.append(1), 10)
+            page = await store.scan("k", prefix, after, limit=50)
+            store._connection.set_progress_handler(None, 0)
+            assert len(page) == 50
+            return len(steps)
+
+        first, last = await read(b"p00001"), await read(b"p19900")
+        assert last <= 2 * first
+    store.close()
+
+
 async def test_records_are_read_to_the_end_or_as_far_as_a_reader_goes(store: Store) -> None:
     everything = [(b"p%03d" % number, b"") for number in range(50)]
     await store.write(*(Change("k", key, value) for key, value in everything), Change("k", b"q", b""))

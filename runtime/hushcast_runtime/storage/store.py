@@ -309,11 +309,10 @@ class SqliteStore:
     def _select(
         self, kind: RecordKind, prefix: bytes, after: bytes | None, limit: int
     ) -> list[tuple[bytes, bytes]]:
-        query = "SELECT key, value FROM records WHERE kind = ? AND key >= ?"
-        bounds: list[object] = [kind, prefix]
-        if after is not None:
-            query += " AND key > ?"
-            bounds.append(after)
+        # One bound from below: of two SQLite seeks by the first, and goes through all that was read before.
+        is_behind = after is not None and after >= prefix
+        query = f"SELECT key, value FROM records WHERE kind = ? AND key {'>' if is_behind else '>='} ?"  # noqa: S608
+        bounds: list[object] = [kind, after if is_behind else prefix]
         if (end := _end_of(prefix)) is not None:
             query += " AND key < ?"
             bounds.append(end)
