@@ -36,6 +36,7 @@ MODULES = (
     "gateway_purposes",
     "distance",
     "located_words",
+    "gateway_size",
 )
 FIGURES = dict(enumerate(MODULES, 1))
 FULL, SHORT = Effort(5, 1.0), Effort(5, 0.1)

@@ -27,10 +27,10 @@ level = "error"
 """
 
 
-def command(directory: Path, port: int) -> list[str]:
-    """Return the command that runs it, its configuration written."""
+def command(directory: Path, port: int, more: str = "") -> list[str]:
+    """Return the command that runs it, its configuration written; `more` are further sections of that."""
     config = directory / "gateway.toml"
-    config.write_text(_CONFIG.format(state=directory / "gateway", port=port))
+    config.write_text(_CONFIG.format(state=directory / "gateway", port=port) + more)
     return [sys.executable, "-m", "hushcast_gateway", str(config)]
 
 
