@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import paho.mqtt.client as paho
-from paho.mqtt.enums import CallbackAPIVersion
+from paho.mqtt.enums import CallbackAPIVersion, MessageState
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
@@ -101,6 +101,17 @@ class Pair:
                 return client.recv(4)[:1] == b"\x20"
         except OSError:
             return False
+
+
+class SteadyClient(paho.Client):
+    """paho, which after a second attempt to connect publishes anew what it should release: it came twice."""
+
+    def _messages_reconnect_reset_out(self) -> None:
+        with self._out_message_mutex:
+            for one in self._out_messages.values():
+                if one.state == MessageState.MQTT_MS_RESEND_PUBREL:
+                    one.state = MessageState.MQTT_MS_WAIT_FOR_PUBCOMP
+        super()._messages_reconnect_reset_out()
 
 
 @dataclass
@@ -207,7 +218,7 @@ def _missing(reader: Reader, wanted: set[bytes]) -> int:
 @contextmanager
 def _connected(port: int, client_id: str, version: int) -> Iterator[paho.Client]:
     lasting = {"clean_session": False} if version == paho.MQTTv311 else {}
-    client = paho.Client(CallbackAPIVersion.VERSION2, client_id, protocol=version, **lasting)
+    client = SteadyClient(CallbackAPIVersion.VERSION2, client_id, protocol=version, **lasting)
     client.reconnect_delay_set(1, 1)
     properties = Properties(PacketTypes.CONNECT)
     properties.SessionExpiryInterval = 3_600
