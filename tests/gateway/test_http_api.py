@@ -21,7 +21,7 @@ from hushcast_protocol.http.refusals import HttpRefusal
 from hushcast_protocol.http.routes import route
 from hushcast_protocol.http.subscription_request import StreamForm
 
-DESCRIBED = json.loads(description("1"))
+DESCRIBED = json.loads(description())
 EVENT = DESCRIBED["components"]["schemas"]["Event"]
 REFUSAL = DESCRIBED["components"]["schemas"]["Refusal"]
 EXAMPLES = int(os.environ.get("HTTP_EXAMPLES", "40"))  # requests in a run; 2,000 by hand

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
-from importlib.metadata import version
 
 import trio
 
@@ -48,7 +47,7 @@ class HttpDoor:
         self._serve = serve
         self._env = env
         self._counters = counters
-        self._description = description(version("hushcast"))
+        self._description = description()
         self._asking = ConnectionSlots(MAX_ASKING, env.below)
 
     async def serve(self, transport: trio.abc.Stream, place: ListenSection, peer: ClientPeer) -> None:

@@ -14,6 +14,7 @@ from hushcast_protocol.http.routes import BY_GET, DESCRIPTION, HEALTH
 from hushcast_protocol.http.subscription_request import StreamForm
 from hushcast_protocol.http.unified_push import MATRIX
 
+_VERSION = "1"  # of what is described; another where a client would have to change
 _STRING = {"type": "string"}
 _REFUSALS = {
     "400": "What is wrong with the request",
@@ -121,8 +122,8 @@ def _streams(form: StreamForm) -> dict[str, Any]:
 
 
 @cache
-def description(version: str) -> bytes:
-    """Return the description as JSON; `version` is the program's."""
+def description() -> bytes:
+    """Return the description as JSON. Its version is its own: strangers read it, who need not know ours."""
     body = {"requestBody": {"content": {"*/*": {"schema": _STRING}}}}
     posted = {"requestBody": {"content": {"application/json": {"schema": _reference("Message")}}}}
     message = {"application/json": {"schema": _reference("Event")}}
@@ -147,7 +148,7 @@ def description(version: str) -> bytes:
         "openapi": "3.1.0",
         "info": {
             "title": "Hushcast gateway",
-            "version": version,
+            "version": _VERSION,
             "description": "Topics are those of MQTT, and paths and fields are ntfy's where it has one.",
         },
         "security": [{"basic": []}, {"bearer": []}, {}],
