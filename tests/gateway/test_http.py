@@ -365,6 +365,7 @@ async def test_what_is_wrong_is_said(
     async with http_gateway() as gateway:
         answer = await gateway.ask(method, target, body, "", **headers)
         assert (answer.status, answer.json["code"]) == (code // 100, code)
+        await trio.testing.wait_all_tasks_blocked()  # who is refused by the broker hears it before it is gone
         assert gateway.gateway.broker.connected == 0
 
 
@@ -479,6 +480,7 @@ async def test_a_client_that_talks_while_it_is_answered_is_gone() -> None:
         await caller.message()
         await caller.stream.send_all(bytes(http_connection.MAX_UNASKED + 1))
         assert await caller.line() == b""
+        await trio.testing.wait_all_tasks_blocked()
         assert gateway.gateway.broker.connected == 0
 
 
@@ -493,6 +495,7 @@ async def test_a_body_that_nobody_asked_for_is_not_read_for_ever() -> None:
             for _ in range(500):
                 await caller.stream.send_all(bytes(20_000))
                 await trio.sleep(0.01)
+        await trio.testing.wait_all_tasks_blocked()
         assert gateway.gateway.broker.connected == 0
 
 
