@@ -6,6 +6,7 @@ or a daemon that starts, up to half a second in which it answered nobody.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
 from functools import partial
@@ -129,6 +130,7 @@ async def test_all_newcomers_are_drawn_and_told_some_at_a_time() -> None:
     exchange = Exchange(env, roll, archive, not_there, lambda to, frame: told.append(frame))
     # To begin takes two steps at least, of which one is the longer; to follow takes several.
     for work, most in ((partial(exchange.begin, others), 0.85), (partial(roll.follow, NOBODY), 0.4)):
+        gc.collect()  # what tests left behind is not swept up in one of the steps
         steps, began = Steps(), time.thread_time()
         trio.lowlevel.add_instrument(steps)
         await in_its_steps(work)
