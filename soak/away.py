@@ -6,12 +6,9 @@ receipt and led to a host that is there must come, once and soon.
 
 from __future__ import annotations
 
-import json
-import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +19,7 @@ from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_testnet.chaos.breaker import ProcessBreaker
 from hushcast_testnet.chaos.fault_plan import Fault
 from hushcast_testnet.inventory import Member, Testnet, load
+from soak.relay_disks import owners, relay_records
 
 LEAVES_AT = 18.2  # epochs into a day, when every subscription has installed the next
 AWAY = 29.6  # epochs, over one midnight: until shortly before the second
@@ -82,21 +80,9 @@ def _fault(kind: Any, target: str) -> Fault:
 
 def _hosts(testnet: Testnet) -> dict[str, str]:
     """Return by the name of each subscriber that of its host, which the traces and disks of relays tell."""
-    top = Path(testnet.nodes[0].config).parents[2]
-    owners = {
-        bytes.fromhex(row["mailbox"]): file.name.split(".")[0]
-        for file in (top / "traces").glob("*.truth.jsonl")
-        for row in map(json.loads, file.read_text().splitlines())
-        if row["kind"] == "subscribed"
-    }
-    found = {}
-    for member in testnet.nodes:
-        if member.role == "relay":
-            with closing(sqlite3.connect(f"file:{member.state}/state.db?mode=ro", uri=True)) as disk:
-                for (key,) in disk.execute("select key from records where kind = 'box'"):
-                    if key in owners:
-                        found[owners[key]] = member.name
-    return found
+    known = owners(testnet)
+    boxes = ((relay, key) for relay, key, _ in relay_records(testnet, "box"))
+    return {known[key]: relay for relay, key in boxes if key in known}
 
 
 async def _publish(publisher: Member, topic: str, receipts: set[str]) -> None:

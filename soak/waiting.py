@@ -12,10 +12,8 @@ these tell, no attack is needed for.
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import sqlite3
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -40,6 +38,7 @@ from hushcast_runtime.transports.tcp import TcpTransport
 from hushcast_testnet.inventory import Member, Testnet, load
 from soak.adversary import PATIENCE, Adversary, Door
 from soak.guesses import Trial, told
+from soak.relay_disks import owners, relay_records
 
 CONNECTIONS = 2  # that an adversary holds up a daemon with: they took a second of its processor
 RELAYS = 6  # of the adversary, so that nearly every publication meets one of them
@@ -52,21 +51,12 @@ def mailboxes(testnet: Testnet) -> dict[str, Door]:
 
     Whose they are is in the traces, which name the guesses and are no part of them.
     """
-    owners: dict[bytes, str] = {}
-    top = Path(testnet.nodes[0].config).parents[2]
-    for file in (top / "traces").glob("*.truth.jsonl"):
-        for row in map(json.loads, file.read_text().splitlines()):
-            if row["kind"] == "subscribed":
-                owners[bytes.fromhex(row["mailbox"])] = file.name.split(".")[0]
+    known = owners(testnet)
     found: dict[str, Door] = {}
-    for member in testnet.nodes:
-        if member.role == "relay":
-            store = sqlite3.connect(f"file:{member.state}/state.db?mode=ro", uri=True)
-            for (value,) in store.execute("select value from records where kind = 'lease'"):
-                _, hop, address, *_ = msgspec.msgpack.decode(value)
-                if hop[:1] == b"m" and hop[1:] in owners:
-                    found[owners[hop[1:]]] = Door(hop[1:], Address(address))
-            store.close()
+    for _, _, value in relay_records(testnet, "lease"):
+        _, hop, address, *_ = msgspec.msgpack.decode(value)
+        if hop[:1] == b"m" and hop[1:] in known:
+            found[known[hop[1:]]] = Door(hop[1:], Address(address))
     return found
 
 

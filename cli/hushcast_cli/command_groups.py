@@ -60,10 +60,18 @@ class SectionedGroup(CommandGroup):
                 formatter.write_dl([(f"{one.name:<{width}}", first_sentence(one)) for one in commands])
 
 
-def leaves(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Return the commands that do something, at `path` and below, each with its path."""
-    if not isinstance(command, click.Group):
-        yield path, command
-        return
-    for name, child in command.commands.items():
-        yield from leaves(child, (*path, name))
+CommandAt = tuple[tuple[str, ...], click.Command]
+"""A command with its path."""
+
+
+def walk(command: click.Command, path: tuple[str, ...]) -> Iterator[CommandAt]:
+    """Return commands and groups, at `path` and below."""
+    yield path, command
+    if isinstance(command, click.Group):
+        for name, child in command.commands.items():
+            yield from walk(child, (*path, name))
+
+
+def leaves(command: click.Command, path: tuple[str, ...]) -> Iterator[CommandAt]:
+    """Return the commands that do something, at `path` and below."""
+    return (found for found in walk(command, path) if not isinstance(found[1], click.Group))

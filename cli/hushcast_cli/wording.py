@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import click
 from click.exceptions import NoSuchCommand
 
+from hushcast_cli.command_groups import walk
 from hushcast_protocol.base.suggestions import alike, did_you_mean, one_of
 
 # click's message of a bad value: the value itself, and then one of these with a name of the type.
@@ -46,18 +46,10 @@ def _commands_like(error: NoSuchCommand) -> str:
     word = error.command_name
     if meant := did_you_mean(word, error.ctx.command.commands):
         return meant
-    paths = list(_paths(error.ctx.find_root().command))
+    paths = [path for path, _ in walk(error.ctx.find_root().command, ()) if path]
     likest = alike(word, {path[-1] for path in paths})[:1]
     found = [f"`hushcast {' '.join(path)}`" for path in paths if path[-1] in likest]
     return f": did you mean {one_of(found)}?" if found else ""
-
-
-def _paths(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the words of every command and group below one."""
-    if isinstance(command, click.Group):
-        for name, child in command.commands.items():
-            yield (*path, name)
-            yield from _paths(child, (*path, name))
 
 
 def _bad_value(parameter: click.Parameter, message: str) -> str:

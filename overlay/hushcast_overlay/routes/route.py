@@ -1,7 +1,7 @@
 """A route: what the overlay holds for one interest.
 
-On days that are not cut into shards it has one mailbox, which lasts, or a box at a host. On a day that is cut
-it has a mailbox of that day alone: what shows when a mailbox is there shows that for a day only.
+It has a box at a host, on all days; or a mailbox, which lasts on days that are not cut into shards. On a day
+that is cut a mailbox is of that day alone: what shows when it is there shows that for a day only.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class OverlayRoute:
     daily: dict[int, RouteMailbox] = field(default_factory=dict)
     """Those of days that are cut."""
     box: RouteBox | None = None
-    """What a host keeps, on days that are not cut."""
+    """What a host keeps."""
     boxed: set[int] = field(default_factory=set)
     """Days whose trees are to lead to the box, once they are planned."""
     planned: dict[tuple[int, int], TreeInstallation] = field(default_factory=dict)

@@ -16,7 +16,7 @@ import trio
 from hushcast_protocol.base.findings import Finding
 from hushcast_runtime.processes.config import check_path
 from hushcast_runtime.processes.testnet_section import TestnetDaemonSettings
-from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.base import StreamHandler, TransportError
 from hushcast_runtime.transports.connection_slots import ConnectionSlots
 from hushcast_runtime.transports.local_sockets import listen_at
 from hushcast_runtime.transports.streams import serve_streams
@@ -70,6 +70,17 @@ async def tell(
         with suppress(*_GONE), room.place(ANSWER_WITHIN):
             await stream.send_all(await answer())
 
+    await serve_at(path, serve, what, task_status=task_status)
+
+
+async def serve_at(
+    path: Path,
+    serve: StreamHandler,
+    what: str,
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve whoever connects to the socket `path`, which is gone afterwards; raises as `tell`."""
     listener = listen_at(path, None, what)
     task_status.started()
     try:

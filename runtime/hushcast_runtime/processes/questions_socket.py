@@ -13,11 +13,9 @@ from pathlib import Path
 import trio
 
 from hushcast_protocol.base.errors import HushcastError
-from hushcast_runtime.processes.doctors_socket import MAX_ASKING
+from hushcast_runtime.processes.doctors_socket import MAX_ASKING, serve_at
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.connection_slots import ConnectionSlots
-from hushcast_runtime.transports.local_sockets import listen_at
-from hushcast_runtime.transports.streams import serve_streams
 
 MAX_QUESTION = 16 * 1024  # bytes of a question: the longest filter in JSON, where a character may take six
 MAX_ANSWER_LINE = 64 * 1024  # bytes of a line of an answer: a topic and names, in JSON
@@ -54,12 +52,7 @@ async def answer_questions(
             async for line in answer(bytes(asked).partition(b"\n")[0]):
                 await stream.send_all(line + b"\n")
 
-    listener = listen_at(path, None, what)
-    task_status.started()
-    try:
-        await serve_streams(listener, serve)
-    finally:
-        path.unlink(missing_ok=True)
+    await serve_at(path, serve, what, task_status=task_status)
 
 
 async def ask_question(path: Path, question: bytes, take: Callable[[bytes], bool]) -> None:
