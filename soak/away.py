@@ -1,7 +1,8 @@
 """Away: subscribers stop for thirty epochs over a midnight, while another publishes, and come back.
 
 Each has a topic of its own, and the host of the last one is killed meanwhile and stays dead. What has a
-receipt and led to a host that is there must come, once and soon.
+receipt and led to a host that is there must come, once and soon. Whose host is dead is told that messages are
+lost, once, when the day is over for which it kept them.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ AWAY = 29.6  # epochs, over one midnight: until shortly before the second
 PUBLICATIONS = 200  # on each topic
 SUBSCRIBED_WITHIN = 120.0  # seconds
 COMES_WITHIN = 60.0  # seconds from the start of the daemon
+TOLD_WITHIN = 32.0  # epochs from the start: the host kept what waits until 24.2 epochs after it
 
 Progress = Callable[[str], None]
 
@@ -33,7 +35,8 @@ Progress = Callable[[str], None]
 def watch_away(directory: Path, publications: int, progress: Progress) -> dict[str, Any]:
     """Let the clients of a running testnet but one be away; return what came, and how soon.
 
-    `ok` tells whether all came to each whose host was not killed, once and within a minute.
+    `ok` tells whether all came to each whose host was not killed, once and within a minute, and whether the
+    one whose host was killed lacks nothing, or was told once that messages are lost.
     """
     return trio.run(_watch, load(directory), publications, progress)
 
@@ -69,9 +72,14 @@ async def _watch(testnet: Testnet, publications: int, progress: Progress) -> dic
         began = trio.current_time()
         await breaker.end(_fault("stop", member.name))
         came = await _caught_up(member, published[member.name], began)
+        if hosts[member.name] == killed and came["missing"]:
+            came["told_lost"] += await _told(member, TOLD_WITHIN * testnet.epoch)
         found[member.name] = {"published": len(published[member.name]), **came}
     whole = [found[name] for name, host in hosts.items() if host != killed]
-    return {"ok": bool(whole) and all(each["missing"] == each["twice"] == 0 for each in whole), **found}
+    others = [found[name] for name, host in hosts.items() if host == killed]
+    came = bool(whole) and all(each["missing"] == each["twice"] == 0 for each in whole)
+    told = all(not each["missing"] or each["told_lost"] == 1 for each in others)
+    return {"ok": came and told, **found}
 
 
 def _fault(kind: Any, target: str) -> Fault:
@@ -113,3 +121,20 @@ async def _caught_up(member: Member, published: set[str], began: float) -> dict[
         "twice": sum(count > 1 for count in shown.values()),
         "seconds": round(last - began, 1),
     }
+
+
+async def _told(member: Member, within: float) -> int:
+    """Return how often an application hears within so many seconds that messages are lost."""
+    lost = 0
+    with trio.move_on_after(within):
+        async with (
+            hushcast.connect(member.socket, timeout=None) as daemon,
+            daemon.subscribe(member.name, acknowledge="never") as messages,
+        ):
+            while True:
+                event = await messages.next_event()
+                if isinstance(event, hushcast.Lost):
+                    lost += 1
+                elif isinstance(event, hushcast.Message):
+                    messages.done()
+    return lost

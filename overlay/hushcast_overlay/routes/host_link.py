@@ -12,7 +12,6 @@ from hushcast_overlay.connector import Connector
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.buckets import TokenBucket
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.hop_link import IDLE
 from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import RelayId, Wire
@@ -43,6 +42,7 @@ from hushcast_runtime.transports.channel_writer import Writer
 
 STANDING_WITHIN = 30.0  # seconds from the link to what it says first
 ANSWER_WITHIN = 30.0  # seconds to an answer to what is on disk at once
+SILENT_FOR = 180.0  # seconds without a frame after which a host is away: it shows a sign of life every 120
 # What a host may bring: as much as a mailbox takes from one top relay, for the same reason.
 MESSAGES_A_SECOND, MESSAGES_AT_ONCE = 500.0, 1000.0
 
@@ -78,6 +78,8 @@ class HostLink:
         """What it says of itself, whatever rosters say."""
         self.standing = standing
         """What it said first."""
+        self.brought_at = trio.current_time()
+        """When it brought messages last, by trio's clock."""
         self._channel = channel
         self._connector = connector
         self._writer = Writer(channel, spawn)
@@ -134,9 +136,9 @@ class HostLink:
         taken = 0
         bucket = TokenBucket(MESSAGES_A_SECOND, MESSAGES_AT_ONCE, trio.current_time())
         try:
-            with self._writer.scope, trio.move_on_after(IDLE) as idle:
+            with self._writer.scope, trio.move_on_after(SILENT_FOR) as silent:
                 while batch := await self._channel.receive():
-                    idle.deadline = trio.current_time() + IDLE
+                    silent.deadline = trio.current_time() + SILENT_FOR
                     messages = [frame.message for frame in batch if isinstance(frame, Forward)]
                     for frame in batch:
                         if isinstance(frame, TopCopies):
@@ -144,6 +146,7 @@ class HostLink:
                         else:
                             self._hear(frame)
                     if messages:
+                        self.brought_at = trio.current_time()
                         await deliver(messages)
                         taken += len(messages)
                     if messages or any(isinstance(frame, Ping) for frame in batch):

@@ -11,6 +11,7 @@ import trio
 
 from hushcast_overlay.connector import Connector
 from hushcast_overlay.routes.arrivals import HOSTS_DAYS, Arrivals
+from hushcast_overlay.routes.box_remainders import BoxRemainders
 from hushcast_overlay.routes.host_link import HostLink
 from hushcast_overlay.routes.route import (
     EARLIEST_RENEWAL,
@@ -18,7 +19,7 @@ from hushcast_overlay.routes.route import (
     OverlayRoute,
     TreeInstallation,
 )
-from hushcast_overlay.routes.route_box import AtHost, RouteBox
+from hushcast_overlay.routes.route_box import RouteBox
 from hushcast_overlay.routes.route_records import RouteRecords
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base import ground_truth
@@ -64,6 +65,7 @@ class OwnedBoxes:
         self._calendar = shards.calendar
         self._arrivals = arrivals
         self._records = records
+        self._remainders = BoxRemainders(shards.calendar, records, context)
         self._env = context.env
         self._counters = context.counters
         self._tracer = context.tracer
@@ -114,11 +116,11 @@ class OwnedBoxes:
         if (link := known.link) is None:
             return False
         hold = planned.installation.hold(self._profile, planned.former)
+        if known.held < hold.day or known.due:
+            known.held, known.due = max(known.held, hold.day), 0.0
+            await self._records.keep_box(route.wanted.name, box)
         if known.elements.get(hold.lease) == hold.elements:
             return True
-        if known.held < hold.day:
-            known.held = hold.day
-            await self._records.keep_box(route.wanted.name, box)
         try:
             refused = await link.hold(hold)
         except TransportError:
@@ -157,7 +159,7 @@ class OwnedBoxes:
         box = route.box
         if box is None or route.towards(box.seed) or any(route.end(day) is box for day in wanted):
             return
-        if any(self._is_holding(known) for known in box.at.values()):
+        if any(known.held >= 0 for known in box.at.values()):
             return
         route.box = None
         box.is_ended = True
@@ -172,8 +174,9 @@ class OwnedBoxes:
         backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, self._env.randomness)
         await trio.sleep(delay)
         while self._has_to_do(box, route, relay):
+            await self._remainders.give_up(name, box, route, relay)
             if not self._is_wanted(box, route, relay):
-                with trio.move_on_after(self._calendar.epoch_seconds):
+                with trio.move_on_after(self._remainders.until_due(box.host(relay))):
                     await box.changed.wait()
                 continue
             began = self._env.elapsed()
@@ -190,7 +193,9 @@ class OwnedBoxes:
             await self._records.drop_box(name, box)
 
     def _has_to_do(self, box: RouteBox, route: OverlayRoute | None, relay: RelayId) -> bool:
-        return self._is_wanted(box, route, relay) or (not box.is_ended and relay in box.hosts.relays)
+        if self._is_wanted(box, route, relay):
+            return True
+        return not box.is_ended and (relay in box.hosts.relays or box.host(relay).held >= 0)
 
     async def _note_addresses(self, name: bytes, box: RouteBox, roster: Roster) -> None:
         """Keep where hosts are reached that a roster lists, before anybody hears of the box."""
@@ -203,16 +208,14 @@ class OwnedBoxes:
             await self._records.keep_box(name, box)
 
     def _is_wanted(self, box: RouteBox, route: OverlayRoute | None, relay: RelayId) -> bool:
-        """Tell whether there is to be a link: to hosts that are needed, or that may hold something."""
-        known = box.at.get(relay)
-        is_holding = known is not None and self._is_holding(known)
+        """Tell whether there is to be a link: to hosts that are needed, or may hold what is to be fetched."""
+        known = box.host(relay)
         if box.is_ended or route is None:
-            return known is not None and is_holding and not known.has_forgotten
-        return is_holding or box.hosts.needs(relay, self._env.now(), self._patience(box, route))
+            return self._remainders.is_kept(known) and not known.has_forgotten
+        return self._remainders.is_due(known) or self._is_needed(box, route, relay)
 
-    def _is_holding(self, known: AtHost) -> bool:
-        """Tell whether messages may wait at a host: it keeps them until the end of the day after theirs."""
-        return self._calendar.day_start(known.held + 1 + HOSTS_DAYS) > self._env.now()
+    def _is_needed(self, box: RouteBox, route: OverlayRoute, relay: RelayId) -> bool:
+        return box.hosts.needs(relay, self._env.now(), self._patience(box, route))
 
     async def _visit(self, name: bytes, box: RouteBox, route: OverlayRoute | None, relay: RelayId) -> None:
         """Open a link to a host, and take what it brings until the link ends."""
@@ -257,6 +260,8 @@ class OwnedBoxes:
         if box.is_ended or route is None:
             self._spawn(self._forget_at, name, box, relay, link)
             return
+        is_needed = partial(self._is_needed, box, route, relay)
+        self._spawn(self._remainders.watch, name, box, route, link, is_needed)
         if known.confirmed >= self._calendar.day(self._env.now()) and not standing.leases:
             log.warning("a host has lost a box, and what waited in it")
             known.confirmed = -1

@@ -18,7 +18,7 @@ class AtHost:
     """What one host has of a box, as far as its owner knows."""
 
     held: int = -1
-    """The last day for which it may hold something; on disk before it is asked to."""
+    """The last day for which it may hold something, on disk before it is asked to; -1 if nothing waits."""
     confirmed: int = -1
     """The last day for which it has confirmed that it does; on disk."""
     gave_way: int = 0
@@ -29,6 +29,8 @@ class AtHost:
     """Whether it refused what it was asked last."""
     has_forgotten: bool = False
     """Whether it has heard that its owner is done with the box."""
+    due: float = 0.0
+    """Unix time from which on it is asked for what came after its use; on disk."""
     address: Address | None = None
     """Where it is reached, by its own word or the last roster that listed it; on disk."""
     answered: dict[int, bool] = field(default_factory=dict)

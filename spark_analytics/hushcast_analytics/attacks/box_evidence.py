@@ -17,12 +17,14 @@ from hushcast_analytics.trace_schemas import EPOCHS_A_DAY
 LISTED_FOR = 3  # epochs for which a relay that left stays on rosters; a test compares
 KEEPS = 2  # days from the beginning of a lease's to the end of what its host keeps: its own, and one more
 
+USED_FROM = 0.5  # share of the epochs in which something is kept from which on a host is the one in use
+
 
 def boxes(view: AdversaryView) -> DataFrame:
     """Return (run, trial, node, next, epoch, until): boxes at colluding hosts, a row for each lease.
 
-    From the `epoch` in which it was taken to before `until` something may wait there, so that the owner
-    attaches whenever it is up. The next hop of a lease is a box if somebody attached by its key.
+    From the `epoch` in which it was taken to before `until` something may wait there. The next hop of a lease
+    is a box if somebody attached by its key.
     """
     return view.once("boxes", lambda: _boxes(view))
 
@@ -86,18 +88,35 @@ def _lives(view: AdversaryView) -> DataFrame:
 def box_states(view: AdversaryView) -> DataFrame:
     """Return (run, trial, epoch, up): whether an owner was attached, where that tells whether it was there.
 
-    An owner attaches to a host that keeps something for it. To another it may or may not be attached, so that
-    only its being there tells something.
+    An owner is always attached to the host that it uses: where it is not, it is away. To the other one it
+    comes when it likes, so that only its being there tells something.
+    """
+    away = used(view).where(~F.col("up")).select("run", "trial", "epoch", "up")
+    there = _epochs_there(view).select("run", "trial", "epoch", F.lit(True).alias("up"))
+    return away.unionByName(there).groupBy("run", "trial", "epoch").agg(F.max("up").alias("up"))
+
+
+def used(view: AdversaryView) -> DataFrame:
+    """Return (run, trial, node, next, epoch, up): hosts that take themselves for the one in use.
+
+    It is a row for each epoch in which one was there and kept something: whether the owner was attached. In
+    half of these epochs at least it was; to a host that an owner uses in another's place it seldom is.
     """
     held = boxes(view).join(_lives(view), ["run", "node"])
     start, end = F.greatest("epoch", "first"), F.least(F.col("until") - 1, "last")
-    awaited = held.where(start <= end).select(
-        "run", "trial", F.explode(F.sequence(start, end)).alias("epoch"), F.lit(False).alias("up")
+    place = ("run", "trial", "node", "next")
+    kept = (
+        held.where(start <= end).select(*place, F.explode(F.sequence(start, end)).alias("epoch")).distinct()
     )
-    there = visits(view).select(
-        "run", "trial", F.explode(F.sequence("came", "left")).alias("epoch"), F.lit(True).alias("up")
-    )
-    return awaited.unionByName(there).groupBy("run", "trial", "epoch").agg(F.max("up").alias("up"))
+    there = _epochs_there(view).withColumn("up", F.lit(True))
+    states = kept.join(there, [*place, "epoch"], "left").fillna(False, ["up"])
+    share = F.avg(F.col("up").cast("double")).over(Window.partitionBy(*place))
+    return states.withColumn("share", share).where(F.col("share") >= USED_FROM).drop("share")
+
+
+def _epochs_there(view: AdversaryView) -> DataFrame:
+    came = F.explode(F.sequence("came", "left")).alias("epoch")
+    return visits(view).select("run", "trial", "node", "next", came).distinct()
 
 
 def relays_there(view: AdversaryView) -> DataFrame:

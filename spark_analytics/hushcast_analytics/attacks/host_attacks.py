@@ -12,6 +12,7 @@ from hushcast_analytics.attacks.box_evidence import (
     boxes,
     relays_gone,
     relays_there,
+    used,
     visits,
 )
 from hushcast_analytics.attacks.presence_attacks import present
@@ -29,12 +30,15 @@ def box_presence(view: AdversaryView) -> DataFrame:
 def detach(view: AdversaryView) -> DataFrame:
     """Name relays that went in the epochs in which the owner's link ended.
 
-    Only links count after which the owner stayed away for as long as rosters take to show it.
+    Only links count to hosts that are in use, and after which the owner stayed away for as long as rosters
+    take to show it.
     """
+    in_use = used(view).select("run", "trial", "node", "next").distinct()
     of_trial = Window.partitionBy("run", "trial").orderBy("came", "left")
     back = F.lead("came").over(of_trial)
     stayed_away = F.coalesce(F.col("back") > F.col("left") + LISTED_FOR, F.lit(True))
-    gone = visits(view).withColumn("back", back).where(stayed_away)
+    gone = visits(view).join(in_use, ["run", "trial", "node", "next"], "left_semi")
+    gone = gone.withColumn("back", back).where(stayed_away)
     ended = gone.select("run", "trial", F.col("left").alias("epoch")).distinct().withColumn("up", F.lit(True))
     return present(ended, view, relays_gone(view))
 

@@ -27,7 +27,11 @@ AWAY_EPOCHS, AWAY_AT_FIRST = (
 )  # until the second host is used: epochs; seconds while nobody knows the box
 HOSTS_DAYS = 1  # days that a host keeps a message beyond those on which relays take it
 ATTACH_WITHIN = 10.0  # seconds from a start in which boxes attach, each at its moment
-TRIED_AGAIN = 60.0  # seconds between an owner's attempts to reach a host; tests compare these four
+TRIED_AGAIN = 60.0  # seconds between an owner's attempts to reach a host
+QUIET_FOR = 60.0  # seconds without a message after which a host has brought all
+COMES_WITHIN = (
+    0.5  # days after a lease's own until an owner comes for what came late; tests compare these six
+)
 HOLD_TAKES = 1.0  # seconds, about, from a link to an answer to what is asked for over it
 
 Sight = Literal["installed", "attached", "detached"]
@@ -66,7 +70,9 @@ class _Box:
         self._owner = int(subscribers(asked, topic)[subscriber])
         self._there = presence(asked)[self._owner]
         self._reached = reached(asked)
-        self._held: dict[int, int] = {}  # the last day for which a host holds a lease
+        self._held: dict[int, int] = {}  # the last day for which a host holds a lease, while something waits
+        self._due: dict[int, float] = {}  # from when on hosts that were left are asked for what came late
+        self._is_known = False  # to relays at the top
         self._linked: dict[int, float] = {}  # since when, by host
         self._begun: dict[int, float] = {}  # when a day's leases are asked for
 
@@ -84,6 +90,7 @@ class _Box:
             hosts = self._tried(hosts, epoch)
             yield from self._link(hosts, epoch)
             current = _numbers(self._asked)[hosts.current]
+            self._due.pop(current, None)
             for wanted in (day, day + 1) if current in self._linked else ():
                 if wanted not in days or (current, wanted) in leases:
                     continue
@@ -91,6 +98,7 @@ class _Box:
                 if moment < (epoch + 1) * EPOCH_SECONDS:
                     leases.add((current, wanted))
                     self._held[current] = max(wanted, self._held.get(current, wanted))
+                    self._is_known = True
                     moment = max(moment, epoch * float(EPOCH_SECONDS)) + HOLD_TAKES
                     yield HostSight("installed", current, moment, self._number, wanted)
 
@@ -123,29 +131,57 @@ class _Box:
         now = epoch * float(EPOCH_SECONDS)
         hosts = hosts.failed(hosts.relays[0], now, self._patience, False)
         # Tried again within the epoch, if what nobody knows yet is to be moved so soon.
-        now += 0.0 if self._held else AWAY_AT_FIRST
-        is_there = second != first and self._is_wanted(hosts, second, now) and self._reached[second, epoch]
+        now += 0.0 if self._is_known else AWAY_AT_FIRST
+        is_there = second != first and self._is_needed(hosts, second, now) and self._reached[second, epoch]
         return hosts.failed(hosts.relays[0], now, self._patience, bool(is_there))
 
     @property
     def _patience(self) -> float:
-        return AWAY_EPOCHS * float(EPOCH_SECONDS) if self._held else AWAY_AT_FIRST
+        return AWAY_EPOCHS * float(EPOCH_SECONDS) if self._is_known else AWAY_AT_FIRST
 
-    def _is_wanted(self, hosts: HostList, host: int, now: float) -> bool:
-        """Tell whether there is to be a link: to hosts that are needed, or that may hold something."""
-        if host in self._held and (self._held[host] + 1 + HOSTS_DAYS) * DAY_SECONDS > now:
-            return True
+    def _is_needed(self, hosts: HostList, host: int, now: float) -> bool:
         return hosts.needs(relay_names(self._asked)[host], now, self._patience)
 
     def _link(self, hosts: HostList, epoch: int) -> Iterator[HostSight]:
-        """Lose the links of hosts that are away, and open those that are wanted; one that is open stays."""
+        """Lose the links of hosts that are away, open those that are needed, and end the others.
+
+        Of hosts that are not needed those are visited that are due.
+        """
         self._linked = {host: since for host, since in self._linked.items() if self._reached[host, epoch]}
-        for host in {*(_numbers(self._asked)[relay] for relay in hosts.relays), *self._held}:
-            if host in self._linked or not self._reached[host, epoch]:
+        middle = (epoch + 0.5) * EPOCH_SECONDS  # whoever is there in an epoch is there then
+        kept = {host for host, day in self._held.items() if (day + 1 + HOSTS_DAYS) * DAY_SECONDS > middle}
+        self._held = {host: day for host, day in self._held.items() if host in kept}
+        for host in {*(_numbers(self._asked)[relay] for relay in hosts.relays), *kept}:
+            is_needed = self._is_needed(hosts, host, epoch * EPOCH_SECONDS + AWAY_AT_FIRST)
+            is_due = host in kept and self._due.get(host, 0.0) < middle
+            if not self._reached[host, epoch] or not (is_needed or is_due or host in self._linked):
                 continue
-            if self._is_wanted(hosts, host, epoch * EPOCH_SECONDS + AWAY_AT_FIRST):
-                self._linked[host] = moment = self._attaches(host, epoch)
+            if host not in self._linked:
+                moment = self._attaches(host, epoch)
+                if not is_needed:
+                    moment = max(moment, self._due.get(host, 0.0))
+                self._linked[host] = moment
                 yield HostSight("attached", host, moment, self._number)
+            if not is_needed:
+                yield self._left(hosts, host, epoch)
+
+    def _left(self, hosts: HostList, host: int, epoch: int) -> HostSight:
+        """Return the end of the link to a host that is not needed; draw when the owner comes once more."""
+        first = _numbers(self._asked)[hosts.relays[0]]
+        since = self._linked.pop(host)
+        if epoch and not self._reached[first, epoch - 1]:
+            since = max(since, self._attaches(first, epoch))
+        moment = max(since, epoch * float(EPOCH_SECONDS)) + QUIET_FOR
+        lapse = (self._held.get(host, -2) + 1) * DAY_SECONDS + EPOCH_SECONDS / 2
+        if moment >= lapse:
+            self._held.pop(host, None)
+            self._due.pop(host, None)
+        else:
+            chance = float(
+                uniform(self._asked.seed, "due", self._topic, self._subscriber, self._number, host, epoch)
+            )
+            self._due[host] = lapse + chance * COMES_WITHIN * DAY_SECONDS
+        return HostSight("detached", host, moment, self._number)
 
     def leave(self, epoch: int) -> Iterator[HostSight]:
         """Yield the ends of its links, as the owner's daemon goes in an epoch, or is done with the box."""

@@ -34,7 +34,7 @@ WINDOW = 512 * 1024  # bytes sent to an owner before the next wait: its tor has 
 PUSH_WITHIN = 0.05
 # Of one owner, until it has taken the answer: a tree of 2,000 relays has 45 parcels at its top.
 MAX_OWNERS_REQUESTS = 64
-SIGN_OF_LIFE = 120.0  # seconds between two looks at links; idle ones end after 300
+SIGN_OF_LIFE = 120.0  # seconds between two looks at links, at which each owner hears that its host is there
 
 _Actions = HopActions["OwnerLink", SpooledMessage]
 
@@ -218,20 +218,20 @@ class BoxLinks:
         link.set_timer(now)
 
     async def _look_after(self) -> None:
-        """Look at links, and show signs of life on quiet ones, until there are none."""
+        """Look at links, and show signs of life on them, until there are none."""
         while self._links:
             await trio.sleep(SIGN_OF_LIFE)
             for box, link in list(self._links.items()):
                 if self._links.get(box) is link:
-                    self._look(link, self._now())
+                    self._look(link)
                     await trio.lowlevel.checkpoint()
         self._is_looked_after = False
 
-    def _look(self, link: OwnerLink, now: float) -> None:
+    def _look(self, link: OwnerLink) -> None:
         link.look()
         if link.machine.queued > self._boxes.size_of(link.box):  # what gave way is in memory still
             link.writer.scope.cancel()
-        if link.box in self._boxes and link.is_quiet(now):
+        if link.box in self._boxes:
             link.writer.post(Ping())
 
     def _do(self, link: OwnerLink, actions: _Actions, is_new: bool = False) -> None:

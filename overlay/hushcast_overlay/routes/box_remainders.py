@@ -1,0 +1,113 @@
+"""Box remainders: what may still wait for a box at one of its hosts, and when its owner comes for it.
+
+A host sees when its owner is there, so an owner has a link to one that is not in use only while relays may
+send there. It comes back once, at a moment of its own, when nothing can follow any more: what came late has
+arrived by then. What nobody came for, when the host's own day of keeping is over, is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import trio
+
+from hushcast_overlay.routes.arrivals import HOSTS_DAYS
+from hushcast_overlay.routes.host_link import HostLink
+from hushcast_overlay.routes.route import OverlayRoute
+from hushcast_overlay.routes.route_box import AtHost, RouteBox
+from hushcast_overlay.routes.route_records import RouteRecords
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.overlay.installations import HostRoot
+from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
+
+QUIET_FOR = 60.0  # seconds without a message after which a host has brought all: it sends what waits at once
+LEFT_WITHIN = 1.0  # epochs after its use in which the link to a host ends, whatever comes over it
+COMES_WITHIN = 0.5  # days, of the one in which a host keeps what came late, until its owner comes for it
+
+
+class BoxRemainders:
+    """What waits for one daemon's boxes at hosts, in use or not."""
+
+    def __init__(self, calendar: Calendar, records: RouteRecords, context: Context) -> None:
+        self._calendar = calendar
+        self._records = records
+        self._env = context.env
+
+    def is_kept(self, known: AtHost) -> bool:
+        """Tell whether messages may wait at a host: it keeps them until the end of the day after theirs."""
+        return self._calendar.day_start(known.held + 1 + HOSTS_DAYS) > self._env.now()
+
+    def is_due(self, known: AtHost) -> bool:
+        """Tell whether a host that is not in use is to be asked for what waits there."""
+        return self.is_kept(known) and known.due <= self._env.now()
+
+    def until_due(self, known: AtHost) -> float:
+        """Return the seconds until a host is to be asked, or given up; an epoch at most."""
+        over = self._calendar.day_start(known.held + 1 + HOSTS_DAYS)
+        moments = [moment - self._env.now() for moment in (known.due, over)]
+        return min([self._calendar.epoch_seconds, *(wait for wait in moments if wait > 0)])
+
+    async def give_up(self, name: bytes, box: RouteBox, route: OverlayRoute | None, relay: RelayId) -> None:
+        """Tell applications, once, that what waited at a host is lost, if it can come no more."""
+        known = box.host(relay)
+        if known.held < 0 or self.is_kept(known) or not self._env.is_certain():
+            return
+        known.held = -1
+        if route is not None and not box.is_ended:
+            log.warning("what waited at a host comes no more")
+            route.wanted.lose(None)
+        await self._records.keep_box(name, box)
+
+    async def watch(
+        self,
+        name: bytes,
+        box: RouteBox,
+        route: OverlayRoute,
+        link: HostLink,
+        is_needed: Callable[[], bool],
+    ) -> None:
+        """Note, while there is a link, when its host has brought all; end one that is not needed.
+
+        A host that goes on sending keeps its owner no longer than `LEFT_WITHIN`.
+        """
+        relay = link.host.id
+        known = box.host(relay)
+        left: float | None = None
+        while True:
+            await trio.sleep(QUIET_FOR)
+            if not link.is_open:
+                return
+            now = self._env.now()
+            is_quiet = trio.current_time() - link.brought_at >= QUIET_FOR
+            is_closed = self._env.is_certain() and self._calendar.lapse(known.held) <= now
+            if is_needed():
+                left = None
+                if is_quiet and is_closed and known.held >= 0:
+                    known.held = -1
+                    await self._records.keep_box(name, box)
+                continue
+            left = now if left is None else left
+            is_late = now - left >= LEFT_WITHIN * self._calendar.epoch_seconds
+            if not is_late and not (is_quiet and self._has_moved(box, route, relay)):
+                continue
+            if is_closed:
+                known.held = -1
+            else:
+                late = self._env.uniform(0.0, COMES_WITHIN * self._calendar.day_seconds)
+                known.due = self._calendar.lapse(known.held) + late
+            await self._records.keep_box(name, box)
+            link.end()
+            return
+
+    def _has_moved(self, box: RouteBox, route: OverlayRoute, relay: RelayId) -> bool:
+        """Tell whether all relays at the top know that their next hop is another host now."""
+        for planned in route.towards(box.seed):
+            installation = planned.installation
+            if not isinstance(installation.root, HostRoot) or installation.day > box.host(relay).held:
+                continue
+            tops = {*installation.tree.children.get(None, ()), *planned.former}
+            if installation.root.relay == relay or not tops.isdisjoint(planned.unconfirmed):
+                return False
+        return True
