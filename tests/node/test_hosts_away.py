@@ -154,9 +154,7 @@ async def test_what_waited_at_a_second_host_that_went_as_well_is_told_once() -> 
         await told_once(subscriber)
 
 
-async def test_a_host_that_falls_silent_is_noticed_and_one_that_is_there_is_not_left() -> (
-    None
-):
+async def test_a_host_that_falls_silent_is_noticed_and_one_that_is_there_is_not_left() -> None:
     async with hosted_network(epoch=LONG) as net:
         subscriber = net.clients[0]
         ear = await subscriber.listen()
