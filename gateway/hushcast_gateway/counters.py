@@ -18,7 +18,7 @@ OWN_COUNTERS = {
     "network_arrived": "messages that came over the network",
     "network_late": "of these, messages that came when newer ones of their topic had been given out",
     "network_not_sealed": "messages of clients that an alias had no keys for: its vocabulary is not for now",
-    "network_not_opened": "messages that came by an alias with keys, or ought to, and did not open",
+    "network_not_opened": "messages that came by an alias sealed, or reserved, and could be given to nobody",
     "network_withdrawals": "messages by which a publisher elsewhere withdrew what it had published",
     "network_subscriptions_refused": "subscriptions that the daemon refused, or for which there is no place",
     **COMMON_COUNTERS,

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 import trio
-from msgspec.structs import replace
 
 import hushcast
 from hushcast.keys import new_token
@@ -18,27 +17,26 @@ from hushcast_gateway.network_publisher import NetworkPublisher, TaggedPayload
 from hushcast_gateway.network_reader import NetworkReader
 from hushcast_gateway.network_ways import NetworkWays
 from hushcast_gateway.numbered_topics import HandOut, NumberedTopics
+from hushcast_gateway.purposes.network_seal import ArrivedMessage, NetworkSeal
+from hushcast_gateway.purposes.reservation_updates import ReservationUpdates, take_carried
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.retained_backlog import RetainedBacklog
 from hushcast_gateway.retained_refresh import RetainedRefresh
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_gateway.withdrawal_sender import WithdrawalMessage, WithdrawalSender
-from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.content.messages import MAX_PAYLOAD
 from hushcast_protocol.mqtt.arrival_order import ReleasedArrival, stream_of
-from hushcast_protocol.mqtt.envelope import OpenedEnvelope, disclose, enclose, placed, travelling
+from hushcast_protocol.mqtt.envelope import OpenedEnvelope, enclose, placed, travelling
 from hushcast_protocol.mqtt.limits import MESSAGE_OVERHEAD
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage, may_be_published
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
-from hushcast_protocol.mqtt.packets import Properties
+from hushcast_protocol.mqtt.packets import Properties, with_user_properties
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 from hushcast_protocol.mqtt.topic_filters import is_name
 from hushcast_protocol.mqtt.ways import OWN, Way
 from hushcast_protocol.purposes.inner_content import InnerContent
-from hushcast_protocol.purposes.message_purposes import marked, opened_for, unmarked
+from hushcast_protocol.purposes.message_purposes import unmarked
 from hushcast_protocol.purposes.purpose_keyring import PurposeKeyring
-from hushcast_protocol.purposes.purpose_problems import PurposeError
-from hushcast_protocol.purposes.sealed_messages import is_sealed
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.storage.store import Store
@@ -82,7 +80,9 @@ class GatewayNetwork:
         self._handing_out = trio.Lock()
         self._in = NetworkReader(self._link, ways.source_of, self._take, env, counters)
         self._refresh = RetainedRefresh(settings.refresh_retained, self._send_again, env)
+        self._seal = NetworkSeal(ways, purposes, counters, env.now)
         self._withdrawing = None if purposes is None else WithdrawalSender(purposes, self.publish)
+        self._updates = None if purposes is None else ReservationUpdates(purposes, ways, self.publish)
         self._state: BrokerState | None = None
 
     @property
@@ -132,8 +132,9 @@ class GatewayNetwork:
             nursery.start_soon(self._link.run)
             nursery.start_soon(self._out.run)
             nursery.start_soon(self._in.run, store)
-            if self._purposes is not None and self._withdrawing is not None:
+            if self._purposes is not None and self._withdrawing is not None and self._updates is not None:
                 nursery.start_soon(self._withdrawing.run)
+                nursery.start_soon(self._updates.run, state, store)
                 nursery.start_soon(self._follow, self._purposes)
 
     async def _follow(self, purposes: Purposes) -> None:
@@ -214,32 +215,12 @@ class GatewayNetwork:
             self._in.release(way)
 
     def _made(self, publication: NetworkPublication) -> TaggedPayload | Reason:
-        """Return what goes now: where the alias has keys, sealed for what the message may be used for."""
-        message, way = publication.message, self._ways.way_of(publication.message.topic)
-        if way is None or (isinstance(publication, WithdrawalMessage) and way.keyed is None):
-            return Reason.TOPIC_NAME_INVALID  # its alias is not configured any more, or has no keys
-        given, purposes = message.properties.get("user_property", ()), self._purposes
+        """Return what goes now, for what the message may be used for now."""
+        way = self._ways.way_of(publication.message.topic)
+        if way is None:
+            return Reason.TOPIC_NAME_INVALID  # its alias is not configured any more
         place = self._numbers.next(way.topics[0]) if way.has_places else None
-        content = placed(publication.content, place)
-        sealed: tuple[bytes, frozenset[str]] | None = content, frozenset()
-        try:
-            if way.keyed is None:
-                if purposes is not None and not purposes.judge.may_leave(message.topic, given, way.use):
-                    sealed = None
-            elif isinstance(publication, WithdrawalMessage):
-                sealed = way.keyed.withdraw(publication.unsent.lock, self._env.now())
-            else:
-                assert purposes is not None, "a configuration with keys has purposes"
-                sealed = None
-                if not purposes.withdrawals.is_withdrawn(message.properties):
-                    is_deletion = message.retain and not message.payload
-                    sealed = purposes.judge.seal(
-                        way.keyed, content, message.topic, given, is_deletion, self._env.now()
-                    )
-        except PeerError:
-            self._counters.add("network_not_sealed")
-            return Reason.IMPLEMENTATION_SPECIFIC_ERROR
-        return Reason.NOT_AUTHORIZED if sealed is None else TaggedPayload(way.link, *sealed, way.attributes)
+        return self._seal.seal(publication, way, placed(publication.content, place))
 
     def _took(self, publication: NetworkPublication, is_certain: bool) -> None:
         """Have the next message of its topic get the next number."""
@@ -254,7 +235,9 @@ class GatewayNetwork:
             self._backlog.done(message.topic)
         if isinstance(publication, WithdrawalMessage) and self._withdrawing is not None:
             self._withdrawing.answered(publication, reason)
-        elif (
+        if self._updates is not None:
+            self._updates.answered(publication, reason)
+        if (
             message.retain
             and not (reason or publication.is_spread)
             and (publication.link is not None or publication.deletes_here)
@@ -272,14 +255,15 @@ class GatewayNetwork:
 
     async def _take(self, way: Way, message: hushcast.Message, stored: Callable[[], None]) -> None:
         """Give a message that came to the clients here, in its turn; they have what was published here."""
-        enclosed = self._opened(way, message.payload)
-        if isinstance(enclosed, InnerContent):
-            self._withdraw(enclosed, stored)
+        arrived = self._seal.open(way, message.payload)
+        if isinstance(arrived, InnerContent):
+            self._withdraw(arrived, stored)
             return
-        if enclosed is None:
+        if arrived is None:
             self._counters.add("network_not_opened")
             stored()
             return
+        enclosed = arrived.envelope
         topic = self._ways.topics(way, enclosed.path)[0]
         place = None if way.is_open else enclosed.place
         if place is None:
@@ -294,7 +278,7 @@ class GatewayNetwork:
             return
         # Of an alias with keys a gateway gets what it may open: numbers that lack are others'.
         waits = self._settings.order_wait > 0 and self._ways.keys_of(way) is None
-        hand_out = partial(self._hand_out, way, enclosed, stored, waits)
+        hand_out = partial(self._hand_out, way, arrived, stored, waits)
         if place is None or is_own:
             hand_out(False)
             return
@@ -319,9 +303,10 @@ class GatewayNetwork:
             one.item(one.is_late)
 
     def _hand_out(
-        self, way: Way, enclosed: OpenedEnvelope, stored: Callable[[], None], waits: bool, is_late: bool
+        self, way: Way, arrived: ArrivedMessage, stored: Callable[[], None], waits: bool, is_late: bool
     ) -> None:
         """Give a message to the clients here, but for one that is late where others wait for such."""
+        enclosed = arrived.envelope
         topics = [
             topic
             for topic in self._ways.topics(way, enclosed.path)
@@ -336,10 +321,18 @@ class GatewayNetwork:
             stored()
             return
         broker, now = self._state.broker, self._env.now()
+        before = broker.ledger.made
+        if arrived.carried is not None and (self._purposes is None or arrived.carried.is_update):
+            if self._purposes is None:
+                self._counters.add("network_not_opened")
+            for topic in [] if is_late else topics:
+                take_carried(broker, topic, enclosed, arrived.carried, self._purposes is not None, now)
+            broker.ledger.once_stored(before, stored)
+            self._state.changed()
+            return
         retain = enclosed.retain and not is_late
         if retain:
             self._out.lapse(topics[0])
-        before = broker.ledger.made
         qos = min(enclosed.qos, MAX_GRANTED)
         for topic in topics:
             if retain:
@@ -359,25 +352,6 @@ class GatewayNetwork:
         self._state.broker.ledger.once_stored(before, stored)
         self._state.changed()
 
-    def _opened(self, way: Way, payload: bytes) -> OpenedEnvelope | InnerContent | None:
-        """Return what is in a message, or that it withdraws others.
-
-        `None` where it is sealed and does not open, or ought to be sealed.
-        """
-        keyed = self._ways.keys_of(way)
-        if keyed is None:
-            return None if not way.is_open and is_sealed(payload) else disclose(payload)
-        try:
-            opened, inside = keyed.open(payload)
-        except PurposeError:
-            return None
-        if inside.lock:
-            return inside
-        enclosed = disclose(inside.content)
-        given = marked(enclosed.properties.get("user_property", ()), inside.withdrawn_by)
-        properties: Properties = {**enclosed.properties, "user_property": opened_for(given, opened)}
-        return replace(enclosed, properties=properties)
-
     def _has_come(self, way: Way, message_id: str) -> bool:
         """Tell whether a message came by another subscription to the same alias, and remember it."""
         if way.is_open or (way.name not in self._ways.labels and way.name not in self._ways.keyed):
@@ -389,7 +363,4 @@ class GatewayNetwork:
 
 def _unmarked(properties: Properties) -> Properties:
     """Return properties as they travel: the digest of what withdraws a message stands inside the seal."""
-    rest: Properties = {**properties, "user_property": unmarked(properties.get("user_property", ()))}
-    if not rest["user_property"]:
-        del rest["user_property"]
-    return rest
+    return with_user_properties(properties, unmarked(properties.get("user_property", ())))

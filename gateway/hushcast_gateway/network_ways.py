@@ -36,6 +36,8 @@ class TopicWay(NamedTuple):
     """What it is sealed by, for purposes; `None` where it is for whoever has the link."""
     use: str
     """What all who have the link use it for; empty for anything."""
+    carries: bool
+    """Whether it goes with its reservations, to gateways that go by them."""
     has_places: bool
     """Whether each message has an envelope, with its place among its topic's."""
     topics: tuple[str, ...]
@@ -64,6 +66,7 @@ class NetworkWays(Ways):
         self._links = links
         self._plain = {one.name for one in topics.alias if one.plain}
         self._uses = {one.name: one.purpose or "" for one in topics.alias}
+        self._carrying = {one.name for one in topics.alias if one.reservations}
         super().__init__(links, {one.from_: one.to for one in topics.map}, self.labels, _is_label)
 
     def way_of(self, topic: str) -> TopicWay | None:
@@ -78,7 +81,8 @@ class NetworkWays(Ways):
         use = "" if way.is_open else self._uses.get(way.name, "")
         has_places = not way.is_open and (bool(path) or way.name not in self._plain)
         topics = self.topics(way, path)
-        return TopicWay(link, path, attributes, self.keys_of(way), use, has_places, topics)
+        carries = not way.is_open and way.name in self._carrying
+        return TopicWay(link, path, attributes, self.keys_of(way), use, carries, has_places, topics)
 
     def source_of(self, way: Way) -> NetworkSubscription | None:
         """Return what is subscribed to for a way; `None` where it is none, or is not configured any more."""

@@ -54,6 +54,8 @@ class AliasSection(Section, frozen=True, kw_only=True):
     """The label attribute of the topic that holds the first level of what follows: relays route by it."""
     purpose: PurposeText | None = None
     """What all who have the link use messages for; what is reserved and not for this does not travel."""
+    reservations: bool = False
+    """Whether what is reserved travels with its reservations, for the clients of gateways that go by them."""
     plain: bool = False
     """Whether what is published to `hush/NAME` itself travels as a bare payload, for plain programs."""
     keys: KeysSection | None = None
@@ -206,6 +208,8 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
             where = f"gateway.alias #{number}"
             if self.purposes is None and alias.purpose is not None:
                 yield f"{where}.purpose", NO_PURPOSES
+            if alias.reservations:
+                yield from self._problems_of_carrying(f"{where}.reservations", alias)
             if alias.keys is not None:
                 yield from self._problems_of_keys(f"{where}.keys", alias.keys, alias.purpose)
         for name, section in self.speakers().items():
@@ -215,6 +219,14 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
             if name == CONFIGURATION:
                 yield where, "this name stands for the configuration's own reservations: take another"
             yield from section.problems_of_purposes(where, self.users)
+
+    def _problems_of_carrying(self, where: str, alias: AliasSection) -> Iterator[tuple[str, str]]:
+        if self.purposes is None:
+            yield where, NO_PURPOSES
+        if alias.purpose is not None:
+            yield where, "each reader's gateway asks for that reader's purpose: take the alias's purpose out"
+        if alias.keys is not None:
+            yield where, "an alias with keys seals for what is reserved: take one of the two out"
 
     def _problems_of_keys(
         self, where: str, keys: KeysSection, purpose: str | None

@@ -13,9 +13,17 @@ from hushcast_protocol.base.sealed_box import seal_box
 from hushcast_protocol.base.secrets import AgreementKey, Seed
 from hushcast_protocol.base.signatures import SignaturePurpose, sign, signature
 from hushcast_protocol.base.wire import encode
+from hushcast_protocol.purposes.carried_reservations import (
+    CarriedContent,
+    known,
+    read_carried,
+    read_clauses,
+    write_carried,
+)
 from hushcast_protocol.purposes.grants import GrantBody, GrantedKeys, GrantScope, make_grant, read_grant
 from hushcast_protocol.purposes.inner_content import LOCK, read_inside, write_message, write_withdrawal
 from hushcast_protocol.purposes.key_cover import cover, cover_of, granted
+from hushcast_protocol.purposes.purpose_decision import decide
 from hushcast_protocol.purposes.purpose_keys import epoch_start
 from hushcast_protocol.purposes.purpose_names import Purpose, is_purpose
 from hushcast_protocol.purposes.purpose_problems import PurposeError
@@ -98,6 +106,17 @@ def _read(data: bytes) -> object:
     return inside
 
 
+def _carried(data: bytes) -> object:
+    """What carries reservations says the same when it is written again, and can be decided by."""
+    found = read_carried(data)
+    if found is None:
+        return None
+    assert write_carried(found) == data
+    came = known(read_clauses(found.clauses), _VOCABULARY) if found.clauses else ()
+    decide(came, _PURPOSE)
+    return found
+
+
 def _messages() -> list[bytes]:
     sealer = Sealer(_ISSUED, _draws)
     covers = [
@@ -136,6 +155,16 @@ TARGETS = [
         *("purpose-inside", _read),
         lambda: [write_message(_CONTENT, None, _draws), write_withdrawal(bytes(LOCK))],
         (PurposeError,),
+        mutate_bytes,
+        5,
+    ),
+    Target(
+        *("purpose-carried", _carried),
+        lambda: [
+            write_carried(CarriedContent("operations|operations/billing research|;marketing|", _CONTENT)),
+            write_carried(CarriedContent("", _CONTENT, True)),
+        ],
+        (),
         mutate_bytes,
         5,
     ),

@@ -103,6 +103,7 @@ async def house(
     keys: PurposeKeyring | None,
     section: str = "",
     maps: str = "",
+    alias: str = "",
     store: MemoryStore | None = None,
 ) -> AsyncIterator[House]:
     text = f"""
@@ -113,6 +114,7 @@ socket = "{daemon.socket}"
 [[gateway.alias]]
 name = "cars"
 link_file = "/unused"
+{alias}
 {maps}
 {USERS}"""
     settings = parse_settings(text.encode(), "gateway.toml", GatewaySettings)

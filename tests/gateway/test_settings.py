@@ -138,6 +138,7 @@ def test_everything_can_be_said() -> None:
     assert HASH not in repr(found), "a hash is nobody's business"
 
 
+CARRYING = '[daemon]\nsocket = "/s"\n[[gateway.alias]]\nname = "a"\nlink_file = "/l"\nreservations = true\n'
 WRONG = {
     "nobody": ("", ["users", "hushcast gateway passwd"]),
     "a mistyped section": ("[anonymus]\n", ["anonymus", "there is no such key", "anonymous"]),
@@ -284,6 +285,21 @@ WRONG = {
     "a map to nowhere": (
         ANONYMOUS + '[[gateway.map]]\nfrom = "home/#"\nto = "house"\n',
         ["gateway.map #1.to", "house"],
+    ),
+    "reservations that travel without purposes": (
+        ANONYMOUS + CARRYING,
+        ["gateway.alias #1.reservations", "[purposes]"],
+    ),
+    "reservations that travel, and one purpose for all": (
+        ANONYMOUS + "[purposes]\n" + CARRYING + 'purpose = "marketing"\n',
+        ["gateway.alias #1.reservations", "take the alias's purpose out"],
+    ),
+    "reservations that travel, and keys": (
+        ANONYMOUS
+        + "[purposes]\n"
+        + CARRYING
+        + f'[gateway.alias.keys]\nvocabulary_file = "/v"\nissuer = "{"0" * 64}"\n',
+        ["gateway.alias #1.reservations", "take one of the two out"],
     ),
     "an alias without a daemon": (
         ANONYMOUS + '[[gateway.alias]]\nname = "house"\nlink_file = "/l"\n',

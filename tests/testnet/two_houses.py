@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import trio
@@ -61,8 +62,13 @@ class House:
 
 
 @contextmanager
-def houses(net: Any, settings: str = "") -> Iterator[list[House]]:
-    """Run a gateway beside each of a testnet's clients; `settings` begin its configuration."""
+def houses(
+    net: Any, settings: str = "", more: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[list[House]]:
+    """Run a gateway beside each of a testnet's clients; `settings` begin its configuration.
+
+    `more` says what stands there in place of some of its lines.
+    """
     daemons = [one for one in testnet.load(net.directory).members if one.role == "client"]
     with gateways.prepared(
         net.directory, daemons
@@ -70,7 +76,11 @@ def houses(net: Any, settings: str = "") -> Iterator[list[House]]:
         found = [House(net, member) for member in members]
         for house in found:
             config = Path(house.member.config)
-            config.write_text(settings + config.read_text())
+            text = config.read_text()
+            for line, instead in more.items():
+                assert text.count(line) == 1
+                text = text.replace(line, instead)
+            config.write_text(settings + text)
         with running(found):
             yield found
 

@@ -174,6 +174,10 @@ class Ingress:
         self._retained.remove(message.topic)
         self._archive.unretained(message)
 
+    def renew(self, message: MqttMessage, now: float) -> None:
+        """Retain a message that came, or none where it has no payload, without giving it to anybody."""
+        self._retain(message, None, now)
+
     def release(self, link: MqttConnection, packet: PubRel) -> None:
         """Take a PUBREL: its packet identifier may be used anew, once the disk knows."""
         session = link.session

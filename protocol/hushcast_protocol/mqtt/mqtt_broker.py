@@ -104,9 +104,7 @@ class MqttBroker:
         self._links: set[MqttConnection] = set()
         self._clients = Shares(limits.clients)
         self._holding: set[MqttConnection] = set()
-        self._releasing: dict[
-            MqttConnection, None
-        ] = {}  # those of which the disk has what they waited for, perhaps
+        self._releasing: dict[MqttConnection, None] = {}  # whose changes the disk has, perhaps
         self._began = now
         self._next_own = self._next_purge = now
         self.counts = self._delivery.counts
@@ -298,6 +296,10 @@ class MqttBroker:
     def retained_at(self, topic: str) -> MqttMessage | None:
         """Return the message that is retained for a topic."""
         return self._retained.get(topic)
+
+    def renew(self, message: MqttMessage, now: float) -> None:
+        """Retain a message that came in place of the former, or none if it is empty; give it to nobody."""
+        self._ingress.renew(message, now)
 
     @property
     def has_more(self) -> bool:

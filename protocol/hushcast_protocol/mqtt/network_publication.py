@@ -16,7 +16,18 @@ class NetworkPublication:
     """One value from the PUBLISH to its answer: each who handles it writes down what the next has to know."""
 
     __slots__ = (
-        *("content", "delay", "delayed", "deletes_here", "held", "is_owed", "is_spread", "is_will", "lane"),
+        *(
+            "clauses",
+            "content",
+            "delay",
+            "delayed",
+            "deletes_here",
+            "held",
+            "is_owed",
+            "is_spread",
+            "is_will",
+            "lane",
+        ),
         *("lapses", "link", "made_before", "message", "packet_id", "retained_for", "token", "user"),
     )
 
@@ -44,6 +55,8 @@ class NetworkPublication:
         """What was `Ledger.made` before anything of it was written."""
         self.content = b""
         """As the network beyond makes it of the message, before it is sealed."""
+        self.clauses = ""
+        """The reservations that it was made with, where they travel."""
         self.lane = ""
         """Its topic by the name that all gateways have: what is of one goes in order."""
         self.delay = 0.0

@@ -6,6 +6,7 @@ in 3.1.1. Texts are valid UTF-8 without U+0000; packet identifiers are 1 to 65,5
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import TypedDict
 
@@ -58,6 +59,14 @@ class Properties(TypedDict, total=False):
 
 NONE: Properties = {}
 """No properties; shared, so nobody may add to it."""
+
+
+def with_user_properties(properties: Properties, given: Iterable[tuple[str, str]]) -> Properties:
+    """Return properties with other user properties, and without any where none are given."""
+    found: Properties = {**properties, "user_property": list(given)}
+    if not found["user_property"]:
+        del found["user_property"]
+    return found
 
 
 class _Packet(msgspec.Struct, frozen=True):

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Container
 
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.purposes.carried_reservations import known, read_clauses, write_clauses
 from hushcast_protocol.purposes.clauses import Clause, of_message
 from hushcast_protocol.purposes.message_purposes import (
+    RESERVED,
     Pairs,
     UnreadablePurposes,
     digest_in,
     is_opened_for,
     read_terms,
 )
-from hushcast_protocol.purposes.purpose_decision import decide, refuses
+from hushcast_protocol.purposes.purpose_decision import decide
 from hushcast_protocol.purposes.purpose_keyring import PurposeKeyring
 from hushcast_protocol.purposes.purpose_names import Purpose
 from hushcast_protocol.purposes.reservations import Reservations
@@ -28,7 +30,7 @@ class MessageJudge:
         self._reservations = reservations
         self._vocabulary = vocabulary
         self._strict = strict
-        self._last_terms: tuple[Pairs, Clause | None] | None = None
+        self._last_terms: tuple[Pairs, tuple[Clause, ...]] | None = None
         self._last_decided: tuple[str, Pairs, dict[Purpose | None, bool]] | None = None
 
     def go_by(self, vocabulary: Vocabulary, strict: bool) -> None:
@@ -43,8 +45,7 @@ class MessageJudge:
 
     def check(self, publisher: str, topic: str, given: Pairs) -> None:
         """Raise `UnreadablePurposes` or `UsageError` where a message's own terms mean nothing."""
-        if (found := read_terms(given)) is not None:
-            of_message(publisher, topic, found.aip, found.pip, self._vocabulary)
+        self._read(publisher, topic, given)
 
     def may_be_used(
         self,
@@ -65,7 +66,7 @@ class MessageJudge:
             own = self._terms(topic, given)
         except (UnreadablePurposes, UsageError):
             return False
-        if own is None and is_decided:
+        if not own and is_decided:
             return True
         # Once for all subscriptions of a purpose.
         last = self._last_decided
@@ -97,29 +98,48 @@ class MessageJudge:
             clauses, strict = frozenset(), False
         return keyed.seal(content, clauses, strict, now, digest_in(given))
 
+    def carried(self, topic: str, given: Pairs, is_deletion: bool) -> str | None:
+        """Return the reservations that travel with a message, in writing; empty if it is for anything.
+
+        `None` where its own terms mean nothing, or where all of it is too long. `is_deletion`: it deletes
+        what is retained, and is for all who may have that.
+        """
+        clauses = frozenset[Clause]() if is_deletion else self._clauses(topic, given)
+        return None if clauses is None else write_clauses(clauses, self._strict and not is_deletion)
+
     def _clauses(self, topic: str, given: Pairs) -> frozenset[Clause] | None:
         """Return all clauses that reach a message; `None` if its own mean nothing."""
         try:
             own = self._terms(topic, given)
         except (UnreadablePurposes, UsageError):
             return None
-        return frozenset([*self._reservations.covering(topic), *([] if own is None else [own])])
+        return frozenset([*self._reservations.covering(topic), *own])
 
-    def _decide(self, topic: str, own: Clause | None, purpose: Purpose | None) -> bool:
-        if own is None:
+    def _decide(self, topic: str, own: tuple[Clause, ...], purpose: Purpose | None) -> bool:
+        if not own:
             return self._reservations.decide(topic, purpose, self._strict).allowed
-        if refuses(own, purpose):  # as it does most readers of a busy topic
+        # What it brings decides for most readers of a busy topic: the others only take away.
+        if not decide(own, purpose).allowed:
             return False
-        return decide([*self._reservations.covering(topic), own], purpose, self._strict).allowed
+        return decide([*self._reservations.covering(topic), *own], purpose, self._strict).allowed
 
-    def _terms(self, topic: str, given: Pairs) -> Clause | None:
-        """Return the clause of a message itself, which the last was, too, more often than not."""
+    def _terms(self, topic: str, given: Pairs) -> tuple[Clause, ...]:
+        """Return the clauses that a message brings, which the last did, too, more often than not."""
         if not given:
-            return None
+            return ()
         last = self._last_terms
         if last is not None and last[0] is given:
             return last[1]
-        found = read_terms(given)
-        own = None if found is None else of_message("", topic, found.aip, found.pip, self._vocabulary)
+        own = self._read("", topic, given)
         self._last_terms = given, own
         return own
+
+    def _read(self, publisher: str, topic: str, given: Pairs) -> tuple[Clause, ...]:
+        """Read its own clause, and the reservations that it came with; errors as `check`."""
+        written = [value for name, value in given if name == RESERVED]
+        found = read_terms(given)
+        if found is None and not written:
+            return ()
+        own = [] if found is None else [of_message(publisher, topic, found.aip, found.pip, self._vocabulary)]
+        came = (one for number, text in enumerate(written, 1) for one in read_clauses(text, number))
+        return (*own, *known(came, self._vocabulary))

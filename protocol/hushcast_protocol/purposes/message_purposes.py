@@ -21,8 +21,14 @@ Each that was granted, with `/#` where it is for all below, too.
 """
 WITHDRAWN_BY = "hushcast-withdrawn-by"
 """What a gateway writes beside a message: the digest of the lock that withdraws it."""
+RESERVED = "hushcast-reserved"
+"""What a gateway writes beside a message that came with reservations: these, as they are carried.
+
+A client that writes this itself narrows: what it says counts beside what the gateways say.
+"""
 ALLOWING = frozenset({ALLOWED, DAP_ALLOWED})
 OF_TERMS = frozenset({ALLOWED, PROHIBITED, DAP_ALLOWED, OPENED})
+APART = OF_TERMS | {WITHDRAWN_BY, RESERVED}
 MAX_NAMED = 64  # purposes of one command: as many as a packet may have user properties
 
 Pairs = Sequence[tuple[str, str]]
@@ -55,8 +61,11 @@ def has_terms(given: Pairs) -> bool:
 
 
 def is_apart(given: Pairs) -> bool:
-    """Tell whether a message is decided apart from its topic's others: it has terms, or can be withdrawn."""
-    return any(name in OF_TERMS or name == WITHDRAWN_BY for name, _ in given)
+    """Tell whether a message is decided apart from its topic's others.
+
+    It has terms, came with reservations, or can be withdrawn.
+    """
+    return any(name in APART for name, _ in given)
 
 
 def opened_for(given: Pairs, opened: OpenedContent) -> list[tuple[str, str]]:
@@ -83,9 +92,15 @@ def marked(given: Pairs, digest: bytes) -> list[tuple[str, str]]:
     return [*unmarked(given), (WITHDRAWN_BY, digest.hex())]
 
 
+def reserved_under(given: Pairs, clauses: str) -> list[tuple[str, str]]:
+    """Return what stands beside a message with the reservations that it came with, and no others."""
+    rest = [one for one in given if one[0] != RESERVED]
+    return [*rest, (RESERVED, clauses)] if clauses else rest
+
+
 def unmarked(given: Pairs) -> list[tuple[str, str]]:
-    """Return what stands beside a message without a digest, as it travels."""
-    return [one for one in given if one[0] != WITHDRAWN_BY]
+    """Return what stands beside a message as it travels: digest and reservations stand inside the seal."""
+    return [one for one in given if one[0] not in (WITHDRAWN_BY, RESERVED)]
 
 
 def digest_in(given: Pairs) -> bytes | None:

@@ -121,14 +121,6 @@ def closes(clause: Clause, above: Collection[Purpose]) -> bool:
     return not clause.aip or not clause.pip.isdisjoint(above)
 
 
-def refuses(own: Clause, purpose: Purpose | None) -> bool:
-    """Tell whether a message's own clause refuses a purpose by itself, whatever the others say."""
-    if purpose is None:
-        return True
-    above = ancestors(purpose)
-    return own.aip.isdisjoint(above) or closes(own, above)
-
-
 def _owner(clause: Clause) -> _Owner:
     return (clause.owner,) if clause.of_message else clause.owner
 
