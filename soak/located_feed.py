@@ -215,10 +215,11 @@ class LocatedFeed:
     def _signed(self) -> list[str]:
         """Return the ids in all batches, which follow each other without a second between them."""
         folder = BatchFolder(self._folder / "owner" / "batches")
+        numbers = sorted(folder.numbers())  # first: a hand-over is there before what its key signs
         keys = OwnerKeys.read(self._seeds[0].public(), folder.handovers())
         found: list[str] = []
         before = None
-        for number in sorted(folder.numbers()):
+        for number in numbers:
             signer, feed = folder.read(number)
             if before is not None:
                 check_next(feed.batch, before)

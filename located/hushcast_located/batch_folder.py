@@ -77,7 +77,7 @@ class BatchFolder:
         return self.path / "keys"
 
     def _table(self, batch: Batch, owner: bytes) -> WeightTable:
-        file = self.path / f"{batch.body.version}.table"
+        file = self._table_file(batch.body.version)
         data = read_most(file, MAX_TABLE)
         try:
             table = read_table(data, owner)
@@ -93,10 +93,16 @@ class BatchFolder:
         A batch with this number that is there already stays: two with one number would be two stories.
         """
         make_folder(self.path)
-        fresh = self.path / f"{table.body.version}.table"
-        if not fresh.exists():
-            write_whole(fresh, encode(table.whole))
-        return write_whole(self.path / f"{number}.batch", encode(batch))
+        file, of_table = self.path / f"{number}.batch", self._table_file(table.body.version)
+        whole = encode(table.whole)
+        # A table that no batch has yet is there where whoever wrote it was killed before its batch.
+        is_left = of_table.exists() and not file.exists() and of_table.read_bytes() != whole
+        if is_left or not of_table.exists():
+            write_whole(of_table, whole, replace=is_left)
+        return write_whole(file, encode(batch))
+
+    def _table_file(self, version: int) -> Path:
+        return self.path / f"{version}.table"
 
 
 def make_folder(path: Path) -> None:

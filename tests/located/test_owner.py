@@ -20,10 +20,12 @@ from hushcast_located.owner_service.owner_seeds import OwnerSeeds
 from hushcast_located.owner_service.settings import OwnersDaemonSection, OwnerSettings, OwnersInputSection
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.located_answer import LocatedAnswer
 from hushcast_protocol.spatial.located_subscription import read_subscription
 from hushcast_protocol.spatial.owner_keys import OwnerKeys
 from hushcast_protocol.spatial.verifier import verify_answer
+from hushcast_protocol.spatial.weight_table import sign_again
 
 CAP = """<alert xmlns="urn:oasis:names:tc:emergency:cap:1.2"><identifier>cap-%s</identifier>
 <status>Actual</status><msgType>Alert</msgType><scope>Public</scope><info><event>Storm</event>
@@ -141,6 +143,28 @@ async def test_a_kill_at_any_write_loses_nothing_and_signs_nothing_twice(
     found = estate.signed()
     assert {name: len(some) for name, some in found.items()} == {"1": 1, "1b": 1, "2": 1, "2b": 1}
     await estate.until_published(*sorted(estate.batches.numbers()))
+
+
+async def test_weights_that_a_kill_left_without_a_batch_give_way_to_those_of_the_next(
+    tmp_path: Path, nursery_of_daemons: trio.Nursery
+) -> None:
+    estate = Estate(tmp_path)
+    await estate.daemon.start(nursery_of_daemons)
+    estate.put("1.jsonl", line("1"))
+    async with estate.running() as owner:
+        await estate.until(lambda: len(owner.pool) == 1)
+        await estate.next_batch()
+    _, first = estate.batches.read(1)
+    left = sign_again(estate.seed, first.table, first.table.whole.keys)
+    (estate.batches.path / "2.table").write_bytes(encode(left.whole))
+    estate.put("2.jsonl", "".join(line(f"2.{number}", f"storm and {number}") for number in range(9)))
+    async with estate.running() as owner:
+        await estate.until(lambda: len(owner.pool) == 9)
+        await estate.next_batch()
+    _, second = estate.batches.read(2)
+    assert second.table.body.version == 2
+    assert second.table.digest != left.digest
+    await estate.until_published(1, 2)
 
 
 async def test_what_was_signed_without_a_daemon_is_published_when_there_is_one(
