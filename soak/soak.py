@@ -90,13 +90,13 @@ def away(
     directory: Path, minutes: float, seed: int, progress: Progress, distance: Distance
 ) -> dict[str, Any]:
     """Two subscribers with boxes at hosts that are away for thirty epochs; the host of one is killed."""
-    testnet.up(directory, 8, 3, "tor", AWAY_EPOCH, progress, distance=distance, root="host")
+    testnet.up(directory, 8, 3, "tor", AWAY_EPOCH, progress, distance=distance)
     return watch_away(directory, PUBLICATIONS, progress)
 
 
 def waiting(directory: Path, minutes: float, seed: int, progress: Progress) -> dict[str, Any]:
-    """Who waits for daemons that an adversary wants to hold up, 200 times in ten minutes."""
-    testnet.up(directory, 3, 2, "tcp", EPOCH, progress)
+    """Who waits for daemons with mailboxes that an adversary wants to hold up, 200 times in ten minutes."""
+    testnet.up(directory, 3, 2, "tcp", EPOCH, progress, root="mailbox")
     return watch_waiting(directory, int(TRIALS_A_MINUTE * minutes), seed, progress)
 
 
@@ -104,7 +104,7 @@ def waiting_over_tor(
     directory: Path, minutes: float, seed: int, progress: Progress, distance: Distance
 ) -> dict[str, Any]:
     """The same over Tor, which takes longer."""
-    testnet.up(directory, 3, 2, "tor", EPOCH, progress, distance=distance)
+    testnet.up(directory, 3, 2, "tor", EPOCH, progress, distance=distance, root="mailbox")
     return watch_waiting(directory, int(TRIALS_A_MINUTE * minutes), seed, progress)
 
 

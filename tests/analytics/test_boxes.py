@@ -22,8 +22,6 @@ from hushcast_analytics.generator.trace_rows import TraceRows
 from hushcast_overlay.relay import registration
 from hushcast_overlay.routes import arrivals, box_remainders, owned_boxes
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
-from hushcast_protocol.overlay import profile
-from hushcast_protocol.overlay.profile import Root
 
 OWNERS = GeneratorScenario(
     nodes=60, subscribers=1, topics=40, epochs=144, clients=0, up=20, down=6, hosts=2, watchers=12
@@ -150,11 +148,9 @@ def test_what_has_no_boxes_is_refused(more: dict[str, object]) -> None:
 
 
 @pytest.mark.slow
-def test_hosts_of_daemons_write_the_same_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hosts_of_daemons_write_the_same_lines(tmp_path: Path) -> None:
     from hushcast_testnet.simulations.overlay_simulation import Scenario, simulate
 
-    hardened = replace(profile.PROFILES["hardened"], root=Root.HOST)
-    monkeypatch.setitem(profile.PROFILES, "hardened", hardened)
     simulate(Scenario(12, 2, 4, origins=2, seed=3, minutes=26 * 60, traces=tmp_path))
     lines = [
         json.loads(line)

@@ -16,6 +16,7 @@ import pytest
 from hushcast_analytics.generator.publications import numbers
 from hushcast_analytics.generator.scenario import GeneratorScenario
 from hushcast_analytics.generator.trace_rows import TraceRows
+from hushcast_protocol.overlay import profile
 from hushcast_testnet.simulations.overlay_simulation import Scenario, simulate
 
 pytestmark = pytest.mark.slow
@@ -29,6 +30,13 @@ CASES = {
     "paper-days": GeneratorScenario(12, 2, publications=40, epochs=25, profile="paper"),
 }
 FIRST_HOURS = 2.5  # of the day, over when a simulation begins
+
+
+@pytest.fixture(autouse=True)
+def mailboxes(monkeypatch):
+    """The networks that are drawn with messages have mailboxes at the roots of their trees."""
+    hardened = replace(profile.PROFILES["hardened"], root=profile.Root.MAILBOX)
+    monkeypatch.setitem(profile.PROFILES, "hardened", hardened)
 
 
 def simulated(directory, asked, seed):

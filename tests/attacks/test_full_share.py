@@ -6,6 +6,7 @@ import os
 
 import pytest
 import trio
+from hosted_network import in_use, subscribed
 from small_network import ONE, Ear, Node, SmallNetwork, small_network, until
 
 from hushcast_overlay.relay.detours import MAX_DETOURS
@@ -16,6 +17,7 @@ from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.frames import Drop, ParcelFrame, Receipt
 from hushcast_protocol.overlay.leases import Install, ToRelay
 from hushcast_protocol.overlay.parcels import Parcel, seal_parcel
+from hushcast_protocol.overlay.profile import Root
 from hushcast_protocol.overlay.tree import Tree
 from hushcast_runtime.storage import spool as spools
 from hushcast_runtime.tracing import NoTracer
@@ -23,7 +25,6 @@ from hushcast_runtime.tracing import NoTracer
 LONG = 4 * 3600  # seconds of an epoch, so long that no tree is mended during a test
 SHARE = 40_000  # bytes, instead of 32 MiB
 SIZES = (16_527, 4_239, 1_167)  # bytes of bodies; together they fill a share to the last kilobyte
-TOKEN = b"a" * 16
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +47,8 @@ async def hand_in(net: SmallNetwork, relay: Node, frame: Drop | ParcelFrame) -> 
 
 async def fill(net: SmallNetwork, relay: Node, slow: Node) -> None:
     """Point a token of one's own at a next hop, and drop messages until its share is full."""
-    found = (element(net.profile, TOKEN, relay.id, ORIGIN),)
+    token = slow.id[:16]
+    found = (element(net.profile, token, relay.id, ORIGIN),)
     day, epoch = net.calendar.day(net.now), net.calendar.epoch(net.now)
     install = Install(os.urandom(16), day, ToRelay(slow.id), found, os.urandom(16), os.urandom(16))
     parcel = Parcel(net.net.id, relay.id, epoch, install, 0, (), os.urandom(16))
@@ -60,9 +62,24 @@ async def fill(net: SmallNetwork, relay: Node, slow: Node) -> None:
     for size in SIZES:
         while spool.has_share(b"r" + hop.relay, size):  # type: ignore[arg-type]
             body = os.urandom(size)
-            message = Message(message_id(day, body), day, (TOKEN,), bytes(TRAIL_SIZE), body)
+            message = Message(message_id(day, body), day, (token,), bytes(TRAIL_SIZE), body)
             assert await hand_in(net, relay, Drop(message, None)) == Receipt("accepted")
             await trio.sleep(0.1)
+
+
+async def fill_every_way(net: SmallNetwork) -> tuple[Node, list[Node]]:
+    """Fill the shares of all that a relay can send to for the first client; return it, and them.
+
+    They are its next hop in the tree, and the host, which takes what goes around.
+    """
+    tree = tree_of(net.clients[0])
+    below, top = next((below, top) for below, top in tree.parents.items() if top is not None)
+    slow = [node for node in net.relays if node.id != below]
+    assert {node.id for node in slow} == {top, in_use(net, net.clients[0]).id}
+    for node in slow:
+        node.gate.shut()
+        await fill(net, net.relay(below), node)
+    return net.relay(below), slow
 
 
 async def drop_honest(net: SmallNetwork, relay: Node, count: int = 3) -> list[bytes]:
@@ -96,32 +113,25 @@ async def test_what_is_accepted_goes_around_a_relay_whose_share_is_full() -> Non
 
 @pytest.mark.parametrize("restarts", [False, True])
 async def test_where_there_is_no_way_around_it_waits_on_disk(restarts: bool) -> None:
-    async with small_network(relays=2, clients=2, epoch=LONG, origins=1, depth=2) as net:
+    async with small_network(relays=3, clients=2, epoch=LONG, origins=1, depth=2) as net:
         ear = await net.clients[0].listen()
-        tree = tree_of(net.clients[0])
-        below, top = next((below, top) for below, top in tree.parents.items() if top is not None)
-        relay, slow = net.relay(below), net.relay(top)
-        slow.gate.shut()
-        await fill(net, relay, slow)
+        relay, slow = await fill_every_way(net)
         sent = await drop_honest(net, relay)
         await trio.sleep(3)
         assert len(await relay.store.scan("intake")) == 3
         if restarts:
             await relay.restart()
             await trio.sleep(3)
-        slow.gate.open()
+        for node in slow:
+            node.gate.open()
         await all_arrive(net, ear, sent, 600)
         assert await relay.store.scan("intake") == []
 
 
 async def test_what_is_tried_again_is_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with small_network(relays=2, clients=2, epoch=LONG, origins=1, depth=2) as net:
+    async with small_network(relays=3, clients=2, epoch=LONG, origins=1, depth=2) as net:
         ear = await net.clients[0].listen()
-        tree = tree_of(net.clients[0])
-        below, top = next((below, top) for below, top in tree.parents.items() if top is not None)
-        relay, slow = net.relay(below), net.relay(top)
-        slow.gate.shut()
-        await fill(net, relay, slow)
+        relay, slow = await fill_every_way(net)
         traced: list[str] = []
         assert relay.daemon.overlay.relay is not None
         tracer = NoTracer()
@@ -131,13 +141,14 @@ async def test_what_is_tried_again_is_traced_once(monkeypatch: pytest.MonkeyPatc
         await trio.sleep(25)
         assert len(await relay.store.scan("intake")) == 3
         assert traced.count("received") == 3
-        slow.gate.open()
+        for node in slow:
+            node.gate.open()
         await all_arrive(net, ear, sent, 600)
 
 
 async def test_what_links_bring_goes_around_a_mailbox_that_is_slow_at_one_top_alone() -> None:
     """Whoever knows a topic can fill the share of a mailbox at one relay; its other tops still take more."""
-    async with small_network(relays=8, clients=2, epoch=LONG, origins=1) as net:
+    async with small_network(relays=8, clients=2, epoch=LONG, origins=1, root=Root.MAILBOX) as net:
         ear = await net.clients[0].listen()
         tree = tree_of(net.clients[0])
         tops = tree.children[None]
@@ -154,20 +165,26 @@ async def test_what_links_bring_goes_around_a_mailbox_that_is_slow_at_one_top_al
 
 
 @pytest.mark.slow
-async def test_what_no_top_can_keep_for_a_mailbox_is_lost_and_counted_and_stops_nobody() -> None:
-    async with small_network(relays=3, clients=3, epoch=LONG, origins=1) as net:
-        (await net.clients[0].listen()).close()
-        await net.clients[0].stop()
-        other = await net.clients[1].listen()
+async def test_what_no_top_can_keep_for_a_host_is_lost_and_counted_and_stops_nobody() -> None:
+    async with small_network(relays=4, clients=6, epoch=LONG, origins=1) as net:
+        await subscribed(net.clients[0])
+        away = in_use(net, net.clients[0])
+        for client in net.clients[1:]:
+            other = await client.listen()
+            if in_use(net, client) is not away:
+                break
+        assert in_use(net, client) is not away
+        await away.stop()
+        up = [relay for relay in net.relays if relay is not away]
         sent = [b"%d" % number + bytes(16_000) for number in range(24)]
         for number, payload in enumerate(sent):
-            await net.drop_at(net.relays[number % 3], ONE, Content(payload))
+            await net.drop_at(up[number % 3], ONE, Content(payload))
             await other.hears(number + 1)
         await until(lambda: net.count("messages_over_share") > 0, what="what is lost is counted")
-        for relay in net.relays:
+        for relay in up:
             assert relay.daemon.overlay.relay is not None
             held = relay.daemon.overlay.relay.forwarding._spool.size
-            assert held <= 3 * SHARE, "for the mailbox and the other relays"
+            assert held <= 3 * SHARE, "for the host and the other relays"
             assert await relay.store.scan("intake") == []
         await trio.sleep(600)
         sent_so_far = net.count("messages_sent")

@@ -1,7 +1,7 @@
 """Relays that work together know a topic's name, and want its subscriber before anything is published on it.
 
 Whoever knows the topic computes its trunk token, and so the mark of each of its leases: the traces of daemons
-give this to an adversary to go by. With a listed root, as published, it names the subscriber, else a mailbox.
+give this to an adversary to go by. With a listed root, as published, it names the subscriber, else a host.
 Of a topic that they do not know, their leases say nothing.
 """
 
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from small_network import ONE, TWO, Node, small_network
 
+from hushcast_protocol.overlay.installations import HostRoot
 from hushcast_protocol.overlay.leases import LeaseBook, lease_mark
 from hushcast_protocol.overlay.profile import PAPER, Root
 
@@ -45,7 +46,7 @@ async def subscribe(owner: Node) -> None:
         await owner.listen(topic)
 
 
-@pytest.mark.parametrize("listed", [True, False], ids=["listed", "mailbox"])
+@pytest.mark.parametrize("listed", [True, False], ids=["listed", "host"])
 async def test_who_knows_the_topic_needs_no_message(tmp_path: Path, listed: bool) -> None:
     profile = AS_PUBLISHED if listed else {}
     async with small_network(relays=9, clients=1, traces=tmp_path / "traces", depth=2, **profile) as net:
@@ -60,13 +61,15 @@ async def test_who_knows_the_topic_needs_no_message(tmp_path: Path, listed: bool
             # All of the topic's leases on that day, and no others.
             assert {one["node"] for one in leases} == {relay.hex() for relay in installation.tree.parents}
             assert {one["day"] for one in leases} == {installation.day}
-            named = {one["next"] for one in leases if "previous" not in one}
             if listed:
-                assert named == {owner.id.hex()}
-            else:
-                assert len(named) == 1
-                assert not named & relays
-        assert found == len(seen)
+                assert {one["next"] for one in leases if "previous" not in one} == {owner.id.hex()}
+            else:  # who told relays at the top, and what they send to, is the host
+                assert isinstance(installation.root, HostRoot)
+                host = installation.root.relay.hex()
+                assert {one["next"] for one in leases if one["previous"] == host} == {host}
+                assert owner.name not in {one["next"] for one in leases}
+        # What hosts hold for boxes has no mark.
+        assert found == len([one for one in seen if int(one["mark"], 16)])
 
 
 async def test_who_does_not_know_the_topic_has_no_more_than_its_leases(tmp_path: Path) -> None:
@@ -85,5 +88,5 @@ async def test_who_does_not_know_the_topic_has_no_more_than_its_leases(tmp_path:
             assert one["mark"] == held[one["lease"]].mark.hex()
             assert not any(secret in json.dumps(one) for secret in secrets)
             holders.setdefault(one["mark"], set()).add(one["node"])
-        # By marks alone two relays cannot tell that two leases are of one topic.
-        assert all(len(nodes) == 1 for nodes in holders.values())
+        # By marks alone two relays cannot tell that two leases are of one topic; those for boxes have none.
+        assert all(len(nodes) == 1 for mark, nodes in holders.items() if int(mark, 16))

@@ -11,11 +11,11 @@ from contextlib import suppress
 
 import pytest
 import trio
+from hosted_network import in_use, subscribed
 from small_network import ONE, SmallNetwork, small_network
 
 from hushcast_directory.server import directory_server
 from hushcast_node import overlay_adapter
-from hushcast_overlay.routes import mailbox
 from hushcast_protocol.authorities.heads import head_digest
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.hop import MAX_LINKS_A_PEER
@@ -99,13 +99,13 @@ async def test_a_relay_still_lets_others_in(monkeypatch: pytest.MonkeyPatch) -> 
         assert net.count("strangers_dropped") > 0
 
 
-async def test_a_mailbox_still_lets_its_relays_in(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_host_still_lets_owners_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_guard, "MAX_STRANGERS", PLACES)
     async with small_network(relays=3, clients=2) as net:
+        await subscribed(net.clients[0])
+        await besiege(net, net.directory_entry(in_use(net, net.clients[0])))
+        await net.clients[0].restart()
         ear = await net.clients[0].listen()
-        address = net.clients[0].route().mailboxes[0].address
-        assert address is not None
-        await besiege(net, address)
         await net.clients[1].daemon.service.publish(ONE, Content(b"heard"))
         assert await ear.hears(1) == [b"heard"]
 
@@ -123,21 +123,14 @@ async def is_shut(channel: Channel[object]) -> bool:
 
 
 async def test_a_listed_relay_has_only_so_many_links() -> None:
-    async with small_network(relays=3, clients=1) as net:
-        await net.clients[0].listen()
-        route = net.clients[0].route()
-        (held,) = route.mailboxes
-        assert held.address is not None
-        top = next(node for node in net.relays if route.is_top(held.seed, node.id) and node.identity)
-        other = next(node for node in net.relays if node is not top)
-        await top.stop()
-        assert top.identity is not None
-        seed = top.identity.seed
-        for to, address, most in (
-            (held.seed.public(), held.address, mailbox.MAX_LINKS),
-            (other.id, net.directory_entry(other), MAX_LINKS_A_PEER),
-        ):
-            channels = [await link(net, seed, to, address) for _ in range(3 * most)]
-            await trio.sleep(1)
-            shut = [await is_shut(channel) for channel in channels]
-            assert shut == [True] * 2 * most + [False] * most
+    async with small_network(relays=3, clients=0) as net:
+        mole, other, _ = net.relays
+        assert mole.identity is not None
+        await mole.stop()
+        address = net.directory_entry(other)
+        channels = [
+            await link(net, mole.identity.seed, other.id, address) for _ in range(3 * MAX_LINKS_A_PEER)
+        ]
+        await trio.sleep(1)
+        shut = [await is_shut(channel) for channel in channels]
+        assert shut == [True] * 2 * MAX_LINKS_A_PEER + [False] * MAX_LINKS_A_PEER

@@ -403,7 +403,7 @@ async def poor_fake() -> AsyncIterator[World]:
 
 
 @asynccontextmanager
-async def overlay(over_tcp: bool, root: Root = Root.MAILBOX) -> AsyncIterator[World]:
+async def overlay(over_tcp: bool, root: Root = Root.HOST) -> AsyncIterator[World]:
     """The overlay over `memory`, or over real sockets."""
     async with trio.open_nursery() as nursery:
         network = SmallNetwork(nursery, relays=5, clients=0, seed=1, root=root)
@@ -482,7 +482,7 @@ async def brokers_in_a_community() -> AsyncIterator[World]:
 
 
 overlay_over_memory = functools.partial(overlay, over_tcp=False)
-overlay_with_hosts = functools.partial(overlay, over_tcp=False, root=Root.HOST)
+overlay_with_mailboxes = functools.partial(overlay, over_tcp=False, root=Root.MAILBOX)
 overlay_over_tcp = functools.partial(overlay, over_tcp=True)
 central_over_memory = functools.partial(central, "hardened")
 central_over_tcp = functools.partial(central, "hardened", over_tcp=True)

@@ -8,7 +8,7 @@ from small_network import ONE, Node, SmallNetwork, small_network
 
 from hushcast_overlay.routes.route_box import RouteBox
 from hushcast_protocol.content.bodies import Content
-from hushcast_protocol.content.topics import Interest
+from hushcast_protocol.content.topics import Interest, Topic
 from hushcast_protocol.overlay.profile import Root
 from hushcast_runtime.storage.store import MemoryStore
 
@@ -17,9 +17,9 @@ LONG = 4 * 3600  # seconds of an epoch, so long that no day ends
 hosted_network = functools.partial(small_network, root=Root.HOST)
 
 
-def box_of(node: Node) -> RouteBox:
+def box_of(node: Node, topic: Topic = ONE) -> RouteBox:
     """The box of a daemon's subscription."""
-    box = node.route().box
+    box = node.route(topic).box
     assert box is not None
     return box
 

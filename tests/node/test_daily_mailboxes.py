@@ -10,6 +10,7 @@ from small_network import EPOCH_SECONDS, ONE, TWO, Ear, Node, until
 from hushcast_overlay.routes.route import EARLIEST_RENEWAL, LATEST_RENEWAL, OverlayRoute
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.overlay.profile import Root
 
 pytestmark = pytest.mark.slow
 EPOCH = EPOCH_SECONDS
@@ -38,7 +39,7 @@ async def kept(node: Node, kind: str) -> int:
 
 
 async def test_nothing_is_lost_or_doubled_over_changes_of_day() -> None:
-    async with cut_network() as net:
+    async with cut_network(root=Root.MAILBOX) as net:
         subscriber, publisher = net.clients
         first = net.today
         assert net.is_cut(first)
@@ -55,7 +56,7 @@ async def test_nothing_is_lost_or_doubled_over_changes_of_day() -> None:
 
 
 async def test_each_day_has_a_mailbox_a_tree_and_a_moment_of_its_own() -> None:
-    async with cut_network() as net:
+    async with cut_network(root=Root.MAILBOX) as net:
         subscriber = net.clients[0]
         for topic in (ONE, TWO):
             await subscriber.listen(topic)
@@ -94,7 +95,7 @@ async def test_each_day_has_a_mailbox_a_tree_and_a_moment_of_its_own() -> None:
 
 
 async def test_the_spare_becomes_the_mailbox_of_today() -> None:
-    async with cut_network(clients=1) as net:
+    async with cut_network(clients=1, root=Root.MAILBOX) as net:
         (subscriber,) = net.clients
         spare = subscriber.daemon.overlay.routes.spare
         await until(lambda: spare.is_ready)
@@ -109,7 +110,7 @@ async def test_the_spare_becomes_the_mailbox_of_today() -> None:
 
 
 async def test_who_subscribes_late_opens_tomorrows_later() -> None:
-    async with cut_network() as net:
+    async with cut_network(root=Root.MAILBOX) as net:
         subscriber, publisher = net.clients
         await net.sleep_until(net.midnight() - LATEST_RENEWAL / 2 * net.calendar.day_seconds)
         began, tomorrow = net.now, net.today + 1
@@ -124,7 +125,7 @@ async def test_who_subscribes_late_opens_tomorrows_later() -> None:
 
 
 async def test_after_a_restart_mailboxes_are_the_same_and_tomorrows_comes_back_later() -> None:
-    async with cut_network() as net:
+    async with cut_network(root=Root.MAILBOX) as net:
         subscriber, publisher = net.clients
         (await subscriber.listen()).close()
         await renewed(net, subscriber)
@@ -153,7 +154,7 @@ async def test_after_a_restart_mailboxes_are_the_same_and_tomorrows_comes_back_l
 
 @pytest.mark.parametrize("restarts", [False, True])
 async def test_after_a_restart_the_tree_of_today_is_mended_as_before(restarts: bool) -> None:
-    async with cut_network() as net:
+    async with cut_network(root=Root.MAILBOX) as net:
         subscriber = net.clients[0]
         day, before = net.today, (await subscriber.listen()).feed.nodes
         if restarts:
@@ -167,7 +168,7 @@ async def test_after_a_restart_the_tree_of_today_is_mended_as_before(restarts: b
 
 
 async def test_who_is_away_over_midnight_gets_what_was_published_then() -> None:
-    async with cut_network() as net:
+    async with cut_network(root=Root.MAILBOX) as net:
         subscriber, publisher = net.clients
         (await subscriber.listen()).close()
         await renewed(net, subscriber)
@@ -183,7 +184,7 @@ async def test_who_is_away_over_midnight_gets_what_was_published_then() -> None:
 
 
 async def test_a_mailbox_of_tomorrow_that_is_not_published_holds_up_nothing_else() -> None:
-    async with cut_network() as net:
+    async with cut_network(root=Root.MAILBOX) as net:
         subscriber, publisher = net.clients
         ear, other = await subscriber.listen(ONE), await subscriber.listen(TWO)
         routes = [subscriber.route(ONE), subscriber.route(TWO)]
@@ -218,7 +219,7 @@ async def renewed_but(net: CutNetwork, held_up: OverlayRoute, other: OverlayRout
 
 
 async def test_unsubscribing_ends_the_mailboxes_and_trees_of_both_days() -> None:
-    async with cut_network() as net:
+    async with cut_network(root=Root.MAILBOX) as net:
         subscriber = net.clients[0]
         ear = await subscriber.listen()
         await renewed(net, subscriber)
@@ -235,7 +236,7 @@ async def test_unsubscribing_ends_the_mailboxes_and_trees_of_both_days() -> None
 
 
 async def test_from_uncut_days_to_cut_ones_and_back() -> None:
-    async with cut_network(relays=6) as net:
+    async with cut_network(relays=6, root=Root.MAILBOX) as net:
         subscriber, publisher = net.clients
         ear = await subscriber.listen()
         route = subscriber.route()

@@ -390,7 +390,7 @@ async def keeps_what_comes(net: SmallNetwork, subscriber: Node, kind: type, othe
 
 @pytest.mark.slow
 async def test_a_route_moves_from_its_mailbox_to_a_host_and_back_with_its_next_day() -> None:
-    async with small_network(relays=4) as net:
+    async with small_network(relays=4, root=Root.MAILBOX) as net:
         subscriber = net.clients[0]
         await subscribed(subscriber)
         before = net.profile

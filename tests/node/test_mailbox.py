@@ -24,6 +24,7 @@ from hushcast_protocol.overlay.frames import (
     OverlayFrame,
     decode_overlay,
 )
+from hushcast_protocol.overlay.profile import Root
 from hushcast_protocol.shards.shard_requests import AskSlice, ShardUnavailable
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import Channel, open_channel
@@ -71,7 +72,7 @@ async def says_nothing(channel: Channel[OverlayFrame]) -> bool:
 
 @pytest.mark.parametrize("us", [None, STRANGER], ids=["anonymous", "stranger"])
 async def test_only_relays_of_the_roster_are_listened_to(us: Seed | None) -> None:
-    async with small_network(relays=3) as net:
+    async with small_network(relays=3, root=Root.MAILBOX) as net:
         subscriber = net.clients[0]
         ear = await subscriber.listen()
         channel, _ = await visit(net, us)
@@ -84,7 +85,7 @@ async def test_only_relays_of_the_roster_are_listened_to(us: Seed | None) -> Non
 
 
 async def test_it_takes_a_message_from_a_relay_and_acknowledges() -> None:
-    async with small_network(relays=3) as net:
+    async with small_network(relays=3, root=Root.MAILBOX) as net:
         ear = await net.clients[0].listen()
         channel, _ = await visit(net, seed_of(a_top(net)))
         message = a_message(net)
@@ -95,7 +96,7 @@ async def test_it_takes_a_message_from_a_relay_and_acknowledges() -> None:
 
 
 async def test_a_repeat_is_not_acknowledged_either_before_the_message_is_on_disk() -> None:
-    async with small_network(relays=3) as net:
+    async with small_network(relays=3, root=Root.MAILBOX) as net:
         subscriber = net.clients[0]
         disk = subscriber.store = Disk(subscriber.store)
         await subscriber.restart()
@@ -120,7 +121,7 @@ async def test_a_repeat_is_not_acknowledged_either_before_the_message_is_on_disk
 
 
 async def test_a_relay_that_stands_elsewhere_in_the_tree_is_not_listened_to() -> None:
-    async with small_network(relays=4) as net:
+    async with small_network(relays=4, root=Root.MAILBOX) as net:
         subscriber = net.clients[0]
         ear = await subscriber.listen()
         channel, _ = await visit(net, seed_of(a_top(net, is_top=False)))
@@ -134,7 +135,7 @@ async def test_a_relay_that_stands_elsewhere_in_the_tree_is_not_listened_to() ->
 @pytest.mark.parametrize("shown", ["none", "ours", "other", "later"])
 async def test_it_shows_no_roster_and_does_not_react_to_any(shown: str) -> None:
     """A directory that gave one daemon a roster of its own could else tell whose the mailbox is."""
-    async with small_network(relays=3) as net:
+    async with small_network(relays=3, root=Root.MAILBOX) as net:
         subscriber = net.clients[0]
         ear = await subscriber.listen()
         ours = net.relays[0].daemon.overlay.rosters.view()
@@ -155,7 +156,7 @@ async def test_it_shows_no_roster_and_does_not_react_to_any(shown: str) -> None:
 
 
 async def test_frames_other_than_messages_end_the_link() -> None:
-    async with small_network(relays=3) as net:
+    async with small_network(relays=3, root=Root.MAILBOX) as net:
         subscriber = net.clients[0]
         await subscriber.listen()
         for number, frame in enumerate(
@@ -168,7 +169,7 @@ async def test_frames_other_than_messages_end_the_link() -> None:
 
 
 async def test_forged_and_foreign_messages_are_not_shown() -> None:
-    async with small_network(relays=3) as net:
+    async with small_network(relays=3, root=Root.MAILBOX) as net:
         subscriber = net.clients[0]
         ear = await subscriber.listen()
         good = a_message(net)
@@ -185,7 +186,7 @@ async def test_forged_and_foreign_messages_are_not_shown() -> None:
 
 
 async def test_mailboxes_of_one_subscriber_share_nothing() -> None:
-    async with small_network(relays=3) as net:
+    async with small_network(relays=3, root=Root.MAILBOX) as net:
         subscriber = net.clients[0]
         for topic in (ONE, TWO):
             await subscriber.listen(topic)
@@ -201,7 +202,7 @@ async def test_mailboxes_of_one_subscriber_share_nothing() -> None:
 
 
 async def test_a_mailbox_whose_address_cannot_be_opened_is_tried_again() -> None:
-    async with small_network(relays=3) as net:
+    async with small_network(relays=3, root=Root.MAILBOX) as net:
         subscriber, publisher = net.clients
         await subscriber.listen()
         held = subscriber.route()

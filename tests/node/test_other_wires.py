@@ -17,6 +17,7 @@ from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.base.wires import OtherWire, WireRange
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
+from hushcast_protocol.overlay.profile import Root
 from hushcast_runtime.logs import log
 from hushcast_runtime.other_wires import TOLD_FOR
 from hushcast_runtime.transports.base import TransportError
@@ -79,7 +80,7 @@ async def test_a_relay_and_who_calls_it_in_another_wire_both_say_so(
 
 
 async def test_a_mailbox_says_nothing_of_wires() -> None:
-    async with small_network(relays=3) as net:
+    async with small_network(relays=3, root=Root.MAILBOX) as net:
         client = net.clients[0]
         await client.listen()
         (held,) = client.route().mailboxes

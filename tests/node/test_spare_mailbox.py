@@ -17,6 +17,7 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Topic, parse_topic
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
+from hushcast_protocol.overlay.profile import Root
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import open_channel
 
@@ -41,7 +42,7 @@ class World(SmallNetwork):
 @asynccontextmanager
 async def world() -> AsyncIterator[World]:
     async with trio.open_nursery() as nursery:
-        net = World(nursery, 3, 1, 1, EPOCH)
+        net = World(nursery, 3, 1, 1, EPOCH, root=Root.MAILBOX)
         net.wires = SlowWires(net.wires, PUBLISHED_AFTER)
         await net.up()
         yield net

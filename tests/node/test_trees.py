@@ -11,6 +11,7 @@ from hushcast_protocol.base.roster_standing import UNSEAT_AFTER
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest
 from hushcast_protocol.overlay.leases import Withdraw, lease_word
+from hushcast_protocol.overlay.profile import Root
 from hushcast_protocol.overlay.tree import Tree
 
 
@@ -34,8 +35,6 @@ async def test_the_tree_of_the_next_day_is_that_of_today() -> None:
 
 @pytest.mark.slow
 async def test_as_published_every_day_has_a_tree_of_its_own() -> None:
-    from hushcast_protocol.overlay.profile import Root
-
     listed = {"root": Root.LISTED, "edge_elements": False, "detours": False}
     async with small_network(relays=9, clients=0, **listed) as net:
         await net.relays[0].listen()
@@ -130,7 +129,7 @@ async def test_what_waits_for_a_mailbox_follows_when_the_tree_is_mended() -> Non
 
 
 async def test_what_waits_for_a_mailbox_is_forgotten_when_the_subscription_ends() -> None:
-    async with small_network(relays=4) as net:
+    async with small_network(relays=4, root=Root.MAILBOX) as net:
         subscriber, other = net.clients
         ear = await other.listen()
         (await subscriber.daemon.service.subscribe(Interest(ONE))).close()

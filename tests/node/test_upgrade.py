@@ -26,6 +26,7 @@ from hushcast_protocol.base.secrets import Seed, TopicSecret
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import make_topic
+from hushcast_protocol.overlay.installations import HostRoot, MailboxRoot
 from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.storage.state_layout import DATABASE, FIRST, kept_version, migrate, step_back
 from hushcast_runtime.storage.store import MemoryStore, SqliteStore
@@ -184,8 +185,30 @@ async def test_trees_go_on_and_withdrawals_are_finished(kept: Path) -> None:
             expected = {b"%s %d" % (relay.name.encode(), days) for relay in net.relays}
             await until(lambda expected=expected: expected <= set(one.payloads))
             await places.hears(3 + days)
-        await until(lambda: set(net.leases().values()) == {2}, EPOCHS_A_DAY * EPOCH_SECONDS)
-        assert len(await net.clients[0].store.scan("mailbox")) == 2
+        await until(lambda: sum(net.leases().values()) == 2 * net.seats, EPOCHS_A_DAY * EPOCH_SECONDS)
+
+
+@pytest.mark.slow
+async def test_subscriptions_move_from_mailboxes_to_hosts_with_their_next_day(kept: Path) -> None:
+    """On the day of the upgrade relays have the mailbox as their next hop, and what waits goes there."""
+    async with upgraded(kept) as net:
+        reader, publisher = net.clients
+        ear = await reader.listen(ONE)
+        routes = reader.daemon.overlay.routes.held
+        day = net.calendar.day(net.now)
+        assert {type(held.installation.root) for route in routes for held in route.on(day)} == {MailboxRoot}
+        assert len(await reader.store.scan("mailbox")) == len(routes) == 2
+        expected = {*UNREAD, *WAITED}
+        while net.now < net.calendar.day_start(day + 1) + 3 * EPOCH_SECONDS:
+            expected.add(b"at %d" % net.now)
+            await publisher.daemon.service.publish(ONE, Content(b"at %d" % net.now))
+            await trio.sleep(40)
+        await ear.hears(len(expected))
+        await trio.sleep(EPOCH_SECONDS)
+        assert sorted(ear.payloads) == sorted(expected), "each once"
+        assert {type(held.installation.root) for route in routes for held in route.on(day + 1)} == {HostRoot}
+        assert await reader.store.scan("mailbox") == []
+        assert len(await reader.store.scan("owned-box")) == 2
 
 
 def roster_of(node: Node) -> dict:

@@ -123,5 +123,5 @@ def test_frames_on_the_wire_do_not_change():
 def test_profiles_are_what_the_design_says():
     assert {"paper": PAPER, "hardened": HARDENED} == PROFILES
     assert (PAPER.root, PAPER.edge_elements, PAPER.trail_alone_drops) == (Root.LISTED, False, True)
-    assert (HARDENED.root, HARDENED.edge_elements, HARDENED.trail_alone_drops) == (Root.MAILBOX, True, False)
+    assert (HARDENED.root, HARDENED.edge_elements, HARDENED.trail_alone_drops) == (Root.HOST, True, False)
     assert all(1 <= profile.depth <= MAX_DEPTH for profile in PROFILES.values())

@@ -158,11 +158,11 @@ def test_little_has_to_be_said(tmp_path: Path) -> None:
     assert load_directory(tmp_path, DIRECTORY).first_roster == 1
 
 
-def test_a_subscription_may_have_its_box_at_a_host(tmp_path: Path) -> None:
-    assert load_node(tmp_path, with_lines(NODE, 'root = "host"')).profile() == replace(
-        HARDENED, root=Root.HOST
+def test_a_subscription_may_have_a_mailbox_of_its_daemon(tmp_path: Path) -> None:
+    assert load_node(tmp_path, with_lines(NODE, 'root = "host"')).profile() == HARDENED
+    assert load_node(tmp_path, with_lines(NODE, 'root = "mailbox"')).profile() == replace(
+        HARDENED, root=Root.MAILBOX
     )
-    assert load_node(tmp_path, with_lines(NODE, 'root = "mailbox"')).profile() == HARDENED
 
 
 def test_everything_can_be_said(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def testnet() -> None:
 @click.option(
     "--root",
     type=click.Choice(["mailbox", "host"]),
-    help="What trees of the overlay lead to: subscribers' own onion services, or relays.  [default: mailbox]",
+    help="What trees of the overlay lead to: subscribers' own onion services, or relays.  [default: host]",
 )
 @click.option(
     "--tomography",

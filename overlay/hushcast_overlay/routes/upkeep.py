@@ -62,9 +62,7 @@ class TreeUpkeep:
             route.stirred = trio.Event()
             is_seen_to = await self._see_to(route, mends)
             await self._forget_lapsed(route)
-            if is_told := self._is_told(route):
-                route.ready.set()
-            if is_seen_to and (is_told or not self._is_there(route)):
+            if is_seen_to and (self._is_told(route) or not self._is_there(route)):
                 backoff.reset()
                 pause = self._until_next_look(route, mending)
             else:
@@ -75,7 +73,8 @@ class TreeUpkeep:
     async def _see_to(self, route: OverlayRoute, mends: bool) -> bool:
         """Have what is wanted planned and told; return whether it was known of each day who is to be told.
 
-        The trees of a day wait until its mailbox is published, or the host answers; nothing else does.
+        The trees of a day wait until its mailbox is published, or the host answers; nothing else does. Who
+        waits for messages of the running day does not wait for tomorrow's trees.
         """
         is_seen_to = True
         for day in self._days_wanted(route):
@@ -87,6 +86,8 @@ class TreeUpkeep:
             except (TransportError, PeerError, Refusal) as error:
                 log.warning("a tree has to wait: its relays are not known yet", reason=str(error))
                 is_seen_to = False
+            if self._is_told(route):
+                route.ready.set()
         return is_seen_to
 
     async def _tell(self, route: OverlayRoute, day: int, mends: bool) -> None:

@@ -42,7 +42,7 @@ PAPER = Profile(
 )
 HARDENED = Profile(
     "hardened",
-    Root.MAILBOX,
+    Root.HOST,
     depth=2,
     edge_elements=True,
     trail_alone_drops=False,

@@ -28,7 +28,7 @@ from hushcast_testnet.watch.message_traces import MessageStep, TracedMessage
 _SEALED = {HEADER + size + SEAL: size for size in PADDED_SIZES}
 _SEALED_UP = "The topic's name, and the content."
 _BEYOND = "Who subscribes, and how many: it knows its next hops and nothing behind them."
-_TO_MAILBOX = "to an address in no list: a mailbox"
+_TO_MAILBOX = "to a mailbox, whose key is in no list"
 
 
 @dataclass(frozen=True)
@@ -116,10 +116,10 @@ class _Relay:
     def _role(self) -> str:
         if self.drops:
             if self.to_mailboxes:
-                return "origin and top relay: here it entered the network, next to a mailbox"
+                return "origin: here it entered the network, and next to a mailbox"
             return "origin: here it entered the network"
         if self.to_mailboxes:
-            return "top relay: next to a mailbox"
+            return "last relay: next to a mailbox"
         return "inner relay: between relays" if self.sent else "inner relay: it had nothing to pass on"
 
     def _came_from(self) -> str:
@@ -134,7 +134,7 @@ class _Relay:
         relays = list(dict.fromkeys(self._names.of(step.other or "") for step in self._to_relays()))
         ways = [f"to {listed(relays)}"] if relays else []
         if count := len({step.other for step in self.to_mailboxes}):
-            ways.append(_TO_MAILBOX if count == 1 else f"to {count} addresses in no list: mailboxes")
+            ways.append(_TO_MAILBOX if count == 1 else f"to {count} mailboxes, whose keys are in no list")
         if ways:
             return f"It sent it on {', and '.join(ways)}."
         outcomes = {step.outcome for step in self.received}
@@ -183,7 +183,7 @@ class _Relay:
             else "Who published it: what it got came from a relay."
         )
         beyond = (
-            "Whose mailbox it is: the address stands in no list, and tells no daemon's name."
+            "Whose mailbox it is: its key stands in no list, and tells no daemon's name."
             if self.to_mailboxes
             else _BEYOND
         )
@@ -219,9 +219,9 @@ def _mailbox(message: TracedMessage, names: OverlayWhereabouts, key: str) -> dic
     tops = dict.fromkeys(step.daemon for step in message.of("sent") if step.other == key)
     came = _at_mailbox(message, owner)
     saw = [
-        f"It came from {listed(tops)}, a top relay of its tree."
+        f"It came from {listed(tops)}, at the top of its tree."
         if len(tops) == 1
-        else f"It came from {listed(tops)}, top relays of its tree; one copy is kept."
+        else f"It came from {listed(tops)}, at the top of its tree; one copy is kept."
     ]
     saw.append("The topic and the content: it has the topic's key.")
     if came is None:
