@@ -147,8 +147,8 @@ class Adversary:
                 self.met.set()
             await stream.send_all(data)
             forwards = 0
-            while data := await stream.receive_some(65536):
-                for frame in link.receive(bytes(data)):
+            while came := await stream.receive_some(65536):
+                for frame in link.receive(bytes(came)):
                     if isinstance(frame, bytes):
                         said = decode_overlay(frame)
                         forwards += isinstance(said, Forward)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import paho.mqtt.client as paho
-from paho.mqtt.enums import CallbackAPIVersion, MessageState
+from paho.mqtt.enums import CallbackAPIVersion, MessageState, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
@@ -216,11 +216,11 @@ def _missing(reader: Reader, wanted: set[bytes]) -> int:
 
 
 @contextmanager
-def _connected(port: int, client_id: str, version: int) -> Iterator[paho.Client]:
-    lasting = {"clean_session": False} if version == paho.MQTTv311 else {}
-    client = SteadyClient(CallbackAPIVersion.VERSION2, client_id, protocol=version, **lasting)
+def _connected(port: int, client_id: str, version: MQTTProtocolVersion) -> Iterator[paho.Client]:
+    clean = False if version == paho.MQTTv311 else None
+    client = SteadyClient(CallbackAPIVersion.VERSION2, client_id, clean, protocol=version)
     client.reconnect_delay_set(1, 1)
-    properties = Properties(PacketTypes.CONNECT)
+    properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
     properties.SessionExpiryInterval = 3_600
     client.connect("127.0.0.1", port, properties=properties if version == paho.MQTTv5 else None)
     client.loop_start()
@@ -232,7 +232,7 @@ def _connected(port: int, client_id: str, version: int) -> Iterator[paho.Client]
 
 
 @contextmanager
-def _reader(port: int, qos: int, version: int) -> Iterator[Reader]:
+def _reader(port: int, qos: int, version: MQTTProtocolVersion) -> Iterator[Reader]:
     with _connected(port, f"reader-{qos}-{version}", version) as client:
         reader = Reader(client, qos)
         granted = threading.Event()
@@ -249,7 +249,7 @@ def _reader(port: int, qos: int, version: int) -> Iterator[Reader]:
 
 
 @contextmanager
-def _publisher(port: int, qos: int, version: int) -> Iterator[Publisher]:
+def _publisher(port: int, qos: int, version: MQTTProtocolVersion) -> Iterator[Publisher]:
     name = f"publisher-{qos}-{version}"
     with _connected(port, name, version) as client:
         yield Publisher(client, name.encode(), qos)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ import trio
 import hushcast
 from hushcast_directory.client.directory_client import DirectoryClient
 from hushcast_directory.client.trust import Trust
-from hushcast_node.settings import NodeSettings
+from hushcast_node.settings import JoinedNetworkSection, NodeSettings
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import HushcastError
 from hushcast_protocol.base.secrets import Seed
@@ -180,6 +180,7 @@ async def _published(scene: Scene) -> dict[str, Any]:
 async def _join(scene: Scene, transport: Transport, nursery: trio.Nursery) -> None:
     """Have the adversary's relays listed, as anybody may."""
     pinned, network = scene.settings.network, scene.settings.network.network()
+    assert isinstance(pinned, JoinedNetworkSection), "a testnet of relays has a directory"
     address, key = Address(pinned.directory or ""), bytes.fromhex(pinned.directory_key or "")
     env = system_environment()
     directory = DirectoryClient(env, transport, network.id, address, Trust(network, key))
@@ -199,7 +200,7 @@ async def _join(scene: Scene, transport: Transport, nursery: trio.Nursery) -> No
 
 
 async def _cells(
-    scene: Scene, kinds: dict[str, Callable[[], Awaitable[Trial]]], among: int
+    scene: Scene, kinds: Mapping[str, Callable[[], Awaitable[Trial]]], among: int
 ) -> dict[str, Any]:
     """Make trials of each kind, in turns; one in which a connection breaks, or nobody is met, is none."""
     made: dict[str, list[Trial]] = {name: [] for name in kinds}
