@@ -7,9 +7,9 @@ of wrong ones keeps nobody out. It has the form of ntfy's, whose clients look at
 from __future__ import annotations
 
 import re
-from hashlib import blake2b
 from typing import TypeGuard
 
+from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.secrets import Randomness
 
 _BEGINS = b"tk_"
@@ -35,7 +35,7 @@ def is_token(password: bytes | None) -> TypeGuard[bytes]:
 
 def token_hash(token: bytes) -> str:
     """Return what a configuration holds of a token."""
-    return blake2b(token, key=b"hushcast-gateway-token", digest_size=32).hexdigest()
+    return digest(Domain.GATEWAY_TOKEN, token, size=32).hex()
 
 
 def is_token_hash(text: str) -> bool:

@@ -80,6 +80,7 @@ class Domain(bytes, Enum):
     PURPOSE_LOCK = b"hc.purpose-lock"
     PURPOSE_LOCKED = b"hc.purpose-lockd"
     PURPOSE_CARRIED = b"hc.purpose-carry"
+    GATEWAY_TOKEN = b"hc.gateway-token"
     LOCATED_PART = b"hc.loc-part"
     LOCATED_OFFER = b"hc.loc-offer"
     LOCATED_REQUEST = b"hc.loc-request"
