@@ -53,7 +53,7 @@ async def test_each_number_of_clients_is_measured_with_reservations_and_without(
     assert b"2 publishers, 4 subscribers: 200 messages, " in done.stdout
     refused = await bench(place, "--reservations", "1", "--purpose", "marketing")
     assert refused.code == 1
-    assert "refuses a SUBSCRIBE (0x87)" in refused.stderr
+    assert "refuses a subscription (0x87)" in refused.stderr
 
 
 @pytest.mark.parametrize(

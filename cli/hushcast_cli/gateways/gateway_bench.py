@@ -15,7 +15,7 @@ from hushcast_protocol.base.errors import UsageError
 
 
 def measure(choices: Choices, at: str, counts: tuple[str, str], given: Mapping[str, Any]) -> None:
-    """Measure each pair of counts, and print a line for each; raise `UsageError` or `Failure`."""
+    """Measure each pair of counts, and print a line for each; raise `UsageError` or `TransportError`."""
     reservations, purpose = given["reservations"], given["purpose"]
     if bool(reservations) != bool(purpose):
         raise UsageError("--reservations and --purpose go together: what is reserved is for a purpose")

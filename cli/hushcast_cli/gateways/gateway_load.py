@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 import trio
 
-from hushcast_cli.exits import Failure
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.mqtt.codec import Decoder, encode
-from hushcast_protocol.mqtt.packets import (
-    V5,
-    ConnAck,
-    Connect,
-    Packet,
-    Properties,
-    PubAck,
-    Publish,
-    RequestedSubscription,
-    SubAck,
-    Subscribe,
-)
+from hushcast_protocol.mqtt.packets import Properties, PubAck, Publish
 from hushcast_runtime.exception_groups import ungrouped
 from hushcast_runtime.transports.base import TransportError
-from hushcast_runtime.transports.endpoints import Endpoint, open_endpoint, parse_endpoint
+from hushcast_runtime.transports.endpoints import Endpoint, parse_endpoint
+from hushcast_testnet.mqtt_client import MqttClient, check, connected_to
 
 MAX_LOAD_CLIENTS = 1_000  # publishers and subscribers at once: a gateway has as many places
 MAX_LOAD_MESSAGES = 1_000_000  # of one measurement
 IN_FLIGHT = 16  # messages of a publisher that wait for an acknowledgement: gateways take some dozen
 ANSWER_WITHIN = 30.0  # seconds: a gateway that takes longer to answer, or to deliver one more, has failed
 _HEAD = 8  # bytes of a payload: when it was sent
-_PACKET = 1024 * 1024  # bytes
-_READ = 65_536
 
 
 @dataclass(frozen=True)
@@ -79,40 +65,6 @@ class LoadFigures:
         return ordered[min(int(share * len(ordered)), len(ordered) - 1)] if ordered else 0.0
 
 
-class _Client:
-    """A client at its barest."""
-
-    def __init__(self, stream: trio.SocketStream) -> None:
-        self._stream = stream
-        self._decoder = Decoder(_PACKET, of_server=True)
-        self._packets: Iterator[Packet] = iter(())
-
-    async def say(self, packet: Packet) -> None:
-        await self._stream.send_all(encode(packet, V5))
-
-    async def hear(self) -> Packet:
-        """Return the next packet; raise `Failure` where the gateway ends the connection."""
-        while True:
-            for packet in self._packets:
-                return packet
-            with trio.move_on_after(ANSWER_WITHIN) as waiting:
-                data = await self._stream.receive_some(_READ)
-            if waiting.cancelled_caught or not data:
-                raise Failure("the gateway ended a connection, or said nothing for half a minute")
-            self._packets = iter(self._decoder.feed(data))
-
-    async def answered(self, kind: type[Packet], packet: Packet) -> None:
-        """Say something, and raise `Failure` unless it is granted."""
-        await self.say(packet)
-        answer = await self.hear()
-        reasons = answer.reasons if isinstance(answer, SubAck) else [getattr(answer, "reason", 0x80)]
-        if not isinstance(answer, kind) or max(reasons) >= 0x80:
-            raise Failure(
-                f"the gateway refuses a {type(packet).__name__.upper()} ({max(reasons):#x}): look at what "
-                "its users may publish, subscribe to, reserve and claim, and at its bounds"
-            )
-
-
 def endpoint_of(text: str) -> Endpoint:
     """Return where a gateway of this machine listens; raise `UsageError` for any other."""
     try:
@@ -132,12 +84,12 @@ def check_plan(plan: LoadPlan) -> None:
 
 
 async def put_load(plan: LoadPlan, run: str) -> LoadFigures:
-    """Measure a plan; `run` tells its topics from others'. Raises `Failure`."""
+    """Measure a plan; `run` tells its topics from others'. Raises `TransportError`."""
     figures = LoadFigures(plan.deliveries)
-    with ungrouped(Failure):
-        async with trio.open_nursery() as nursery:
-            sinks = [await _subscriber(plan, run, number) for number in range(plan.subscribers)]
-            sources = [await _publisher(plan, run, number) for number in range(plan.publishers)]
+    with ungrouped(TransportError):
+        async with AsyncExitStack() as connected, trio.open_nursery() as nursery:
+            sinks = [await _subscriber(connected, plan, run, number) for number in range(plan.subscribers)]
+            sources = [await _publisher(connected, plan, run, number) for number in range(plan.publishers)]
             done = [trio.Event() for _ in sinks]
             began = time.perf_counter()
             for sink, event in zip(sinks, done, strict=True):
@@ -151,59 +103,43 @@ async def put_load(plan: LoadPlan, run: str) -> LoadFigures:
     return figures
 
 
-async def _connected(plan: LoadPlan, name: str) -> _Client:
-    try:
-        client = _Client(await open_endpoint(plan.endpoint))
-    except TransportError:
-        raise Failure(f"nothing answers at {plan.endpoint}: start the gateway") from None
-    await client.answered(ConnAck, Connect(V5, name))
-    return client
-
-
-async def _subscriber(plan: LoadPlan, run: str, number: int) -> _Client:
-    client = await _connected(plan, f"{run}-s{number}")
+async def _subscriber(connected: AsyncExitStack, plan: LoadPlan, run: str, number: int) -> MqttClient:
+    client = await _client(connected, plan, f"{run}-s{number}")
     claimed: Properties = {"user_property": [("ap", plan.purpose)]} if plan.reservations else {}
-    wanted = [RequestedSubscription(plan.topic(run, number % plan.publishers))]
-    await client.answered(SubAck, Subscribe(1, wanted, claimed))
+    await client.subscribe(plan.topic(run, number % plan.publishers), 0, claimed)
     return client
 
 
-async def _publisher(plan: LoadPlan, run: str, number: int) -> _Client:
-    client = await _connected(plan, f"{run}-p{number}")
+async def _publisher(connected: AsyncExitStack, plan: LoadPlan, run: str, number: int) -> MqttClient:
+    client = await _client(connected, plan, f"{run}-p{number}")
     topic = plan.topic(run, number)
     for at in range(plan.reservations):
         allowed: Properties = {"user_property": [("aip", plan.purpose)]}
-        wanted = f"{topic}/{at}" if at else topic
-        await client.answered(PubAck, Publish(f"!RESERVE/{wanted}", b"", 1, packet_id=1, properties=allowed))
+        await client.publish(f"!RESERVE/{topic}/{at}" if at else f"!RESERVE/{topic}", b"", allowed)
     return client
 
 
-async def _publish(client: _Client, plan: LoadPlan, topic: str) -> None:
+async def _client(connected: AsyncExitStack, plan: LoadPlan, name: str) -> MqttClient:
+    return await connected.enter_async_context(connected_to(plan.endpoint, name, ANSWER_WITHIN))
+
+
+async def _publish(client: MqttClient, plan: LoadPlan, topic: str) -> None:
     """Publish all, so many at once that are not acknowledged."""
     waiting = 0
     for number in range(plan.messages):
         payload = time.perf_counter_ns().to_bytes(_HEAD, "big").ljust(plan.size, b"\0")
         await client.say(Publish(topic, payload, 1, packet_id=1 + number % 65_535))
         waiting += 1
-        while waiting >= IN_FLIGHT:
-            waiting -= _granted(await client.hear())
-    while waiting:
-        waiting -= _granted(await client.hear())
+        if waiting >= IN_FLIGHT:
+            check(await client.next(PubAck), "a message")
+            waiting -= 1
+    for _ in range(waiting):
+        check(await client.next(PubAck), "a message")
 
 
-def _granted(packet: Packet) -> bool:
-    if isinstance(packet, PubAck) and packet.reason >= 0x80:
-        raise Failure(
-            f"the gateway refuses a message ({packet.reason:#x}): look at what its users may publish"
-        )
-    return isinstance(packet, PubAck)
-
-
-async def _count(client: _Client, messages: int, figures: LoadFigures, done: trio.Event) -> None:
+async def _count(client: MqttClient, messages: int, figures: LoadFigures, done: trio.Event) -> None:
     for _ in range(messages):
-        while not isinstance(packet := await client.hear(), Publish):
-            pass
-        sent = int.from_bytes(packet.payload[:_HEAD], "big")
+        sent = int.from_bytes((await client.next(Publish)).payload[:_HEAD], "big")
         figures.delays.append((time.perf_counter_ns() - sent) / 1e6)
         figures.came += 1
     done.set()

@@ -11,12 +11,14 @@ from typing import Any
 import trio
 
 import hushcast
+from hushcast_runtime.transports.endpoints import Endpoint
+from hushcast_runtime.transports.streams import LOOPBACK
 from hushcast_runtime.wording import counted
 from hushcast_testnet import testnet
 from hushcast_testnet.demonstrations.course import Progress, Tell, far
-from hushcast_testnet.demonstrations.mqtt_client import MqttClient, connect_to
 from hushcast_testnet.gateways import ALIAS
 from hushcast_testnet.inventory import FILE, GatewayMember, deadline, load
+from hushcast_testnet.mqtt_client import MqttClient, connected_to
 from hushcast_testnet.signals import until_signalled
 from hushcast_testnet.tor.distance import NEAR, Distance
 
@@ -60,7 +62,10 @@ async def _converse(directory: Path, progress: Progress, tell: Tell) -> list[flo
     sensors_house, dashboards_house = loaded.gateways
     between = f"{NODES} relays between them, over Tor{far(loaded.distance)}"
     tell(f"Two houses, each with a daemon and an MQTT gateway, and {between}.")
-    async with connect_to(dashboards_house.port) as dashboard, connect_to(sensors_house.port) as sensor:
+    async with (
+        connected_to(Endpoint(LOOPBACK, dashboards_house.port)) as dashboard,
+        connected_to(Endpoint(LOOPBACK, sensors_house.port)) as sensor,
+    ):
         await dashboard.subscribe(f"{ALIAS}/#")
         tell(f"In one house a dashboard subscribes to {ALIAS}/#.")
         progress("waiting until relays route to its daemon")
