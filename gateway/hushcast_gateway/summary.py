@@ -23,7 +23,9 @@ def summary(settings: GatewaySettings) -> dict[str, list[str]]:
     if settings.anonymous is not None:
         users.append(f"anybody on this machine: {_access(settings.anonymous)}")
     travels = [
-        f"hush/{alias.name}/…" + (", sealed for purposes" if alias.keys is not None else "")
+        f"hush/{alias.name}/…"
+        + (", sealed for purposes" if alias.keys is not None else "")
+        + (", with its reservations" if alias.reservations else "")
         for alias in settings.gateway.alias
     ]
     travels += [f"{way.from_} as hush/{way.to}/…" for way in settings.gateway.map]

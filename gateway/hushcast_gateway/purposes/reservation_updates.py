@@ -96,6 +96,7 @@ class ReservationUpdates:
             if found.user is None or way is None or not way.carries or topic != way.topics[0]:
                 continue
             left.discard(topic)
+            await trio.lowlevel.checkpoint()  # thousands of reservations may reach one topic
             given = found.message.properties.get("user_property", ())
             clauses = self._purposes.judge.carried(topic, given, False)
             if topic in self._under_way or self._told.get(topic, "") == (

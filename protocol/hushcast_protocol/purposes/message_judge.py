@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.purposes.carried_reservations import known, read_clauses, write_clauses
@@ -95,7 +95,7 @@ class MessageJudge:
             return None
         if is_deletion:
             # Gateways that keep a message delete it, also those that may not read the next one any more.
-            clauses, strict = frozenset(), False
+            clauses, strict = (), False
         return keyed.seal(content, clauses, strict, now, digest_in(given))
 
     def carried(self, topic: str, given: Pairs, is_deletion: bool) -> str | None:
@@ -104,16 +104,16 @@ class MessageJudge:
         `None` where its own terms mean nothing, or where all of it is too long. `is_deletion`: it deletes
         what is retained, and is for all who may have that.
         """
-        clauses = frozenset[Clause]() if is_deletion else self._clauses(topic, given)
+        clauses = () if is_deletion else self._clauses(topic, given)
         return None if clauses is None else write_clauses(clauses, self._strict and not is_deletion)
 
-    def _clauses(self, topic: str, given: Pairs) -> frozenset[Clause] | None:
+    def _clauses(self, topic: str, given: Pairs) -> Sequence[Clause] | None:
         """Return all clauses that reach a message; `None` if its own mean nothing."""
         try:
             own = self._terms(topic, given)
         except (UnreadablePurposes, UsageError):
             return None
-        return frozenset([*self._reservations.covering(topic), *own])
+        return (*self._reservations.covering(topic), *own)
 
     def _decide(self, topic: str, own: tuple[Clause, ...], purpose: Purpose | None) -> bool:
         if not own:
