@@ -77,9 +77,9 @@ async def _watch(testnet: Testnet, publications: int, progress: Progress) -> dic
         found[member.name] = {"published": len(published[member.name]), **came}
     whole = [found[name] for name, host in hosts.items() if host != killed]
     others = [found[name] for name, host in hosts.items() if host == killed]
-    came = bool(whole) and all(each["missing"] == each["twice"] == 0 for each in whole)
+    have_all = bool(whole) and all(each["missing"] == each["twice"] == 0 for each in whole)
     told = all(not each["missing"] or each["told_lost"] == 1 for each in others)
-    return {"ok": came and told, **found}
+    return {"ok": have_all and told, **found}
 
 
 def _fault(kind: Any, target: str) -> Fault:
