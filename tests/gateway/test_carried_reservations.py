@@ -18,6 +18,7 @@ from hushcast_gateway.purposes import reservation_updates
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.packets import RequestedSubscription, SubAck, Subscribe
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.purposes.carried_reservations import CarriedContent, write_carried
 from hushcast_protocol.purposes.message_purposes import RESERVED
 from hushcast_protocol.purposes.sealed_messages import is_sealed
 from hushcast_runtime.storage.store import MemoryStore
@@ -270,6 +271,18 @@ async def test_who_says_too_much_or_nonsense_is_refused(tmp_path: Path) -> None:
         await car.publish(POSITION, b"2", user_property=[("hushcast-reserved", "operations|")])
         await arrived(other, 2)
         assert await dashboard.got() == [b"2"], "a client that writes it itself narrows"
+
+
+async def test_what_means_nothing_comes_to_nobody(tmp_path: Path) -> None:
+    async with two(tmp_path) as (one, other):
+        dashboard = await other.reads("dashboard")
+        for clauses in ("Operations|", "operations", "operations|" * 500, ""):
+            await one.publish_beside(write_carried(CarriedContent(clauses, b"x")), ())
+        await one.publish_beside(write_carried(CarriedContent("research|", b"another house's word")), ())
+        await one.publish_beside(write_carried(CarriedContent("operations|", b"as it is meant")), ())
+        await arrived(other, 6)
+        assert await dashboard.got() == [b"as it is meant"]
+        assert other.counters.as_dict()["network_not_opened"] == 4
 
 
 async def test_a_deletion_reaches_all_who_may_have_it(tmp_path: Path) -> None:
