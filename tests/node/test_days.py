@@ -248,12 +248,14 @@ async def test_a_relay_down_while_subscribing_is_told_when_it_is_back(number: in
         away = net.relays[number]
         await away.stop()
         ear = await subscriber.listen()
-        assert ear.feed.nodes == net.seats - 1
+
+        def nodes() -> int:
+            return int(subscriber.daemon.service.subscriptions()[0]["nodes"])
+
+        await until(lambda: nodes() == net.seats - 1, EPOCH_SECONDS)
         assert net.each_seat_holds(1)
         await away.start()
-        await until(
-            lambda: subscriber.daemon.service.subscriptions()[0]["nodes"] == net.seats, 3 * EPOCH_SECONDS
-        )
+        await until(lambda: nodes() == net.seats, 3 * EPOCH_SECONDS)
         leases = sorted(net.leases().values())
         left = int(net.profile.root is Root.HOST)  # of a host that another one was used for meanwhile
         assert leases[len(net.relays) - net.seats] == 1

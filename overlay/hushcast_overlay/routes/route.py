@@ -149,6 +149,8 @@ class OverlayRoute:
     """Set when a mailbox is published, or a host answers: what waits for it need not wait any more."""
     no_other_before: float = -math.inf
     """Unix time before which no mailbox of its own is opened for the next day."""
+    is_reached: bool = False
+    """Whether a relay directly under the root has confirmed, in this life of the daemon."""
     ready: trio.Event = field(default_factory=trio.Event)
     """Set when messages of the running day reach it."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import trio
 
 from hushcast_overlay.routes.installer import Installer
@@ -14,6 +16,7 @@ from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base import ground_truth
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import PeerError, Refusal
+from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.installations import HostRoot
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_runtime.context import Context
@@ -22,6 +25,9 @@ from hushcast_runtime.transports.base import TransportError
 
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds before the next attempt where no relay confirmed
 ASK_WITHIN = 30.0  # seconds after a restart that old trees wait for the rosters missed
+# Seconds from a top relay's word until messages are said to come, where others have not answered: what a
+# first contact takes with those that are there. A branch in which one is away answers after up to a minute.
+OTHERS_WITHIN = 5.0
 RESUME_WITHIN = 10.0  # seconds after a restart in which relays are told what is missing, each at its moment
 
 
@@ -47,6 +53,7 @@ class TreeUpkeep:
         self._records = records
         self._env = context.env
         self._tracer = context.tracer
+        self._spawn = context.spawn
 
     async def run(self, route: OverlayRoute, resumed: bool) -> None:
         """Plan, tell, mend and renew at moments of this route's own, never because a roster came."""
@@ -89,6 +96,17 @@ class TreeUpkeep:
             if self._is_told(route):
                 route.ready.set()
         return is_seen_to
+
+    def _confirm(self, route: OverlayRoute, planned: TreeInstallation, relays: set[RelayId]) -> None:
+        """Note who has confirmed; whoever waits for messages does not wait long for those that are away."""
+        planned.confirm(relays)
+        if not route.is_reached and self._is_told(route):
+            route.is_reached = True
+            self._spawn(self._be_ready, route)
+
+    async def _be_ready(self, route: OverlayRoute) -> None:
+        await trio.sleep(OTHERS_WITHIN)
+        route.ready.set()
 
     async def _tell(self, route: OverlayRoute, day: int, mends: bool) -> None:
         if self._shards.is_cut(day) and day == self._today():
@@ -197,7 +215,7 @@ class TreeUpkeep:
             await self._shards.find(installation.day, installation.trunk, installation.copy),
             sorted(planned.unconfirmed),
             lambda relay: installation.install(self._profile, relay, card),
-            planned.confirm,
+            partial(self._confirm, route, planned),
             link,
         )
         if not route.scope.cancel_called:  # ended meanwhile: its record is that of a withdrawal now

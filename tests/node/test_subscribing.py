@@ -1,0 +1,41 @@
+"""Subscribing takes what relays that are there take to answer, and not what is waited for others."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from hosted_network import LONG, hosts_of, subscribed
+from small_network import DAY_SECONDS, EPOCH_SECONDS, small_network, until
+
+from hushcast_overlay.routes.route import LATEST_RENEWAL
+from hushcast_overlay.routes.upkeep import OTHERS_WITHIN
+
+ANSWERED_WITHIN = 4.0  # virtual seconds: a link to the host, and two down the tree, none of which was there
+
+
+@pytest.mark.parametrize("away", [0, 1, 2])
+async def test_relays_that_are_away_hold_up_nobody(away: int) -> None:
+    async with small_network(relays=10, clients=1, seed=4, epoch=LONG) as net:
+        silent = {relay.id for relay in net.relays[:away]}
+        for relay in net.relays[:away]:
+            relay.gate.shut()
+        began = trio.current_time()
+        ear = await net.clients[0].listen()
+        took = trio.current_time() - began
+        assert hosts_of(net, net.clients[0])[0].id not in silent, "else it is waited for the second"
+        assert took < ANSWERED_WITHIN + (OTHERS_WITHIN if away else 0.0)
+        assert (ear.feed.nodes == net.seats) == (not away)
+        (planned,) = net.clients[0].route().planned.values()
+        await until(lambda: planned.unconfirmed == silent, what="all others are told")
+
+
+async def test_tomorrow_holds_up_nobody() -> None:
+    async with small_network(clients=1) as net:
+        midnight = net.calendar.day_start(net.calendar.day(net.now) + 1)
+        await net.sleep_until(midnight - LATEST_RENEWAL * DAY_SECONDS + EPOCH_SECONDS)
+        with trio.move_on_after(ANSWERED_WITHIN) as too_long:
+            await subscribed(net.clients[0])
+        assert not too_long.cancelled_caught
+        (today,) = net.clients[0].route().planned.values()
+        assert today.installation.day == net.calendar.day(net.now)
+        await until(lambda: len(net.clients[0].route().planned) == 2, EPOCH_SECONDS, "tomorrow is planned")
