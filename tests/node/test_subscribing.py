@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 import trio
-from hosted_network import LONG, hosts_of, subscribed
+from hosted_network import LONG, hosts_of, in_use, subscribed
 from small_network import DAY_SECONDS, EPOCH_SECONDS, small_network, until
 
 from hushcast_overlay.routes.route import LATEST_RENEWAL
 from hushcast_overlay.routes.upkeep import OTHERS_WITHIN
 
 ANSWERED_WITHIN = 4.0  # virtual seconds: a link to the host, and two down the tree, none of which was there
+
+ATTEMPTS_WITHIN = 25.0  # virtual seconds: two attempts to reach who lets one wait
 
 
 @pytest.mark.parametrize("away", [0, 1, 2])
@@ -39,3 +41,14 @@ async def test_tomorrow_holds_up_nobody() -> None:
         (today,) = net.clients[0].route().planned.values()
         assert today.installation.day == net.calendar.day(net.now)
         await until(lambda: len(net.clients[0].route().planned) == 2, EPOCH_SECONDS, "tomorrow is planned")
+
+
+async def test_a_first_host_that_is_away_is_tried_twice() -> None:
+    async with small_network(relays=10, clients=1, seed=2, epoch=LONG) as net:
+        net.relays[0].gate.shut()
+        began = trio.current_time()
+        await subscribed(net.clients[0])
+        first, second = hosts_of(net, net.clients[0])
+        assert first is net.relays[0]
+        assert in_use(net, net.clients[0]) is second
+        assert trio.current_time() - began < ATTEMPTS_WITHIN + ANSWERED_WITHIN + OTHERS_WITHIN

@@ -43,7 +43,7 @@ ATTACH_WITHIN = 10.0  # seconds after a start, or a link's end, in which boxes a
 MAX_TOLD_LOST = 1_000_000  # messages that one host's word says gave way since it said so last
 LEAST_RELAYS = 2  # a host and a top relay
 AWAY_EPOCHS = 2  # epochs that the first host is away before the second is used
-AWAY_AT_FIRST = 60.0  # seconds likewise, while no tree leads to the box and nobody knows of it
+AWAY_AT_FIRST = 0.0  # seconds likewise, while no tree leads to the box and nobody knows of it: two attempts
 ENDED_WITHIN = 60.0  # seconds that a link stays, for withdrawals, when the host was told that all is over
 
 

@@ -23,7 +23,7 @@ from hushcast_protocol.overlay.host_list import Draw, HostList
 
 AWAY_EPOCHS, AWAY_AT_FIRST = (
     2,
-    60.0,
+    0.0,
 )  # until the second host is used: epochs; seconds while nobody knows the box
 HOSTS_DAYS = 1  # days that a host keeps a message beyond those on which relays take it
 ATTACH_WITHIN = 10.0  # seconds from a start in which boxes attach, each at its moment
