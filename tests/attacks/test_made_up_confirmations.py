@@ -82,10 +82,10 @@ async def test_who_claims_that_others_confirmed_has_them_told_by_somebody_else(l
         silent.gate.shut()
         for relay in net.relays[1:]:
             lies(net, relay, LIES[lie], heard)
-        await net.clients[1].listen(ONE)
+        ear = await net.clients[1].listen(ONE)
         (planned,) = net.clients[1].route().planned.values()
-        await until(lambda: planned.unconfirmed == {silent.id})
-        assert planned.nodes == net.seats - 1
+        assert planned.unconfirmed == {silent.id}
+        assert ear.feed.nodes == planned.nodes == net.seats - 1
         assert [held(relay) for relay in net.relays[1:]] == [count + 1 for count in before[1:]]
         assert any(planned.installation.tree.children.get(relay.id) for relay in net.relays[1:])
 

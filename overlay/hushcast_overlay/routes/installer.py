@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
 import trio
 
@@ -25,6 +26,9 @@ from hushcast_runtime.transports.base import TransportError
 
 MAX_DROPS = 16  # parcels being dropped at once; each takes a circuit
 ROUNDS = 3  # down the tree, and then twice one by one to those who were not reached
+# Seconds from the first confirmation of a round until the next one begins: a first contact. A branch in which
+# one relay is away answers after up to a minute, and those below it would not be told until then.
+ANSWER_WITHIN = 5.0
 
 
 Instruct = Callable[[RelayId], Instruction]
@@ -62,7 +66,9 @@ class Installer:
         roster = replace(newest, relays=listed) if newest is not None else None
         done: set[RelayId] = set()
 
-        def note(confirmed: set[RelayId]) -> None:
+        def note(others: trio.CancelScope | None, confirmed: set[RelayId]) -> None:
+            if others is not None and confirmed:
+                others.deadline = min(others.deadline, trio.current_time() + ANSWER_WITHIN)
             done.update(confirmed)
             confirm(confirmed)
 
@@ -71,8 +77,11 @@ class Installer:
             if not missing or roster is None:
                 break
             shape = tree.only(missing) if attempt == 0 else Tree(dict.fromkeys(missing))
-            by = host if host is not None and attempt < ROUNDS - 1 and host.is_open else None
-            await self._drop_down(shape, instruct, roster, note, by)
+            is_last = attempt == ROUNDS - 1
+            by = host if host is not None and not is_last and host.is_open else None
+            with trio.CancelScope() as others:
+                heard = partial(note, None if is_last else others)
+                await self._drop_down(shape, instruct, roster, heard, by)
 
     async def _drop_down(
         self, tree: Tree, instruct: Instruct, roster: Roster, confirm: Confirm, host: HostLink | None

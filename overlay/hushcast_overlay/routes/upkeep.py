@@ -6,7 +6,7 @@ from functools import partial
 
 import trio
 
-from hushcast_overlay.routes.installer import Installer
+from hushcast_overlay.routes.installer import ANSWER_WITHIN, Installer
 from hushcast_overlay.routes.route import OverlayRoute, RouteMailbox, TreeInstallation
 from hushcast_overlay.routes.route_box import RouteBox
 from hushcast_overlay.routes.route_ends import RouteEnds
@@ -25,9 +25,9 @@ from hushcast_runtime.transports.base import TransportError
 
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds before the next attempt where no relay confirmed
 ASK_WITHIN = 30.0  # seconds after a restart that old trees wait for the rosters missed
-# Seconds from a top relay's word until messages are said to come, where others have not answered: what a
-# first contact takes with those that are there. A branch in which one is away answers after up to a minute.
-OTHERS_WITHIN = 5.0
+# Seconds from a top relay's word until messages are said to come, where others have not answered: by then
+# those that are there were told twice. For one that is away a minute may be waited.
+OTHERS_WITHIN = 2 * ANSWER_WITHIN
 RESUME_WITHIN = 10.0  # seconds after a restart in which relays are told what is missing, each at its moment
 
 
