@@ -20,7 +20,7 @@ from hushcast_local.prober import PROBES_AN_EPOCH
 from hushcast_overlay.routes.route import OverlayRoute
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.content.topics import Interest, Topic
-from hushcast_protocol.overlay.profile import PROFILES
+from hushcast_protocol.overlay.profile import PROFILES, Root
 from hushcast_protocol.overlay.tree import Tree
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_runtime.wording import counted
@@ -167,9 +167,10 @@ class _Simulation(SimulatedRun):
         }
 
     def _ideal(self, sent: SimulatedPublication, publication: OutboxPublication) -> int:
-        """Return the sum of the ways from a publication's origins to the mailboxes."""
+        """Return the sum of the ways from a publication's origins to roots, and from hosts to owners."""
         trees = self._trees.get((sent.topic, publication.message.day), [])
-        return sum(tree.path_length(o) for tree in trees for o in publication.origins if o in tree.parents)
+        ways = sum(tree.path_length(o) for tree in trees for o in publication.origins if o in tree.parents)
+        return ways + (len(trees) if self._simulated.profile.root is Root.HOST else 0)
 
     async def _note_trees(self) -> None:
         """Note the trees of each day before it is over, until cancelled."""
