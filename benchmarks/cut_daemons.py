@@ -22,6 +22,7 @@ from hushcast_protocol.authorities.directory_requests import (
     RegisterRelay,
     RelayRegistered,
 )
+from hushcast_protocol.authorities.head_inside import HeadInside
 from hushcast_protocol.authorities.heads import (
     AssentBody,
     CertifiedHead,
@@ -102,20 +103,10 @@ class CutDaemons(Daemons):
 
     def _agree(self, shard_size: int, count: int) -> HeadAnswer:
         key = self.seed.public()
-        authorities = Authorities((AuthorityContact(key, memory_address(key)),), 1, shard_size=shard_size)
-        head = Head(
-            NETWORK.id,
-            self._epoch,
-            GENESIS,
-            authorities,
-            digest(Domain.LISTING, b"nobody asks for it"),
-            count,
-            NOTHING,
-            (),
-            None,
-            (self.cut.sharding(self._leaves),),
-        )
-        body = encode(head)
+        authorities = Authorities.of([AuthorityContact(key, memory_address(key))], 1, shard_size=shard_size)
+        root = digest(Domain.LISTING, b"nobody asks for it")
+        inside = HeadInside(root, count, NOTHING, (), (self.cut.sharding(self._leaves),))
+        body = encode(Head(NETWORK.id, self._epoch, GENESIS, authorities, None, encode(inside)))
         given = assent_to(self.seed, AssentBody(NETWORK.id, self._epoch, head_digest(body)))
         return HeadAnswer((CertifiedHead(body, (IndexedSignature(0, given),)),), (), (), False, None)
 

@@ -31,6 +31,7 @@ from hushcast_directory.server.counters import DIRECTORY_COUNTERS
 from hushcast_directory.server.daemon import Directory, DirectoryParts
 from hushcast_directory.server.roll import Roll
 from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
+from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.listing import Listing, turn
 from hushcast_protocol.authorities.seat_admission import SeatAdmission
 from hushcast_protocol.base.addresses import memory_address
@@ -334,7 +335,7 @@ class Flood:
         machine = self.agreeing.machine
         head = machine.chain.head if machine is not None else None
         assert head is not None
-        today = head.draw.today
+        today = inside_of(head).draw.today
         beacon = today.value if today is not None and today.day == epoch // EPOCHS_A_DAY else None
 
         def in_turn(relay: RelayId) -> tuple[bool, int, bytes]:

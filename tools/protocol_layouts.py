@@ -20,10 +20,10 @@ from hushcast_protocol.authorities import (
     descriptor_exchange,
     directory_requests,
     evidence,
+    head_inside,
     heads,
     listing,
     name_work,
-    seat_admission,
 )
 from hushcast_protocol.authorities import frames as authorities
 from hushcast_protocol.base import key_handovers, links, proof_of_work, roster, sharding, signatures, wires
@@ -207,7 +207,6 @@ SECTIONS: dict[str, tuple[type, ...]] = {
     "authorities": (
         authority_set.Authorities,
         authority_set.AuthorityContact,
-        seat_admission.SeatAdmission,
         ballots.Ballot,
         ballots.Cast,
         authorities.Echo,
@@ -216,10 +215,11 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         authorities.Assent,
         heads.AssentBody,
         heads.Head,
-        heads.BeaconState,
-        heads.Beacon,
-        heads.BeaconShare,
         heads.AuthorityChange,
+        head_inside.HeadInside,
+        head_inside.BeaconState,
+        head_inside.Beacon,
+        head_inside.BeaconShare,
         heads.CertifiedHead,
         authorities.AskHeads,
         authorities.Heads,

@@ -15,6 +15,7 @@ from hushcast_local.inbox import ReportedGap
 from hushcast_local.outbox import NoReceiptYet
 from hushcast_protocol.authorities.directory_requests import Fetch, HeadAnswer
 from hushcast_protocol.authorities.evidence import check_evidence
+from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import Head, decode_head
 from hushcast_protocol.authorities.schedule import schedule
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
@@ -210,15 +211,18 @@ async def play(plan: Plan, place: Place) -> Figures:
 async def _figures(scene: Scene, traffic: Traffic, watch: Watch, epochs: range) -> Figures:
     heads = {epoch: heads_of(scene, epoch) for epoch in epochs}
     agreed = {epoch: found[0] for epoch, found in heads.items() if is_agreed(scene, found)}
+    said = {epoch: inside_of(head) for epoch, head in agreed.items()}
     lies = await _lies(scene)
-    spoken = {epoch for epoch, head in agreed.items() if head.faults} | {epoch for _, epoch in lies}
-    accused = {key for key, _ in lies} | {key for head in agreed.values() for key in head.faults}
+    spoken = {epoch for epoch, inside in said.items() if inside.faults} | {epoch for _, epoch in lies}
+    accused = {key for key, _ in lies} | {key for inside in said.values() for key in inside.faults}
     guilty = {liar.public() for liar in scene.liars}
-    phantoms = sum(head.count > scene.plan.relays for head in agreed.values())
+    phantoms = sum(inside.count > scene.plan.relays for inside in said.values())
     cuts = [
-        sharding_for(head.shards, head.epoch // EPOCHS_A_DAY) for found in heads.values() for head in found
+        sharding_for(inside_of(head).shards, head.epoch // EPOCHS_A_DAY)
+        for found in heads.values()
+        for head in found
     ]
-    drawn = next((head for head in agreed.values() if head.draw.tomorrow is not None), None)
+    drawn = next((epoch for epoch, inside in said.items() if inside.draw.tomorrow is not None), None)
     return Figures(
         epochs=len(epochs),
         heads=len(agreed),
@@ -226,8 +230,8 @@ async def _figures(scene: Scene, traffic: Traffic, watch: Watch, epochs: range) 
         evidence=len(spoken & set(epochs)),
         accused=len(accused & guilty),
         wrong=len(accused - guilty) + phantoms,
-        beacon=None if drawn is None else drawn.epoch % EPOCHS_A_DAY,
-        named=0 if drawn is None else len(set(drawn.draw.left_out) & guilty),
+        beacon=None if drawn is None else drawn % EPOCHS_A_DAY,
+        named=0 if drawn is None else len(set(said[drawn].draw.left_out) & guilty),
         **_times(scene, watch, epochs),
         **traffic.counts(),
         shards=_shards(scene),

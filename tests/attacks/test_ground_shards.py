@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from hushcast_protocol.authorities.beacon import DRAWN, REVEALING
-from hushcast_protocol.authorities.heads import Beacon
+from hushcast_protocol.authorities.head_inside import Beacon
 from hushcast_protocol.authorities.listing import MAX_SEATED, Listing, settle
 from hushcast_protocol.authorities.seat_admission import OPEN
 from hushcast_protocol.authorities.shard_draw import drawn_by, most_seated, shardings_of

@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from told_heads import head_told
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "protocol"))
 
 import pytest
@@ -19,9 +21,7 @@ from hushcast_protocol.authorities.chain import Chain, ChainState, handed_over
 from hushcast_protocol.authorities.frames import Heads
 from hushcast_protocol.authorities.heads import (
     AssentBody,
-    BeaconState,
     CertifiedHead,
-    Head,
     IndexedSignature,
     assent_to,
     decode_head,
@@ -38,8 +38,7 @@ GAP = 3  # epochs for which nobody signs: those that a restored backup may have 
 
 
 def signed_by_old(epoch: int, previous: bytes) -> CertifiedHead:
-    draw = BeaconState(None, None, (), (), ())
-    head = encode(Head(NETWORK.id, epoch, previous, OLD, NOBODY.root, 0, draw, (), None))
+    head = encode(head_told(NETWORK.id, epoch, previous, OLD, root=NOBODY.root))
     assent = assent_to(SEEDS[0], AssentBody(NETWORK.id, epoch, head_digest(head)))
     return CertifiedHead(head, (IndexedSignature(0, assent),))
 

@@ -34,6 +34,7 @@ from hushcast_protocol.authorities.descriptor_exchange import (
     decode_peer_frame,
 )
 from hushcast_protocol.authorities.frames import MAX_PEER_FRAME
+from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.listing import MAX_WAITING, ListedCut, Listing
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import Refusal
@@ -90,8 +91,8 @@ async def test_two_directories_agree_on_ten_thousand_relays() -> None:
         await made.until(made.epoch + 3)
         for directory in made.directories:
             assert directory.head is not None
-            assert directory.head.count == count
-            assert directory.head.shards[0].bits
+            assert inside_of(directory.head).count == count
+            assert inside_of(directory.head).shards[0].bits
         await restarted(made.directories[0])
         nursery.cancel_scope.cancel()
 

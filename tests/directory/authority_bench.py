@@ -22,6 +22,7 @@ from hushcast_directory.server.kept_evidence import EVIDENCE, read_evidence
 from hushcast_directory.server.roll import Roll
 from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
 from hushcast_protocol.authorities.evidence import check_evidence
+from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import Head, decode_head
 from hushcast_protocol.authorities.listing import ListedRelay, Listing
 from hushcast_protocol.authorities.machine import Authority
@@ -61,7 +62,7 @@ def sets(
 ) -> Authorities:
     keys = [seed.public() for seed in SEEDS[:count]]
     members = tuple(AuthorityContact(key, memory_address(key)) for key in keys)
-    return Authorities(members, quorum, admission, shard_size)
+    return Authorities.of(members, quorum, admission, shard_size)
 
 
 class Directory:
@@ -123,7 +124,7 @@ class Directory:
         """The relays of that head."""
         head = self.head
         assert head is not None
-        return self.machine._listings[head.root]
+        return self.machine._listings[inside_of(head).root]
 
     def client(self) -> DirectoryClient:
         key = self.seed.public()

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 import msgspec
 import trio
 from directory_bench import BEGIN, NETWORK
+from told_heads import head_told
 
 from hushcast_directory.client.several_directories import SeveralDirectories
 from hushcast_directory.client.trusted_authorities import TrustedAuthorities
 from hushcast_node.counters import COUNTERS
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
-from hushcast_protocol.authorities.beacon import NOTHING
 from hushcast_protocol.authorities.directory_requests import HeadAnswer, KeySuccession, Rosters
 from hushcast_protocol.authorities.head_answers import is_cut
 from hushcast_protocol.authorities.heads import (
@@ -47,7 +47,7 @@ FIRST = NETWORK.calendar.epoch(BEGIN)
 def a_set(count: int, quorum: int, first: int = 0) -> Authorities:
     """The authorities of some of `SEEDS`."""
     keys = [seed.public() for seed in SEEDS[first : first + count]]
-    return Authorities(tuple(AuthorityContact(key, memory_address(key)) for key in keys), quorum)
+    return Authorities.of([AuthorityContact(key, memory_address(key)) for key in keys], quorum)
 
 
 def entry(number: int, epoch: int, since: int = FIRST) -> RosterEntry:
@@ -89,8 +89,8 @@ def agreed(
     seats = tuple((relay_of(one), descriptor_digest(one.descriptor.body), 0, one.since) for one in entries)
     listing = Listing(epoch, seats, (), shards)
     told = shardings_of(NETWORK.id, listing)
-    head = Head(
-        NETWORK.id, epoch, previous, authorities, listing.root, len(entries), NOTHING, (), change, told
+    head = head_told(
+        NETWORK.id, epoch, previous, authorities, change, listing.root, len(entries), shards=told
     )
     places = range(authorities.quorum if signers is None else signers)
     heads = (signed_by(authorities, head, places),)

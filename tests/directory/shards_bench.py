@@ -12,6 +12,7 @@ from hushcast_directory.client.several_directories import SeveralDirectories
 from hushcast_directory.client.trusted_authorities import TrustedAuthorities
 from hushcast_node.counters import COUNTERS
 from hushcast_overlay.rosters import RosterKeeper
+from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import Head
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.wire import RelayId
@@ -99,7 +100,7 @@ class Daemon:
         (head,) = {served(one) for one in made.directories}
         newest = self.keeper.newest
         assert newest is not None
-        assert (newest.epoch, newest.shards) == (head.epoch, head.shards)
+        assert (newest.epoch, newest.shards) == (head.epoch, inside_of(head).shards)
         return head
 
 

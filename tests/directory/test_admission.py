@@ -9,6 +9,7 @@ from directory_bench import DIRECTORY, NETWORK, parcel_key, relay_seed
 
 from hushcast_directory.server.roll import Roll
 from hushcast_protocol.authorities import name_work as work_module
+from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.authorities.name_work import NameWork, attempt, beacon_for, is_worth
 from hushcast_protocol.authorities.seat_admission import SeatAdmission
@@ -37,7 +38,7 @@ def name(number: int) -> bytes:
 def work_of(made: AuthorityBench, number: int, at: Directory) -> NameWork:
     head = at.head
     assert head is not None
-    beacon = beacon_for(head.draw, head.epoch)
+    beacon = beacon_for(inside_of(head).draw, head.epoch)
     while (found := attempt(NETWORK.id, name(number), beacon, BITS, made.env.randomness)) is None:
         pass
     return found

@@ -14,6 +14,7 @@ from hushcast_node.counters import COUNTERS
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
 from hushcast_protocol.authorities.chain import ChainState, handed_over
+from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import decode_head, head_digest
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, UsageError
@@ -70,7 +71,7 @@ async def test_daemons_follow_it_and_its_chain_goes_on() -> None:
         first, _ = directory.agreeing._archive.after(held)
         assert first is not None
         head = decode_head(first.certified.head)
-        assert (head.previous, head.count) == (head_digest(last.head), 3)
+        assert (head.previous, inside_of(head).count) == (head_digest(last.head), 3)
         assert head.authorities.keys == (SEEDS[1].public(),)
         for pinned in SEEDS[:2]:  # whichever its configuration names, and without the directory
             again = Daemon(made, pinned, daemon.store)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-import msgspec
 import pytest
 import trio
 from authority_bench import SEEDS, authority_bench, sets
 from directory_bench import EPOCH, NETWORK
 from test_peers import linked
+from told_heads import retold
 
 from hushcast_directory.server import archive, authority_driver
 from hushcast_directory.server.configured_set import ConfiguredSet
@@ -39,7 +39,7 @@ async def test_two_heads_of_one_epoch_stop_it_and_are_shown_to_all() -> None:
         one = made.directories[0]
         newest = one.machine.chain.state.newest
         assert newest is not None
-        other = encode(msgspec.structs.replace(decode_head(newest.head), root=bytes(32)))
+        other = encode(retold(decode_head(newest.head), root=bytes(32)))
         accord = AssentBody(NETWORK.id, decode_head(other).epoch, head_digest(other))
         marks = tuple(IndexedSignature(place, assent_to(SEEDS[place], accord)) for place in range(3))
         channel = await linked(made, SEEDS[1])

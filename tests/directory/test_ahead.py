@@ -20,13 +20,8 @@ from hushcast_protocol.authorities import name_work as work_module
 from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.descriptor_exchange import decode_peer_frame
 from hushcast_protocol.authorities.frames import MAX_PEER_FRAME, AskHeads, Heads
-from hushcast_protocol.authorities.heads import (
-    Beacon,
-    CertifiedHead,
-    IndexedSignature,
-    decode_head,
-    head_digest,
-)
+from hushcast_protocol.authorities.head_inside import Beacon, inside_of
+from hushcast_protocol.authorities.heads import CertifiedHead, IndexedSignature, decode_head, head_digest
 from hushcast_protocol.authorities.name_work import NO_BEACON, NameWork, attempt
 from hushcast_protocol.authorities.seat_admission import SeatAdmission
 from hushcast_protocol.base.addresses import memory_address
@@ -84,7 +79,7 @@ async def test_alone_it_goes_on_from_the_last_true_head(restarts: bool) -> None:
         assert then.listing is not None
         assert {since for *_, since in then.listing.seats} == {known[0]}, "nobody's seat is younger for it"
         assert directory.head is not None
-        assert directory.head.count == 3
+        assert inside_of(directory.head).count == 3
         assert restarts or directory.agreeing.problem is None
         for after in (known[0] - 1, None):  # and it outlasts a restart
             await directory.kill()
@@ -141,7 +136,7 @@ async def test_descriptors_from_then_do_not_outlast_it() -> None:
         assert not roll.has_early(made.now)
         assert len(await directory.store.scan(DESCRIPTOR)) == 3
         assert directory.head is not None
-        assert directory.head.count == 3
+        assert inside_of(directory.head).count == 3
 
 
 class Read(MemoryStore):

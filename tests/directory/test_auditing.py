@@ -12,6 +12,7 @@ from hushcast_directory.client.audit import _shown, ask_all, audit_all
 from hushcast_protocol.authorities.audit import Audit, AuditedAuthority, audit
 from hushcast_protocol.authorities.directory_requests import HeadAnswer
 from hushcast_protocol.authorities.evidence import check_fork, who_forked
+from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.base.findings import Finding
 from hushcast_protocol.shards.shard_requests import AskPiece, AskSlice, ShardUnavailable
 
@@ -132,7 +133,7 @@ async def test_all_parts_of_a_network_in_shards_are_audited() -> None:
         assert {finding.verdict for finding in fine.findings} == {"good"}
         assert [one.found for one in fine.findings[-3:]] == ["all 5 parts are served, and hold"] * 3
         assert fine.newest is not None
-        day = fine.newest.shards[0].day
+        day = inside_of(fine.newest).shards[0].day
         liar, poor = (made.directories[number].agreeing for number in (0, 1))
         part, other = liar.part, poor.part
         liar.part = lambda asked: part(AskSlice(day, 2) if asked == AskSlice(day, 1) else asked)  # type: ignore[method-assign]

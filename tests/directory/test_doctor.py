@@ -12,6 +12,7 @@ import trio
 from authority_bench import SEEDS, AuthorityBench, Directory, authority_bench, sets
 from directory_bench import CALENDAR, EPOCH, NETWORK, bench
 from test_peers import linked
+from told_heads import retold
 
 from hushcast_directory.server.configured_set import ConfiguredSet
 from hushcast_directory.server.doctor import (
@@ -30,6 +31,7 @@ from hushcast_protocol.authorities.ballots import Cast
 from hushcast_protocol.authorities.beacon import DRAWN
 from hushcast_protocol.authorities.evidence import Evidence
 from hushcast_protocol.authorities.frames import Heads
+from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import (
     AssentBody,
     CertifiedHead,
@@ -207,7 +209,7 @@ async def test_a_fork_is_bad(state: Path) -> None:
         one = await settled(made)
         newest = one.machine.chain.state.newest
         assert newest is not None
-        other = encode(msgspec.structs.replace(decode_head(newest.head), root=bytes(32)))
+        other = encode(retold(decode_head(newest.head), root=bytes(32)))
         accord = AssentBody(NETWORK.id, decode_head(other).epoch, head_digest(other))
         marks = tuple(IndexedSignature(place, assent_to(SEEDS[place], accord)) for place in range(3))
         channel = await linked(made, SEEDS[1])
@@ -254,11 +256,11 @@ async def test_faults_and_the_beacon_name_it() -> None:
         head = one.machine.chain.head
         assert head is not None
         own, other = SEEDS[0].public(), SEEDS[1].public()
-        named = msgspec.structs.replace(head, faults=(own, other))
+        named = retold(head, faults=(own, other))
         assert examine_faults(named, own).verdict == "bad"
-        assert called(2, other) in examine_faults(msgspec.structs.replace(head, faults=(other,)), own).found
-        draw = msgspec.structs.replace(head.draw, left_out=(own,))
-        assert examine_beacon(msgspec.structs.replace(head, draw=draw), own).verdict == "warning"
+        assert called(2, other) in examine_faults(retold(head, faults=(other,)), own).found
+        draw = msgspec.structs.replace(inside_of(head).draw, left_out=(own,))
+        assert examine_beacon(retold(head, draw=draw), own).verdict == "warning"
         assert examine_beacon(head, own).verdict == "good"
         none = msgspec.structs.replace(head, epoch=head.epoch - head.epoch % 24 + DRAWN)
         assert "none for the next day" in examine_beacon(none, own).found

@@ -12,6 +12,7 @@ from directory_bench import CALENDAR, NETWORK, bench, relay_seed
 from shards_bench import Daemon, leaf_of, network_of, served
 
 from hushcast_protocol.authorities.directory_requests import HeadAnswer
+from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import HEADS_KEPT, Head
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import PeerError, Refusal
@@ -45,7 +46,7 @@ async def test_every_authority_serves_the_whole_network(count: int, quorum: int)
     async with authority_bench(count, quorum, RELAYS, shard_size=4) as made:
         await made.until(made.epoch + 2.2)
         (head,) = {served(one) for one in made.directories}
-        sharding = sharding_for(head.shards, head.epoch // 24)
+        sharding = sharding_for(inside_of(head).shards, head.epoch // 24)
         assert sharding is not None
         assert (sharding.bits, sharding.count) == (2, RELAYS)
         for one in made.directories:
@@ -82,7 +83,7 @@ async def test_a_daemon_takes_heads_alone_and_goes_on_with_them_after_a_restart(
             newest = one.keeper.newest
             assert newest is not None
             assert newest.relays == {}
-            assert newest.shards == served(made.directories[0]).shards
+            assert newest.shards == inside_of(served(made.directories[0])).shards
             terms = one.source.terms()
             assert terms is not None
             assert terms.waiting == {}
@@ -112,7 +113,7 @@ async def test_one_that_serves_something_else_is_passed_over(lie: Lie) -> None:
     async with authority_bench(3, 2, RELAYS, shard_size=4) as made:
         await made.until(made.epoch + 2.2)
         daemon, head = Daemon(made), served(made.directories[0])
-        sharding = head.shards[0]
+        sharding = inside_of(head).shards[0]
         wanted, other = AskSlice(sharding.day, 1), AskSlice(sharding.day, 2)
         leaf = await leaf_of(made.directories[0].client(), head, sharding, 1)
         truth = made.directories[0].agreeing.part(wanted)
@@ -156,9 +157,9 @@ async def test_one_that_is_dead_or_silent_is_passed_over() -> None:
         made.nursery.start_soon(silent.serve, say_nothing)
         for shard in range(4):
             began = trio.current_time()
-            shown = await daemon.source.ask(AskLeaf(head.epoch, head.shards[0].day, shard))
+            shown = await daemon.source.ask(AskLeaf(head.epoch, inside_of(head).shards[0].day, shard))
             assert isinstance(shown, ShownLeaf)
-            read_leaf(shown.leaf, shown.path, head.shards[0], shard)
+            read_leaf(shown.leaf, shown.path, inside_of(head).shards[0], shard)
             assert trio.current_time() - began < 2 * CALENDAR.lead / 6 + 2
 
 
@@ -177,7 +178,7 @@ async def test_a_directory_alone_has_no_shards() -> None:
 def every_part(head: Head, first: int) -> list[ShardRequest]:
     """What can be asked of the heads from an epoch on."""
     asked: list[ShardRequest] = []
-    for sharding in head.shards:
+    for sharding in inside_of(head).shards:
         shards = range(2**sharding.bits)
         asked += [
             AskLeaf(epoch, sharding.day, one) for epoch in range(first, head.epoch + 1) for one in shards
@@ -219,7 +220,7 @@ async def test_one_that_was_away_when_it_was_cut_is_given_the_descriptors_of_the
         assert away.agreeing._archive.missing == set()
         head = served(away)
         assert head == served(made.directories[1])
-        assert set(await network_of(away.client(), head, head.shards[0])) == names(*range(RELAYS))
+        assert set(await network_of(away.client(), head, inside_of(head).shards[0])) == names(*range(RELAYS))
 
 
 # Days
@@ -235,13 +236,13 @@ async def test_a_network_grows_into_shards() -> None:
         for number in range(4, 8):
             await made.join(number)
         head = await daemon.until(24 * today + 11.3)
-        assert head.shards == ()
+        assert inside_of(head).shards == ()
         assert daemon.relays == names(*range(8))
         head = await daemon.until(24 * today + 13.3)  # it is known how tomorrow is cut
-        assert [(one.day, one.bits) for one in head.shards] == [(today + 1, 1)]
+        assert [(one.day, one.bits) for one in inside_of(head).shards] == [(today + 1, 1)]
         assert daemon.relays == names(*range(8))
         for one in made.directories:
-            found = await network_of(one.client(), head, head.shards[0])
+            found = await network_of(one.client(), head, inside_of(head).shards[0])
             assert found == dict.fromkeys(names(*range(8)), True)
         head = await daemon.until(24 * today + 24.3)
         assert daemon.relays == set()
@@ -250,7 +251,7 @@ async def test_a_network_grows_into_shards() -> None:
         head = await daemon.until(24 * today + 28.3)
         assert made.names_listed() == names(*range(10))
         for one in made.directories:
-            assert set(await network_of(one.client(), head, head.shards[0])) == names(*range(8))
+            assert set(await network_of(one.client(), head, inside_of(head).shards[0])) == names(*range(8))
 
 
 @pytest.mark.slow
@@ -261,21 +262,21 @@ async def test_who_goes_is_away_and_a_network_that_shrinks_is_whole_again() -> N
         for number in range(5, 8):
             await made.join(number)
         head = await daemon.until(24 * today + 25.3)
-        sharding = sharding_for(head.shards, today + 1)
+        sharding = sharding_for(inside_of(head).shards, today + 1)
         assert sharding is not None
         assert await network_of(one.client(), head, sharding) == dict.fromkeys(names(*range(8)), True)
         made.leave()
         head = await daemon.until(24 * today + 31.3)
-        sharding = sharding_for(head.shards, today + 1)
+        sharding = sharding_for(inside_of(head).shards, today + 1)
         assert sharding is not None
         there = dict.fromkeys(names(*range(5)), True) | dict.fromkeys(names(5, 6, 7), False)
         assert await network_of(one.client(), head, sharding) == there
         head = await daemon.until(24 * today + 37.3)
-        assert [(each.day, each.bits) for each in head.shards] == [(today + 1, 1), (today + 2, 0)]
+        assert [(each.day, each.bits) for each in inside_of(head).shards] == [(today + 1, 1), (today + 2, 0)]
         assert daemon.relays == set()
         for epoch in range(48, 52):
             head = await daemon.until(24 * today + epoch + 0.3)
-            assert sharding_for(head.shards, today + 2) is None
+            assert sharding_for(inside_of(head).shards, today + 2) is None
             assert daemon.relays == names(*range(5))
 
 
@@ -291,12 +292,12 @@ async def test_a_day_without_a_beacon_has_the_shards_of_the_day_before() -> None
         for day in range(today + 1, today + 4):
             await made.until(24 * day + 0.3)
             head = served(one)
-            sharding = sharding_for(head.shards, day)
+            sharding = sharding_for(inside_of(head).shards, day)
             assert sharding is not None
             cuts.append(sharding.day)
             assert set(await network_of(one.client(), head, sharding)) == names(*range(RELAYS))
             await made.until(24 * day + 14.3)
-            for later in served(one).shards:
+            for later in inside_of(served(one)).shards:
                 await network_of(one.client(), served(one), later)
         assert cuts == [today, today, today + 3], "its secret is left out for a day more"
         assert len(await one.store.scan("cut")) <= 3

@@ -12,7 +12,7 @@ from directory_bench import relay_seed
 from hushcast_directory.server import name_work
 from hushcast_directory.server.name_work import MAX_WORK_WAITING, NameWorkRegister
 from hushcast_protocol.authorities import name_work as work_module
-from hushcast_protocol.authorities.heads import Beacon
+from hushcast_protocol.authorities.head_inside import Beacon
 from hushcast_protocol.authorities.name_work import VALID, NameWork, attempt, is_worth
 from hushcast_protocol.base.errors import Refusal
 from hushcast_runtime.environment import Environment, simulated_environment

@@ -20,6 +20,7 @@ from hushcast_protocol.authorities.directory_requests import (
     decode_directory_answer,
     decode_directory_request,
 )
+from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import decode_head
 from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.base.errors import HushcastError, PeerError
@@ -66,7 +67,7 @@ def _served() -> tuple[Archive, _Records, Sharding]:
     archive, listing = Archive(NETWORK.id, store, compute), _listing()
     (certified,) = agreed(a_set(1, 1), FIRST, NUMBERS, shards=listing.shards).heads
     assert finished(archive.begin(certified, listing, _known().get))
-    return archive, store, decode_head(certified.head).shards[0]
+    return archive, store, inside_of(decode_head(certified.head)).shards[0]
 
 
 def _asked(data: bytes) -> object:

@@ -29,7 +29,7 @@ def a_set(
     """The first so many authorities, and their rules."""
     keys = [seed.public() for seed in SEEDS[:count]]
     members = tuple(AuthorityContact(key, memory_address(key)) for key in keys)
-    return Authorities(members, quorum, admission, shard_size)
+    return Authorities.of(members, quorum, admission, shard_size)
 
 
 class Authority(Process):

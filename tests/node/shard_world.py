@@ -23,7 +23,7 @@ from hushcast_overlay.relay.identity import draw_identity
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.shards.shard_fetcher import ShardFetcher
 from hushcast_overlay.shards.shards import Shards
-from hushcast_protocol.authorities.heads import Beacon
+from hushcast_protocol.authorities.head_inside import Beacon
 from hushcast_protocol.authorities.name_work import NameWork
 from hushcast_protocol.authorities.seat_admission import SeatAdmission
 from hushcast_protocol.base.addresses import memory_address

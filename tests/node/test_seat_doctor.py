@@ -7,7 +7,7 @@ import pytest
 from hushcast_directory.client.roster_source import SeatTerms
 from hushcast_node.seat_doctor import examine_seat, examine_seat_in_shard
 from hushcast_overlay.relay.name_work import NameWorkSearch
-from hushcast_protocol.authorities.heads import Beacon
+from hushcast_protocol.authorities.head_inside import Beacon
 from hushcast_protocol.authorities.seat_admission import SeatAdmission
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.epochs import Calendar

@@ -12,7 +12,7 @@ import trio
 from hushcast_directory.client.roster_source import SeatTerms
 from hushcast_overlay.relay.name_work import RelayNameWork
 from hushcast_protocol.authorities import name_work as work_module
-from hushcast_protocol.authorities.heads import Beacon
+from hushcast_protocol.authorities.head_inside import Beacon
 from hushcast_protocol.authorities.name_work import RENEWED, is_worth
 from hushcast_protocol.authorities.seat_admission import SeatAdmission
 from hushcast_runtime.environment import Environment, simulated_environment

@@ -28,6 +28,7 @@ from hushcast_protocol.authorities.ballots import Ballot, Cast, ballot_digest
 from hushcast_protocol.authorities.chain import ChainState
 from hushcast_protocol.authorities.evidence import check_evidence, check_fork
 from hushcast_protocol.authorities.frames import Assent, AuthorityFrame, Echo, Heads
+from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import (
     AssentBody,
     CertifiedHead,
@@ -60,7 +61,7 @@ MOST = 40  # messages on their way
 def members(count: int, quorum: int, first: int = 0, admission: SeatAdmission = OPEN) -> Authorities:
     """Return a set of `count` of `SEEDS`, from the one numbered `first` on."""
     keys = [one.public() for one in SEEDS[first : first + count]]
-    return Authorities(tuple(AuthorityContact(key, memory_address(key)) for key in keys), quorum, admission)
+    return Authorities.of([AuthorityContact(key, memory_address(key)) for key in keys], quorum, admission)
 
 
 def start_of(epoch: int) -> float:
@@ -113,7 +114,7 @@ class Member:
             elif isinstance(action, PublishHead):
                 head = check_certified(action.certified, NETWORK.id, self._set_of(action.certified))
                 assert self.disk.chain.newest == action.certified, "published before it is on disk"
-                assert action.listing.root == head.root
+                assert action.listing.root == inside_of(head).root
                 self.listings[action.listing.epoch] = action.listing
                 assert not self.published or head.epoch > self.world.epoch_of(self.published[-1])
                 self.published.append(action.certified)

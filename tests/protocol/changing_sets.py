@@ -16,17 +16,17 @@ from random import Random
 
 from authority_world import FIRST, NETWORK, RELAYS, SEEDS, Member, World, start_of
 from core_examples import seed
+from told_heads import head_told
 
 from hushcast_protocol.authorities.actions import Stop
 from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
 from hushcast_protocol.authorities.ballots import Ballot, Cast, ballot_digest
-from hushcast_protocol.authorities.beacon import NOTHING, to_say
+from hushcast_protocol.authorities.beacon import to_say
 from hushcast_protocol.authorities.frames import AskHeads, Assent, AuthorityFrame, Echo, Heads
 from hushcast_protocol.authorities.heads import (
     AssentBody,
     AuthorityChange,
     CertifiedHead,
-    Head,
     IndexedSignature,
     assent_to,
     decode_head,
@@ -262,7 +262,7 @@ class Changing(World):
         before = epoch - self.chance.randrange(1, 30)
         change = AuthorityChange(epoch - epoch % 24, self.authorities)
         listing = settle(RELAYS, None, before, authorities.admission, None)
-        head = Head(NETWORK.id, before, bytes(32), authorities, listing.root, 3, NOTHING, (), change)
+        head = head_told(NETWORK.id, before, bytes(32), authorities, change, listing.root, 3)
         body = encode(head)
         accord = AssentBody(NETWORK.id, before, head_digest(body))
         marks = tuple(IndexedSignature(place, assent_to(one, accord)) for place, one in enumerate(seeds))

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from hushcast_protocol.authorities import directory_requests as asked
-from hushcast_protocol.authorities import heads
+from hushcast_protocol.authorities import head_inside, heads
 from hushcast_protocol.authorities.name_work import NameWork
 from hushcast_protocol.base import links, proof_of_work, roster
 from hushcast_protocol.base.addresses import Address, memory_address, onion_address
@@ -294,7 +294,9 @@ certified = st.builds(
         tuple
     ),
 )
-works = st.builds(NameWork, st.builds(heads.Beacon, counters, bytes32), st.binary(min_size=8, max_size=8))
+works = st.builds(
+    NameWork, st.builds(head_inside.Beacon, counters, bytes32), st.binary(min_size=8, max_size=8)
+)
 shard_numbers = st.integers(0, 2**MAX_BITS - 1)
 paths = st.lists(bytes32, max_size=MAX_BITS).map(tuple)
 requests = st.one_of(

@@ -9,12 +9,14 @@ import pytest
 from authority_world import FIRST, NETWORK, RELAYS, SEEDS, Member, World, members, play, start_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from told_heads import retold
 
 from hushcast_protocol.authorities.actions import (
     Accuse,
     AuthorityCommand,
     AuthorityState,
     Keep,
+    Phase,
     PublishHead,
     SendFrame,
     Stop,
@@ -24,6 +26,7 @@ from hushcast_protocol.authorities.ballots import Ballot
 from hushcast_protocol.authorities.chain import MAX_HEADS, MAX_TURNS, Chain, ChainState
 from hushcast_protocol.authorities.evidence import check_fork, who_forked
 from hushcast_protocol.authorities.frames import AskHeads, Assent, Echo, Heads, decode_frame
+from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import (
     AssentBody,
     CertifiedHead,
@@ -33,7 +36,7 @@ from hushcast_protocol.authorities.heads import (
     head_digest,
 )
 from hushcast_protocol.authorities.listing import Listing
-from hushcast_protocol.authorities.machine import MAX_ASKED, MAX_ASSENTS, MAX_LISTINGS, Authority, Phase
+from hushcast_protocol.authorities.machine import MAX_ASKED, MAX_ASSENTS, MAX_LISTINGS, Authority
 from hushcast_protocol.authorities.schedule import schedule
 from hushcast_protocol.authorities.seat_admission import OPEN, SeatAdmission
 from hushcast_protocol.authorities.tally import head_basis
@@ -93,7 +96,7 @@ def test_an_epoch_of_one() -> None:
     assert second.kept.chain.newest == published.certified
     assert first.listing == published.listing
     assert published.listing.seats == tuple((*one, FIRST) for one in RELAYS)
-    assert decode_head(published.certified.head).count == 3
+    assert inside_of(decode_head(published.certified.head)).count == 3
     assert times.published == NETWORK.calendar.epoch_start(FIRST) - NETWORK.calendar.lead
 
 
@@ -201,7 +204,7 @@ def test_a_relay_needs_more_than_half_of_all_authorities() -> None:
     ours[2].listed = RELAYS  # two of the three that are there list the second: not enough
     world.epoch(FIRST)
     (head,) = heads_of(world)
-    assert decode_head(head).count == 1
+    assert inside_of(decode_head(head)).count == 1
 
 
 def test_who_equivocates_is_named_and_counts_for_nothing() -> None:
@@ -216,7 +219,7 @@ def test_who_equivocates_is_named_and_counts_for_nothing() -> None:
 
     world.epoch(FIRST, lie)
     (head,) = heads_of(world)
-    assert decode_head(head).faults == (liar,)
+    assert inside_of(decode_head(head)).faults == (liar,)
     for one in world.honest.values():
         (proof,) = one.proofs
         assert isinstance(proof, Accuse)
@@ -392,7 +395,7 @@ def test_heads_without_a_quorum_move_nobody() -> None:
     world.epoch(FIRST)
     chain = Chain(NETWORK.id, ChainState(FIVE))
     (certified, *_) = next(iter(world.honest.values())).published
-    made_up = encode(msgspec.structs.replace(decode_head(certified.head), root=bytes(32)))
+    made_up = encode(retold(decode_head(certified.head), root=bytes(32)))
     marks = certified.marks
     for false in (
         msgspec.structs.replace(certified, marks=marks[:2]),

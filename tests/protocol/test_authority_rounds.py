@@ -7,6 +7,7 @@ import pytest
 from authority_world import FIRST, NETWORK, RELAYS, SEEDS, World, members
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from told_heads import head_told
 
 from hushcast_protocol.authorities.actions import Accuse, SendFrame
 from hushcast_protocol.authorities.authority_set import MAX_AUTHORITIES, MAX_SET, Authorities
@@ -22,14 +23,13 @@ from hushcast_protocol.authorities.ballots import (
 from hushcast_protocol.authorities.beacon import advance, commitment, secret_of, to_say
 from hushcast_protocol.authorities.evidence import Evidence, check_evidence
 from hushcast_protocol.authorities.frames import MAX_ECHO, MAX_PEER_FRAME, AskBallot, Echo, decode_frame
+from hushcast_protocol.authorities.head_inside import Beacon, BeaconShare, BeaconState, inside_of
 from hushcast_protocol.authorities.heads import (
     MAX_CERTIFIED,
     MAX_HEAD,
+    MAX_SIGNATURE,
     AssentBody,
     AuthorityChange,
-    Beacon,
-    BeaconShare,
-    BeaconState,
     CertifiedHead,
     Head,
     IndexedSignature,
@@ -190,8 +190,7 @@ def test_a_ballot_that_says_nonsense_is_signed_by_nobody() -> None:
 
 
 def head(epoch: int = FIRST - 1) -> Head:
-    draw = BeaconState(None, None, (), (), ())
-    return Head(NETWORK.id, epoch, GENESIS, FIVE, bytes(32), 0, draw, (), None)
+    return head_told(NETWORK.id, epoch, GENESIS, FIVE)
 
 
 def certified(given: Head, signers: int) -> CertifiedHead:
@@ -259,7 +258,7 @@ def test_a_set_has_a_majority_for_its_quorum() -> None:
         ((nowhere,), 1),
     ):
         with pytest.raises(DecodeError):
-            decode(encode(["authorities/1", *bad]))
+            decode(encode(["authorities", *bad, 1, []]))
     for many in range(1, MAX_AUTHORITIES + 1):
         for quorum in range(many // 2 + 1, many + 1):
             found = members(many, quorum)
@@ -286,27 +285,21 @@ def test_every_cut_and_flip_of_a_frame_is_refused_or_read(data: st.DataObject) -
 
 def test_the_largest_fit_their_bounds() -> None:
     far = [msgspec.structs.replace(one, address=onion_address(one.key)) for one in members(9, 5).members]
-    nine = Authorities(tuple(far), 5, SeatAdmission(MAX_RELAYS, 1000, True, MAX_WORK))
+    nine = Authorities.of(far, 5, SeatAdmission(MAX_RELAYS, 1000, True, MAX_WORK))
     assert 1000 < len(encode(nine)) <= MAX_SET
     keys = nine.keys
     shares = tuple(BeaconShare(key, bytes(32)) for key in keys)
     draw = BeaconState(Beacon(2**47, bytes(32)), Beacon(2**47, bytes(32)), shares, shares, keys)
-    largest = Head(
-        NETWORK.id,
-        2**47,
-        bytes(32),
-        nine,
-        bytes(32),
-        MAX_SEATED,
-        draw,
-        keys,
-        AuthorityChange(2**47, nine),
-        (Sharding(2**47, bytes(32), MAX_BITS, bytes(32), bytes(32), MAX_SEATED),) * MAX_DRAWN,
+    shardings = (Sharding(2**47, bytes(32), MAX_BITS, bytes(32), bytes(32), MAX_SEATED),) * MAX_DRAWN
+    change = AuthorityChange(2**47, nine)
+    largest = head_told(
+        NETWORK.id, 2**47, bytes(32), nine, change, bytes(32), MAX_SEATED, draw, keys, shardings
     )
     body = encode(largest)
     assert 4200 < len(body) <= MAX_HEAD
     shown = CertifiedHead(
-        body + bytes(MAX_HEAD - len(body)), tuple(IndexedSignature(place, bytes(64)) for place in range(9))
+        body + bytes(MAX_HEAD - len(body)),
+        tuple(IndexedSignature(place, bytes(MAX_SIGNATURE)) for place in range(9)),
     )
     assert len(encode(shown)) <= MAX_CERTIFIED
     listed = tuple((number.to_bytes(32, "big"), bytes(16), MAX_DIFFICULTY) for number in range(MAX_LISTED))
@@ -320,7 +313,7 @@ def test_the_largest_fit_their_bounds() -> None:
     assert len(encode(listing)) <= MAX_LISTING
     assert decode_frame(encode(listing)) == listing
     assert len(encode(listing)) <= MAX_PEER_FRAME
-    marks = tuple(IndexedSignature(place, bytes(64)) for place in range(9))
+    marks = tuple(IndexedSignature(place, bytes(MAX_SIGNATURE)) for place in range(9))
     echo = Echo(2**47, LIAR, bytes(32), marks, encode(ballot).ljust(MAX_BALLOT, b"\x00"))
     assert decode_frame(encode(echo)) == echo
     assert len(encode(echo)) <= MAX_ECHO
@@ -371,41 +364,41 @@ def day(silent: int = 0, false: int = 0, missing: range = range(0), gap: int = 0
 
 def test_a_beacon_comes_of_all_secrets_and_anybody_can_check_it() -> None:
     heads = day()
-    assert [one.draw.tomorrow for one in heads[:12]] == [None] * 12
-    tomorrow = heads[12].draw.tomorrow
+    assert [inside_of(one).draw.tomorrow for one in heads[:12]] == [None] * 12
+    tomorrow = inside_of(heads[12]).draw.tomorrow
     assert tomorrow is not None
     assert tomorrow.day == FIRST // 24 + 1
-    for share in heads[11].draw.reveals:
-        committed = {one.author: one.value for one in heads[5].draw.commits}
+    for share in inside_of(heads[11]).draw.reveals:
+        committed = {one.author: one.value for one in inside_of(heads[5]).draw.commits}
         assert commitment(NETWORK.id, tomorrow.day, share.author, share.value) == committed[share.author]
-    assert len(heads[12].draw.reveals) == 5
-    assert heads[24].draw.today == tomorrow
-    assert heads[24].draw.tomorrow is None
+    assert len(inside_of(heads[12]).draw.reveals) == 5
+    assert inside_of(heads[24]).draw.today == tomorrow
+    assert inside_of(heads[24]).draw.tomorrow is None
     assert secret_of(SEEDS[0], NETWORK.id, 5) != secret_of(SEEDS[0], NETWORK.id, 6)
 
 
 @pytest.mark.parametrize(("silent", "false"), [(2, 0), (0, 2), (1, 1)])
 def test_who_withholds_is_named_and_left_out_for_a_day(silent: int, false: int) -> None:
     heads = day(silent, false)
-    assert heads[12].draw.tomorrow is not None
-    assert heads[12].draw.tomorrow != day()[12].draw.tomorrow
-    assert heads[12].draw.left_out == FIVE.keys[:2]
-    assert [share.author for share in heads[25].draw.commits] == list(FIVE.keys[2:])
+    assert inside_of(heads[12]).draw.tomorrow is not None
+    assert inside_of(heads[12]).draw.tomorrow != inside_of(day()[12]).draw.tomorrow
+    assert inside_of(heads[12]).draw.left_out == FIVE.keys[:2]
+    assert [share.author for share in inside_of(heads[25]).draw.commits] == list(FIVE.keys[2:])
 
 
 def test_without_enough_secrets_there_is_no_beacon_and_the_last_one_stays() -> None:
     heads = day(silent=3)
-    assert heads[23].draw.tomorrow is None
-    assert heads[24].draw.today is None
-    assert len(heads[12].draw.left_out) == 3
-    one = advance(heads[23], NETWORK.id, FIRST + 24, FIVE, {})
+    assert inside_of(heads[23]).draw.tomorrow is None
+    assert inside_of(heads[24]).draw.today is None
+    assert len(inside_of(heads[12]).draw.left_out) == 3
+    one = advance((heads[23].epoch, inside_of(heads[23]).draw), NETWORK.id, FIRST + 24, FIVE, {})
     assert one.today is None
 
 
 def test_a_missing_head_delays_a_beacon_and_a_missing_day_ends_it() -> None:
     heads = day(missing=range(12, 14))
     assert heads[12].epoch == FIRST + 14
-    assert heads[12].draw.tomorrow == day()[12].draw.tomorrow
+    assert inside_of(heads[12]).draw.tomorrow == inside_of(day()[12]).draw.tomorrow
     late = day(gap=72)
-    assert late[-1].draw.today == day()[12].draw.tomorrow
-    assert late[-1].draw.left_out == ()
+    assert inside_of(late[-1]).draw.today == inside_of(day()[12]).draw.tomorrow
+    assert inside_of(late[-1]).draw.left_out == ()

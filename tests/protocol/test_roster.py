@@ -35,7 +35,8 @@ from hushcast_protocol.authorities.directory_requests import (
     RegisterRelay,
     Rosters,
 )
-from hushcast_protocol.authorities.heads import MAX_HEAD, Beacon, CertifiedHead, IndexedSignature
+from hushcast_protocol.authorities.head_inside import Beacon
+from hushcast_protocol.authorities.heads import MAX_HEAD, MAX_SIGNATURE, CertifiedHead, IndexedSignature
 from hushcast_protocol.authorities.listing import MAX_WAITING
 from hushcast_protocol.authorities.name_work import NameWork
 from hushcast_protocol.authorities.seat_admission import MAX_WORK, SeatAdmission
@@ -161,13 +162,13 @@ def test_the_largest_descriptors_and_rosters_fit_their_limits():
     roster = sign_roster(DIRECTORY, full)
     assert len(roster.body) <= MAX_ROSTER
     assert len(encode(Rosters(roster, True))) <= MAX_DIRECTORY_ANSWER
-    heads = (CertifiedHead(bytes(MAX_HEAD), (IndexedSignature(8, bytes(64)),) * MAX_AUTHORITIES),) * (
-        MAX_TURNS + 2
-    )
+    heads = (
+        CertifiedHead(bytes(MAX_HEAD), (IndexedSignature(8, bytes(MAX_SIGNATURE)),) * MAX_AUTHORITIES),
+    ) * (MAX_TURNS + 2)
     members = tuple(
         AuthorityContact(key, onion_address(key)) for key in (bytes([n]) * 32 for n in range(1, 10))
     )
-    authorities = Authorities(members, 9, SeatAdmission(MAX_RELAYS, 1000, True, MAX_WORK))
+    authorities = Authorities.of(members, 9, SeatAdmission(MAX_RELAYS, 1000, True, MAX_WORK))
     assert len(encode(authorities)) <= MAX_SET
     agreed = HeadAnswer(heads, full.entries, ((relay_id(0), 2**48 - 1),) * MAX_WAITING, False, None)
     assert len(encode(agreed)) <= MAX_DIRECTORY_ANSWER

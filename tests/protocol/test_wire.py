@@ -33,7 +33,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushcast_protocol.authorities import directory_requests as asked
-from hushcast_protocol.authorities import heads
+from hushcast_protocol.authorities import head_inside, heads
 from hushcast_protocol.authorities.name_work import NameWork
 from hushcast_protocol.base import key_handovers, links, roster
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
@@ -57,7 +57,7 @@ PROOF = links.IdentityProof(
 HEAD = heads.CertifiedHead(
     b"head", (heads.IndexedSignature(0, bytes(64)), heads.IndexedSignature(8, bytes(64)))
 )
-WORK = NameWork(heads.Beacon(7, bytes(32)), b"8 bytes!")
+WORK = NameWork(head_inside.Beacon(7, bytes(32)), b"8 bytes!")
 
 EXAMPLES: list[tuple[str, object]] = [
     ("message", frames.Forward(small_message((b"t" * 16, b"u" * 16)))),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushcast_protocol.authorities import name_work
-from hushcast_protocol.authorities.heads import Beacon, BeaconState
+from hushcast_protocol.authorities.head_inside import Beacon, BeaconState
 from hushcast_protocol.authorities.name_work import (
     MAX_KNOWN,
     NO_BEACON,

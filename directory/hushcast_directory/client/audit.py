@@ -14,6 +14,7 @@ from hushcast_directory.client.directory_client import DirectoryClient
 from hushcast_protocol.authorities.audit import Audit, AuditedAuthority, AuditedShards, audit, called
 from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
 from hushcast_protocol.authorities.directory_requests import HeadAnswer
+from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import HEADS_KEPT, Head, decode_head
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
@@ -44,7 +45,7 @@ async def audit_all(
     """Return what all authorities show of the last so many epochs (1 to `MAX_AUDITED`), checked."""
     answers = await ask_all(env, transport, network, pinned.members, epochs)
     found = await env.compute(audit, network, pinned, answers)
-    if found.newest is None or not any(one.bits for one in found.newest.shards):
+    if found.newest is None or not any(one.bits for one in inside_of(found.newest).shards):
         return found
     walked: dict[bytes, AuditedShards] = {}
 
@@ -117,7 +118,7 @@ class _Walk:
     async def walked(self, name: str) -> AuditedShards:
         """Ask for all of them; return what came of it, with what the authority is called in findings."""
         limiter = trio.CapacityLimiter(MAX_WALKS)
-        cuts = [sharding for sharding in self._head.shards if sharding.bits]
+        cuts = [sharding for sharding in inside_of(self._head).shards if sharding.bits]
         shards = [(sharding, number) for sharding in cuts for number in range(2**sharding.bits)]
         pieces = [(sharding, number) for sharding in cuts for number in range(2 ** piece_bits(sharding.bits))]
         async with trio.open_nursery() as nursery:

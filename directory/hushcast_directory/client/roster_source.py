@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from hushcast_protocol.authorities.heads import Beacon
+from hushcast_protocol.authorities.head_inside import Beacon
 from hushcast_protocol.authorities.name_work import NameWork
 from hushcast_protocol.authorities.seat_admission import SeatAdmission
 from hushcast_protocol.base.roster import Roster

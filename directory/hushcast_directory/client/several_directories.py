@@ -26,6 +26,7 @@ from hushcast_protocol.authorities.authority_set import AuthorityContact
 from hushcast_protocol.authorities.chain import ChainState
 from hushcast_protocol.authorities.directory_requests import HeadAnswer, KeySuccession
 from hushcast_protocol.authorities.head_answers import roster_of
+from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import CertifiedHead, decode_head, head_digest
 from hushcast_protocol.authorities.name_work import NameWork, beacon_for
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
@@ -310,7 +311,10 @@ class SeveralDirectories:
             return None
         head = decode_head(newest.head)
         return SeatTerms(
-            head.epoch, head.authorities.admission, beacon_for(head.draw, head.epoch), self._waiting
+            head.epoch,
+            head.authorities.admission,
+            beacon_for(inside_of(head).draw, head.epoch),
+            self._waiting,
         )
 
     def reached(self) -> DirectoryStatus:

@@ -28,6 +28,7 @@ from hushcast_protocol.authorities.authority_set import Authorities
 from hushcast_protocol.authorities.descriptor_exchange import ExchangeFrame, PeerFrame
 from hushcast_protocol.authorities.directory_requests import DirectoryRefusal, Fetch, HeadAnswer
 from hushcast_protocol.authorities.evidence import Evidence
+from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import decode_head
 from hushcast_protocol.authorities.listing import ListedRelay, Listing
 from hushcast_protocol.authorities.machine import MAX_LISTINGS, Authority
@@ -306,7 +307,7 @@ class AuthorityDriver:
         now, own = machine.chain.state.authorities, self._set_of_now().members
         if isinstance(self._configured, SetOfOne) and now.keys == (machine.key,) and now.members != own:
             return msgspec.structs.replace(now, members=own)
-        return self._configured.following
+        return (following := self._configured.following) and following.instead_of(now)
 
     async def _ballot(self, epoch: int, agreed: float) -> tuple[ListedRelay, ...]:
         roll, was_away, lets = self._roll.as_now(), self._archive.has_gap(epoch), self.works.lets
@@ -335,7 +336,7 @@ class AuthorityDriver:
     async def _publish(self, machine: Authority, action: act.PublishHead) -> None:
         head = decode_head(action.certified.head)
         await self._store.write(*await self._listing_changes(action.listing))
-        today = head.draw.today
+        today = inside_of(head).draw.today
         await self._roll.follow(action.listing, head.authorities)
         self.works.follow(head.epoch, head.authorities.admission.work, today)
         await self._roll.forget(self._clock.now())

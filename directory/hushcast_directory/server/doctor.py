@@ -13,7 +13,8 @@ from hushcast_protocol.authorities.authority_set import Authorities
 from hushcast_protocol.authorities.beacon import DRAWN
 from hushcast_protocol.authorities.chain import Chain
 from hushcast_protocol.authorities.evidence import Evidence
-from hushcast_protocol.authorities.heads import BeaconState, Head, decode_head
+from hushcast_protocol.authorities.head_inside import inside_of
+from hushcast_protocol.authorities.heads import Head, decode_head
 from hushcast_protocol.authorities.machine import Authority
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import UsageError
@@ -57,7 +58,7 @@ def examine_one_of_several(
         found.append(_relays(agreeing.relays, "with a seat", agreeing.waiting))
     found += examine_votes(machine) if silence is None else []
     found += examine_others(agreeing.peers.reach(), chain, machine.key)
-    if head is not None:
+    if head is not None and head.authorities.is_spoken:
         found += [examine_faults(head, machine.key), examine_beacon(head, machine.key)]
     found.append(examine_evidence(state, machine.key, _in_charge(chain).keys))
     member = chain.named().get(machine.key)
@@ -178,11 +179,12 @@ def examine_others(reach: Mapping[PublicKey, bool | None], chain: Chain, own: Pu
 
 def examine_faults(head: Head, own: PublicKey) -> Finding:
     """Look whom the newest roster names as having voted twice."""
-    if own in head.faults:
+    faults = inside_of(head).faults
+    if own in faults:
         told = f"the roster of epoch {head.epoch} names this directory: it voted twice"
         return bad("faults", told, _TWICE)
-    if head.faults:
-        names = listed(_name(key, head.authorities.keys) for key in head.faults)
+    if faults:
+        names = listed(_name(key, head.authorities.keys) for key in faults)
         return warning(
             "faults", f"voted twice: {names}", "`hushcast admin directory evidence`; ask the operator"
         )
@@ -194,7 +196,7 @@ _TWICE = "has another machine its key, or was an older state put back? Stop one,
 
 def examine_beacon(head: Head, own: PublicKey) -> Finding:
     """Look at this directory's part in the value of the next day."""
-    draw: BeaconState = head.draw
+    draw = inside_of(head).draw
     if own in draw.left_out:
         told = "left out for a day: it committed to a secret, and did not reveal it in time"
         return warning("beacon", told, f"it was away, or cut off; {_WAIT}")

@@ -12,14 +12,14 @@ import msgspec
 from hushcast_directory.server.restoration import SIGNS_TWICE
 from hushcast_protocol.authorities.actions import AuthorityState
 from hushcast_protocol.authorities.evidence import Evidence, Fork, check_evidence, who_forked
-from hushcast_protocol.authorities.heads import decode_head
+from hushcast_protocol.authorities.heads import MAX_CERTIFIED, decode_head
 from hushcast_protocol.base.errors import PeerError, UsageError
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_runtime.storage.state_layout import DATABASE
 from hushcast_runtime.storage.store import StoreError, read_records, record_reader
 
-MAX_PROOF = 64 * 1024  # bytes of one proof; a fork of nine authorities has some 12 kB
+MAX_PROOF = 2 * MAX_CERTIFIED + 64  # bytes of one proof; a fork of nine authorities has some 12 kB
 MAX_PROOFS_FILE = 4 * 1024 * 1024  # bytes of a file of proofs: an authority keeps 256, of 1 kB each as text
 
 MAX_EVIDENCE = 28  # pieces that are kept against one authority, some 400 bytes each; more say nothing new

@@ -13,7 +13,7 @@ import trio
 
 from hushcast_protocol.authorities.ballots import MAX_LISTED
 from hushcast_protocol.authorities.beacon import day_of
-from hushcast_protocol.authorities.heads import Beacon
+from hushcast_protocol.authorities.head_inside import Beacon
 from hushcast_protocol.authorities.name_work import (
     VALID,
     NameWork,

@@ -19,6 +19,7 @@ from hushcast_directory.server.roll import Roll
 from hushcast_protocol.authorities.actions import AuthorityState
 from hushcast_protocol.authorities.authority_set import Authorities
 from hushcast_protocol.authorities.chain import ChainState, handed_over
+from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import decode_head
 from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.authorities.machine import MAX_LISTINGS
@@ -85,7 +86,7 @@ async def kept_listings(
     newest = kept.chain.newest
     if len(kept.chain.authorities.members) == 1 and newest is not None:
         roots = await compute(lambda: {listing.root for listing in listings})
-        if decode_head(newest.head).root not in roots:
+        if inside_of(decode_head(newest.head)).root not in roots:
             raise damaged("listing", "without it this directory cannot go on from its last head; ")
     return listings
 
@@ -165,4 +166,4 @@ class FutureHeads:
     def _is_own(self, since: int, ahead: Sequence[int]) -> bool:
         """Tell whether nobody else had a part in these heads, `since` is the first of the set of now."""
         heads = self._archive.heads(ahead)
-        return since < ahead[0] and all(not head.shards and head.change is None for head in heads)
+        return since < ahead[0] and all(not inside_of(head).shards and head.change is None for head in heads)

@@ -1,9 +1,9 @@
-"""Plain values around the machine of an authority: what it wants done, and what it has to remember."""
+"""Plain values around the machine of an authority: its phase, what it wants done, what it has to remember."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, IntEnum
 
 import msgspec
 
@@ -13,6 +13,16 @@ from hushcast_protocol.authorities.frames import AuthorityFrame
 from hushcast_protocol.authorities.heads import CertifiedHead
 from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.base.wire import PublicKey
+
+
+class Phase(IntEnum):
+    """What the machine is about."""
+
+    WAITING = 0
+    GATHERING = 1
+    VOTING = 2
+    ASSENTING = 3
+    STOPPED = 4
 
 
 class AuthorityState(msgspec.Struct, frozen=True, array_like=True):

@@ -11,6 +11,7 @@ from hushcast_protocol.authorities.chain import ChainState
 from hushcast_protocol.authorities.directory_requests import HeadAnswer
 from hushcast_protocol.authorities.evidence import Fork
 from hushcast_protocol.authorities.head_answers import follow, roster_of
+from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import CertifiedHead, Head, decode_head, head_digest
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.findings import Finding, bad, good, warning
@@ -128,7 +129,7 @@ def _checked(
 
 
 def _told(name: str, head: Head, newest: int) -> Finding:
-    text = f"epoch {head.epoch}, {head.count} relays"
+    text = f"epoch {head.epoch}, {inside_of(head).count} relays"
     if head.epoch < newest:
         return warning(name, f"{text}: {newest - head.epoch} behind", "ask its operator, if that lasts")
     return good(name, text)
@@ -150,9 +151,10 @@ def _agreement(heads: dict[int, dict[bytes, CertifiedHead]], newest: int, forks:
     gaps = [later for earlier, later in pairwise(order) if later != earlier + 1]
     if gaps:
         text += f"; none of the epoch before {_epochs(gaps)}"
-    if head.faults:
+    faults = inside_of(head).faults
+    if faults:
         return warning(
-            "agreement", f"{text}; {len(head.faults)} voted twice", "`hushcast admin directory evidence`"
+            "agreement", f"{text}; {len(faults)} voted twice", "`hushcast admin directory evidence`"
         )
     return good("agreement", text)
 

@@ -1,4 +1,4 @@
-"""Who the authorities of a network are, where they are reached, and how many of them have to agree."""
+"""Who the authorities of a network are, where they are reached, how many agree, and by which rules."""
 
 from __future__ import annotations
 
@@ -7,20 +7,28 @@ from typing import Annotated, Self
 
 import msgspec
 
+from hushcast_protocol.authorities.network_rules import (
+    MAX_RULES_SIZE,
+    NetworkRules,
+    admission_of,
+    rules_of,
+    shard_size_of,
+)
 from hushcast_protocol.authorities.seat_admission import OPEN, SeatAdmission
 from hushcast_protocol.base.addresses import MAX_ADDRESS, parse_address
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.shard_count import MIN_SHARD_SIZE, SHARD_SIZE
-from hushcast_protocol.base.wire import PublicKey, Wire
+from hushcast_protocol.base.shard_count import SHARD_SIZE
+from hushcast_protocol.base.wire import Lasting, PublicKey
+from hushcast_protocol.base.wires import SPOKEN, OtherWire, WireNumber, WireRange
 
 MAX_AUTHORITIES = 9  # messages grow with the cube; more than nine operators who never meet agree on nothing
-MAX_SET = MAX_AUTHORITIES * (MAX_ADDRESS + 56) + 64  # bytes of a set with its rules
+MAX_SET = MAX_AUTHORITIES * (MAX_ADDRESS + 56) + MAX_RULES_SIZE + 64  # bytes of a set with its rules
 
 Signers = tuple[tuple[PublicKey, ...], int]
 """The keys of a set, in ascending order, and how many of them have to sign."""
 
 
-class AuthorityContact(Wire, frozen=True, tag="authority/1"):
+class AuthorityContact(Lasting, frozen=True, tag="authority/1"):
     """One authority: its key, and its address."""
 
     key: PublicKey
@@ -34,24 +42,25 @@ class AuthorityContact(Wire, frozen=True, tag="authority/1"):
             raise ValueError(str(error)) from None
 
 
-class Authorities(Wire, frozen=True, tag="authorities/2"):
-    """A network's directories, in ascending order of keys, the signatures a head needs, and who is seated."""
+class Authorities(Lasting, frozen=True, tag="authorities"):
+    """A network's directories in ascending order of keys, the signatures a head needs, its wire and rules."""
 
     members: Annotated[tuple[AuthorityContact, ...], msgspec.Meta(min_length=1, max_length=MAX_AUTHORITIES)]
     quorum: Annotated[int, msgspec.Meta(ge=1, le=MAX_AUTHORITIES)]
     """More than half of the members: of two quorums one member is in both."""
-    admission: SeatAdmission = OPEN
-    shard_size: Annotated[int, msgspec.Meta(ge=0, le=SHARD_SIZE)] = SHARD_SIZE
-    """Relays of a shard in the mean, where there are more than 1.41 times as many; 0: one list, for ever."""
+    wire: WireNumber
+    """What all links of the network speak, and the insides of its heads are in."""
+    rules: NetworkRules
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for keys out of order, a quorum that is no majority, or too small shards."""
+        """Raise `ValueError` for keys or rules out of order, or a quorum that is no majority."""
         if list(self.keys) != sorted(set(self.keys)):
             raise ValueError("authorities are listed once each, in ascending order of their keys")
         if not len(self.members) < 2 * self.quorum <= 2 * len(self.members):
             raise ValueError("a quorum is more than half of the authorities, and no more than all of them")
-        if 0 < self.shard_size < MIN_SHARD_SIZE:
-            raise ValueError(f"a shard has {MIN_SHARD_SIZE} relays in the mean, or more")
+        names = [name for name, _ in self.rules]
+        if names != sorted(set(names)):
+            raise ValueError("rules are listed once each, in ascending order of their names")
 
     @classmethod
     def of(
@@ -61,8 +70,38 @@ class Authorities(Wire, frozen=True, tag="authorities/2"):
         admission: SeatAdmission = OPEN,
         shard_size: int = SHARD_SIZE,
     ) -> Self:
-        """Return the set of these members, in whatever order; raises `ValueError` as the set itself."""
-        return cls(tuple(sorted(members, key=lambda member: member.key)), quorum, admission, shard_size)
+        """Return the set of these members, in whatever order; raises `ValueError` as the set itself.
+
+        `shard_size` is of relays in the mean, in shards of which there are some where there are more than
+        1.41 times as many; 0: one list, for ever.
+        """
+        ordered = tuple(sorted(members, key=lambda member: member.key))
+        return cls(ordered, quorum, SPOKEN.highest, rules_of(admission, shard_size))
+
+    def instead_of(self, now: Authorities) -> Authorities:
+        """Return this set as one that follows another: with its wire, and with those rules not known here."""
+        rules = rules_of(self.admission, self.shard_size, now.rules)
+        return msgspec.structs.replace(self, wire=now.wire, rules=rules)
+
+    def check_spoken(self) -> None:
+        """Raise `OtherWire` where its wire is not spoken here."""
+        if not self.is_spoken:
+            raise OtherWire(WireRange(self.wire, self.wire), "this network")
+
+    @property
+    def is_spoken(self) -> bool:
+        """Whether this program speaks its wire."""
+        return self.wire in SPOKEN
+
+    @property
+    def admission(self) -> SeatAdmission:
+        """How newcomers are seated."""
+        return admission_of(dict(self.rules))
+
+    @property
+    def shard_size(self) -> int:
+        """Relays of a shard in the mean; 0: one list, for ever."""
+        return shard_size_of(dict(self.rules))
 
     @property
     def keys(self) -> tuple[PublicKey, ...]:

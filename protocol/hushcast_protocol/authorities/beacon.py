@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 
 from hushcast_protocol.authorities.authority_set import Authorities
 from hushcast_protocol.authorities.ballots import Ballot
-from hushcast_protocol.authorities.heads import Beacon, BeaconShare, BeaconState, Head
+from hushcast_protocol.authorities.head_inside import Beacon, BeaconShare, BeaconState
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.secrets import Seed
@@ -25,6 +25,9 @@ from hushcast_protocol.base.wire import PublicKey, encode
 
 REVEALING, DRAWN = 6, 12  # epochs of a day from which on secrets are revealed, and tomorrow's beacon is drawn
 NOTHING = BeaconState(None, None, (), (), ())
+
+DrawnBefore = tuple[int, BeaconState]
+"""The epoch of the head before, and the draw in it."""
 
 
 def day_of(epoch: int) -> int:
@@ -52,9 +55,13 @@ def to_say(seed: Seed, network: bytes, epoch: int) -> tuple[bytes | None, bytes 
 
 
 def advance(
-    last: Head | None, network: bytes, epoch: int, authorities: Authorities, ballots: Mapping[bytes, Ballot]
+    last: DrawnBefore | None,
+    network: bytes,
+    epoch: int,
+    authorities: Authorities,
+    ballots: Mapping[bytes, Ballot],
 ) -> BeaconState:
-    """Return the draw of an epoch's head, from the head before and the ballots that count."""
+    """Return the draw of an epoch's head, from that of the head before and the ballots that count."""
     today = day_of(epoch)
     draw = _at(today, last)
     phase = epoch % EPOCHS_A_DAY
@@ -78,11 +85,11 @@ def advance(
     return BeaconState(draw.today, beacon, draw.commits, draw.reveals, tuple(sorted(silent)))
 
 
-def _at(today: int, last: Head | None) -> BeaconState:
+def _at(today: int, last: DrawnBefore | None) -> BeaconState:
     """Return the draw as it stands when a day's epoch begins."""
     if last is None:
         return NOTHING
-    then, draw = day_of(last.epoch), last.draw
+    then, draw = day_of(last[0]), last[1]
     if then == today:
         return draw
     newest = draw.tomorrow if draw.tomorrow is not None and draw.tomorrow.day <= today else draw.today

@@ -4,7 +4,8 @@ Authorities and daemons follow it alike. A head counts with the signatures of a 
 its epoch, and if it is newer than the one held. That set is the one known, or the one that a head announced a
 day before it took over. Two certified heads of one epoch are a fork: the chain stops for good, and keeps them
 as proof. A head that was certified but shown to nobody may be passed over by a later one that names an older
-`previous`; that takes nothing back, since only the newest head counts.
+`previous`; that takes nothing back, since only the newest head counts. A chain goes by the outsides of heads
+alone, so it is followed through wires that are not spoken here.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import msgspec
 
 from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact, Signers
 from hushcast_protocol.authorities.evidence import Fork
+from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import CertifiedHead, Head, check_certified, decode_head
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.key_handovers import KeyHandover
@@ -114,6 +116,8 @@ class Chain:
         if checked in self._checked:
             return self._checked[checked]
         head = check_certified(certified, self.network, authorities)
+        if head.authorities.is_spoken:
+            inside_of(head)  # what is held can be read, unless nobody could say so here
         if len(self._checked) >= MAX_HEADS:
             self._checked.clear()
         self._checked[checked] = head

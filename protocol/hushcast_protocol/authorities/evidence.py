@@ -9,7 +9,7 @@ from hushcast_protocol.authorities.ballots import Cast
 from hushcast_protocol.authorities.heads import AssentBody, CertifiedHead, Head, check_certified, head_digest
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check
-from hushcast_protocol.base.wire import PublicKey, Wire, decoder, encode
+from hushcast_protocol.base.wire import Lasting, PublicKey, Wire, decoder, encode
 
 MAX_STATEMENT = 256  # bytes; a `Cast` has some 115
 
@@ -22,7 +22,7 @@ class Evidence(Wire, frozen=True, tag="evidence/1"):
     second: Signed
 
 
-class Fork(Wire, frozen=True, tag="fork/1"):
+class Fork(Lasting, frozen=True, tag="fork/1"):
     """Two heads of one epoch, each with the signatures of a quorum."""
 
     first: CertifiedHead
@@ -56,7 +56,7 @@ def check_evidence(evidence: Evidence, network: bytes) -> int:
 def check_fork(fork: Fork, network: bytes, authorities: Authorities) -> Head:
     """Return the first of two heads; `DecodeError`, `AuthenticationError` if this is no fork."""
     heads = [check_certified(one, network, authorities) for one in (fork.first, fork.second)]
-    if heads[0].epoch != heads[1].epoch or heads[0] == heads[1]:
+    if heads[0].epoch != heads[1].epoch or fork.first.head == fork.second.head:
         raise DecodeError("two heads do not contradict each other")
     return heads[0]
 

@@ -7,14 +7,18 @@ from typing import Annotated
 
 import msgspec
 
-from hushcast_protocol.authorities.authority_set import MAX_AUTHORITIES
 from hushcast_protocol.authorities.ballots import MAX_BALLOT
 from hushcast_protocol.authorities.chain import MAX_TURNS
-from hushcast_protocol.authorities.heads import MAX_CERTIFIED, CertifiedHead, IndexedSignatures
+from hushcast_protocol.authorities.heads import (
+    MAX_CERTIFIED,
+    MAX_SIGNATURES,
+    CertifiedHead,
+    IndexedSignatures,
+)
 from hushcast_protocol.authorities.listing import MAX_LISTING, Listing
-from hushcast_protocol.base.wire import Bytes32, Bytes64, Counter, PublicKey, Wire, decoder
+from hushcast_protocol.base.wire import Bytes32, Bytes64, Counter, Lasting, PublicKey, Wire, decoder
 
-MAX_ECHO = MAX_BALLOT + 80 * MAX_AUTHORITIES + 256  # bytes
+MAX_ECHO = MAX_BALLOT + MAX_SIGNATURES + 256  # bytes
 MAX_PEER_FRAME = MAX_LISTING + 64  # bytes; a listing is the largest
 
 
@@ -43,13 +47,13 @@ class Assent(Wire, frozen=True, tag="assent"):
     signature: Bytes64
 
 
-class AskHeads(Wire, frozen=True, tag="ask-heads"):
+class AskHeads(Lasting, frozen=True, tag="ask-heads"):
     """Ask how one comes from the head of an epoch, or from none, to the newest."""
 
     after: Counter | None
 
 
-class Heads(Wire, frozen=True, tag="heads"):
+class Heads(Lasting, frozen=True, tag="heads"):
     """The newest head last; before it those that tell of changes of authorities."""
 
     heads: Annotated[tuple[CertifiedHead, ...], msgspec.Meta(max_length=MAX_TURNS + 1)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.chain import Chain, ChainState
 from hushcast_protocol.authorities.directory_requests import HeadAnswer
+from hushcast_protocol.authorities.head_inside import HeadInside, inside_of
 from hushcast_protocol.authorities.heads import Head, decode_head, head_digest
 from hushcast_protocol.authorities.listing import Listing, listing_root
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
@@ -32,36 +33,42 @@ def follow(state: ChainState, agreed: HeadAnswer, network: bytes) -> ChainState:
 
 
 def is_cut(head: Head) -> bool:
-    """Tell whether the network is in shards in the epoch of a head."""
-    return sharding_for(head.shards, day_of(head.epoch)) is not None
+    """Tell whether the network is in shards in the epoch of a head; raise as `inside_of` does."""
+    return _is_cut(head.epoch, inside_of(head))
+
+
+def _is_cut(epoch: int, inside: HeadInside) -> bool:
+    return sharding_for(inside.shards, day_of(epoch)) is not None
 
 
 def roster_of(agreed: HeadAnswer, network: Network) -> Roster:
     """Return the relays that an answer's last head stands for, each by a descriptor that it signed.
 
-    On a day of shards it has none: who needs some asks for their shard. Raises `DecodeError` or
-    `AuthenticationError`. Who signed the head is for the caller (`follow`).
+    On a day of shards it has none: who needs some asks for their shard. Raises `DecodeError`,
+    `AuthenticationError`, or `OtherWire` where the head is of a wire not spoken here. Who signed the head is
+    for the caller (`follow`).
     """
     if not agreed.heads:
         raise DecodeError("an answer has no head")
     certified = agreed.heads[-1]
     head = decode_head(certified.head)
+    inside = inside_of(head)
     relays: dict[RelayId, Relay] = {}
-    if not is_cut(head):
-        relays = _listed(agreed, head, network)
+    if not _is_cut(head.epoch, inside):
+        relays = _listed(agreed, head.epoch, inside.root, network)
     elif agreed.seats or agreed.waiting or agreed.shards is not None:
         raise DecodeError("an answer lists the relays of a network in shards")
     digest = head_digest(certified.head)
-    return Roster(network, head.epoch, head.previous, digest, relays, shards=head.shards)
+    return Roster(network, head.epoch, head.previous, digest, relays, shards=inside.shards)
 
 
-def _listed(agreed: HeadAnswer, head: Head, network: Network) -> dict[RelayId, Relay]:
-    relays = checked_relays(agreed.seats, network, head.epoch)
+def _listed(agreed: HeadAnswer, epoch: int, root: bytes, network: Network) -> dict[RelayId, Relay]:
+    relays = checked_relays(agreed.seats, network, epoch)
     seats = tuple(
         (relay.id, descriptor_digest(entry.descriptor.body), relay.difficulty, entry.since)
         for relay, entry in zip(relays.values(), agreed.seats, strict=True)
     )
     shards = _NO_SHARDS if agreed.shards is None else agreed.shards
-    if listing_root(head.epoch, seats, agreed.waiting, shards) != head.root:
+    if listing_root(epoch, seats, agreed.waiting, shards) != root:
         raise AuthenticationError("the relays of an answer are not those that its head stands for")
     return relays

@@ -1,4 +1,9 @@
-"""Heads: what the authorities of a network agreed on for one epoch, with the signatures of a quorum."""
+"""Heads: what the authorities of a network agreed on for one epoch, with the signatures of a quorum.
+
+A head has an outside, which every release reads, of whatever wire it is: who the authorities are, who follows
+them, and which wire is in force. So who was away, or was not upgraded, can follow a network and learn what it
+speaks. The inside (`head_inside.py`) is in the wire of the head's epoch. Signed are the bytes that came.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +12,18 @@ from typing import Annotated
 
 import msgspec
 
-from hushcast_protocol.authorities.authority_set import MAX_AUTHORITIES, MAX_SET, Authorities
-from hushcast_protocol.authorities.listing import MAX_DRAWN
+from hushcast_protocol.authorities.authority_set import MAX_AUTHORITIES, Authorities
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.roster import MAX_SEATED
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.sharding import MAX_SHARDING, Sharding
 from hushcast_protocol.base.signatures import SignaturePurpose, check, signature
-from hushcast_protocol.base.wire import Bytes32, Bytes64, Counter, PublicKey, Wire, decoder, encode
+from hushcast_protocol.base.wire import Bytes32, Counter, Lasting, decoder, encode
 
-MAX_HEAD = 3072 + 2 * MAX_SET + MAX_DRAWN * MAX_SHARDING
-"""Bytes; nine authorities that all committed, revealed and were at fault."""
-MAX_CERTIFIED = MAX_HEAD + 80 * MAX_AUTHORITIES + 64  # bytes
+MAX_HEAD = 64 * 1024
+"""Bytes of a head of any wire, also of one to come; one of nine authorities, all at fault, has some 6 kB."""
+MAX_SIGNATURE = 8 * 1024  # bytes of one by a key of any kind, also one that withstands quantum computers
+MAX_SIGNATURES = MAX_AUTHORITIES * (MAX_SIGNATURE + 16)  # bytes of those under a head or a ballot
+MAX_CERTIFIED = MAX_HEAD + MAX_SIGNATURES + 64  # bytes
 HEADS_KEPT = 48
 """How many a directory serves: two days, as rosters. A daemon away for longer starts with the newest."""
 
@@ -27,11 +31,12 @@ AuthorityIndex = Annotated[int, msgspec.Meta(ge=0, lt=MAX_AUTHORITIES)]
 """Which of the set of authorities, counted from 0."""
 
 
-class IndexedSignature(Wire, frozen=True, tag="mark"):
+class IndexedSignature(Lasting, frozen=True, tag="mark"):
     """A signature, and whose it is."""
 
     place: AuthorityIndex
-    signature: Bytes64
+    signature: Annotated[bytes, msgspec.Meta(max_length=MAX_SIGNATURE)]
+    """Of 64 bytes where the authority's key is an Ed25519 key, as all are that are known here."""
 
 
 IndexedSignatures = Annotated[
@@ -39,73 +44,36 @@ IndexedSignatures = Annotated[
 ]
 
 
-class BeaconShare(Wire, frozen=True, tag="share"):
-    """What one authority adds to a beacon: first a commitment, later the secret behind it."""
-
-    author: PublicKey
-    value: Bytes32
-
-
-BeaconShares = Annotated[tuple[BeaconShare, ...], msgspec.Meta(max_length=MAX_AUTHORITIES)]
-AuthorityKeys = Annotated[tuple[PublicKey, ...], msgspec.Meta(max_length=MAX_AUTHORITIES)]
-
-
-class Beacon(Wire, frozen=True, tag="beacon"):
-    """A value that nobody could foresee, for one day."""
-
-    day: Counter
-    value: Bytes32
-
-
-class BeaconState(Wire, frozen=True, tag="draw"):
-    """The beacons, and how far the next one is."""
-
-    today: Beacon | None
-    """Of the newest day up to this one that has one."""
-    tomorrow: Beacon | None
-    commits: BeaconShares
-    reveals: BeaconShares
-    left_out: AuthorityKeys
-    """Who committed and did not reveal when tomorrow's was drawn, or today's while it is not: for a day."""
-
-
-class AuthorityChange(Wire, frozen=True, tag="change"):
+class AuthorityChange(Lasting, frozen=True, tag="change"):
     """Who the authorities are from an epoch on."""
 
     epoch: Counter
     authorities: Authorities
 
 
-class Head(Wire, frozen=True, tag="head/2"):
-    """What authorities agreed on for an epoch."""
+class Head(Lasting, frozen=True, tag="head"):
+    """The outside of what authorities agreed on for an epoch."""
 
     network: Bytes32
     epoch: Counter
     previous: Bytes32
     """Digest of the head before; for the first 32 zero bytes, or the digest of the last roster before it."""
     authorities: Authorities
-    """The set whose quorum signs, with its addresses and rules of admission."""
-    root: Bytes32
-    """`Listing.root` of the relays."""
-    count: Annotated[int, msgspec.Meta(ge=0, le=MAX_SEATED)]
-    """How many relays have a seat."""
-    draw: BeaconState
-    faults: AuthorityKeys
-    """Who cast two ballots for this epoch."""
+    """The set whose quorum signs, with its addresses, its wire and its rules."""
     change: AuthorityChange | None
     """The set that follows, in every head until it takes over."""
-    shards: Annotated[tuple[Sharding, ...], msgspec.Meta(max_length=MAX_DRAWN)] = ()
-    """The shards of now and those to come, as far as the network is cut, by day."""
+    inside: bytes
+    """A `HeadInside` of the wire in force."""
 
 
-class CertifiedHead(Wire, frozen=True, tag="certified"):
+class CertifiedHead(Lasting, frozen=True, tag="certified"):
     """An encoded head and signatures of its authorities."""
 
     head: bytes
     marks: IndexedSignatures
 
 
-class AssentBody(Wire, frozen=True, tag="accord/1"):
+class AssentBody(Lasting, frozen=True, tag="accord/1"):
     """What is signed for `ASSENT`, at most once an epoch."""
 
     network: Bytes32
@@ -129,12 +97,10 @@ def assent_to(seed: Seed, accord: AssentBody) -> bytes:
 def check_certified(certified: CertifiedHead, network: bytes, authorities: Authorities) -> Head:
     """Return a head that a quorum of these authorities signed; `DecodeError`, `AuthenticationError`.
 
-    Of `authorities` the keys and the quorum count; the head shows the rest.
+    Of `authorities` the keys and the quorum count; the head shows the rest. Its inside is not looked at.
     A signature that does not hold, or an authority that signs twice, spoils all: nobody honest sends such.
     """
     head = decode_head(certified.head)
-    if encode(head) != certified.head:
-        raise DecodeError("a head is not encoded in the one way")
     if head.network != network:
         raise DecodeError("a head is of another network")
     if head.authorities.signers != authorities.signers:
@@ -153,6 +119,7 @@ def check_certified(certified: CertifiedHead, network: bytes, authorities: Autho
 def check_shown(certified: CertifiedHead, network: bytes) -> Head:
     """Return a head that a quorum of the very set signed that it names; raise as `check_certified` does.
 
-    Everybody comes to the same by the bytes alone. Whether that set was ever in charge is another question.
+    Everybody comes to the same by the bytes alone, whatever wires they speak. Whether that set was ever in
+    charge is another question.
     """
     return check_certified(certified, network, decode_head(certified.head).authorities)

@@ -19,9 +19,10 @@ the sender; frames may be lost, come twice or out of order.
     any         another head of one epoch        STOPPED     Keep, Stop, and Accuse who signed both
     any but STOPPED: next exchange begins        GATHERING   as above
 
-Who is not among the authorities in charge of an epoch stays WAITING, and follows. After a restart a machine
-sits out the epoch whose exchange has begun. It never casts twice for an epoch, nor assents twice: the epochs
-are on disk before, and each is later than the last. Without the listing of the head before no assent.
+Who is not among the authorities in charge of an epoch, or does not speak its wire, stays WAITING, and
+follows. After a restart a machine sits out the epoch whose exchange has begun. It never casts twice for an
+epoch, nor assents twice: the epochs are on disk before, and each is later than the last. Without the listing
+of the head before no assent.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from contextlib import suppress
-from enum import IntEnum
 
 from hushcast_protocol.authorities import frames
 from hushcast_protocol.authorities.actions import (
@@ -38,6 +38,7 @@ from hushcast_protocol.authorities.actions import (
     AuthorityCommand,
     AuthorityState,
     Keep,
+    Phase,
     PublishHead,
     SendFrame,
     Stop,
@@ -47,6 +48,7 @@ from hushcast_protocol.authorities.ballots import Ballot
 from hushcast_protocol.authorities.beacon import to_say
 from hushcast_protocol.authorities.chain import Chain
 from hushcast_protocol.authorities.evidence import Evidence, who_forked
+from hushcast_protocol.authorities.head_inside import root_of
 from hushcast_protocol.authorities.heads import (
     AssentBody,
     CertifiedHead,
@@ -69,16 +71,6 @@ from hushcast_protocol.base.wire import PublicKey, encode
 MAX_ASSENTS = 2  # to different heads that one authority is heard with: two are evidence
 MAX_ASKED = 8  # times an epoch that one authority is told how heads follow each other, or a listing
 MAX_LISTINGS = 4  # listings of heads that are held: of the newest, and of those that somebody may go on from
-
-
-class Phase(IntEnum):
-    """What the machine is about."""
-
-    WAITING = 0
-    GATHERING = 1
-    VOTING = 2
-    ASSENTING = 3
-    STOPPED = 4
 
 
 class Authority:
@@ -137,9 +129,12 @@ class Authority:
         self._listings[listing.root] = listing
         for root in list(self._listings)[:-MAX_LISTINGS]:
             del self._listings[root]
-        newest, head = self.chain.state.newest, self.chain.head
-        is_newest = newest is not None and head is not None and head.root == listing.root
-        return [PublishHead(newest, listing)] if newest is not None and is_newest else []
+        newest = self.chain.state.newest
+        return (
+            [PublishHead(newest, listing)]
+            if newest is not None and root_of(self.chain.head) == listing.root
+            else []
+        )
 
     def tick(self, now: float) -> AuthorityActions:
         """Do what the deadline that has passed asks for; call it again while there is another."""
@@ -184,6 +179,8 @@ class Authority:
         epoch = calendar.epoch(now if begins else now + calendar.lead)
         authorities = self.chain.in_charge(epoch)
         if authorities is None or authorities.keys != (self.key,) or self.phase is Phase.STOPPED:
+            return None
+        if not authorities.is_spoken:
             return None
         before = -1 if self._beginning is None else self._beginning.epoch
         return epoch if epoch > max(self._voted, self._assented, self.chain.epoch, before) else None
@@ -234,7 +231,7 @@ class Authority:
         if authorities is None or epoch <= self.chain.epoch:
             return []
         asked = self._ask_listing(key for key in authorities.keys if key != self.key)
-        if self.key not in authorities.keys:
+        if self.key not in authorities.keys or not authorities.is_spoken:
             return [*asked, *self._to_others(authorities.keys, self._question())]
         times = schedule(self._calendar, epoch, authorities)
         if now >= times.cast + times.round:
@@ -295,8 +292,8 @@ class Authority:
 
     def _lacks_listing(self) -> bytes | None:
         """Return the root of the newest head if its listing is not here, else `None`."""
-        head = self.chain.head
-        return None if head is None or head.root in self._listings else head.root
+        root = root_of(self.chain.head)
+        return None if root in self._listings else root
 
     def _ask_listing(self, whom: Iterable[PublicKey]) -> AuthorityActions:
         """Ask for the listing of the newest head if it is not here, everybody once an epoch."""
@@ -383,10 +380,9 @@ class Authority:
         fork = self.chain.state.fork
         if fork is None:
             self._asked.clear()
-            head = decode_head(certified.head)
             if certified.head == self._head:
-                self.agreed = head.epoch
-            listing = self._listings.get(head.root)
+                self.agreed = self.chain.epoch
+            listing = self._listings.get(root_of(self.chain.head) or b"")
             return [Keep(self.kept), *([] if listing is None else [PublishHead(certified, listing)])]
         self.phase = Phase.STOPPED
         authorities = self.chain.in_charge(decode_head(certified.head).epoch)

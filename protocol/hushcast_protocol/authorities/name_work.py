@@ -18,7 +18,7 @@ import msgspec
 from nacl.pwhash import argon2id
 
 from hushcast_protocol.authorities.beacon import day_of
-from hushcast_protocol.authorities.heads import Beacon, BeaconState
+from hushcast_protocol.authorities.head_inside import Beacon, BeaconState
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.secrets import Randomness

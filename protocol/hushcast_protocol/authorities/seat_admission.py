@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
 
-import msgspec
-
-from hushcast_protocol.base.roster import MAX_RELAYS, MAX_SEATED
-from hushcast_protocol.base.wire import Wire
+from hushcast_protocol.base.roster import MAX_SEATED
 
 MAX_WORK = 20  # bits: at 0.1 s a try, and half of a core, a name takes two and a half days in the mean
 
 
-class SeatAdmission(Wire, frozen=True, tag="admission/1"):
-    """The rules by which newcomers are seated."""
+@dataclass(frozen=True, slots=True)
+class SeatAdmission:
+    """The rules by which newcomers are seated (`network_rules.py` has how they are told)."""
 
-    newcomers: Annotated[int, msgspec.Meta(ge=0, le=MAX_RELAYS)] = 0
-    """How many are seated a day at least; 0: all who come."""
-    growth: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
+    newcomers: int = 0
+    """How many are seated a day at least, up to `MAX_RELAYS`; 0: all who come."""
+    growth: int = 0
     """How many are seated a day, in thousandths of those seated when it began, where that is more."""
     age: bool = False
     """Whether newcomers are seated when a day begins only, those that waited in epoch 5 of the day before."""
-    work: Annotated[int, msgspec.Meta(ge=0, le=MAX_WORK)] = 0
-    """Bits of the work that a relay shows when it registers; 0: none."""
+    work: int = 0
+    """Bits of the work that a relay shows when it registers, up to `MAX_WORK`; 0: none."""
 
     def cap(self, seats: int) -> int:
         """Return how many newcomers are seated a day that began with so many seats."""

@@ -17,7 +17,7 @@ to the same by the head before, its listing, and the ballots that count.
 from __future__ import annotations
 
 from hushcast_protocol.authorities.beacon import day_of
-from hushcast_protocol.authorities.heads import Beacon
+from hushcast_protocol.authorities.head_inside import Beacon
 from hushcast_protocol.authorities.listing import AGED, ListedCut, Listing, Seat, place_in_line
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.hashes import Domain, digest

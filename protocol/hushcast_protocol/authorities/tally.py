@@ -11,11 +11,13 @@ import msgspec
 from hushcast_protocol.authorities.authority_set import Authorities
 from hushcast_protocol.authorities.ballots import Ballot
 from hushcast_protocol.authorities.beacon import advance, day_of
+from hushcast_protocol.authorities.head_inside import HeadInside, inside_of
 from hushcast_protocol.authorities.heads import AuthorityChange, CertifiedHead, Head, decode_head, head_digest
 from hushcast_protocol.authorities.listing import MAX_WAITING, ListedRelay, Listing, settle
 from hushcast_protocol.authorities.shard_draw import drawn_by, most_seated, shardings_of
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
-from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.wire import PublicKey, encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,8 @@ def head_basis(
     """Return what the next head goes on from by the ballots that count; `None` if that is not known here.
 
     `first` is what the network begins with, where there is no head yet; `listings` are known, by root.
-    Nothing that takes back the head on the ballot of `own` is assented to.
+    Nothing that takes back the head on the ballot of `own` is assented to, nor what goes on from a head that
+    cannot be read here.
     """
     newest, mine = newest_shown(authorities, ballots.values()), ballots.get(own)
     if newest is None:
@@ -93,7 +96,11 @@ def head_basis(
     head = decode_head(newest.head)
     if mine is not None and mine.previous is not None and decode_head(mine.previous.head).epoch > head.epoch:
         return None
-    listing = listings.get(head.root)
+    try:
+        inside = inside_of(head)
+    except PeerError:
+        return None
+    listing = listings.get(inside.root)
     return None if listing is None else HeadBasis(head_digest(newest.head), head, listing)
 
 
@@ -125,28 +132,22 @@ def count(
         return None
     last = before.head
     authorities = in_charge_after(last, epoch, authorities)
-    draw = advance(last, network, epoch, authorities, ballots)
+    drawn_before = None if last is None else (last.epoch, inside_of(last).draw)
+    draw = advance(drawn_before, network, epoch, authorities, ballots)
     # One of an earlier day stays for shards; nobody is seated by an order that has been known for days.
     drawn = None if draw.today is None or draw.today.day != day_of(epoch) else draw.today.value
     listed = listed_by(authorities, ballots.values())
     size, held = authorities.shard_size, before.listing
     listing = settle(listed, held, epoch, authorities.admission, drawn, most_seated(held, epoch, size))
-    fresh = None if last is not None and last.draw.tomorrow == draw.tomorrow else draw.tomorrow
+    is_known = drawn_before is not None and drawn_before[1].tomorrow == draw.tomorrow
+    fresh = None if is_known else draw.tomorrow
     shards = drawn_by(network, held, epoch, listing.seats, fresh, size)
     listing = msgspec.structs.replace(listing, shards=shards)
-    head = Head(
-        network,
-        epoch,
-        before.digest,
-        authorities,
-        listing.root,
-        len(listing.seats),
-        draw,
-        tuple(sorted(faults)),
-        _change(last, epoch, authorities, ballots.values()),
-        shardings_of(network, listing),
+    inside = HeadInside(
+        listing.root, len(listing.seats), draw, tuple(sorted(faults)), shardings_of(network, listing)
     )
-    return head, listing
+    change = _change(last, epoch, authorities, ballots.values())
+    return Head(network, epoch, before.digest, authorities, change, encode(inside)), listing
 
 
 def _change(

@@ -17,6 +17,14 @@ class Wire(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknow
     """
 
 
+class Lasting(Wire, frozen=True, forbid_unknown_fields=False):
+    """Base of what every release reads, whatever else has changed: it may only grow, at its end.
+
+    What was added there is passed over by whoever does not know it. So nothing of this kind is encoded anew
+    to be signed, hashed or compared by others: the bytes that came are.
+    """
+
+
 Bytes16 = Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)]
 Bytes32 = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 Bytes64 = Annotated[bytes, msgspec.Meta(min_length=64, max_length=64)]

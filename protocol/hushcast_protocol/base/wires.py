@@ -32,11 +32,11 @@ SPOKEN = WireRange(1, 1)
 
 
 class OtherWire(PeerError):
-    """The other end of a link speaks no wire that this program speaks."""
+    """The other end of a link, or the network itself, speaks no wire that this program speaks."""
 
-    def __init__(self, theirs: WireRange) -> None:
+    def __init__(self, theirs: WireRange, who: str = "the other end") -> None:
         self.theirs = theirs
-        super().__init__(f"{self.found('the other end')}: {self.way_out}")
+        super().__init__(f"{self.found(who)}: {self.way_out}")
 
     def found(self, who: str) -> str:
         """Return what was found, of whoever that was."""

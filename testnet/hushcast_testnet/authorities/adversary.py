@@ -16,6 +16,7 @@ import msgspec
 from hushcast_protocol.authorities.actions import Keep, SendFrame
 from hushcast_protocol.authorities.ballots import Ballot, Cast, ballot_digest
 from hushcast_protocol.authorities.frames import AskBallot, Assent, AuthorityFrame, Echo, Heads
+from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import (
     AssentBody,
     CertifiedHead,
@@ -208,8 +209,8 @@ class FaultyAuthorities:
         if newest is None:
             return CertifiedHead(b"", (IndexedSignature(0, bytes(64)),))
         last = decode_head(newest.head)
-        false = msgspec.structs.replace(last, epoch=max(0, epoch), root=random.randbytes(32))
-        head = encode(false)
+        inside = msgspec.structs.replace(inside_of(last), root=random.randbytes(32))
+        head = encode(msgspec.structs.replace(last, epoch=max(0, epoch), inside=encode(inside)))
         return CertifiedHead(head, self._marks(epoch, head, {}) or (IndexedSignature(0, bytes(64)),))
 
     def _marks(self, epoch: int, head: bytes, others: dict[bytes, bytes]) -> tuple[IndexedSignature, ...]:

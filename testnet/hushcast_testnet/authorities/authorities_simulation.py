@@ -10,6 +10,7 @@ from random import Random
 from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
 from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.chain import Chain, ChainState
+from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import CertifiedHead, decode_head, head_digest
 from hushcast_protocol.authorities.listing import ListedCut, ListedRelay, Listing
 from hushcast_protocol.authorities.shard_draw import shardings_of
@@ -99,7 +100,7 @@ class _Run:
         seeds = sorted((Seed(random.randbytes(32)) for _ in range(plan.authorities)), key=Seed.public)
         faulty = set(random.sample([seed.public() for seed in seeds], plan.faulty))
         named = tuple(AuthorityContact(seed.public(), memory_address(seed.public())) for seed in seeds)
-        members = Authorities(named, plan.quorum, shard_size=plan.shard_size)
+        members = Authorities.of(named, plan.quorum, shard_size=plan.shard_size)
         self.world = AuthoritiesWorld(members, seeds, faulty, random)
         self.world.now = (epoch - 1 + HEALED) * EPOCH_SECONDS
         self._adversary = self.world.adversary = FaultyAuthorities(self.world)
@@ -156,7 +157,7 @@ class _Run:
         world, outcome = self.world, self.outcome
         honest = {member.key for member in world.honest}
         accused = {key for member in world.honest for key in member.accused}
-        named = {key for one in heads.values() for key in decode_head(one.head).faults}
+        named = {key for one in heads.values() for key in inside_of(decode_head(one.head)).faults}
         outcome.accused += len(accused - honest)
         outcome.named += len(named - honest)
         outcome.wrong += len((accused | named) & honest)
@@ -166,7 +167,7 @@ class _Run:
             outcome.wrong += sum(not self._is_reached(seat[:3]) for seat in seats)
             if listing is not None:
                 outcome.wrong += not self._is_cut_well(listing, heads)
-        outcome.cut += any(decode_head(one.head).shards for one in heads.values())
+        outcome.cut += any(inside_of(decode_head(one.head)).shards for one in heads.values())
         self._ask_as_daemon(heads)
 
     def _is_cut_well(self, listing: Listing, heads: dict[bytes, CertifiedHead]) -> bool:
@@ -174,9 +175,9 @@ class _Run:
         today = day_of(listing.epoch)
         in_force = tuple(one for one in listing.shards if one.day <= today)
         told = shardings_of(self.world.network.id, listing)
-        shown = [decode_head(one.head) for one in heads.values()]
+        shown = [inside_of(decode_head(one.head)) for one in heads.values()]
         return self._cuts.setdefault(today, in_force) == in_force and all(
-            head.shards == told for head in shown if head.root == listing.root
+            inside.shards == told for inside in shown if inside.root == listing.root
         )
 
     def _is_reached(self, one: ListedRelay) -> bool:

@@ -1,0 +1,58 @@
+"""Rules: numbers by name that authorities agree on together with who they are.
+
+A name that is not known here is kept and passed over, and a rule that is missing has its default. A number
+beyond what its rule takes counts as the nearest that it does, so that everybody comes to the same by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import msgspec
+
+from hushcast_protocol.authorities.seat_admission import MAX_WORK, SeatAdmission
+from hushcast_protocol.base.roster import MAX_RELAYS
+from hushcast_protocol.base.shard_count import MIN_SHARD_SIZE, SHARD_SIZE
+from hushcast_protocol.base.wire import Counter
+
+MAX_RULES = 32  # of a set: five are known
+MAX_RULE_NAME = 32  # letters and dots
+MAX_RULES_SIZE = MAX_RULES * (MAX_RULE_NAME + 12) + 3  # bytes
+
+RuleName = Annotated[str, msgspec.Meta(max_length=MAX_RULE_NAME, pattern=r"^[a-z][a-z_.]*\Z")]
+NetworkRules = Annotated[tuple[tuple[RuleName, Counter], ...], msgspec.Meta(max_length=MAX_RULES)]
+"""In ascending order of names, each once."""
+
+NEWCOMERS, GROWTH, AGE, WORK = "admission.newcomers", "admission.growth", "admission.age", "admission.work"
+SIZE = "shard_size"
+_DEFAULTS = {NEWCOMERS: 0, GROWTH: 0, AGE: 0, WORK: 0, SIZE: SHARD_SIZE}
+
+
+def rules_of(admission: SeatAdmission, shard_size: int, others: NetworkRules = ()) -> NetworkRules:
+    """Return the rules that say this, with those of `others` whose names are not known here."""
+    said = {
+        NEWCOMERS: admission.newcomers,
+        GROWTH: admission.growth,
+        AGE: int(admission.age),
+        WORK: admission.work,
+        SIZE: shard_size,
+    }
+    told = {name: value for name, value in said.items() if value != _DEFAULTS[name]}
+    return tuple(sorted((told | {name: value for name, value in others if name not in said}).items()))
+
+
+def admission_of(rules: Mapping[str, int]) -> SeatAdmission:
+    """Return how newcomers are seated."""
+    return SeatAdmission(
+        min(rules.get(NEWCOMERS, 0), MAX_RELAYS),
+        min(rules.get(GROWTH, 0), 1000),
+        bool(rules.get(AGE, 0)),
+        min(rules.get(WORK, 0), MAX_WORK),
+    )
+
+
+def shard_size_of(rules: Mapping[str, int]) -> int:
+    """Return how many relays a shard has in the mean, `MIN_SHARD_SIZE` to `SHARD_SIZE`; 0: one list."""
+    size = rules.get(SIZE, SHARD_SIZE)
+    return min(max(size, MIN_SHARD_SIZE), SHARD_SIZE) if size else 0
