@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -188,3 +189,17 @@ def retold_set(rules: object) -> list[object]:
 def test_a_head_that_says_something_else_inside_is_another_head() -> None:
     head = head_told(NETWORK.id, FIRST, GENESIS, THREE)
     assert head_digest(encode(head)) != head_digest(encode(retold(head, count=1)))
+
+
+def test_a_head_that_was_written_once_is_read_for_ever() -> None:
+    """Those bytes are never made anew: a change of the outside that does not read them is a mistake."""
+    golden = (Path(__file__).parents[1] / "data" / "wire-1" / "certified-head.bin").read_bytes()
+    admission = SeatAdmission(20, 20, True, 8)
+    authorities = members(3, 2, admission=admission)
+    change = AuthorityChange(FIRST + 48, members(5, 3))
+    body = encode(head_told(NETWORK.id, FIRST, GENESIS, authorities, change, count=7))
+    assert encode(signed(body, FIRST)) == golden
+    (found,) = decode_frame(encode(Heads((signed(body, FIRST),)))).heads
+    head = check_certified(found, NETWORK.id, THREE)
+    assert (head.epoch, head.change, head.authorities.admission) == (FIRST, change, admission)
+    assert inside_of(head).count == 7
