@@ -195,7 +195,7 @@ def main() -> None:
         UserRuns(given.profile, clients=given.clients),
         **{name: getattr(given, name) for name in ("relays", "subscribers", "runs", "messages", "seed")},
     )
-    spark = open_session(given.master, "colluding users", little=True)
+    spark = open_session(given.master, "colluding users", rows=0)
     for users in map(int, given.users.split(",")):
         hits: dict[str, float] = {}
         if asked.scenario(0).listed:

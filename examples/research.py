@@ -21,6 +21,7 @@ from hushcast_analytics.attacks.tree_evidence import counts
 from hushcast_analytics.posteriors import shared_by
 from hushcast_analytics.spark_session import open_session
 from hushcast_analytics.trace_files import load
+from hushcast_analytics.trace_sources import look
 
 AT_A_RELAY = ["received", "drop"]  # kinds of rows: from another relay, and from outside
 
@@ -53,6 +54,6 @@ if __name__ == "__main__":
     parser.add_argument("tables", help="the folder with the tables observations, truths and rejected")
     folder = parser.parse_args().tables
     print("pandas ", spread_with_pandas(folder).to_dict("records"))
-    session = open_session(little=True)
+    session = open_session(rows=look(folder))
     print("PySpark", [row.asDict() for row in spread_with_spark(session, folder).collect()])
     session.stop()

@@ -261,7 +261,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, quick_spark: dict[str, str])
         session = open_session(
             "local[2]",
             "tests",
-            little=True,
+            rows=0,
             spark_sql_shuffle_partitions="1",
             spark_default_parallelism="1",
             spark_local_dir=str(tmp_path_factory.mktemp("spark")),

@@ -19,6 +19,9 @@ from pyspark.sql import SparkSession
 
 LOCAL = "local[*]"  # all cores of this machine, no cluster
 SHUFFLE_PARTITIONS = 16  # of one machine: adaptive execution joins what is small; 200 cost seconds a shuffle
+CLUSTER_PARTITIONS = 200  # Spark's own number
+ROWS_A_PARTITION = 500_000  # of the data, from which on there are more: some 100 MB that a core has to sort
+LITTLE_ROWS = 500_000  # up to which Spark spends more time on its plans than on rows; measured with 90,000
 _MASTER = re.compile(r"^\s*spark\.master(?:\s*[=:]\s*|\s+)(\S+)", re.MULTILINE)
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 DRIVER_MEMORY = "4g"  # in local mode the driver is the executor, too
@@ -54,7 +57,6 @@ CHOSEN = {
 }
 """What suits most; `spark-submit` and `spark-defaults.conf` win over it."""
 ALONE = {
-    "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),  # a cluster has more cores: Spark's own number
     # Spark binds to the machine's name otherwise, which is an address that others reach, or none at all.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -71,20 +73,22 @@ def open_session(
     master: str | None = None,
     name: str = "hushcast",
     *,
-    little: bool = False,
+    rows: int | None = None,
     log: int | None = None,
     **settings: str,
 ) -> SparkSession:
     """Return the Spark session, started if there is none.
 
-    `master` is a Spark master URL, `local[2]` or `spark://host:port`; unless given, `default_master`. With
-    `little` work on one machine, it is set for many plans over few rows. What a Java started here writes goes
-    to the open file `log`. `settings` are Spark's own, with `_` for `.`. They win over those of
+    `master` is a Spark master URL, `local[2]` or `spark://host:port`; unless given, `default_master`. `rows`
+    are about how many there are to read, None where nobody knows: into how many parts work is cut follows
+    from them, and with few on one machine it is set for many plans over few rows. What a Java started here
+    writes goes to the open file `log`. `settings` are Spark's own, with `_` for `.`. They win over those of
     `spark-submit` and `spark-defaults.conf`, which win over those set here, but for `DEPENDED_ON`.
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     master = master or default_master()
     alone = master is not None and master.startswith("local") and not submitted
+    is_small = alone and rows is not None and rows <= LITTLE_ROWS
     java = _prepare(alone, submitted)
     asked = {name.replace("_", "."): value for name, value in settings.items()}
     if master is not None:
@@ -93,12 +97,11 @@ def open_session(
         asked["spark.app.name"] = name
         asked["spark.ui.showConsoleProgress"] = "false"  # progress is the command line's
     if SparkContext._gateway is None:
-        is_small = alone and little
         memory = LITTLE_MEMORY if is_small else DRIVER_MEMORY
         _launch(asked, f"{java} {_LITTLE_JAVA}" if is_small else java, memory, log)
     # Java has them all now, from wherever they were given.
     given = {key for key, _ in SparkConf().getAll()}
-    ours = CHOSEN | (ALONE if alone else {}) | (LITTLE if alone and little else {})
+    ours = CHOSEN | _parts(alone, rows) | (ALONE if alone else {}) | (LITTLE if is_small else {})
     chosen = {key: value for key, value in ours.items() if key not in given} | DEPENDED_ON | asked
     builder = SparkSession.builder
     for key, value in chosen.items():
@@ -106,6 +109,11 @@ def open_session(
     session = builder.getOrCreate()
     _look_up_once(session)
     return session
+
+
+def _parts(alone: bool, rows: int | None) -> dict[str, str]:
+    parts = max(SHUFFLE_PARTITIONS if alone else CLUSTER_PARTITIONS, (rows or 0) // ROWS_A_PARTITION)
+    return {"spark.sql.shuffle.partitions": str(parts)}
 
 
 def default_master() -> str | None:

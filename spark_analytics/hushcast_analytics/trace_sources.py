@@ -15,7 +15,6 @@ LINES = ("*.observations.jsonl", "*.truth.jsonl")
 _LINE_BYTES, _ROW_BYTES = 350, 12  # a row as a line, and in a table: measured on 99 million
 _SIGNS = re.compile(r"[\[\]{}*?\\]")  # by which a name means other names
 _COMPRESSED = {".gz", ".bz2", ".deflate", ".lz4", ".snappy", ".xz", ".zst"}
-LITTLE = 500_000  # rows up to which Spark spends more time on its plans than on them; measured with 90,000
 
 
 def look(source: str) -> int | None:

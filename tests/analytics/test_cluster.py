@@ -1,15 +1,10 @@
 """A standalone cluster of a master and two workers gives the same rows and figures as one machine.
 
-Settings of `spark-submit` win there, and a table that is kept outlives an executor.
+Settings of `spark-submit` win there, a table that is kept outlives an executor, and attacks outlive a worker.
 """
 
 import json
-import socket
 import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyspark
@@ -17,51 +12,15 @@ import pytest
 from same import ROWS, made
 from spark_same import by_local  # `same` put its folder on the path
 
+from benchmarks.attacks_at_size import differences, killed_meanwhile
+from benchmarks.lab.standalone_cluster import HERE, environment, standalone_cluster
+from hushcast_analytics.analysis import AnalysisPlan, analyze, chosen
+from hushcast_analytics.generator.generator_jobs import generate
+from hushcast_analytics.generator.scenario import GeneratorScenario
+
 pytestmark = [pytest.mark.spark, pytest.mark.processes]
 
-READY_WITHIN, DONE_WITHIN = 180, 600  # seconds; other work may share the machine
-
-
-@contextmanager
-def daemon(env: dict[str, str], directory: Path, name: str, *arguments: str) -> Iterator[None]:
-    """Run a part of the cluster until the end of the block."""
-    home = Path(pyspark.__file__).parent
-    program = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
-    env = {**env, "SPARK_HOME": str(home), "SPARK_DAEMON_MEMORY": "256m"}
-    with (directory / f"{name.rpartition('.')[2]}.log").open("ab") as log:
-        process = subprocess.Popen(program, env=env, stdout=log, stderr=log, cwd=directory)
-        try:
-            yield
-        finally:
-            process.terminate()
-            try:
-                process.wait(60)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
-@contextmanager
-def cluster(env: dict[str, str], directory: Path) -> Iterator[str]:
-    """Run a master and two workers on loopback; yield the master's address once it listens."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    master = f"spark://127.0.0.1:{port}"
-    with ExitStack() as running:
-        ends = ("--host", "127.0.0.1", "--webui-port", "0")
-        running.enter_context(daemon(env, directory, "master.Master", "--port", str(port), *ends))
-        give_up = time.monotonic() + READY_WITHIN
-        while True:
-            with socket.socket() as knock:
-                if knock.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            assert time.monotonic() < give_up, (directory / "Master.log").read_text()
-            time.sleep(0.2)
-        for number in range(2):
-            work = ("--work-dir", str(directory / f"worker-{number}"), "--cores", "1", "--memory", "1g")
-            running.enter_context(daemon(env, directory, "worker.Worker", *ends, *work, master))
-        yield master
+DONE_WITHIN = 600  # seconds; other work may share the machine
 
 
 THEIRS = {
@@ -77,16 +36,11 @@ THEIRS = {
 
 
 def test_a_cluster_gives_what_one_machine_gives(spark, quick_spark, tmp_path):
-    env = {**quick_spark, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    env = {**quick_spark, **environment()}
     settings = {
         **THEIRS,
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.executor.cores": "1",
+        **HERE,
         "spark.cores.max": "2",
-        # Both workers are waited for, or the first might do all the work.
-        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-        "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{READY_WITHIN}s",
         "spark.checkpoint.dir": str(tmp_path / "checkpoints"),
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -94,9 +48,9 @@ def test_a_cluster_gives_what_one_machine_gives(spark, quick_spark, tmp_path):
     submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
     given = [text for name, value in settings.items() for text in ("--conf", f"{name}={value}")]
     program = (str(Path(__file__).with_name("same.py")), str(tmp_path / "shared"), *THEIRS)
-    with cluster(env, tmp_path) as master:
+    with standalone_cluster(tmp_path, env=env) as cluster:
         done = subprocess.run(
-            [submit, "--master", master, *given, *program],
+            [submit, "--master", cluster.master, *given, *program],
             env=env,
             capture_output=True,
             text=True,
@@ -110,3 +64,27 @@ def test_a_cluster_gives_what_one_machine_gives(spark, quick_spark, tmp_path):
     assert located == by_local(tmp_path)
     assert found == THEIRS
     assert rows == ROWS
+
+
+PLAYED = ("first-spy", "install-depth")
+LITTLE = {
+    "spark.driver.memory": "640m",
+    "spark.executor.memory": "512m",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+def test_attacks_are_the_same_where_a_worker_is_killed_meanwhile(spark, quick_spark, tmp_path):
+    source = str(tmp_path / "traces")
+    generate(spark, GeneratorScenario(24, 2, publications=40, topics=6, epochs=2, seed=3), source)
+    alone = analyze(spark, source, tmp_path / "alone", AnalysisPlan((0.25,), chosen(PLAYED)))
+    # The classes that others share stand for another class path.
+    java = quick_spark["JDK_JAVA_OPTIONS"].partition(" -XX:SharedArchiveFile")[0]
+    asked = [part for name in PLAYED for part in ("--attack", name)]
+    command = ["lab", "analyze", source, "--colluding", "0.25", *asked, "--out"]
+    killed_meanwhile(tmp_path, command, {**quick_spark, "JDK_JAVA_OPTIONS": java}, LITTLE)
+    together = json.loads((tmp_path / "together" / "summary.json").read_text())
+    assert together["attacks"]
+    assert differences(json.loads(json.dumps(alone)), together) == []

@@ -46,6 +46,14 @@ def test_another_spark_and_python_are_passed_over_but_where_they_were_chosen(
     assert os.environ.pop("SPARK_LOCAL_IP", None) == ("127.0.0.1" if alone else None)
 
 
+@pytest.mark.parametrize(
+    ("alone", "rows", "parts"),
+    [(True, None, 16), (True, 10**6, 16), (True, 10**8, 200), (False, None, 200), (False, 10**9, 2000)],
+)
+def test_parts_follow_from_the_data(alone: bool, rows: int | None, parts: int) -> None:
+    assert spark_session._parts(alone, rows) == {"spark.sql.shuffle.partitions": str(parts)}
+
+
 DEFAULTS = """
 # an administrator's
 spark.master                          local[1]

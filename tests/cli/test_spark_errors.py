@@ -132,7 +132,25 @@ def test_the_innermost_cause_is_the_reason():
     assert spark._reason("plain") == "plain"
     assert spark._reason("") == ""
     assert spark._reason('Exception in thread "main" java.lang.A: b\n\tat c') == "java.lang.A: b"
-    assert "too old" in spark._reason("Error: x\njava.lang.UnsupportedClassVersionError: org/apache/spark")
+
+
+SURROUNDINGS = {
+    "a Java of version 11": "Error: LinkageError occurred\njava.lang.UnsupportedClassVersionError:"
+    " org/apache/spark/launcher/Main has been compiled by a more recent version",
+    "no name, packages asked for": 'Exception in thread "main" java.lang.IllegalArgumentException:'
+    " basedir must be absolute: ?/.ivy2.5.2/local",
+    "no name": "Caused by: java.lang.NullPointerException: invalid null input: name\n\tat"
+    " jdk.security.auth/com.sun.security.auth.UnixPrincipal.<init>",
+    "packages that are nowhere": "java.lang.RuntimeException: [unresolved dependency: a#b;1: not found]",
+}
+
+
+@pytest.mark.parametrize("where", SURROUNDINGS)
+def test_what_stops_spark_is_told_as_the_table_has_it(where):
+    said = spark._reason(SURROUNDINGS[where])
+    assert said in spark._CAUSES.values()
+    table = (Path(__file__).parents[2] / "docs" / "analytics.md").read_text()
+    assert f"`Spark failed: {said}; what it wrote is in …`" in table
 
 
 def test_a_java_home_without_java_is_told(tmp_path, traces, monkeypatch, capsys):

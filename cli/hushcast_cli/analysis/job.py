@@ -66,14 +66,13 @@ def job(
         progress("looking at the traces")
         from hushcast_analytics.analysis import AnalysisPlan, chosen
         from hushcast_analytics.dated_reports import add_report
-        from hushcast_analytics.trace_sources import LITTLE, look
+        from hushcast_analytics.trace_sources import look
 
         with told():
             wanted = AnalysisPlan(colluding or COLLUDING, chosen(attacks), seed)
             rows = look(traces)
         out.mkdir(parents=True, exist_ok=True)
-        little = rows is not None and rows <= LITTLE
-        with spark_session(master, progress, little=little) as spark:
+        with spark_session(master, progress, rows=rows) as spark:
             live = person_watches()
             made = add_report(spark, traces, out, wanted, keep, progress, command=choices.line, live=live)
     if choices.json:

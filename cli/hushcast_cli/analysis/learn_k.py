@@ -18,7 +18,7 @@ OF_FILTERS = ("ks", "conditions", "brokers", "cap", "spread")
 """The options about levels of anonymity alone."""
 _OF_ATTACKS = ("attacks", "topics_known", "chosen", "colluding_users", "baseline")
 _COLLUDING = (0.1, 0.2, 0.3)  # of edge brokers
-_LITTLE = 20_000_000  # bytes up to which Spark takes longer to plan than to work: some 100,000 lines
+_ROW_BYTES = 40  # of a file, a fifth of a subscription: one takes as long as several rows of traces
 
 
 def whole_numbers(context: click.Context, parameter: click.Parameter, text: str) -> tuple[int, ...]:
@@ -79,9 +79,9 @@ def learn_k(
         raise UsageError(
             f"--spread {wanted.spread} is more than the {wanted.brokers} edge brokers: see --brokers"
         )
-    little = _is_little(source)
+    rows = _rows_of(source)
     out.mkdir(mode=0o700, parents=True, exist_ok=True)  # it names topics and conditions, private ones, too
-    with reporting() as progress, spark_session(master, progress, little=little) as spark:
+    with reporting() as progress, spark_session(master, progress, rows=rows) as spark:
         how: dict[str, Any] = {"command": choices.line, "live": person_watches()}
         if file.is_file():
             summary = learn(spark, file, out, wanted, progress, **how)
@@ -94,15 +94,14 @@ def learn_k(
         write(text_line(line))
 
 
-def _is_little(source: str) -> bool:
-    """Tell whether there is little to read; raise `UsageError` if there is nothing."""
-    from hushcast_analytics.trace_sources import LITTLE, look
+def _rows_of(source: str) -> int | None:
+    """Return about how many rows there are to read; raise `UsageError` if there is nothing."""
+    from hushcast_analytics.trace_sources import look
 
     file = Path(source)
     if not file.is_file():
         with told():
-            rows = look(source)
-        return rows is not None and rows <= LITTLE
+            return look(source)
     if file.stat().st_size == 0:
         raise UsageError(f"{file}: there are no subscriptions in it")
-    return file.stat().st_size <= _LITTLE
+    return file.stat().st_size // _ROW_BYTES

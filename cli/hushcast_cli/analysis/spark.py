@@ -101,12 +101,12 @@ def told() -> Iterator[None]:
 
 @contextmanager
 def spark_session(
-    master: str | None, progress: Callable[[str], None] = lambda text: None, *, little: bool = False
+    master: str | None, progress: Callable[[str], None] = lambda text: None, *, rows: int | None = None
 ) -> Iterator[SparkSession]:
     """Yield a Spark session and end it; what traces do not allow is wrong usage.
 
-    What Spark and Java write goes into a file, which is kept and named where Spark fails. `little` work is
-    begun sooner (`open_session`). Raises as `check_spark` and `check_master`, and `Failure`.
+    What Spark and Java write goes into a file, which is kept and named where Spark fails. `rows` are
+    about how many there are to read (`open_session`). Raises as `check_spark`, `check_master`, and `Failure`.
     """
     check_spark()
     check_master(master)  # before PySpark is loaded, which takes a second
@@ -121,7 +121,7 @@ def spark_session(
     log, session, failed = Path(name), None, False
     try:
         progress("starting Spark")
-        session = open_session(master, little=little, log=handle)
+        session = open_session(master, rows=rows, log=handle)
         if not wait_for_workers(session, WORKER_PATIENCE, progress):
             raise Failure(
                 f"master {session.sparkContext.master}: no worker of it is free: start one, or wait"

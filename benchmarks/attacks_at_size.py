@@ -1,0 +1,168 @@
+"""Figure: attacks on many observations, on one machine, and on a cluster of which a worker is killed.
+
+As a program, `python -m benchmarks.attacks_at_size N [ATTACK…]`, it makes N observations, plays all attacks
+or those named on them with all cores of this machine, then on a standalone cluster of two workers of one
+core, of which one is killed when the attacks have begun. It prints what both took, and which figures differ.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.figures import Effort, Figure, at_most, missing
+from benchmarks.lab.standalone_cluster import HERE, standalone_cluster, write_settings
+
+OBSERVATIONS = 300_000
+RELAYS, SUBSCRIBERS, TOPICS, EPOCHS = 1000, 10, 20, 4
+A_PUBLICATION = 136  # observations, about, with so many subscribers
+MEMORY = {"spark.driver.memory": "1g", "spark.executor.memory": "1g"}  # on a cluster of two workers
+ALONE = {"spark.driver.memory": "2g"}  # on one machine, where the driver does all the work
+BEGUN = 6  # tables kept on disk after which a worker is killed
+SAME = 1e-9  # relative: sums in another order differ in their last digits
+_LOOK_EVERY = 1.0  # seconds
+_HUSHCAST = (sys.executable, "-m", "hushcast_cli.main")
+
+
+def figures(effort: Effort) -> Iterator[Figure]:
+    """Play all attacks on the traces of one network, both ways."""
+    with tempfile.TemporaryDirectory(prefix="hushcast-bench-") as place:
+        try:
+            found = measure(effort.amount(OBSERVATIONS), Path(place))
+        except (subprocess.CalledProcessError, TimeoutError) as error:
+            yield missing("attacks on a cluster", None, "one machine", error, None)
+            return
+    alone, together = found["alone"], found["together"]
+    rows = f"attacks on {found['rows']:,} rows, two workers, one killed"
+    yield at_most(f"{rows}: figures that differ", len(found["differ"]), "of", found["figures"], 0)
+    for name in ("seconds", "megabytes"):
+        yield at_most(f"{rows}: {name}", together[name], "one machine", alone[name], None)
+
+
+def measure(observations: int, directory: Path, attacks: Sequence[str] = ()) -> dict[str, Any]:
+    """Make so many observations, play all attacks or these both ways; return what each took, what differs."""
+    source = directory / "traces"
+    network = f"--nodes {RELAYS} --subscribers {SUBSCRIBERS} --topics {TOPICS} --epochs {EPOCHS}"
+    amount = ("--publications", str(max(1, observations // A_PUBLICATION)))
+    alone_env = os.environ | write_settings(directory / "alone-conf", ALONE)
+    made = ["lab", "traces", "generate", *network.split(), *amount, "--out", str(source), "--json"]
+    done = subprocess.run(  # noqa: S603
+        [*_HUSHCAST, *made], env=alone_env, check=True, capture_output=True, text=True
+    )
+    played = [part for name in attacks for part in ("--attack", name)]
+    analysis = ["lab", "analyze", str(source), "--colluding", "0.1,0.2", *played, "--out"]
+    alone = _watched(_begun([*analysis, str(directory / "alone")], alone_env))
+    together = killed_meanwhile(directory, analysis, os.environ, MEMORY)
+    one, other = (
+        json.loads((directory / name / "summary.json").read_text()) for name in ("alone", "together")
+    )
+    rows = json.loads(done.stdout.splitlines()[-1])["observations"]
+    return {
+        "rows": rows,
+        "alone": alone,
+        "together": together,
+        "figures": len(_figures(one)),
+        "differ": differences(one, other),
+    }
+
+
+def killed_meanwhile(
+    directory: Path, analysis: Sequence[str], env: Mapping[str, str], settings: Mapping[str, str]
+) -> dict[str, float]:
+    """Run an analysis into `directory`/together on a cluster of two workers, and kill one of them meanwhile.
+
+    Returns what it took. Raises `CalledProcessError` if the analysis fails, and if it ended before the kill.
+    """
+    kept = directory / "checkpoints"
+    names = write_settings(directory / "conf", HERE | {"spark.checkpoint.dir": str(kept), **settings})
+    with standalone_cluster(directory, env=env) as cluster:
+        command = [*analysis, str(directory / "together"), "--master", cluster.master]
+        process = _begun(command, {**env, **names})
+        while len(list(kept.glob("*/rdd-*"))) < BEGUN and process.poll() is None:
+            time.sleep(_LOOK_EVERY / 10)
+        if process.poll() is not None:
+            raise subprocess.CalledProcessError(process.returncode, command, stderr="nothing left to kill")
+        cluster.workers[0].kill()
+        return _watched(process, [worker.pid for worker in cluster.workers])
+
+
+def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Return the names of the figures in which two summaries differ by more than rounding."""
+    left, right = _figures(one), _figures(other)
+    return sorted(
+        name
+        for name in left.keys() | right.keys()
+        if not _is_same(left.get(name, math.nan), right.get(name, math.nan))
+    )
+
+
+def _figures(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all figures of attacks and of the network, by their names."""
+    attacks = {
+        f"{row['attack']} {row['profile']} {row['colluding']} {key}": value
+        for row in summary["attacks"]
+        for key, value in row.items()
+    }
+    return attacks | {f"network {key}": value for key, value in summary["network"].items()}
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=SAME, abs_tol=SAME)
+    return bool(one == other)
+
+
+def _begun(arguments: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603
+        [*_HUSHCAST, *arguments], env=dict(env), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+
+
+def _watched(process: subprocess.Popen[bytes], others: Sequence[int] = ()) -> dict[str, float]:
+    """Wait for an analysis; return seconds, and the megabytes that it, `others` and those below them held.
+
+    All at one moment, at the most; pages that processes share count once. Raises `CalledProcessError`.
+    """
+    began, most = time.monotonic(), 0
+    while process.poll() is None:
+        most = max(most, _resident({process.pid, *others}))
+        time.sleep(_LOOK_EVERY)
+    _, said = process.communicate()
+    if process.returncode != 0:
+        raise subprocess.CalledProcessError(process.returncode, "hushcast lab analyze", stderr=said)
+    return {"seconds": round(time.monotonic() - began, 1), "megabytes": round(most / 1024)}
+
+
+def _resident(roots: set[int]) -> int:
+    """Return the proportional resident KiB of processes and of all below them, now."""
+    above: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            above[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue  # it has ended
+    total = 0
+    for process in above:
+        at = process
+        while at not in roots and at in above:
+            at = above[at]
+        if at in roots:
+            try:
+                lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+            except OSError:
+                continue
+            total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return total
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="hushcast-bench-") as place:
+        print(json.dumps(measure(int(sys.argv[1]), Path(place), sys.argv[2:]), indent=1))
