@@ -22,8 +22,9 @@ from benchmarks.figures import Effort, Figure, at_most, missing
 from benchmarks.lab.standalone_cluster import HERE, standalone_cluster, write_settings
 
 OBSERVATIONS = 300_000
-RELAYS, SUBSCRIBERS, TOPICS, EPOCHS = 1000, 10, 20, 4
-A_PUBLICATION = 136  # observations, about, with so many subscribers
+RELAYS, SUBSCRIBERS, TOPICS, EPOCHS = 200, 10, 20, 4
+OF_TREES = 3 * RELAYS * SUBSCRIBERS * TOPICS  # observations: each relay of each tree has a parcel and a lease
+A_PUBLICATION = 92  # observations, about, with so many subscribers
 MEMORY = {"spark.driver.memory": "1g", "spark.executor.memory": "1g"}  # on a cluster of two workers
 ALONE = {"spark.driver.memory": "2g"}  # on one machine, where the driver does all the work
 BEGUN = 6  # tables kept on disk after which a worker is killed
@@ -51,7 +52,7 @@ def measure(observations: int, directory: Path, attacks: Sequence[str] = ()) -> 
     """Make so many observations, play all attacks or these both ways; return what each took, what differs."""
     source = directory / "traces"
     network = f"--nodes {RELAYS} --subscribers {SUBSCRIBERS} --topics {TOPICS} --epochs {EPOCHS}"
-    amount = ("--publications", str(max(1, observations // A_PUBLICATION)))
+    amount = ("--publications", str(max(1, (observations - OF_TREES) // A_PUBLICATION)))
     alone_env = os.environ | write_settings(directory / "alone-conf", ALONE)
     made = ["lab", "traces", "generate", *network.split(), *amount, "--out", str(source), "--json"]
     done = subprocess.run(  # noqa: S603
@@ -59,7 +60,8 @@ def measure(observations: int, directory: Path, attacks: Sequence[str] = ()) -> 
     )
     played = [part for name in attacks for part in ("--attack", name)]
     analysis = ["lab", "analyze", str(source), "--colluding", "0.1,0.2", *played, "--out"]
-    alone = _watched(_begun([*analysis, str(directory / "alone")], alone_env))
+    began = time.monotonic()
+    alone = _watched(_begun([*analysis, str(directory / "alone")], alone_env), began)
     together = killed_meanwhile(directory, analysis, os.environ, MEMORY)
     one, other = (
         json.loads((directory / name / "summary.json").read_text()) for name in ("alone", "together")
@@ -85,13 +87,13 @@ def killed_meanwhile(
     names = write_settings(directory / "conf", HERE | {"spark.checkpoint.dir": str(kept), **settings})
     with standalone_cluster(directory, env=env) as cluster:
         command = [*analysis, str(directory / "together"), "--master", cluster.master]
-        process = _begun(command, {**env, **names})
+        process, began = _begun(command, {**env, **names}), time.monotonic()
         while len(list(kept.glob("*/rdd-*"))) < BEGUN and process.poll() is None:
             time.sleep(_LOOK_EVERY / 10)
         if process.poll() is not None:
             raise subprocess.CalledProcessError(process.returncode, command, stderr="nothing left to kill")
         cluster.workers[0].kill()
-        return _watched(process, [worker.pid for worker in cluster.workers])
+        return _watched(process, began, [worker.pid for worker in cluster.workers])
 
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
@@ -126,12 +128,12 @@ def _begun(arguments: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen
     )
 
 
-def _watched(process: subprocess.Popen[bytes], others: Sequence[int] = ()) -> dict[str, float]:
-    """Wait for an analysis; return seconds, and the megabytes that it, `others` and those below them held.
+def _watched(process: subprocess.Popen[bytes], began: float, others: Sequence[int] = ()) -> dict[str, float]:
+    """Wait for an analysis; return seconds since it `began`, and the most megabytes held at one moment.
 
-    All at one moment, at the most; pages that processes share count once. Raises `CalledProcessError`.
+    By it, `others` and all below them; pages that processes share count once. Raises `CalledProcessError`.
     """
-    began, most = time.monotonic(), 0
+    most = 0
     while process.poll() is None:
         most = max(most, _resident({process.pid, *others}))
         time.sleep(_LOOK_EVERY)

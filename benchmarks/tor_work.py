@@ -1,6 +1,7 @@
 """What Tor takes of a daemon: measured on a private Tor, for the model that `hushcast testnet compare` runs.
 
 Run it with `python -m benchmarks.tor_work FILE`; it writes what `hushcast_testnet.compare.tor_work` reads.
+`python -m benchmarks.tor_work FILE MS` adds the delays of tors that are so many milliseconds apart.
 Two client tors stand for two daemons' own: one has the services, the other connects. The CPU time of each is
 its process's, less what it took in the same time while nothing happened; delays are those of connections that
 nothing else disturbs.
@@ -27,7 +28,9 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Listener, TransportError
 from hushcast_testnet import processes
+from hushcast_testnet.compare.tor_work import DELAYS
 from hushcast_testnet.tor import private_tor
+from hushcast_testnet.tor.distance import NEAR, Distance
 
 SERVICES = 20
 ALONE = 150  # connections, one after the other
@@ -195,11 +198,11 @@ async def together(ends: Ends, listener: Listener, back: Listener, found: dict[s
         await trio.aclose_forcefully(stream)
 
 
-async def measure(directory: Path, say: Callable[[str], None]) -> dict[str, Any]:
-    """Run a private Tor network with two client tors, and measure."""
+async def measure(directory: Path, say: Callable[[str], None], distance: Distance = NEAR) -> dict[str, Any]:
+    """Run a private Tor network with two client tors, and measure; at a distance delays alone."""
     found: dict[str, Any] = {}
     with trio.fail_after(READY_WITHIN):
-        network = await private_tor.start(directory, clients=2)
+        network = await private_tor.start(directory, clients=2, distance=distance)
     try:
         with trio.fail_after(READY_WITHIN):
             await private_tor.wait_ready(network)
@@ -211,11 +214,12 @@ async def measure(directory: Path, say: Callable[[str], None]) -> dict[str, Any]
             listeners = await publish(ends, nursery, found)
             say("connections, one after the other")
             await alone(ends, listeners, found)
-            say("connections, many")
-            back = await other.listen(Seed.draw(os.urandom))
-            await back.published()
-            nursery.start_soon(back.serve, echo)
-            await together(ends, listeners[0], back, found)
+            if distance == NEAR:
+                say("connections, many")
+                back = await other.listen(Seed.draw(os.urandom))
+                await back.published()
+                nursery.start_soon(back.serve, echo)
+                await together(ends, listeners[0], back, found)
             nursery.cancel_scope.cancel()
     finally:
         with trio.CancelScope(shield=True):
@@ -230,13 +234,19 @@ def main() -> None:
     def say(what: str) -> None:
         print(f"{time.perf_counter() - began:6.1f} s  {what}", file=sys.stderr)
 
+    file, *apart = sys.argv[1:]
+    distance = Distance(int(apart[0])) if apart else NEAR
     with tempfile.TemporaryDirectory() as directory:
-        found = trio.run(measure, Path(directory) / "tor", say)
-    version = subprocess.run(["tor", "--version"], capture_output=True, text=True, check=True)  # noqa: S607
-    found["tor"] = version.stdout.splitlines()[0]
-    for name in ("connect_seconds", "one_way_seconds", "publish_seconds"):
+        found = trio.run(measure, Path(directory) / "tor", say, distance)
+    for name in DELAYS:
         say(f"{name}: median {statistics.median(found[name])}")
-    Path(sys.argv[1]).write_text(json.dumps(found) + "\n")
+    if apart:
+        of_apart = {"ms": distance.ms, **{name: found[name] for name in DELAYS}}
+        found = json.loads(Path(file).read_text()) | {"apart": of_apart}
+    else:
+        version = subprocess.run(["tor", "--version"], capture_output=True, text=True, check=True)  # noqa: S607
+        found["tor"] = version.stdout.splitlines()[0]
+    Path(file).write_text(json.dumps(found) + "\n")
 
 
 if __name__ == "__main__":

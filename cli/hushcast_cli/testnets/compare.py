@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -67,15 +68,37 @@ class NumbersParameter(click.ParamType):  # type: ignore[type-arg]
     metavar="S",
     help="Repeat all of it with so many seeds.",
 )
+@click.option(
+    "--links",
+    type=click.Choice(["warm", "cold"]),
+    default="warm",
+    show_default=True,
+    help="Networks in use, or such that nobody has used before.",
+)
+@click.option(
+    "--distance",
+    type=int,
+    default=0,
+    show_default=True,
+    metavar="MS",
+    help="Milliseconds between tors, one way.",
+)
+@click.option(
+    "--root",
+    type=click.Choice(["mailbox", "host"]),
+    help="What hardened trees lead to; unless given, the profile's.",
+)
 @json_option
 @pass_choices
 def compare(
     choices: Choices,
+    /,
     directory: Path,
     nodes: int,
     subscribers: tuple[int, ...] | None,
     publishers: tuple[int, ...] | None,
     seeds: int,
+    **conditions: Any,
 ) -> None:
     """Compare the central server, the spanning trees and brokers.
 
@@ -88,19 +111,23 @@ def compare(
     Example:
       hushcast testnet compare --out /tmp/figures
       hushcast testnet compare --out /tmp/small --nodes 40 --subscribers 5,10,20,40 --publishers 1,5,10
+      hushcast testnet compare --out /tmp/cold --nodes 100 --seeds 1 --links cold --distance 40
     """
     from hushcast_cli.output import json_line, note, write
     from hushcast_cli.progress import reporting
     from hushcast_cli.testnets.simulate import check_nodes
     from hushcast_testnet.compare.comparison import PAGE, settings
     from hushcast_testnet.compare.comparison import compare as run
+    from hushcast_testnet.tor.distance import Distance
 
     check_nodes(nodes)
+    Distance(conditions["distance"])  # or it is told what one is
     for name, given in (("--subscribers", subscribers), ("--publishers", publishers)):
         if given is not None and max(given) > nodes:
             raise UsageError(f"{name} {max(given)}: there are only --nodes {nodes}")
     with reporting() as progress:
-        found = run(settings(nodes, subscribers, publishers, seeds), directory, progress)
+        wanted = settings(nodes, subscribers, publishers, seeds, **conditions)
+        found = run(wanted, directory, progress)
     if choices.json:
         write(json_line(found))
     else:

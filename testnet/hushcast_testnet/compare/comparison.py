@@ -47,17 +47,30 @@ class ComparisonSettings:
     subscribers: tuple[int, ...]
     publishers: tuple[int, ...]
     seeds: int
+    links: str = "warm"
+    """`warm`: links are open, and what can be ready is; `cold`: each network has never been used."""
+    distance: int = 0
+    """Milliseconds between tors, one way."""
+    root: str | None = None
+    """What hardened trees lead to (`NetworkScene.root`)."""
 
 
 def settings(
-    nodes: int, subscribers: tuple[int, ...] | None, publishers: tuple[int, ...] | None, seeds: int
+    nodes: int,
+    subscribers: tuple[int, ...] | None,
+    publishers: tuple[int, ...] | None,
+    seeds: int,
+    **conditions: Any,
 ) -> ComparisonSettings:
-    """Return settings; for what is not given, the same shares of the participants at any size."""
+    """Return settings; for what is not given, the same shares of the participants at any size.
+
+    `conditions` are the last fields of `ComparisonSettings`.
+    """
     if subscribers is None:
         subscribers = tuple(sorted({max(1, round(share * nodes)) for share in SHARES}))
     if publishers is None:
         publishers = tuple(sorted({min(count, nodes) for count in PUBLISHERS}))
-    return ComparisonSettings(nodes, subscribers, publishers, seeds)
+    return ComparisonSettings(nodes, subscribers, publishers, seeds, **conditions)
 
 
 @dataclass(frozen=True)
@@ -84,19 +97,32 @@ def jobs(settings: ComparisonSettings) -> Iterator[ComparisonJob]:
             for profile in PROFILES if system != "brokers" else (CLEAR,):
                 floods = (system, profile) == ("tree", "paper")
                 plan = ExperimentPlan(waves, FLOODS if floods else PUBLICATIONS, steady, settings.publishers)
-                yield ComparisonJob(system, profile, seed, plan)
+                # The first wave opens links: where each is to find none, each has a network.
+                for part in [waves] if settings.links == "warm" else [(count,) for count in waves]:
+                    yield ComparisonJob(system, profile, seed, replace(plan, subscribers=part))
 
 
 def compare(settings: ComparisonSettings, directory: Path, progress: Callable[[str], None]) -> dict[str, Any]:
     """Measure what is not there yet, write all files, and return what `compare.json` holds."""
     directory.mkdir(parents=True, exist_ok=True)
     record = _Record(directory, settings)
-    work, wanted = measured(), list(jobs(settings))
+    work, wanted = measured().at(settings.distance), list(jobs(settings))
+    warm = settings.links == "warm"
     for number, job in enumerate(wanted, 1):
         left = tuple(count for count in job.plan.subscribers if job.wave(count) not in record.loads)
         if not left:
             continue
-        scene = NetworkScene(job.system, job.profile, settings.nodes, job.seed, work, BITS_A_SECOND)
+        scene = NetworkScene(
+            job.system,
+            job.profile,
+            settings.nodes,
+            job.seed,
+            work,
+            BITS_A_SECOND,
+            spares=warm,
+            linked=warm,
+            root=settings.root,
+        )
         about = f"network {number} of {len(wanted)} ({job.system}, {job.profile}, seed {job.seed})"
         measure(
             scene,

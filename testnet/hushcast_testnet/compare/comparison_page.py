@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from hushcast_protocol.overlay.profile import PROFILES, Root
 from hushcast_runtime.web_page import document
 from hushcast_runtime.wording import counted
 from hushcast_testnet.compare.curves import FIGURES, STEADY, Measurement, curves_of, profiles_of
@@ -29,6 +30,14 @@ _ABOUT = {
     " and subscribes has its own message, the mean of all such. In the paper the trees' line is flatter.",
 }
 _CAPTIONS = {"paper": "Profile paper: as published", "hardened": "Profile hardened"}
+_WARM = (
+    "Relays have theirs to each other; participants have a spare mailbox, where trees lead to mailboxes, or"
+    " something else that they subscribe to at their edge broker."
+)
+_COLD = (
+    "Nobody has subscribed before, in any figure's network: relays open their links as they need them, and"
+    " participants have no spare mailbox and no link to an edge broker."
+)
 _STYLE = """
 li { margin: .2rem 0 }
 td:first-child, th:first-child { text-align: left }
@@ -47,18 +56,29 @@ def files(measurements: Sequence[Measurement], model: Mapping[str, Any]) -> dict
         parts.append('<div class="pair">')
         for profile in profiles:
             curves = curves_of(measurements, profile, number)
+            condition = _condition(model["settings"], profile)
             name = f"figure{number}-{profile}.svg"
-            drawn[name] = figure(f"Figure {number}, {profile}", x_label, curves)
+            drawn[name] = figure(f"Figure {number}, {profile}{condition}", x_label, curves)
             words = "".join(
                 f"<li>{escape(each)}</li>" for each in said(measurements, profile, number, model["networks"])
             )
             parts.append(
-                f"<figure>{drawn[name]}<figcaption>{_CAPTIONS[profile]}</figcaption><ul>{words}</ul></figure>"
+                f"<figure>{drawn[name]}<figcaption>{_CAPTIONS[profile]}{condition}</figcaption><ul>{words}</ul></figure>"
             )
         parts.append("</div>")
     parts.append(_assumed(model))
     drawn["index.html"] = document("Hushcast: figures 3, 4 and 5", parts, _STYLE)
     return drawn
+
+
+def _condition(settings: Mapping[str, Any], profile: str) -> str:
+    """Return what a caption adds: how used the network is, and what else was asked for."""
+    said = ["links open" if settings["links"] == "warm" else "links that nobody has opened"]
+    if settings["root"] is not None and PROFILES[profile].root is not Root.LISTED:
+        said.append(f"trees to {settings['root']}s")
+    if settings["distance"]:
+        said.append(f"tors {settings['distance']} ms apart")
+    return "; " + ", ".join(said)
 
 
 def _intro(model: Mapping[str, Any]) -> str:
@@ -72,7 +92,9 @@ def _intro(model: Mapping[str, Any]) -> str:
 
 
 def _assumed(model: Mapping[str, Any]) -> str:
-    tor = model["tor"]
+    tor, settings = model["tor"], model["settings"]
+    apart, root = settings["distance"], settings["root"] or PROFILES["hardened"].root.value
+    end = "a box at a relay" if root == Root.HOST.value else "a mailbox of its own"
     points = [
         "Every daemon has a machine of its own: one processor for the daemon, one for its tor, a line of"
         f" {model['bits_a_second'] / 1e6:g} Mbit/s up and as much down. All are queues: what comes while they"
@@ -82,17 +104,17 @@ def _assumed(model: Mapping[str, Any]) -> str:
         " topic's key, is laid upon each that would have done it. The garbage collector is left out, for it"
         " walks over the objects of all daemons. Records are kept in memory: no daemon waits for a disk.",
         "The central system is one server and two proxies, one for publications and one for deliveries. All"
-        " participants of the trees are relays, and of them some subscribe; under hardened each to a mailbox"
-        " of its own. Brokers are a root, edge brokers of up to 25 participants, an inner broker for each"
-        " five of them; they have no profiles: their line is the same under both. The networks are in use:"
-        " proxies have their links to the server, relays and brokers those to each other; participants"
-        " have a spare mailbox, or something else that they subscribe to at their edge broker."
+        " participants of the trees are relays, and of them some subscribe; under hardened each to"
+        f" {end}. Brokers are a root, edge brokers of up to 25 participants, an inner broker for each"
+        " five of them; they have no profiles: their line is the same under both. Proxies have their links to"
+        f" the server, and brokers those to each other. {_WARM if settings['links'] == 'warm' else _COLD}"
         " There are no probes, and no stamps are asked for. Topics are open ones.",
         f"Through Tor, as measured on a private Tor on one machine: an onion service is found"
         f" {tor['publish_median']:.2f} s after it began, a connection to one takes"
         f" {1000 * tor['connect_median']:.0f} ms, a way over it {1000 * tor['one_way_median']:.1f} ms"
-        " (medians; each is drawn from all that were measured). Between relays around"
-        " the world all of them are longer.",
+        " (medians; each is drawn from all that were measured"
+        f"{f', with tors apart, made to fit {apart} ms' if apart else ''})."
+        " Between relays around the world all of them are longer.",
         f"A tor works {1000 * tor['open_cpu']:.2f} ms to open a connection to an onion service, and"
         f" {1e6 * tor['open_cpu_for_each_circuit_held']:.1f} µs more for each it has opened and holds;"
         f" {1000 * tor['accept_cpu']:.2f} ms to accept one; {1000 * tor['publish_cpu']:.0f} ms to publish a"

@@ -41,6 +41,10 @@ class NetworkScene:
     spares: bool = True
     """Whether all have been up for a while: of trees, each has a mailbox to spare; of brokers, everybody
     subscribes to something else, and is attached."""
+    linked: bool = True
+    """Whether relays have their links to each other."""
+    root: str | None = None
+    """What trees lead to, `mailbox` or `host`; `None`: what the profile says. Listed roots stay."""
 
 
 class Participant(Protocol):

@@ -1,19 +1,21 @@
 """What Tor takes, as measured on a private Tor: delays, and the CPU of a daemon's tor.
 
 `benchmarks.tor_work` measured it on one machine of two cores that did little else. The circuits are real and
-the lines loopback: through the public network delays are longer by what lies between its relays.
+the lines loopback: through the public network delays are longer by what lies between its relays. So they were
+measured where a proxy keeps tors apart, too.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean, linear_regression, median_high
+from statistics import fmean, linear_regression, median, median_high
 from typing import Any
 
 CELL = 514  # bytes on the line
 CELL_HOLDS = 498  # bytes of a stream
+DELAYS = ("connect_seconds", "one_way_seconds", "publish_seconds")
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,16 @@ class LinearCost:
     def __call__(self, count: int) -> float:
         """Return the cost."""
         return self.first + self.each * count
+
+
+@dataclass(frozen=True)
+class DelaysApart:
+    """The same delays as `TorWork` has, where tors were so many milliseconds apart, one way."""
+
+    ms: int
+    connect_seconds: tuple[float, ...]
+    one_way_seconds: tuple[float, ...]
+    publish_seconds: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -51,6 +63,24 @@ class TorWork:
     send_cpu: LinearCost
     """Of the tor that sends, by the cells of one write."""
     receive_cpu: LinearCost
+    apart: DelaysApart
+
+    def at(self, ms: int) -> TorWork:
+        """Return the same at a distance between tors, in milliseconds one way.
+
+        What the measured distance adds to the median here grows with the distance: it is waiting for ways.
+        """
+        if ms == 0:
+            return self
+
+        def stretched(name: str) -> tuple[float, ...]:
+            near = median(getattr(self, name))
+            return tuple(
+                near + (seconds - near) * ms / self.apart.ms for seconds in getattr(self.apart, name)
+            )
+
+        delays: dict[str, Any] = {name: stretched(name) for name in DELAYS}
+        return replace(self, **delays)
 
     def describe(self) -> dict[str, Any]:
         """Return the figures for people and programs, in seconds."""
@@ -92,6 +122,7 @@ def read_work(found: dict[str, Any]) -> TorWork:
         found["publish_cpu"],
         _fitted(sizes, [connecting for _, connecting in frames]),
         _fitted(sizes, [serving for serving, _ in frames]),
+        DelaysApart(found["apart"]["ms"], *(tuple(found["apart"][name]) for name in DELAYS)),
     )
 
 

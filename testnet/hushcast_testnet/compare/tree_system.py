@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import trio
 
 from hushcast_directory.client.pinned_directories import PinnedDirectories, RosterChecks
@@ -17,7 +19,7 @@ from hushcast_protocol.base.roster import Network, check_roster
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.overlay.hops import relay_hop
-from hushcast_protocol.overlay.profile import PROFILES, Root
+from hushcast_protocol.overlay.profile import PROFILES, Profile, Root
 from hushcast_runtime.storage.store import MemoryStore
 from hushcast_testnet.compare.machines import Machine
 from hushcast_testnet.compare.modelled_network import (
@@ -45,10 +47,17 @@ def _relay_of(daemon: NodeDaemon) -> RelayRole:
     return daemon.overlay.relay
 
 
+def _rooted(profile: Profile, root: str | None) -> Profile:
+    if root is None or profile.root is Root.LISTED:
+        return profile
+    return replace(profile, root=Root(root))
+
+
 class _Tree:
     def __init__(self, world: MachineWorld) -> None:
         self._world = world
         self._network = Network("comparison", world.scene.profile, EPOCH_SECONDS)
+        self._profile = _rooted(PROFILES[world.scene.profile], world.scene.root)
         self._directory_seed = Seed.draw(world.env.randomness)
         self._checks = RosterChecks(world.shared(check_roster))
         self._daemons: list[tuple[NodeDaemon, Machine]] = []
@@ -65,9 +74,10 @@ class _Tree:
 
     async def prepare(self) -> None:
         """Open what is open where all have subscribed before: links, and a spare mailbox for each."""
-        await self._link_all()
         scene = self._world.scene
-        if scene.spares and PROFILES[scene.profile].root is Root.MAILBOX:
+        if scene.linked:
+            await self._link_all()
+        if scene.spares and self._profile.root is Root.MAILBOX:
             async with trio.open_nursery() as nursery:
                 for daemon, machine in self._daemons:
                     nursery.start_soon(self._open_spare, daemon, machine)
@@ -112,7 +122,7 @@ class _Tree:
         env = world.environment(name)
         overlay = OverlayParts(
             self._network,
-            PROFILES[world.scene.profile],
+            self._profile,
             PinnedDirectories.alone(directory, self._directory_seed.public()),
             draw_identity(env.randomness),
             self._checks,

@@ -135,16 +135,43 @@ def test_who_publishes_without_subscribing_is_only_part_of_the_load(system: str)
 
 @pytest.mark.slow
 def test_relays_of_a_network_in_use_are_linked() -> None:
-    works: list[float] = []
+    opened: dict[bool, int] = {}
 
-    def keep(subscribers: int, points: list[ExperimentPoint], load: dict[str, Any]) -> None:
-        works.append(load["tor"]["mean"])
+    for linked in (True, False):
 
-    measure(
-        NetworkScene("tree", "paper", 8, 1, measured(), 20e6), ExperimentPlan((4,), 1), lambda _: None, keep
+        def keep(_: int, __: list[ExperimentPoint], load: dict[str, Any], linked: bool = linked) -> None:
+            opened[linked] = load["sent"]["connections"]
+
+        scene = NetworkScene("tree", "paper", 8, 1, measured(), 20e6, linked=linked)
+        measure(scene, ExperimentPlan((4,), 1), lambda _: None, keep)
+    # Drops of parcels are connections, one at least for each subscription; each tree goes over seven links.
+    assert 4 <= opened[True] <= 4 * 3
+    assert opened[True] + 7 < opened[False]
+
+
+def test_each_wave_of_a_cold_comparison_has_a_network_that_nobody_has_used() -> None:
+    warm, cold = (
+        [job.plan.subscribers for job in jobs(settings(12, (3, 12), (1, 4), 1, links=links))]
+        for links in ("warm", "cold")
     )
-    # Drops of parcels are connections, about one for each two relays here; links would be seven for each.
-    assert works[0] < 4 * measured().open_cpu(0)
+    assert warm == [(3, 12)] * 5
+    assert cold == [(3,), (12,)] * 5
+
+
+@pytest.mark.slow
+def test_trees_may_lead_to_hosts_and_tors_be_apart() -> None:
+    took: dict[str | None, list[float]] = {}
+
+    for root in (None, "host"):
+
+        def keep(_: int, points: list[ExperimentPoint], __: dict[str, Any], root: str | None = root) -> None:
+            took[root] = [point.seconds for point in points]
+
+        work = measured() if root is None else measured().at(80)
+        scene = NetworkScene("tree", "hardened", 6, 1, work, 20e6, root=root)
+        measure(scene, ExperimentPlan((3,), 1), lambda _: None, keep)
+    near, far = took[None], took["host"]
+    assert all(after > before + 3 * 0.08 for before, after in zip(near, far, strict=True))
 
 
 @pytest.mark.slow

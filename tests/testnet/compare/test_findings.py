@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from typing import Any
 
 import pytest
 
@@ -29,8 +30,8 @@ NETWORKS = {
     for profile in ("paper", "hardened")
     for count in (100, 500)
 }
-MODEL = {
-    "settings": {"nodes": 500, "seeds": 2},
+MODEL: dict[str, Any] = {
+    "settings": {"nodes": 500, "seeds": 2, "links": "warm", "distance": 0, "root": None},
     "tor": measured().describe(),
     "bits_a_second": 20e6,
     "networks": NETWORKS,
@@ -177,4 +178,13 @@ def test_the_page_has_all_figures_what_was_assumed_and_what_they_say() -> None:
     assert page.count("<svg") == len(drawn)
     for words in ("500 participants, 2 seeds", "What was assumed", "20 Mbit/s", "trees cross at about 250"):
         assert words in page
+    assert page.count("<figcaption>Profile hardened; links open</figcaption>") == len(FIGURES)
+    conditions = {"links": "cold", "distance": 40, "root": "host"}
+    other = files(measurements(), MODEL | {"settings": {**MODEL["settings"], **conditions}})
+    said_of = "; links that nobody has opened, trees to hosts, tors 40 ms apart"
+    assert f"Profile hardened{said_of}</figcaption>" in other["index.html"]
+    assert f"Figure 3, hardened{said_of}" in other["figure3-hardened.svg"]
+    # As published the subscriber's own relay is the root.
+    assert "Figure 3, paper; links that nobody has opened, tors 40 ms apart" in other["figure3-paper.svg"]
+    assert "a box at a relay" in other["index.html"]
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")  # it needs nothing from elsewhere

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from statistics import median
 
 import pytest
 import trio
@@ -15,7 +17,7 @@ from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet.compare.machine_transport import MachineNetwork
 from hushcast_testnet.compare.machines import House, Machine, Processors, Queue, SharedFunction
-from hushcast_testnet.compare.tor_work import LinearCost, TorWork, measured
+from hushcast_testnet.compare.tor_work import DELAYS, DelaysApart, LinearCost, TorWork, measured
 from hushcast_testnet.simulations.clock_calls import ClockCalls
 
 NOTHING = LinearCost(0.0, 0.0)
@@ -29,6 +31,7 @@ WORK = TorWork(
     0.4,
     LinearCost(0.0, 0.001),
     LinearCost(0.0, 0.002),
+    DelaysApart(40, (2.0, 3.0), (0.5,), (4.0,)),
 )
 """Round numbers: a connection that is alone takes 0.5 s, a way 0.1, a tor 0.2 to open and 0.1 to accept."""
 LINE = 514 * 8 * 1000.0  # bits a second: a thousand cells
@@ -228,7 +231,7 @@ def test_who_is_busy_sends_later() -> None:
 
 
 def test_circuits_held_make_opening_dearer_for_who_opened_them() -> None:
-    work = TorWork((0.5,), (0.1,), (2.0,), LinearCost(0.2, 0.1), 0.1, 0.3, 0.4, NOTHING, NOTHING)
+    work = replace(WORK, open_cpu=LinearCost(0.2, 0.1), send_cpu=NOTHING, receive_cpu=NOTHING)
 
     async def scene(processors: Processors, wires: MachineNetwork) -> None:
         server, client = Machine("server", processors), Machine("client", processors)
@@ -246,8 +249,21 @@ def test_circuits_held_make_opening_dearer_for_who_opened_them() -> None:
     run(scene, work)
 
 
+def test_what_a_distance_adds_grows_with_it() -> None:
+    assert WORK.at(0) is WORK
+    there, further = WORK.at(40), WORK.at(80)
+    assert all(getattr(there, name) == pytest.approx(getattr(WORK.apart, name)) for name in DELAYS)
+    assert further.connect_seconds == pytest.approx((3.5, 5.5))
+    assert further.one_way_seconds == pytest.approx((0.9,))
+    assert there.describe()["open_cpu"] == WORK.describe()["open_cpu"]
+
+
 def test_what_was_measured_makes_sense() -> None:
     work = measured()
+    # A way through two circuits is one of several between tors, and to connect takes several ways.
+    ways = [median(getattr(work.apart, name)) / (work.apart.ms / 1000) for name in DELAYS]
+    assert 4 < ways[1] < 12
+    assert ways[1] < ways[0] < ways[2]
     assert 0.01 < sum(work.connect_seconds) / len(work.connect_seconds) < 5
     assert 0.0001 < work.accept_cpu < work.open_cpu(0) < 0.1
     assert 0 <= work.open_cpu.each < 0.001
