@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -44,6 +45,13 @@ def look(source: str) -> int | None:
     for file in files:
         _check_is_read(file, directory)
     return sum(file.stat().st_size for file in files) // _LINE_BYTES
+
+
+def most_rows(sources: Iterable[str]) -> int | None:
+    """Return about how many rows the largest of some sources has, as `look`; None where one is not known."""
+    found = [look(source) for source in sources]
+    known = [rows for rows in found if rows is not None]
+    return max(known) if len(known) == len(found) else None
 
 
 def make_room(run: str, out: str) -> None:

@@ -198,16 +198,14 @@ def analyze(
         from hushcast_analytics.analysis import AnalysisPlan
         from hushcast_analytics.analysis import analyze as run
         from hushcast_analytics.analysis import chosen as played
-        from hushcast_analytics.trace_sources import look
+        from hushcast_analytics.trace_sources import most_rows
 
         with told():
             wanted = AnalysisPlan(
                 colluding or COLLUDING, played(attacks), seed, topics_known, chosen, colluding_users
             )
-            found = [look(source) for source in (traces, baseline) if source is not None]
+            rows = most_rows(source for source in (traces, baseline) if source is not None)
         out.mkdir(parents=True, exist_ok=True)
-        known = [number for number in found if number is not None]
-        rows = max(known) if len(known) == len(found) else None
         with spark_session(master, progress, rows=rows) as spark:
             live = person_watches()
             summary = run(spark, traces, out, wanted, baseline, progress, command=choices.line, live=live)
