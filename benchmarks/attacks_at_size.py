@@ -97,10 +97,10 @@ def killed_meanwhile(
 
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Return the names of the figures in which two summaries differ by more than rounding."""
+    """Return the figures in which two summaries differ by more than rounding, with both values."""
     left, right = _figures(one), _figures(other)
     return sorted(
-        name
+        f"{name}: {left.get(name)}, {right.get(name)}"
         for name in left.keys() | right.keys()
         if not _is_same(left.get(name, math.nan), right.get(name, math.nan))
     )
