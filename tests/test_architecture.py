@@ -304,6 +304,7 @@ BY_ALL_NAMES = {
     "protocol/hushcast_protocol/mqtt/access.py": "lists, by what is shown and by all names",
     "protocol/hushcast_protocol/mqtt/ingress.py": "what a client registered for its messages, by all names",
     "protocol/hushcast_protocol/mqtt/message_history.py": "what is kept, and is looked at, in one spelling",
+    "protocol/hushcast_protocol/mqtt/operator_actions.py": "what a purge takes of histories, by all names",
     "protocol/hushcast_protocol/mqtt/subscribers.py": "plans to be drawn anew, in one spelling",
     "protocol/hushcast_protocol/mqtt/ways.py": "tells the names",
     "protocol/hushcast_protocol/purposes/reservations.py": "reservations, by the images of their filters",

@@ -139,7 +139,7 @@ async def test_an_operator_looks_kicks_and_purges(tmp_path: Path) -> None:
         code, seen = typed_in_a_terminal(b"y\n", *purge)
         assert (code, b"3 retained messages deleted" in seen) == (0, True)
         done = await hushcast("gateway", "retained", "purge", "other", "--yes", "--json", *config)
-        assert done.objects == [{"deleted": 1, "travelling": 0, "elsewhere": 0, "refused": 0}]
+        assert done.objects == [{"deleted": 1, "histories": 0, "travelling": 0, "elsewhere": 0, "refused": 0}]
         none = await hushcast("gateway", "retained", "list", *config)
         assert (none.code, none.stdout) == (0, b"")
         assert "nothing is retained" in none.stderr

@@ -84,7 +84,11 @@ class House:
         ways = NetworkWays(self.settings.gateway, self.links)
         rules = None if section is None else Purposes(section, anybody, VOCABULARY, env.now, ways)
         self.network = network = GatewayNetwork(self.settings, ways, env, self.counters, rules)
-        mqtt = MqttSettings(limits=self.settings.limits.as_protocol())
+        mqtt = MqttSettings(
+            limits=self.settings.limits.as_protocol(),
+            history=self.settings.history.topics,
+            history_seconds=self.settings.history.hours * 3_600,
+        )
         state = await open_broker(self.store, env, network, mqtt, rules, permissions_of=everything)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(state.run)

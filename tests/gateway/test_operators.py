@@ -30,8 +30,10 @@ from hushcast_gateway.operators.questions import (
     RetainedLine,
     RetainedQuestion,
 )
+from hushcast_gateway.sections.history_section import HistorySection
 from hushcast_protocol.mqtt.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.limits import MqttLimits
+from hushcast_protocol.mqtt.mqtt_settings import MqttSettings
 from hushcast_protocol.mqtt.packets import V311, Connect, Disconnect, PingReq, Publish, Subscribe, Will
 from hushcast_protocol.mqtt.packets import RequestedSubscription as Asked
 from hushcast_protocol.mqtt.reason_codes import Reason
@@ -41,6 +43,10 @@ async def ask(gateway: Gateway, question: Question) -> list[Line]:
     """Return the answer as it comes by the socket."""
     asked = msgspec.json.encode(question)
     return [msgspec.json.decode(one, type=Line) async for one in OperatorAnswers(gateway.state).answer(asked)]  # type: ignore[arg-type]
+
+
+def history_of(wanted: str) -> MqttSettings:
+    return MqttSettings(history=(wanted,), history_seconds=3_600)
 
 
 async def by_name(packet: Connect, peer: object) -> AccessPermissions:
@@ -166,6 +172,33 @@ async def test_a_purge_of_much_keeps_nobody_waiting(autojump_clock: MockClock) -
         assert gateway.broker.ledger.made == gateway.broker.ledger.durable
 
 
+async def test_a_purge_takes_what_histories_have(autojump_clock: MockClock) -> None:
+    async with running(authenticate=by_name, settings=history_of("alice/#")) as gateway:
+        client = await gateway.connect("phone", username="alice")
+        for topic, retain in (("alice/1", True), ("alice/1", True), ("alice/2", False), ("alice/3/x", False)):
+            await acknowledged(client, Publish(topic, b"123", 1, retain, packet_id=1))
+        *_, done = await ask(gateway, RetainedQuestion(filter="alice/+"))
+        assert done == Done(count=1, histories=3)
+        assert await ask(gateway, PurgeRequest(filter="alice/+")) == [Done(count=1, histories=3)]
+        assert gateway.broker.ledger.made == gateway.broker.ledger.durable
+        await client.send(Subscribe(2, [Asked("alice/#", 1)], {"user_property": [("since", "all")]}))
+        found = [await client.message() for _ in range(2)]
+        assert [(one.topic, one.payload) for one in found] == [("alice/3/x", b"123"), ("alice/1", b"")], (
+            "of what was retained the history has the deletion"
+        )
+        assert await ask(gateway, PurgeRequest(filter="alice/3/#")) == [Done(count=0, histories=1)]
+
+
+async def test_a_purge_of_a_long_history_keeps_nobody_waiting(autojump_clock: MockClock) -> None:
+    """Under the measure of all steps here."""
+    async with running(settings=history_of("#")) as gateway:
+        for n in range(5_000):
+            gateway.broker.arrived(f"t/{n}", b"x", 1, False, {}, 1_000_000.0)
+        assert await ask(gateway, PurgeRequest(filter="t/#")) == [Done(count=0, histories=5_000)]
+        assert gateway.broker.kept == 0
+        assert gateway.broker.ledger.made == gateway.broker.ledger.durable
+
+
 async def test_who_was_refused_what_is_told_by_name(autojump_clock: MockClock) -> None:
     async with running(authenticate=by_name) as gateway:
         client = await gateway.connect("phone", username="alice")
@@ -204,6 +237,22 @@ async def test_what_is_no_question_is_told_so(autojump_clock: MockClock) -> None
 
 
 # What travels
+
+
+async def test_what_histories_have_is_deleted_by_any_of_its_names(tmp_path: Path) -> None:
+    async with houses(tmp_path, {"lamps/#": "home"}, history=HistorySection(topics=("lamps/#",))) as (
+        one,
+        _,
+        first,
+        _,
+    ):
+        writer = await first.connect("writer")
+        for number in range(2):
+            await acknowledged(writer, Publish(f"lamps/{number}", b"on", 1, packet_id=1))
+        await until(lambda: len(one.daemon.published) == 2)
+        assert first.broker.kept == 2
+        assert await ask(first, PurgeRequest(filter="hush/home/lamps/1")) == [Done(count=0, histories=1)]
+        assert first.broker.kept == 1
 
 
 async def retained_in(house: Gateway, topic: str) -> bytes | None:

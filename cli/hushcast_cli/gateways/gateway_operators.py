@@ -83,7 +83,7 @@ def kick(choices: Choices, client: str, user: str | None, forget: bool, config: 
 @click.group(cls=CommandGroup)
 @json_option
 def retained() -> None:
-    """List and delete what an MQTT gateway retains."""
+    """List what an MQTT gateway retains, and delete it."""
 
 
 @retained.command("list")
@@ -116,12 +116,13 @@ def list_retained(choices: Choices, filter_: str, config: Path | None) -> None:
 @json_option
 @pass_choices
 def purge(choices: Choices, filter_: str, yes: bool, config: Path | None) -> None:
-    """Delete the retained messages whose topics FILTER matches.
+    """Delete what is retained or in a history, by topics that FILTER matches.
 
-    As their publishers would, by an empty message: who is subscribed hears of it, and what was published
-    here and travels is deleted in other houses, too, once the daemon has taken it. What came over the
-    network is deleted here alone: the house that published it has it still, and it comes back when that
-    house publishes it again. Asks first. Run it as the gateway's user or as root.
+    Retained messages as their publishers would, by an empty message: who is subscribed hears of it, and what
+    was published here and travels is deleted in other houses, too, once the daemon has taken it. What came
+    over the network is deleted here alone: the house that published it has it still, and it comes back when
+    that house publishes it again. Of histories it deletes what this gateway has, and nobody hears. Asks
+    first. Run it as the gateway's user or as root.
 
     \b
     Examples:
@@ -131,16 +132,15 @@ def purge(choices: Choices, filter_: str, yes: bool, config: Path | None) -> Non
     from hushcast_cli.exits import Failure
     from hushcast_cli.output import json_line, note, text_line, write
     from hushcast_gateway.operators.questions import PurgeRequest, RetainedQuestion
-    from hushcast_runtime.wording import counted
 
     if not yes and not _may_purge(_ask(config, RetainedQuestion(filter=filter_), lambda line: None), filter_):
         raise Failure("nothing was deleted")
     done = _ask(config, PurgeRequest(filter=filter_), lambda line: None)
     more = {"travelling": done.travelling, "elsewhere": done.elsewhere, "refused": done.refused}
     if choices.json:
-        write(json_line({"deleted": done.count, **more}))
+        write(json_line({"deleted": done.count, "histories": done.histories, **more}))
     else:
-        write(text_line(f"{counted(done.count, 'retained message')} deleted"))
+        write(text_line(f"{_retained_and_kept(done)} deleted"))
     if done.travelling:
         note(f"{done.travelling:,} of them travel: other houses hear once the daemon has taken it")
     if done.elsewhere:
@@ -239,13 +239,21 @@ def _may_purge(found: Done, wanted: str) -> bool:
     from hushcast_protocol.base.errors import UsageError
     from hushcast_runtime.wording import counted
 
-    if not found.count:
+    if not found.count and not found.histories:
         raise UsageError(f"nothing is retained that {wanted} matches: `hushcast gateway retained list`")
     if sys.stdin is None or not sys.stdin.isatty():
         raise UsageError(
-            f"{counted(found.count, 'message')} would be deleted: say --yes, as nobody can be asked"
+            f"{counted(found.count + found.histories, 'message')} would be deleted: say --yes, as nobody can "
+            "be asked"
         )
-    return click.confirm(f"Delete {counted(found.count, 'retained message')}?", err=True)
+    return click.confirm(f"Delete {_retained_and_kept(found)}?", err=True)
+
+
+def _retained_and_kept(found: Done) -> str:
+    from hushcast_runtime.wording import counted
+
+    more = f" and {counted(found.histories, 'message')} of histories" if found.histories else ""
+    return counted(found.count, "retained message") + more
 
 
 def _printer(choices: Choices, as_text: Callable[[Any], str]) -> Callable[[Line], None]:

@@ -124,13 +124,20 @@ class OperatorAnswers:
                 expires=message.expires,
             )
             count += 1
-        yield Done(count=count)
+        kept: Counter[str] = Counter()
+        for _ in self._operator.count_history(question.filter, kept):
+            await trio.lowlevel.checkpoint()
+        yield Done(count=count, histories=kept.total())
 
     async def _purge(self, question: PurgeRequest) -> AsyncIterator[Line]:
         if not is_filter(question.filter):
             yield Failed(why=NO_FILTER)
             return
         before = self._broker.ledger.made
+        kept: Counter[str] = Counter()
+        for _ in self._operator.delete_history(question.filter, kept):
+            self._state.changed()
+            await trio.lowlevel.checkpoint()
         ends: Counter[RetainedDeletion] = Counter()
         for step, found in enumerate(self._operator.retained(question.filter), 1):
             if found is not None:
@@ -143,6 +150,7 @@ class OperatorAnswers:
         ends.pop(RetainedDeletion.GONE, 0)
         yield Done(
             count=ends.total(),
+            histories=kept.total(),
             elsewhere=ends[RetainedDeletion.HERE_ALONE],
             travelling=ends[RetainedDeletion.TRAVELS],
             refused=refused,

@@ -45,7 +45,7 @@ class RetainedQuestion(_Said, frozen=True, kw_only=True, tag="retained"):
 
 
 class PurgeRequest(_Said, frozen=True, kw_only=True, tag="purge"):
-    """Delete the messages that are retained and whose topics a filter matches."""
+    """Delete the messages that are retained or in a history, and whose topics a filter matches."""
 
     filter: Name
 
@@ -133,6 +133,8 @@ class Done(_Said, frozen=True, kw_only=True, tag="done"):
 
     count: int
     """Things that were told or done."""
+    histories: int = 0
+    """Messages of histories beside: those that are there, or were deleted."""
     elsewhere: int = 0
     """Of deletions: those whose messages came over the network, and were deleted here alone."""
     travelling: int = 0

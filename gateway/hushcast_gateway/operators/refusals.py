@@ -32,7 +32,8 @@ _ADVICE = {
     RefusalCause.NOT_PUBLISHED: "put the topic into the user's `publish`, or take it out of the client",
     RefusalCause.NOT_RETAINED: "set `limits.retained` or `limits.retained_bytes` higher, or delete what is "
     "not needed: `hushcast gateway retained purge`",
-    RefusalCause.NOT_DELAYED: "set `limits.delayed` higher, or give clients users of their own",
+    RefusalCause.NOT_DELAYED: "set `limits.delayed` or `limits.delayed_bytes` higher, or give clients users "
+    "of their own",
     RefusalCause.QUEUE: "set `limits.queue` or `limits.queue_bytes` higher, or end sessions that nobody "
     "comes back to: `hushcast gateway kick --forget`",
     RefusalCause.HELD: "set `limits.held_bytes` higher, or end sessions that nobody comes back to: "

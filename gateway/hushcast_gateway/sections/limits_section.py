@@ -10,9 +10,12 @@ from msgspec import Meta
 from hushcast_protocol.mqtt.limits import (
     KEEP_ALIVE,
     MAX_CONNECTIONS,
+    MAX_DELAYED_BYTES,
     MAX_FILTERS,
     MAX_FILTERS_A_USER,
     MAX_HELD_BYTES,
+    MAX_HISTORY,
+    MAX_HISTORY_BYTES,
     MAX_QUEUE,
     MAX_QUEUE_BYTES,
     MAX_RETAINED,
@@ -57,6 +60,12 @@ class LimitsSection(Section, frozen=True, kw_only=True):
     """Messages of QoS 1 and 2 under way to one client."""
     delayed: Annotated[int, Meta(ge=0, le=100_000)] = 0
     """Messages that wait to be published to `$delayed/SECONDS/TOPIC`; 0: nobody may."""
+    delayed_bytes: Size = MAX_DELAYED_BYTES
+    """Bytes of these."""
+    history: Many = MAX_HISTORY
+    """Messages of all histories."""
+    history_bytes: Size = MAX_HISTORY_BYTES
+    """Bytes of these."""
     keep_alive: Annotated[int, Meta(ge=10, le=65_535)] = KEEP_ALIVE
     """Seconds: the longest that a client of version 5 may be silent."""
 

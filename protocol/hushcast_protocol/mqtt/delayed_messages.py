@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from hushcast_protocol.base.shares import Shares
-from hushcast_protocol.mqtt.limits import MAX_DELAYED_BYTES, MAX_SESSION_SECONDS
+from hushcast_protocol.mqtt.limits import MAX_SESSION_SECONDS
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.mqtt_session import MqttSession
 from hushcast_protocol.mqtt.session_archive import SessionArchive
@@ -48,12 +48,12 @@ class DelayedMessage:
 class DelayedMessages:
     """What waits, each user its share."""
 
-    def __init__(self, archive: SessionArchive, most: int) -> None:
-        """`most` messages; 0: none is taken."""
+    def __init__(self, archive: SessionArchive, most: int, most_bytes: int) -> None:
+        """`most` messages of `most_bytes` in all; 0: none is taken."""
         self._archive = archive
         self.is_on = most > 0
         self._places = Shares(most)
-        self._bytes = Shares(MAX_DELAYED_BYTES)
+        self._bytes = Shares(most_bytes)
         self._waiting: list[DelayedMessage] = []
 
     @property

@@ -64,4 +64,7 @@ class MqttLimits(msgspec.Struct, frozen=True, kw_only=True):
     inflight: int = MAX_WINDOW
     delayed: int = 0
     """Messages that may wait to be published, as `$delayed/SECONDS/TOPIC`; 0: that is no topic."""
+    delayed_bytes: int = MAX_DELAYED_BYTES
+    history: int = MAX_HISTORY
+    history_bytes: int = MAX_HISTORY_BYTES
     keep_alive: int = KEEP_ALIVE

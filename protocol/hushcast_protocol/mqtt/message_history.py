@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.shares import Shares, User
-from hushcast_protocol.mqtt.limits import MAX_HISTORY, MAX_HISTORY_BYTES, MAX_PLANS, PIECE
+from hushcast_protocol.mqtt.limits import MAX_PLANS, PIECE
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
+from hushcast_protocol.mqtt.mqtt_settings import MqttSettings
 from hushcast_protocol.mqtt.packets import Properties
 from hushcast_protocol.mqtt.retained_messages import FoundMessages
 from hushcast_protocol.mqtt.session_archive import SessionArchive
@@ -60,21 +61,19 @@ class KeptMessage:
 class MessageHistory:
     """The history of all topics that have one."""
 
-    def __init__(
-        self, archive: SessionArchive, randomness: Randomness, filters: tuple[str, ...] = (), seconds: int = 0
-    ) -> None:
-        """Topics that one of `filters` matches have one, of so many seconds."""
+    def __init__(self, archive: SessionArchive, randomness: Randomness, settings: MqttSettings) -> None:
+        """`settings` say which topics have one, how far it goes back, and how much all may have."""
         self._archive = archive
         self._randomness = randomness
-        self._filters = tuple(map(normal, filters))
-        self._seconds = seconds
+        self._filters = tuple(map(normal, settings.history))
+        self._seconds = settings.history_seconds
         self._kept: dict[int, KeptMessage] = {}  # by order, which grows
         self._by_id: dict[str, int] = {}
         self._by_user: dict[User, deque[int]] = {}
-        self._places = Shares(MAX_HISTORY)
-        self._bytes = Shares(MAX_HISTORY_BYTES)
+        self._places = Shares(settings.limits.history)
+        self._bytes = Shares(settings.limits.history_bytes)
         self._answers: dict[str, bool] = {}
-        self.is_used = bool(filters)
+        self.is_used = bool(settings.history)
         """Whether some topics have one."""
 
     def __len__(self) -> int:
@@ -154,12 +153,19 @@ class MessageHistory:
                 yield kept.message
         yield from (kept.message for kept in found.values())
 
-    def withdraw(self, is_withdrawn: Callable[[MqttMessage], bool], found: Counter[str]) -> Iterator[None]:
-        """Delete what was withdrawn, piece by piece, and count it by topic."""
+    def delete(self, is_meant: Callable[[MqttMessage], bool], found: Counter[str]) -> Iterator[None]:
+        """Delete what was withdrawn or purged, piece by piece, and count it by topic."""
         for looked, kept in enumerate(list(self._kept.values()), 1):
-            if is_withdrawn(kept.message) and kept.order in self._kept:
+            if is_meant(kept.message) and kept.order in self._kept:
                 self._remove(kept)
                 found[kept.message.topic] += 1
+            if looked % PIECE == 0:
+                yield
+
+    def count(self, is_meant: Callable[[MqttMessage], bool], found: Counter[str]) -> Iterator[None]:
+        """Count by topic what `delete` would, piece by piece."""
+        for looked, kept in enumerate(list(self._kept.values()), 1):
+            found[kept.message.topic] += is_meant(kept.message)
             if looked % PIECE == 0:
                 yield
 

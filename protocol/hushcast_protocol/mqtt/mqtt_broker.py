@@ -78,14 +78,15 @@ class MqttBroker:
         self.ledger = Ledger()
         self._archive = SessionArchive(self.ledger)
         self._subscribers = Subscribers(_names_here(beyond, rules), rules)
-        of = self._settings
-        limits = of.limits
+        limits = self._settings.limits
         self._retained = RetainedMessages(limits.retained, limits.retained_bytes)
-        history = MessageHistory(self._archive, randomness, of.history, of.history_seconds)
+        history = MessageHistory(self._archive, randomness, self._settings)
         self._delivery = MessageDelivery(
             self._subscribers, self._archive, self.ledger, beyond, rules, limits, history
         )
-        self.delayed = DelayedMessages(self._archive, 0 if rules is not None else limits.delayed)
+        self.delayed = DelayedMessages(
+            self._archive, 0 if rules is not None else limits.delayed, limits.delayed_bytes
+        )
         """What waits to be published."""
         self._ingress = Ingress(
             self._delivery, self._retained, self._archive, self.delayed, randomness, beyond, rules
@@ -99,7 +100,9 @@ class MqttBroker:
         self._sessions = Sessions(
             self._changes, self._ingress, self._delivery, self._archive, beyond, limits.sessions
         )
-        self.operator = OperatorActions(self._sessions, self._retained, self._ingress, beyond, self.gone)
+        self.operator = OperatorActions(
+            self._sessions, self._retained, history, self._ingress, beyond, self.gone
+        )
         """What whoever runs it may look at and do."""
         self._links: set[MqttConnection] = set()
         self._clients = Shares(limits.clients)
@@ -288,7 +291,7 @@ class MqttBroker:
     def withdraw(self, is_withdrawn: IsWithdrawn, found: Counter[str]) -> Iterator[None]:
         """Delete all that waits or is retained and was withdrawn, piece by piece; count it by topic."""
         yield from self._ingress.withdraw(is_withdrawn, found)
-        yield from self._delivery.history.withdraw(is_withdrawn, found)
+        yield from self._delivery.history.delete(is_withdrawn, found)
         for session in list(self._sessions):
             self._delivery.withdraw(session, is_withdrawn, found)
             yield

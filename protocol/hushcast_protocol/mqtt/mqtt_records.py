@@ -53,8 +53,8 @@ MESSAGE = RecordKind(
     StateOwner.GATEWAY,
     holds="messages that wait, once",
     lifetime="until none of `mqtt-queued`, `mqtt-retained`, `mqtt-delayed` or `mqtt-history` names it",
-    bound=f"{MAX_HELD_BYTES // 2**20} MiB that wait, {MAX_RETAINED_BYTES // 2**20} MiB retained, unless set; "
-    f"{MAX_DELAYED_BYTES // 2**20} MiB delayed, {MAX_HISTORY_BYTES // 2**20} MiB of histories",
+    bound=f"{MAX_HELD_BYTES // 2**20} MiB that wait, {MAX_RETAINED_BYTES // 2**20} MiB retained, "
+    f"{MAX_DELAYED_BYTES // 2**20} MiB delayed, {MAX_HISTORY_BYTES // 2**20} MiB of histories, unless set",
 )
 QUEUED = RecordKind(
     "mqtt-queued",
@@ -96,7 +96,7 @@ HISTORY = RecordKind(
     StateOwner.GATEWAY,
     holds="which messages the topics with a history have had, and when",
     lifetime="as long as `history.hours` says, or until over the bound",
-    bound=f"{MAX_HISTORY:,}",
+    bound=f"{MAX_HISTORY:,} unless set",
 )
 KINDS = (
     SESSION,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -9,12 +10,14 @@ from hushcast_protocol.base.shares import User
 from hushcast_protocol.mqtt.connections import MqttConnection
 from hushcast_protocol.mqtt.ingress import Ingress
 from hushcast_protocol.mqtt.interfaces import OuterNetwork
+from hushcast_protocol.mqtt.message_history import MessageHistory
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.mqtt_session import MqttSession
 from hushcast_protocol.mqtt.mqtt_sessions import Sessions
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.retained_messages import RetainedDeletion, RetainedMessages
+from hushcast_protocol.mqtt.topic_filters import matches, normal
 
 
 class RetainedFound(NamedTuple):
@@ -32,6 +35,7 @@ class OperatorActions:
         self,
         sessions: Sessions,
         retained: RetainedMessages,
+        history: MessageHistory,
         ingress: Ingress,
         beyond: OuterNetwork,
         gone: Callable[[MqttConnection, float], None],
@@ -39,6 +43,7 @@ class OperatorActions:
         """`gone` is how the broker hears that a connection has ended."""
         self._sessions = sessions
         self._retained = retained
+        self._history = history
         self._ingress = ingress
         self._beyond = beyond
         self._gone = gone
@@ -63,6 +68,18 @@ class OperatorActions:
             else:
                 user = self._retained.user_of(found.topic)
                 yield RetainedFound(found, user, self._beyond.takes(found.topic))
+
+    def count_history(self, wanted: str, found: Counter[str]) -> Iterator[None]:
+        """Count, piece by piece, the messages of histories that a filter matches by any of their names."""
+        return self._history.count(self._named(wanted), found)
+
+    def delete_history(self, wanted: str, found: Counter[str]) -> Iterator[None]:
+        """Delete these piece by piece, and count them."""
+        return self._history.delete(self._named(wanted), found)
+
+    def _named(self, wanted: str) -> Callable[[MqttMessage], bool]:
+        wanted = normal(wanted)
+        return lambda message: any(matches(wanted, name) for name in self._beyond.names(message.topic).every)
 
     def delete_retained(self, topic: str, now: float) -> RetainedDeletion:
         """Delete what is retained for a topic as its publisher would: by an empty message."""

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 from broker_world import Client, World
 
-from hushcast_protocol.mqtt import limits, message_history
 from hushcast_protocol.mqtt.interfaces import FullPermissions
+from hushcast_protocol.mqtt.limits import MqttLimits
 from hushcast_protocol.mqtt.message_history import is_message_id
 from hushcast_protocol.mqtt.mqtt_settings import MqttSettings
 from hushcast_protocol.mqtt.packets import Publish, RequestedSubscription, SubAck, Subscribe
@@ -16,8 +16,8 @@ from hushcast_protocol.mqtt.packets import Publish, RequestedSubscription, SubAc
 HOUR = 3_600
 
 
-def world() -> World:
-    return World(settings=MqttSettings(history=("k/#",), history_seconds=HOUR))
+def world(limits: MqttLimits | None = None) -> World:
+    return World(settings=MqttSettings(limits=limits or MqttLimits(), history=("k/#",), history_seconds=HOUR))
 
 
 def since(client: Client, wanted: str, value: str) -> list[Publish]:
@@ -141,9 +141,8 @@ def test_a_refused_filter_gets_nothing_and_its_suback_at_once() -> None:
     assert first.reasons == [0x8F, 1]
 
 
-def test_a_user_s_oldest_go_and_nobody_else_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_history, "MAX_HISTORY", 50)
-    one = world()
+def test_a_user_s_oldest_go_and_nobody_else_s() -> None:
+    one = world(MqttLimits(history=50))
     alice, bob = (one.connect(name, permissions=FullPermissions(name)) for name in ("alice", "bob"))
     alice.publish("k/a", b"first")
     for number in range(100):
@@ -152,7 +151,17 @@ def test_a_user_s_oldest_go_and_nobody_else_s(monkeypatch: pytest.MonkeyPatch) -
     assert found[0] == b"first"
     assert found[-1] == b"99"
     assert len(found) < 50
-    assert limits.MAX_HISTORY == 10_000
+    assert MqttLimits().history == 10_000
+
+
+def test_bytes_of_histories_are_bounded_as_set() -> None:
+    one = world(MqttLimits(history_bytes=10_000))
+    client = one.connect()
+    for number in range(100):
+        client.publish("k/a", b"%d" % number)
+    found = [int(packet.payload) for packet in since(client, "k/#", "all")]
+    assert found == list(range(100 - len(found), 100))
+    assert 20 < len(found) < 40
 
 
 def test_withdrawn_messages_are_gone() -> None:
