@@ -7,6 +7,8 @@ from importlib.metadata import version
 
 import trio
 
+from hushcast_gateway.announcement.announcement import announcements
+from hushcast_gateway.announcement.announcer import Announcer
 from hushcast_gateway.broker_state import BrokerState, open_broker
 from hushcast_gateway.counters import GATEWAY_GAUGES, MQTT, GatewayCounters
 from hushcast_gateway.listeners import Listeners
@@ -109,6 +111,7 @@ class _Gateway(ProcessFrame[GatewaySettings]):
         self._listeners = Listeners(
             settings.listeners(), settings.socket_group, self._serve, counters, self._env
         )
+        self._announcer = None if settings.announce is None else self._announcing(settings.announce)
         self._ways = _ways(settings, self._env)
         self._purposes = _purposes(settings, self._env, self._ways)
         self._network: GatewayNetwork | None = None
@@ -156,6 +159,11 @@ class _Gateway(ProcessFrame[GatewaySettings]):
             nursery.start_soon(self._network.run, self._state, store)
         await self._serve_metrics(nursery, GATEWAY_GAUGES)
         await nursery.start(self._listeners.run)
+        if self._announcer is not None:
+            nursery.start_soon(self._announcer.run)
+
+    def _announcing(self, address: str) -> Announcer:
+        return Announcer(announcements(self._settings.listeners(), address, self._env.randomness))
 
     async def _end(self, serving: trio.CancelScope) -> None:
         try:

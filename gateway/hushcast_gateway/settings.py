@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta, field
 from msgspec.structs import replace
 
+from hushcast_gateway.announcement.announcement import problem_of_announcement
 from hushcast_gateway.listener_settings import MAX_LISTENERS, ListenSection
 from hushcast_gateway.operators.questions import OPERATORS_SOCKET
 from hushcast_gateway.purposes.alias_keys import KeysSection
@@ -101,6 +102,8 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
     """Whether it waits where another gateway has `state`, and takes over from that one."""
     listen: Annotated[tuple[ListenSection, ...], Meta(max_length=MAX_LISTENERS)] = ()
     """Where clients connect; `127.0.0.1:1883` and the Unix socket `mqtt.sock` in `state` unless given."""
+    announce: str | None = None
+    """An IPv4 address of this machine whose network is told by mDNS what listens there; none unless given."""
     users: Annotated[Mapping[str, UserSection], Meta(max_length=MAX_USERS)] = field(default_factory=dict)
     """The users by name."""
     anonymous: AccessSection | None = None
@@ -117,7 +120,7 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
     """Hours after which retained messages are published again for gateways that came later; 0: never."""
     will_jitter: Annotated[int, Meta(ge=0, le=3_600)] = 60
     """Seconds, at random up to so many, that a will waits before it travels."""
-    order_wait: Annotated[int, Meta(ge=0, le=60)] = 15
+    order_wait: Annotated[int, Meta(ge=0, le=60)] = 45
     """Seconds that what comes before its turn waits for what lacks; 0: all is given out as it comes."""
     history: HistorySection = HistorySection()
     purposes: PurposesSection | None = None
@@ -195,6 +198,8 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
                 yield f"{where}.push_user", f"there is no user {listener.push_user}: add it to [users]"
             if listener.name in (other.name for other in listeners[: number - 1]):
                 yield where, "another listener is at the same place: give one of them another"
+        if self.announce is not None and (found := problem_of_announcement(self.announce, listeners)):
+            yield "announce", found
         yield from self.history.problems()
         yield from self._problems_of_topics()
         yield from self._problems_of_purposes()

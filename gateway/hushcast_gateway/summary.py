@@ -34,6 +34,8 @@ def summary(settings: GatewaySettings) -> dict[str, list[str]]:
         "listens": [place.title for place in settings.listeners()],
         "users": users,
     }
+    if settings.announce is not None:
+        found["announces"] = [f"what listens at {settings.announce}, by mDNS, to its network"]
     if settings.daemon.socket is not None:
         found["daemon"] = [settings.daemon.socket]
     if changed := _changed(settings.limits):

@@ -86,6 +86,23 @@ def test_systemd_understands_every_line(unit: Path, tmp_path: Path) -> None:
     assert unit.name.partition("@")[0].partition(".")[0] not in done.stderr, done.stderr
 
 
+@analyze
+def test_the_drop_in_of_an_announced_gateway_lets_a_house_through_and_nothing_else(tmp_path: Path) -> None:
+    unit, more = FOLDER / "hushcast-gateway.service", FOLDER / "hushcast-gateway-announce.conf"
+    assert {name for name, _ in settings(more)} == {"IPAddressAllow"}
+    folder = tmp_path / f"{unit.name}.d"
+    folder.mkdir()
+    (folder / "announce.conf").write_text(more.read_text())
+    text = (
+        unit.read_text().replace("/usr/bin/hushcast", "/bin/true").replace("Documentation", "# Documentation")
+    )
+    (tmp_path / unit.name).write_text(text)
+    command = ["systemd-analyze", "verify", "--man=no", str(tmp_path / unit.name)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert "announce" not in done.stderr
+    assert "hushcast-gateway" not in done.stderr, done.stderr
+
+
 def test_all_stand_in_the_same_sandbox() -> None:
     """What differs between them is who and where."""
     own = {"Description", "Documentation", "ExecStart", "ExecStartPre", "ExecReload", "User", "Group"}

@@ -1,0 +1,1 @@
+"""How a gateway is found in its house, where that is wanted: by mDNS."""
