@@ -20,6 +20,7 @@ from hushcast_testnet.inventory import load
 from hushcast_testnet.tor.distance import Distance
 from soak.authorities import watch_authorities
 from soak.away import PUBLICATIONS, watch_away
+from soak.bursts import watch_bursts
 from soak.directories.scene import Plan
 from soak.located_feed import FeedPlan, watch_feed
 from soak.memory import watch_memory
@@ -33,6 +34,7 @@ SHARDS = partial(
 )  # a network with nobody who lies, cut anew after a day
 FEED = FeedPlan(60, 20)  # twenty minutes of short intervals: what is lost is lost at their ends
 TRIALS_A_MINUTE = 20  # of each kind, by whoever waits: 200 have an interval of 9 % to either side
+BURSTS_A_MINUTE = 20  # between houses; they take less over tcp, and more over Tor
 KILLS_A_MINUTE = 2  # of gateways; they take less, a few seconds each
 Progress = Callable[[str], None]
 
@@ -94,6 +96,20 @@ def away(
     return watch_away(directory, PUBLICATIONS, progress)
 
 
+def bursts(directory: Path, minutes: float, seed: int, progress: Progress) -> dict[str, Any]:
+    """Two houses that publish 200 bursts to each other in ten minutes, with a kill in every second one."""
+    testnet.up(directory, 4, 2, "tcp", EPOCH, progress, with_gateways=True)
+    return watch_bursts(directory, int(BURSTS_A_MINUTE * minutes), seed, progress)
+
+
+def bursts_over_tor(
+    directory: Path, minutes: float, seed: int, progress: Progress, distance: Distance
+) -> dict[str, Any]:
+    """The same over Tor, which takes longer."""
+    testnet.up(directory, 4, 2, "tor", EPOCH, progress, with_gateways=True, distance=distance)
+    return watch_bursts(directory, int(BURSTS_A_MINUTE * minutes), seed, progress)
+
+
 def waiting(directory: Path, minutes: float, seed: int, progress: Progress) -> dict[str, Any]:
     """Who waits for daemons with mailboxes that an adversary wants to hold up, 200 times in ten minutes."""
     testnet.up(directory, 3, 2, "tcp", EPOCH, progress, root="mailbox")
@@ -120,8 +136,10 @@ def located_feed(
     return watch_feed(directory / "feed", sockets, FEED, progress)
 
 
-NO_TOR = {run.__name__: run for run in (chaos, central, brokers, kills, memory, take_over, waiting)}
-OVER_TOR = {run.__name__: run for run in (authorities, shards, away, waiting_over_tor, located_feed)}
+NO_TOR = {run.__name__: run for run in (chaos, central, brokers, kills, memory, take_over, bursts, waiting)}
+OVER_TOR = {
+    run.__name__: run for run in (authorities, shards, away, waiting_over_tor, located_feed, bursts_over_tor)
+}
 RUNS = (*NO_TOR, *OVER_TOR)
 
 

@@ -20,17 +20,15 @@ from pathlib import Path
 from typing import Any
 
 import paho.mqtt.client as paho
-from paho.mqtt.enums import CallbackAPIVersion, MessageState, MQTTProtocolVersion
-from paho.mqtt.packettypes import PacketTypes
-from paho.mqtt.properties import Properties
+from paho.mqtt.enums import MQTTProtocolVersion
 
 from hushcast_runtime.storage.state_lock import holder
+from soak.paho_clients import WITHIN, connected, wait_until
 
 RETAINED = 5_000  # messages that are retained when it begins: each start reads them
 RATE = 200  # messages a second of each publisher at most
 WINDOW = 10  # messages of a publisher without an answer: after a reconnect paho sends all of them at once
 PAUSE = (0.5, 2.5)  # seconds between two kills, drawn
-WITHIN = 30.0  # seconds in which a gateway must serve, and at the end everything must have come
 _CONNECT = (
     b"\x10\x0e\x00\x04MQTT\x04\x02\x00\x00\x00\x02"  # 3.1.1, clean, with a client identifier of two bytes
 )
@@ -101,17 +99,6 @@ class Pair:
                 return client.recv(4)[:1] == b"\x20"
         except OSError:
             return False
-
-
-class SteadyClient(paho.Client):
-    """paho, which after a second attempt to connect publishes anew what it should release: it came twice."""
-
-    def _messages_reconnect_reset_out(self) -> None:
-        with self._out_message_mutex:
-            for one in self._out_messages.values():
-                if one.state == MessageState.MQTT_MS_RESEND_PUBREL:
-                    one.state = MessageState.MQTT_MS_WAIT_FOR_PUBCOMP
-        super()._messages_reconnect_reset_out()
 
 
 @dataclass
@@ -216,24 +203,8 @@ def _missing(reader: Reader, wanted: set[bytes]) -> int:
 
 
 @contextmanager
-def _connected(port: int, client_id: str, version: MQTTProtocolVersion) -> Iterator[paho.Client]:
-    clean = False if version == paho.MQTTv311 else None
-    client = SteadyClient(CallbackAPIVersion.VERSION2, client_id, clean, protocol=version)
-    client.reconnect_delay_set(1, 1)
-    properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
-    properties.SessionExpiryInterval = 3_600
-    client.connect("127.0.0.1", port, properties=properties if version == paho.MQTTv5 else None)
-    client.loop_start()
-    try:
-        yield client
-    finally:
-        client.disconnect()
-        client.loop_stop()
-
-
-@contextmanager
 def _reader(port: int, qos: int, version: MQTTProtocolVersion) -> Iterator[Reader]:
-    with _connected(port, f"reader-{qos}-{version}", version) as client:
+    with connected(port, f"reader-{qos}-{version}", version) as client:
         reader = Reader(client, qos)
         granted = threading.Event()
 
@@ -251,21 +222,12 @@ def _reader(port: int, qos: int, version: MQTTProtocolVersion) -> Iterator[Reade
 @contextmanager
 def _publisher(port: int, qos: int, version: MQTTProtocolVersion) -> Iterator[Publisher]:
     name = f"publisher-{qos}-{version}"
-    with _connected(port, name, version) as client:
+    with connected(port, name, version) as client:
         yield Publisher(client, name.encode(), qos)
 
 
 def _retain(port: int) -> None:
-    with _connected(port, "retainer", paho.MQTTv311) as client:
+    with connected(port, "retainer", paho.MQTTv311) as client:
         for number in range(RETAINED):
             told = client.publish(f"retained/{number}", b"x" * 100, 1, retain=True)
         told.wait_for_publish(WITHIN)
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """Return once a condition holds; raise `AssertionError` if that takes over `WITHIN`."""
-    until = time.monotonic() + WITHIN
-    while not condition():
-        if time.monotonic() > until:
-            raise AssertionError(f"{what}: not within {WITHIN:.0f} s")
-        time.sleep(0.005)

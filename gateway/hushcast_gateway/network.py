@@ -122,7 +122,7 @@ class GatewayNetwork:
     async def run(self, state: BrokerState, store: Store) -> None:
         """Carry messages out and in until cancelled."""
         self._state = state
-        await self._numbers.load(store)
+        await self._numbers.load(store, state.broker.ledger)
         left = await self._backlog.load(store, state.broker.ledger)
         async with trio.open_nursery() as nursery:
             await nursery.start(self._refresh.run, state, store)  # before anything comes or goes

@@ -56,7 +56,7 @@ class NumberedTopics:
         """`wait` is as `ArrivalOrder` has it."""
         self._env = env
         self._own: OwnPlaces | None = None
-        self._store: Store | None = None
+        self._ledger: Ledger | None = None
         self._order: ArrivalOrder[HandOut] = ArrivalOrder(wait)
         self._changed = trio.Event()
 
@@ -65,8 +65,11 @@ class NumberedTopics:
         """Messages that came before their turn."""
         return self._order.held
 
-    async def load(self, store: Store) -> None:
-        """Read what an earlier run noted; a new gateway's secret is on disk on return."""
+    async def load(self, store: Store, ledger: Ledger) -> None:
+        """Read what an earlier run noted, to be written with `ledger` from now on.
+
+        A new gateway's secret is on disk on return.
+        """
         found: dict[str, Mark] = {}
         secrets: list[SourceSecret] = []
         runs: list[int] = []
@@ -91,19 +94,23 @@ class NumberedTopics:
         self._own = OwnPlaces(secret, least)
         for topic, mark in found.items():
             self._own.restore(topic, mark, self._env.now())
-        self._store = store
+        self._ledger = ledger
 
     def next(self, topic: str) -> Place | None:
         """Return the place of a topic's next message; `None` for none."""
-        if self._own is None or self._store is None:
+        if self._own is None or self._ledger is None:
             return None
         place, given_up = self._own.next(topic, self._env.now())
         if given_up:
-            self._store.write_soon(Change(_OWN, given_up.encode(), None))
+            self._ledger.delete(_OWN, given_up.encode())
         return place
 
     def took(self, topic: str, is_certain: bool) -> None:
-        """Note that the daemon has a topic's next message, or that nobody knows whether it has."""
+        """Note that the daemon has a topic's next message, or that nobody knows whether it has.
+
+        Its client hears so when the number is on disk: else a kill would have the next message get the same
+        number, and where that is quicker this one would come too late.
+        """
         if not is_certain and self._own is not None:
             self._own.given_up(topic)
         elif (place := self.next(topic)) is not None:
@@ -150,9 +157,9 @@ class NumberedTopics:
         self._order.forgotten.clear()
 
     def _note_own(self, topic: str, mark: Mark) -> None:
-        if self._own is not None and self._store is not None:
+        if self._own is not None and self._ledger is not None:
             self._own.taken(topic, mark, self._env.now())
-            self._store.write_soon(Change(_OWN, topic.encode(), _MARK.pack(*mark)))
+            self._ledger.put(_OWN, topic.encode(), _MARK.pack(*mark))
 
     def _take_mark(self, key: bytes, value: bytes) -> None:
         self._order.restore(Stream(key[16:].decode(), key[:16]), Mark(*_MARK.unpack(value)))

@@ -26,7 +26,8 @@ WAYS = {
     # What is entered last of each part of the way, and what first: behind these a task or the loop begins.
     "NetworkPublisher.put": "Server._read",
     "Daemon.enqueue": "NetworkPublisher._send",
-    "ClientStream.send": "NetworkPublisher._send",
+    "MqttConnection.answer": "NetworkPublisher._send",
+    "ClientStream.send": "MqttConnection.release",  # which the broker calls when the disk has the number
     "ClientStream.write": "ClientStream.write",
 }
 

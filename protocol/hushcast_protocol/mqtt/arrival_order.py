@@ -19,6 +19,7 @@ from hushcast_protocol.mqtt.envelope import Place
 
 MAX_HELD = 256  # messages of one stream that wait for one that lacks; with more it is not waited for
 MAX_HELD_OUT_OF_ORDER = 16 * 1024 * 1024  # bytes of all that wait, each alias its share; 60 of the largest
+NEW_WAIT = 15.0  # seconds that the first of a stream waits at most: what lacks may have gone before we read
 MAX_MARKS = 10_000  # streams whose last numbers are known; 4 MB. Of the alias with most the oldest goes
 
 T = TypeVar("T")
@@ -64,8 +65,9 @@ class ReleasedArrival(Generic[T]):
 
 @dataclass
 class _Waiting(Generic[T]):
-    """What came of a stream before its turn, with size and arrival."""
+    """What came of a stream before its turn, with size and arrival, and how long it waits for what lacks."""
 
+    wait: float
     messages: dict[Mark, tuple[T, int, float]] = field(default_factory=dict)
 
 
@@ -119,10 +121,11 @@ class ArrivalOrder(Generic[T]):
             self._move(stream, at)
             return [ReleasedArrival(stream, at, item, False), *self._following(stream)]
         if waiting is None:
-            waiting = self._waiting[stream] = _Waiting()
+            wait = self._wait if mark is not None else min(self._wait, NEW_WAIT)
+            waiting = self._waiting[stream] = _Waiting(wait)
         if len(waiting.messages) < MAX_HELD and self._bytes.may_take(stream.alias, size):
             if not waiting.messages:
-                heapq.heappush(self._deadlines, (now + self._wait, stream))
+                heapq.heappush(self._deadlines, (now + waiting.wait, stream))
             self._bytes.take(stream.alias, size)
             waiting.messages[at] = item, size, now
             return []
@@ -138,17 +141,17 @@ class ArrivalOrder(Generic[T]):
             if waiting is None:
                 continue
             oldest = min(came for _, _, came in waiting.messages.values())
-            if oldest + self._wait > now:
-                heapq.heappush(self._deadlines, (oldest + self._wait, stream))
+            if oldest + waiting.wait > now:
+                heapq.heappush(self._deadlines, (oldest + waiting.wait, stream))
                 continue
             released: list[ReleasedArrival[T]] = []
             while stream in self._waiting and any(
-                came + self._wait <= now for _, _, came in waiting.messages.values()
+                came + waiting.wait <= now for _, _, came in waiting.messages.values()
             ):
                 released += [self._lowest(stream), *self._following(stream)]
             if stream in self._waiting:
                 oldest = min(came for _, _, came in waiting.messages.values())
-                heapq.heappush(self._deadlines, (oldest + self._wait, stream))
+                heapq.heappush(self._deadlines, (oldest + waiting.wait, stream))
             return released
         return []
 

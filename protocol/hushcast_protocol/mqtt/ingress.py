@@ -333,7 +333,6 @@ class Ingress:
             self.spread_names(publication.message, None, now)
         if link is None:
             return
-        before = publication.made_before if publication.is_spread else self._ledger.made
         if reason < FAILURE and not publication.is_spread:
             self.spread_names(publication.message, link.session, now)
         if qos == 2:
@@ -342,7 +341,8 @@ class Ingress:
             link.open_ids.discard(packet_id)
             self._archive.handed_over(link.session, packet_id)
         if qos:
-            self._acknowledge(link, qos, packet_id, reason, before, publication.held)
+            # What the network beyond wrote of it is to be on disk, too.
+            self._acknowledge(link, qos, packet_id, reason, publication.made_before, publication.held)
 
 
 def _with(packet: Publish, topic: NamedTopic, added: AddedProperty) -> Publish:

@@ -10,6 +10,7 @@ from steps import one_step
 from hushcast_protocol.mqtt import arrival_order, own_places
 from hushcast_protocol.mqtt.arrival_order import (
     MAX_HELD,
+    NEW_WAIT,
     ArrivalOrder,
     Mark,
     ReleasedArrival,
@@ -288,3 +289,15 @@ def test_two_houses_are_as_a_plain_list_whatever_the_network_does(part: int) -> 
             assert not second.unheard, seed
         else:
             assert second.retained == retained(second.got, published), seed
+
+
+def test_what_may_have_gone_before_a_gateway_read_is_not_waited_for_as_long() -> None:
+    order: ArrivalOrder[str] = ArrivalOrder(45.0)
+    new, known = stream_of("home", "new", b"source 1"), stream_of("home", "known", b"source 1")
+    order.restore(known, Mark(5, 1))
+    for stream in (new, known):
+        assert order.came(stream, Place(b"source 1", 5, 3, False), stream.alias, 10, 0.0) == []
+    assert order.next_due == NEW_WAIT
+    assert [one.stream for one in order.due(NEW_WAIT)] == [new]
+    assert order.due(44.9) == []
+    assert [one.stream for one in order.due(45.0)] == [known]
