@@ -58,7 +58,16 @@ async def test_never_unless_it_is_configured(autojump_clock: MockClock) -> None:
     one, store = RetainedRefresh(0, out.append, simulated_environment("one", 0.0)), MemoryStore()
     one.note("a", True)
     assert await sent(one, out, State(a=b"1"), store, 100) == []
-    assert await store.scan("gateway-refreshed") == []
+
+
+async def test_who_sets_it_later_has_it_of_what_was_retained_before(autojump_clock: MockClock) -> None:
+    out: list[MqttMessage] = []
+    store = MemoryStore()
+    before = RetainedRefresh(0, out.append, simulated_environment("one", 0.0))
+    await sent(before, out, State(a=b"1"), store, 1)
+    before.note("a", True)
+    later = RetainedRefresh(1, out.append, simulated_environment("one", 0.0))
+    assert await sent(later, out, State(a=b"1"), store, 0.99) == ["a"]
 
 
 async def test_so_many_topics_at_most(autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch) -> None:

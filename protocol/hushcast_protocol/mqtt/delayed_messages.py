@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from hushcast_protocol.base.shares import Shares
-from hushcast_protocol.mqtt.limits import MAX_SESSION_SECONDS
+from hushcast_protocol.mqtt.limits import MAX_SESSION_SECONDS, MqttLimits
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.mqtt_session import MqttSession
 from hushcast_protocol.mqtt.session_archive import SessionArchive
@@ -48,12 +48,12 @@ class DelayedMessage:
 class DelayedMessages:
     """What waits, each user its share."""
 
-    def __init__(self, archive: SessionArchive, most: int, most_bytes: int) -> None:
-        """`most` messages of `most_bytes` in all; 0: none is taken."""
+    def __init__(self, archive: SessionArchive, limits: MqttLimits | None) -> None:
+        """`limits` say how much may wait; without them nothing does."""
         self._archive = archive
-        self.is_on = most > 0
-        self._places = Shares(most)
-        self._bytes = Shares(most_bytes)
+        self._places = Shares(0 if limits is None else limits.delayed)
+        self._bytes = Shares(0 if limits is None else limits.delayed_bytes)
+        self.is_on = limits is not None and limits.delayed > 0
         self._waiting: list[DelayedMessage] = []
 
     @property

@@ -84,9 +84,7 @@ class MqttBroker:
         self._delivery = MessageDelivery(
             self._subscribers, self._archive, self.ledger, beyond, rules, limits, history
         )
-        self.delayed = DelayedMessages(
-            self._archive, 0 if rules is not None else limits.delayed, limits.delayed_bytes
-        )
+        self.delayed = DelayedMessages(self._archive, limits if rules is None else None)
         """What waits to be published."""
         self._ingress = Ingress(
             self._delivery, self._retained, self._archive, self.delayed, randomness, beyond, rules
