@@ -189,6 +189,10 @@ WRONG = {
     ),
     "a Unix socket without a path": (BOB + listen('kind = "unix"'), ["listen #1", "path"]),
     "a relative Unix socket": (BOB + listen('kind = "unix"', 'path = "s"'), ["listen #1", "absolute"]),
+    "a state too deep for its longest socket": (
+        f'state = "/{"d" * 92}"\n{ANONYMOUS}',
+        ["state: operators.sock", "108 bytes", "107 at most", "shorter by 1"],
+    ),
     "a Unix socket too deep": (BOB + listen('kind = "unix"', f'path = "/{"d" * 107}"'), ["listen #1", "107"]),
     "a path and a port": (
         BOB + listen('kind = "http"', "port = 1", 'path = "/s"'),

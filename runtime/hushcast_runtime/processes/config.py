@@ -263,9 +263,12 @@ def parse_toml(data: bytes, where: str, kind: type[SectionT]) -> SectionT:
 
 
 def check_path(key: str, path: Path) -> None:
-    """Raise `UsageError` if no Unix socket can have this path."""
-    if len(bytes(path)) > MAX_PATH:
-        raise UsageError(f"{key}: the path has over {MAX_PATH} bytes, which Unix sockets cannot have")
+    """Raise `UsageError` if no Unix socket can have this path, which follows from what `key` says."""
+    if (more := len(bytes(path)) - MAX_PATH) > 0:
+        raise UsageError(
+            f"{key}: {path.name} would have a path of {MAX_PATH + more} bytes, and a Unix socket has "
+            f"{MAX_PATH} at most: give one that is shorter by {more}"
+        )
 
 
 def reachable(key: str, text: str, transport: str) -> Address:
