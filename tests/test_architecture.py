@@ -23,12 +23,13 @@ ARROWS: dict[str, set[str]] = {
     "spatial family": {"base"},
     "purposes family": {"base", "mqtt family"},
     "http family": {"base", "mqtt family"},
+    "devices family": {"base", "content"},
     "shards family": {"base"},
     "authorities family": {"base", "shards family"},
     "runtime": {"base", "content"},
     "directory": {"base", "shards family", "authorities family", "overlay family", "runtime"},
-    "client": {"base", "content", "mqtt family", "purposes family"},
-    "local": {"base", "content", "runtime", "client"},
+    "client": {"base", "content", "mqtt family", "purposes family", "devices family"},
+    "local": {"base", "content", "devices family", "runtime", "client"},
     "overlay": {"base", "content", "shards family", "authorities family", "overlay family"},
     "central": {"base", "content", "central family", "runtime"},
     "brokers": {"base", "content", "brokers family", "runtime"},
@@ -41,7 +42,7 @@ ARROWS["gateway"] = {"base", "content", "mqtt family", "purposes family", "http 
 ARROWS["located"] = {"base", "content", "spatial family", "runtime", "client"}
 ARROWS["testnet"] = {*ARROWS["node"], "node", "mqtt family"}
 ARROWS["cli"] = {*ARROWS["testnet"], *ARROWS["gateway"], *ARROWS["located"], "testnet", "gateway", "located"}
-ARROWS["cli"].add("analytics")  # lazily: a test of the CLI holds that
+ARROWS["cli"] |= {"analytics", "devices family"}  # lazily: a test of the CLI holds that
 FOLDERS: dict[str, dict[str, set[str]]] = {
     # What each folder of a room may import beside itself; "" is what lies beside the folders. Each is what
     # somebody else runs: a proxy that could look into a user's parts would know what it is not to know.
@@ -68,6 +69,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "configuration": {""},
         "purposes": {"", "configuration"},
         "messages": {"", "purposes"},
+        "devices": {""},
         "analysis": {""},
         "testnets": {""},
         "operate": {"", "configuration", "messages", "purposes", "testnets"},
@@ -126,7 +128,10 @@ OF_LAYERS = {
 }
 # Owners of boxes that are generated use their hosts by what daemons decide it by.
 OF_BOXES = {"overlay.host_list"}
-FAMILIES = ("overlay", "central", "brokers", "mqtt", "purposes", "http", "spatial", "authorities", "shards")
+FAMILIES = (
+    *("overlay", "central", "brokers", "mqtt", "purposes", "http", "spatial", "authorities", "shards"),
+    "devices",
+)
 MAX_LINES = 400
 MAX_FUNCTION = 60  # lines
 MAX_PARAMETERS = 7  # of a constructor

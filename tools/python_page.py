@@ -26,7 +26,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *("Event", "Message", "Lost", "Gap", "Unopened", "Withdrawn"),
         *("Coverage", "Disconnected", "Reconnected"),
     ),
-    "What a daemon tells": ("Publication", "Unsent", "Subscription", "Finding"),
+    "What a daemon tells": ("Publication", "Unsent", "Subscription", "Finding", "Imported"),
     "Links and authors": ("new_link", "write_link", "read_link", "Author", "new_author", "read_author"),
     "Purposes": (
         *("read_purpose_keys", "PurposeKeys", "Allowed", "ReadFor"),
@@ -66,14 +66,20 @@ def reference() -> str:
 def methods(name: str) -> list[str]:
     """Return what programs may call or iterate over: of what has a blocking twin, what the twin has, too."""
     kind = getattr(hushcast, name)
-    called = [member for member, value in vars(kind).items() if inspect.isfunction(value)]
+    called = [member for member, value in members(kind).items() if inspect.isfunction(value)]
     return [member for member in called if not member.startswith("_") and member not in inner(name)]
+
+
+def members(kind: type) -> dict[str, Any]:
+    """Return what a class has, of itself and of those of ours that it is made of."""
+    ours = [base for base in reversed(kind.__mro__) if base.__module__.startswith("hushcast")]
+    return {name: value for base in ours[-1:] + ours[:-1] for name, value in vars(base).items()}
 
 
 def inner(name: str) -> set[str]:
     """Return what is for the library's own files: what its blocking twin does without."""
     twin = getattr(hushcast, _TWINS[name]) if name in _TWINS else None
-    return set() if twin is None else vars(getattr(hushcast, name)).keys() - vars(twin).keys()
+    return set() if twin is None else members(getattr(hushcast, name)).keys() - vars(twin).keys()
 
 
 def fields(name: str) -> dict[str, tuple[str, str]]:

@@ -12,6 +12,7 @@ import click
 from hushcast_cli.analysis.lab import lab
 from hushcast_cli.command_groups import SectionedGroup
 from hushcast_cli.completion import PROGRAM, VARIABLE, completion
+from hushcast_cli.devices.device import device
 from hushcast_cli.exits import ExitCode, report
 from hushcast_cli.gateways.gateway import gateway
 from hushcast_cli.help import help_command
@@ -65,7 +66,7 @@ for command in (located_lab, purpose_rules, simulate_authorities):
     lab.add_command(command)
 cli.fill(
     {
-        "Messages": (publish, subscribe, unsubscribe, subscriptions, topic, outbox, ack),
+        "Messages": (publish, subscribe, unsubscribe, subscriptions, topic, outbox, ack, device),
         "Your daemon": (status, healthcheck, doctor, coverage, top),
         "Networks": (init, join, run_command, admin),
         "Try, measure": (testnet, lab),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hushcast.control_messages import Terms
     from hushcast.daemon import Daemon, connect
     from hushcast.descriptions import Finding, Publication, Subscription, Unsent
+    from hushcast.device_calls import Imported
     from hushcast.errors import (
         HushcastError,
         NoDaemon,
@@ -53,6 +54,7 @@ _PUBLIC = {
     "blocking": ("BlockingDaemon", "BlockingMessages", "connect_sync"),
     "daemon": ("Daemon", "connect"),
     "descriptions": ("Finding", "Publication", "Subscription", "Unsent"),
+    "device_calls": ("Imported",),
     "errors": ("HushcastError", "NoDaemon", "OtherVersion", "Refusal", "TimedOut", "UsageError", "Waiting"),
     "events": (
         *("Coverage", "Disconnected", "Event", "Gap", "Lost", "Message"),
@@ -80,6 +82,7 @@ __all__ = [
     "Finding",
     "Gap",
     "HushcastError",
+    "Imported",
     "Lock",
     "Lost",
     "Message",

@@ -16,6 +16,7 @@ from hushcast.blocks import opened_by_with
 from hushcast.control_messages import Terms
 from hushcast.daemon import TIMEOUT, Attributes, Daemon, connect
 from hushcast.descriptions import Finding, Publication, Subscription, Unsent
+from hushcast.device_calls import Imported
 from hushcast.events import Coverage, Event, Message
 from hushcast.keys import Author
 from hushcast.messages import Acknowledging, Messages
@@ -136,6 +137,14 @@ class BlockingDaemon:
     def cancel(self, message_id: str, *, timeout: float | None = None) -> str:
         """Take a publication out of the outbox, and return its topic's name."""
         return self._wait(self._daemon.cancel, message_id, timeout=timeout)
+
+    def export_links(self, password: str) -> bytes:
+        """Return the links of all subscriptions, sealed under a password."""
+        return self._wait(self._daemon.export_links, password)
+
+    def import_links(self, sealed: bytes, password: str, *, within: float | None = None) -> Imported:
+        """Subscribe to all links of an export, at drawn moments."""
+        return self._wait(self._daemon.import_links, sealed, password, within=within)
 
     def coverage(
         self, topic: str, *, where: str | None = None, losses: bool = False, timeout: float | None = None

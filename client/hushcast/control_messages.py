@@ -15,6 +15,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from hushcast.device_messages import DeviceAnswer, DeviceRequest
+from hushcast.message_bases import StrictMessage, StrictRequest, Told
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.findings import Finding as Finding
 from hushcast_protocol.content.messages import MAX_PAYLOAD
@@ -28,8 +30,6 @@ MAX_REQUESTS = 512  # under way on one connection: all subscriptions of a daemon
 MAX_WINDOW = 1024  # messages that an application may let come before it has shown any
 MAX_TOKEN = 64  # bytes; 16 random ones do
 
-Number = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
-"""A request's on its connection; free again when the request has ended."""
 Cursor = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """A message's place in the inbox of one subscription, from 1; 0 is before all."""
 Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_WINDOW)]
@@ -49,27 +49,13 @@ def is_handle(text: str) -> bool:
     return _HANDLE.match(text) is not None
 
 
-class _Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a daemon does not know of it, it must not pass over: it would do something else than was meant."""
-
-
-class _Numbered(_Asked, frozen=True, kw_only=True):
-    request: Number = 0
-
-
-class _Told(msgspec.Struct, frozen=True, kw_only=True):
-    """What a program does not know of it, it passes over: it asked for nothing of that."""
-
-    request: Number = 0
-
-
 class Hello(msgspec.Struct, frozen=True, tag_field="op", tag="hello"):
     """The first line from either end; what else a later version says in it is passed over."""
 
     version: int = VERSION
 
 
-class PublishRequest(_Numbered, frozen=True, tag_field="op", tag="publish", omit_defaults=True):
+class PublishRequest(StrictRequest, frozen=True, tag_field="op", tag="publish", omit_defaults=True):
     """Publish `payload` (base64) on a topic, a text, a link, or a subscription's handle.
 
     `set` holds attributes as `NAME=VALUE`; `author` the seed (base64, 32 bytes) of a key that signs it.
@@ -80,7 +66,7 @@ class PublishRequest(_Numbered, frozen=True, tag_field="op", tag="publish", omit
 
     topic: str
     payload: bytes
-    set: list[str] = []
+    set: list[str] = msgspec.field(default_factory=list)
     author: bytes | None = None
     tell: Literal["accepted", "queued"] = "accepted"
     at_once: bool = False
@@ -91,23 +77,23 @@ class PublishRequest(_Numbered, frozen=True, tag_field="op", tag="publish", omit
     open: bool = False
 
 
-class AwaitRequest(_Numbered, frozen=True, tag_field="op", tag="await"):
+class AwaitRequest(StrictRequest, frozen=True, tag_field="op", tag="await"):
     """Answer when a relay has given its receipt for the publication with this token."""
 
     token: Token
 
 
-class OutboxRequest(_Numbered, frozen=True, tag_field="op", tag="outbox"):
+class OutboxRequest(StrictRequest, frozen=True, tag_field="op", tag="outbox"):
     """List the publications that wait for a relay's receipt, and those that were given up."""
 
 
-class CancelRequest(_Numbered, frozen=True, tag_field="op", tag="cancel"):
+class CancelRequest(StrictRequest, frozen=True, tag_field="op", tag="cancel"):
     """Remove the publication with this id (64 hexadecimal digits) from the outbox."""
 
     id: str
 
 
-class Terms(_Asked, frozen=True, omit_defaults=True):
+class Terms(StrictMessage, frozen=True, omit_defaults=True):
     """How many subscribers topic and condition are to hide among before a network of brokers sees them."""
 
     k: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
@@ -124,7 +110,7 @@ class Terms(_Asked, frozen=True, omit_defaults=True):
     """What is done while the level is below `k`."""
 
 
-class TopicSubscribeRequest(_Numbered, frozen=True, tag_field="op", tag="subscribe", omit_defaults=True):
+class TopicSubscribeRequest(StrictRequest, frozen=True, tag_field="op", tag="subscribe", omit_defaults=True):
     """Subscribe to a topic, a text or a link; its messages come until `EndNotice` or the connection's end.
 
     A handle stands for the topic and the condition of a subscription that is held. `open` is as in
@@ -145,7 +131,7 @@ class TopicSubscribeRequest(_Numbered, frozen=True, tag_field="op", tag="subscri
     open: bool = False
 
 
-class AcknowledgeRequest(_Numbered, frozen=True, tag_field="op", tag="acknowledge"):
+class AcknowledgeRequest(StrictRequest, frozen=True, tag_field="op", tag="acknowledge"):
     """Acknowledge all messages up to `cursor`, of one subscription to a topic or, without `where`, of all.
 
     Here, in `TopicUnsubscribeRequest` and in `CoverageRequest` a handle stands for its topic and condition.
@@ -156,26 +142,26 @@ class AcknowledgeRequest(_Numbered, frozen=True, tag_field="op", tag="acknowledg
     where: str | None = None
 
 
-class TopicUnsubscribeRequest(_Numbered, frozen=True, tag_field="op", tag="unsubscribe"):
+class TopicUnsubscribeRequest(StrictRequest, frozen=True, tag_field="op", tag="unsubscribe"):
     """End the subscription to a topic with this condition, or, without one, all to the topic."""
 
     topic: str
     where: str | None = None
 
 
-class SubscriptionsRequest(_Numbered, frozen=True, tag_field="op", tag="subscriptions"):
+class SubscriptionsRequest(StrictRequest, frozen=True, tag_field="op", tag="subscriptions"):
     """List the subscriptions."""
 
 
-class StatusRequest(_Numbered, frozen=True, tag_field="op", tag="status"):
+class StatusRequest(StrictRequest, frozen=True, tag_field="op", tag="status"):
     """Describe the daemon."""
 
 
-class DoctorRequest(_Numbered, frozen=True, tag_field="op", tag="examine"):
+class DoctorRequest(StrictRequest, frozen=True, tag_field="op", tag="examine"):
     """Look for what keeps the daemon from working."""
 
 
-class ShownNotice(_Numbered, frozen=True, tag_field="op", tag="shown"):
+class ShownNotice(StrictRequest, frozen=True, tag_field="op", tag="shown"):
     """The application has shown all messages up to `shown`, and needs none up to `acknowledged` any more.
 
     `request` is the `subscribe` that brought them; `more` may be sent. Nothing answers it.
@@ -186,11 +172,11 @@ class ShownNotice(_Numbered, frozen=True, tag_field="op", tag="shown"):
     more: Count = 0
 
 
-class EndNotice(_Numbered, frozen=True, tag_field="op", tag="end"):
+class EndNotice(StrictRequest, frozen=True, tag_field="op", tag="end"):
     """Hear no more of `request`: the subscription stays in the daemon, the publication in the outbox."""
 
 
-class CoverageRequest(_Numbered, frozen=True, tag_field="op", tag="coverage"):
+class CoverageRequest(StrictRequest, frozen=True, tag_field="op", tag="coverage"):
     """Tell what probes say of the subscriptions to a topic, or of the one with this condition.
 
     With `losses` the answer has `{"losses": {relay: [lost, passed]}}` for each, too: of the copies of probes
@@ -214,6 +200,7 @@ Request = (
     | CoverageRequest
     | StatusRequest
     | DoctorRequest
+    | DeviceRequest
 )
 """What the daemon answers."""
 
@@ -221,7 +208,7 @@ ApplicationMessage = Request | ShownNotice | EndNotice
 """What an application says after `Hello`."""
 
 
-class PublishAnswer(_Told, frozen=True, tag_field="event", tag="published"):
+class PublishAnswer(Told, frozen=True, tag_field="event", tag="published"):
     """A relay has taken the message over (`accepted`), or it is durable in the outbox (`queued`)."""
 
     id: str
@@ -229,20 +216,20 @@ class PublishAnswer(_Told, frozen=True, tag_field="event", tag="published"):
     receipt: Literal["accepted", "queued"] = "accepted"
 
 
-class OutboxAnswer(_Told, frozen=True, tag_field="event", tag="outbox"):
+class OutboxAnswer(Told, frozen=True, tag_field="event", tag="outbox"):
     """The outbox: `{"id", "topic", "since", "state", "receipts", "attempts", …}` each."""
 
     publications: list[dict[str, Any]]
 
 
-class CancelAnswer(_Told, frozen=True, tag_field="event", tag="cancelled"):
+class CancelAnswer(Told, frozen=True, tag_field="event", tag="cancelled"):
     """The publication will not be dropped any more."""
 
     id: str
     topic: str
 
 
-class SubscribeAnswer(_Told, frozen=True, tag_field="event", tag="subscribed", omit_defaults=True):
+class SubscribeAnswer(Told, frozen=True, tag_field="event", tag="subscribed", omit_defaults=True):
     """Messages on the topic reach the daemon; so many relays, or what `by` names, route to it."""
 
     topic: str
@@ -250,7 +237,7 @@ class SubscribeAnswer(_Told, frozen=True, tag_field="event", tag="subscribed", o
     by: str = "relay"
 
 
-class MessageNotice(_Told, frozen=True, tag_field="event", tag="message", omit_defaults=True):
+class MessageNotice(Told, frozen=True, tag_field="event", tag="message", omit_defaults=True):
     """A message; `cursor` is its place in the inbox. Attributes and an author are there if it has some."""
 
     topic: str
@@ -263,7 +250,7 @@ class MessageNotice(_Told, frozen=True, tag_field="event", tag="message", omit_d
     author: str | None = None
 
 
-class LossNotice(_Told, frozen=True, tag_field="event", tag="lost"):
+class LossNotice(Told, frozen=True, tag_field="event", tag="lost"):
     """Messages up to `cursor` were removed before the application got them: `count`, if anybody knows."""
 
     topic: str
@@ -271,50 +258,50 @@ class LossNotice(_Told, frozen=True, tag_field="event", tag="lost"):
     cursor: int
 
 
-class GapNotice(_Told, frozen=True, tag_field="event", tag="gap"):
+class GapNotice(Told, frozen=True, tag_field="event", tag="gap"):
     """A message that another subscriber of the topic received, and this one did not."""
 
     topic: str
     id: str
 
 
-class CoverageAnswer(_Told, frozen=True, tag_field="event", tag="coverage"):
+class CoverageAnswer(Told, frozen=True, tag_field="event", tag="coverage"):
     """Coverage, `{"topic", "where", "probes", "share", "low", "high", "suspects"}` for each subscription."""
 
     subscriptions: list[dict[str, Any]]
 
 
-class AcknowledgeAnswer(_Told, frozen=True, tag_field="event", tag="acknowledged"):
+class AcknowledgeAnswer(Told, frozen=True, tag_field="event", tag="acknowledged"):
     """No message up to `cursor` is shown again."""
 
     topic: str
     cursor: int
 
 
-class UnsubscribeAnswer(_Told, frozen=True, tag_field="event", tag="unsubscribed"):
+class UnsubscribeAnswer(Told, frozen=True, tag_field="event", tag="unsubscribed"):
     """The subscription is over; `existed` tells whether there was one."""
 
     topic: str
     existed: bool
 
 
-class EndAnswer(_Told, frozen=True, tag_field="event", tag="ended"):
+class EndAnswer(Told, frozen=True, tag_field="event", tag="ended"):
     """The application hears no more of this request, as it asked."""
 
 
-class SubscriptionsAnswer(_Told, frozen=True, tag_field="event", tag="subscriptions"):
+class SubscriptionsAnswer(Told, frozen=True, tag_field="event", tag="subscriptions"):
     """The subscriptions, `{"handle", "topic", "nodes", "ready", "since", "cursor", …}` each."""
 
     subscriptions: list[dict[str, Any]]
 
 
-class StatusAnswer(_Told, frozen=True, tag_field="event", tag="status"):
+class StatusAnswer(Told, frozen=True, tag_field="event", tag="status"):
     """The daemon's state."""
 
     status: dict[str, Any]
 
 
-class DoctorAnswer(_Told, frozen=True, tag_field="event", tag="examined"):
+class DoctorAnswer(Told, frozen=True, tag_field="event", tag="examined"):
     """What was found."""
 
     findings: list[Finding]
@@ -323,7 +310,7 @@ class DoctorAnswer(_Told, frozen=True, tag_field="event", tag="examined"):
 FailureKind = Literal["usage", "refused", "waiting", "starting", "cursor"]
 
 
-class FailureAnswer(_Told, frozen=True, tag_field="event", tag="failed"):
+class FailureAnswer(Told, frozen=True, tag_field="event", tag="failed"):
     """The request was not carried out: its words were wrong, daemon or network declined, or it waits.
 
     What is `waiting` is a publication that stays in the outbox without a receipt so far. A daemon that is
@@ -349,6 +336,7 @@ Answer = (
     | SubscriptionsAnswer
     | StatusAnswer
     | DoctorAnswer
+    | DeviceAnswer
     | FailureAnswer
 )
 
@@ -356,7 +344,7 @@ encode_line = msgspec.json.Encoder().encode
 _decode_hello = msgspec.json.Decoder(Hello).decode
 _decode_said = msgspec.json.Decoder(ApplicationMessage).decode
 _decode_answer = msgspec.json.Decoder(Answer).decode
-_decode_told = msgspec.json.Decoder(_Told).decode
+_decode_told = msgspec.json.Decoder(Told).decode
 
 
 def decode_hello(line: bytes) -> Hello:

@@ -13,16 +13,11 @@ import anyio
 import msgspec
 
 from hushcast import control_messages, descriptions, events
-from hushcast.arguments import (
-    check_cursor,
-    check_subscription,
-    check_topic,
-    sealed_payload,
-    written_value,
-)
+from hushcast.arguments import check_cursor, check_subscription, check_topic, sealed_payload, written_value
 from hushcast.blocks import interrupt_alone, opened_by_async_with
 from hushcast.control_connection import ControlConnection, open_connection
 from hushcast.descriptions import Finding, Publication, Subscription, Unsent
+from hushcast.device_calls import DeviceCalls
 from hushcast.errors import (
     ConnectionEnded,
     HushcastError,
@@ -47,7 +42,7 @@ Attributes = Mapping[str, str | int | float]
 AnswerT = TypeVar("AnswerT")
 
 
-class Daemon:
+class Daemon(DeviceCalls):
     """A connection to a daemon, which comes again when the daemon does.
 
     A topic is a plain text, which names an open topic, or a link. A text is refused where the daemon is
@@ -323,7 +318,6 @@ class Daemon:
         )
         async with self._handing_in:
             told = await self.ask(request, control_messages.PublishAnswer, math.inf)
-
         return Publication(told.id, told.topic, token)
 
     def _limit(self, timeout: float | None) -> AbstractContextManager[None]:

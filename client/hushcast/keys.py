@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from hushcast_protocol.base.secrets import Seed, TopicSecret
 from hushcast_protocol.content import topics
 from hushcast_protocol.content.bodies import fingerprint
 from hushcast_protocol.content.topics import LINK_SCHEME, MAX_LINK, make_topic, parse_topic
+from hushcast_protocol.devices.carried_links import CarriedLink, seal_links
 
 TOKEN_SIZE = 16  # bytes
 
@@ -77,6 +78,11 @@ def read_link(path: str | os.PathLike[str]) -> str:
 def write_link(path: str | os.PathLike[str], link: str) -> None:
     """Write a link into a new file that only its owner can read, as `read_link` wants it; or `UsageError`."""
     write_new(Path(path), checked_link(link, "the text", alone=True).encode() + b"\n", "link")
+
+
+def sealed_links(links: Sequence[CarriedLink], password: str, randomness: Randomness = os.urandom) -> bytes:
+    """Return a file with links, sealed under a password; raise `UsageError` where that is too short."""
+    return seal_links(links, password, randomness)
 
 
 def checked_link(text: str, shown: str, alone: bool) -> str:

@@ -28,6 +28,8 @@ from hushcast.control_messages import (
     TopicUnsubscribeRequest,
     UnsubscribeAnswer,
 )
+from hushcast.device_messages import DeviceRequest
+from hushcast_local.devices.device_requests import answer_device_request
 from hushcast_local.service import Service
 from hushcast_local.subscription_names import check_unlisted, held_interest, open_or_held
 from hushcast_protocol.base.errors import Refusal, UsageError
@@ -47,6 +49,7 @@ Question = (
     | CoverageRequest
     | StatusRequest
     | DoctorRequest
+    | DeviceRequest
 )
 """All requests but `TopicSubscribeRequest`, whose answers do not end."""
 
@@ -95,8 +98,9 @@ class ApplicationRequests:
             return PublishAnswer(taken.id.hex(), taken.topic, request=number)
         if isinstance(request, CancelRequest):
             return await _cancelled(service, request)
-        assert isinstance(request, AcknowledgeRequest | CoverageRequest | TopicUnsubscribeRequest)
-        return await _about_topic(service, request)
+        if isinstance(request, AcknowledgeRequest | CoverageRequest | TopicUnsubscribeRequest):
+            return await _about_topic(service, request)
+        return await answer_device_request(service.devices, request)
 
     async def _published(self, request: PublishRequest) -> PublishAnswer:
         topic = open_or_held(self.service.subscriber.subscriptions, request.topic, request.open)

@@ -12,13 +12,13 @@ from hushcast.control_messages import (
     EndNotice,
     FailureAnswer,
     FailureKind,
-    Number,
     Request,
     ShownNotice,
     TopicSubscribeRequest,
     decode_application_message,
     encode_line,
 )
+from hushcast.message_bases import Number
 from hushcast_local.application_delivery import ApplicationDelivery
 from hushcast_local.application_requests import ApplicationRequests, DaemonNotUp
 from hushcast_local.inbox import UnknownCursor

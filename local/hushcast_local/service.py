@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from hushcast_local.devices.devices import Devices
 from hushcast_local.inbox import InboxListener, InboxMessage, ReportedGap
 from hushcast_local.outbox import Outbox, OutboxPublication, ReceiptedPublication
 from hushcast_local.publisher import Publisher
@@ -20,15 +21,19 @@ from hushcast_protocol.content.topics import Interest, Topic
 class Service:
     """One daemon's publish/subscribe over a carrier."""
 
-    def __init__(self, publisher: Publisher, subscriber: Subscriber, outbox: Outbox) -> None:
+    def __init__(
+        self, publisher: Publisher, subscriber: Subscriber, outbox: Outbox, devices: Devices
+    ) -> None:
         self._publisher = publisher
         self.subscriber = subscriber
         self._outbox = outbox
+        self.devices = devices
 
     async def load(self) -> None:
         """Take up what a restart interrupted."""
         await self._publisher.load()
         await self.subscriber.load()
+        await self.devices.load()
 
     async def durable(self) -> None:
         """Return once all that applications have told is on disk."""
@@ -117,8 +122,9 @@ class Service:
         ]
 
     async def unsubscribe(self, topic: Topic, predicate: Predicate | None = None) -> bool:
-        """End one subscription to a topic, or without a predicate all; return whether there was one."""
-        return await self.subscriber.unsubscribe(topic, predicate)
+        """End one subscription to a topic, or without a predicate all, planned ones too; tell of any."""
+        was_planned = await self.devices.plan.take_back(topic, predicate)
+        return await self.subscriber.unsubscribe(topic, predicate) or was_planned
 
     def subscriptions(self) -> list[dict[str, Any]]:
         """Describe the subscriptions held."""
@@ -141,7 +147,11 @@ class Service:
 
     def status(self) -> dict[str, Any]:
         """Describe how much is held for applications."""
-        return {"subscriptions": len(self.subscriber.subscriptions), "outbox": len(self._outbox)}
+        return {
+            "subscriptions": len(self.subscriber.subscriptions),
+            "planned": len(self.devices.plan),
+            "outbox": len(self._outbox),
+        }
 
 
 async def _losses(held: LocalSubscription) -> dict[str, list[float]]:

@@ -65,11 +65,16 @@ class Subscriber:
             self._start(subscription)
 
     async def subscribe(
-        self, interest: Interest, terms: Mapping[str, Any] | None = None, since: int = 0
+        self,
+        interest: Interest,
+        terms: Mapping[str, Any] | None = None,
+        since: int = 0,
+        name: bytes | None = None,
     ) -> LocalSubscription:
         """Return the subscription for an interest, new or held; its route tells when messages reach it.
 
-        `terms` are the carrier's business; without any, those of a subscription that is held will do. Raises
+        `terms` are the carrier's business; without any, those of a subscription that is held will do. A new
+        one gets the `name`, 16 bytes, unless another's handle comes of that. Raises
         `Refusal` where the carrier cannot keep it routed, or not to these terms, where there are too many, or
         where it has not come to the cursor `since`. Then none is begun.
         """
@@ -80,7 +85,7 @@ class Subscriber:
             return held
         if len(self._by_interest) >= MAX_SUBSCRIPTIONS:
             raise Refusal(f"this daemon has {MAX_SUBSCRIPTIONS} subscriptions: unsubscribe from one first")
-        subscription = self._made(self._new_name(), interest, self._env.now(), terms)
+        subscription = self._made(self._new_name(name), interest, self._env.now(), terms)
         subscription.inbox.check_cursor(since)
         subscription.route = self._carrier.keep(subscription)
         self._start(subscription)
@@ -130,11 +135,11 @@ class Subscriber:
         await subscription.inbox.erase()
         ended.set()
 
-    def _new_name(self) -> bytes:
-        """Draw a name whose handle no other subscription has."""
+    def _new_name(self, name: bytes | None) -> bytes:
+        """Return this name, or draw one, whose handle no other subscription has."""
         taken = {held.handle for held in self.subscriptions}
-        while handle_of(name := self._env.randomness(NAME_SIZE)) in taken:
-            pass
+        while name is None or handle_of(name) in taken:
+            name = self._env.randomness(NAME_SIZE)
         return name
 
     def _made(

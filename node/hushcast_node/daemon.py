@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from hushcast_local.devices.devices import Devices
 from hushcast_local.outbox import Outbox
 from hushcast_local.prober import PROBES_AN_EPOCH, Prober
 from hushcast_local.publisher import Publisher
@@ -118,10 +119,12 @@ class NodeDaemon:
         keys = self.side.topic_keys(context.env, parts.derive)
         outbox = Outbox(context.env, context.store)
         prober = Prober(carrier.calendar, keys, parts.probes_an_epoch, context)
+        subscriber = Subscriber(carrier, keys, prober, parts.inbox, context)
         return Service(
             Publisher(carrier, keys, outbox, context),
-            Subscriber(carrier, keys, prober, parts.inbox, context),
+            subscriber,
             outbox,
+            Devices(subscriber, carrier.calendar, context),
         )
 
     @property
@@ -151,7 +154,7 @@ class NodeDaemon:
             "epoch": network.calendar.epoch(self._env.now()),
             "clock": self.clock.describe(),
             **self.side.status(),
-            **(service.status() if service is not None else {"subscriptions": 0, "outbox": 0}),
+            **(service.status() if service is not None else {"subscriptions": 0, "planned": 0, "outbox": 0}),
             "counters": self.counters.as_dict(),
         }
 

@@ -12,6 +12,7 @@ from fake_carrier import NODES, FakeCarrier, FakeNetwork
 
 from hushcast.control_messages import Finding
 from hushcast_local.control_server import ControlServer
+from hushcast_local.devices.devices import Devices
 from hushcast_local.outbox import Outbox
 from hushcast_local.prober import PROBES_AN_EPOCH, Prober
 from hushcast_local.publisher import Publisher
@@ -43,8 +44,10 @@ _topic_key = functools.cache(topic_key)
 class WatchedService(Service):
     """The real service; tells how many applications have begun to listen, and what they showed."""
 
-    def __init__(self, publisher: Publisher, subscriber: Subscriber, outbox: Outbox) -> None:
-        super().__init__(publisher, subscriber, outbox)
+    def __init__(
+        self, publisher: Publisher, subscriber: Subscriber, outbox: Outbox, devices: Devices
+    ) -> None:
+        super().__init__(publisher, subscriber, outbox, devices)
         self.shown: list[int] = []
         self._feeds = 0
         self._feeds_changed = trio.lowlevel.ParkingLot()
@@ -161,8 +164,10 @@ class FakeDaemon:
         keys = TopicKeys(NETWORK, context.env, self._derive)
         outbox = Outbox(context.env, context.store)
         prober = Prober(carrier.calendar, keys, PROBES_AN_EPOCH, context)
+        subscriber = Subscriber(carrier, keys, prober, InboxSection(), context)
         return WatchedService(
             Publisher(carrier, keys, outbox, context),
-            Subscriber(carrier, keys, prober, InboxSection(), context),
+            subscriber,
             outbox,
+            Devices(subscriber, carrier.calendar, context),
         )
