@@ -26,7 +26,8 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *("Event", "Message", "Lost", "Gap", "Unopened", "Withdrawn"),
         *("Coverage", "Disconnected", "Reconnected"),
     ),
-    "What a daemon tells": ("Publication", "Unsent", "Subscription", "Finding", "Imported"),
+    "What a daemon tells": ("Publication", "Unsent", "Subscription", "Finding"),
+    "Devices": ("Device", "Invitation", "Imported"),
     "Links and authors": ("new_link", "write_link", "read_link", "Author", "new_author", "read_author"),
     "Purposes": (
         *("read_purpose_keys", "PurposeKeys", "Allowed", "ReadFor"),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hushcast.control_messages import Terms
     from hushcast.daemon import Daemon, connect
     from hushcast.descriptions import Finding, Publication, Subscription, Unsent
-    from hushcast.device_calls import Imported
+    from hushcast.device_calls import Device, Imported, Invitation
     from hushcast.errors import (
         HushcastError,
         NoDaemon,
@@ -54,7 +54,7 @@ _PUBLIC = {
     "blocking": ("BlockingDaemon", "BlockingMessages", "connect_sync"),
     "daemon": ("Daemon", "connect"),
     "descriptions": ("Finding", "Publication", "Subscription", "Unsent"),
-    "device_calls": ("Imported",),
+    "device_calls": ("Device", "Imported", "Invitation"),
     "errors": ("HushcastError", "NoDaemon", "OtherVersion", "Refusal", "TimedOut", "UsageError", "Waiting"),
     "events": (
         *("Coverage", "Disconnected", "Event", "Gap", "Lost", "Message"),
@@ -77,12 +77,14 @@ __all__ = [
     "BlockingMessages",
     "Coverage",
     "Daemon",
+    "Device",
     "Disconnected",
     "Event",
     "Finding",
     "Gap",
     "HushcastError",
     "Imported",
+    "Invitation",
     "Lock",
     "Lost",
     "Message",

@@ -16,7 +16,7 @@ from hushcast.blocks import opened_by_with
 from hushcast.control_messages import Terms
 from hushcast.daemon import TIMEOUT, Attributes, Daemon, connect
 from hushcast.descriptions import Finding, Publication, Subscription, Unsent
-from hushcast.device_calls import Imported
+from hushcast.device_calls import Device, Imported, Invitation
 from hushcast.events import Coverage, Event, Message
 from hushcast.keys import Author
 from hushcast.messages import Acknowledging, Messages
@@ -102,6 +102,7 @@ class BlockingDaemon:
         terms: Terms | None = None,
         purpose: ReadFor | None = None,
         open: bool = False,
+        once: bool = False,
     ) -> BlockingMessages:
         """Return the messages of a subscription, for `with`."""
         messages = self._daemon.subscribe(
@@ -113,6 +114,7 @@ class BlockingDaemon:
             terms=terms,
             purpose=purpose,
             open=open,
+            once=once,
         )
         return BlockingMessages(self._portal, messages)
 
@@ -145,6 +147,38 @@ class BlockingDaemon:
     def import_links(self, sealed: bytes, password: str, *, within: float | None = None) -> Imported:
         """Subscribe to all links of an export, at drawn moments."""
         return self._wait(self._daemon.import_links, sealed, password, within=within)
+
+    def invite_device(self, name: str = "device") -> Invitation:
+        """Return a link by which one device joins those that share with this one."""
+        return self._wait(self._daemon.invite_device, name)
+
+    def join_devices(self, link: str, name: str = "device", *, timeout: float | None = None) -> list[Device]:
+        """Join the devices that a link invites to, as `name`; return all of them."""
+        return self._wait(self._daemon.join_devices, link, name, timeout=timeout)
+
+    def devices(self) -> list[Device]:
+        """Return the devices that share with this one."""
+        return self._wait(self._daemon.devices)
+
+    def remove_device(self, device: str) -> list[Device]:
+        """Remove a device by its name, or the beginning of its fingerprint."""
+        return self._wait(self._daemon.remove_device, device)
+
+    def leave_devices(self) -> None:
+        """Share nothing any more, and forget what was shared."""
+        self._wait(self._daemon.leave_devices)
+
+    def share_author(self, name: str, author: Author | None) -> None:
+        """Share an author's key with all devices under a name; with `None`, share it no more."""
+        self._wait(self._daemon.share_author, name, author)
+
+    def shared_authors(self) -> dict[str, str]:
+        """Return the fingerprints of the authors whose keys the devices share, by their names."""
+        return self._wait(self._daemon.shared_authors)
+
+    def shared_author(self, name: str) -> Author:
+        """Return the author whose key is shared under a name."""
+        return self._wait(self._daemon.shared_author, name)
 
     def coverage(
         self, topic: str, *, where: str | None = None, losses: bool = False, timeout: float | None = None

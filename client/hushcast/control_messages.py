@@ -129,6 +129,8 @@ class TopicSubscribeRequest(StrictRequest, frozen=True, tag_field="op", tag="sub
     coverage: bool = False
     terms: Terms | None = None
     open: bool = False
+    once: bool = False
+    """Leave out what was shown or acknowledged on any device of the person, as far as that is known."""
 
 
 class AcknowledgeRequest(StrictRequest, frozen=True, tag_field="op", tag="acknowledge"):

@@ -147,6 +147,7 @@ class Daemon(DeviceCalls):
         terms: control_messages.Terms | None = None,
         purpose: ReadFor | None = None,
         open: bool = False,
+        once: bool = False,
     ) -> Messages:
         """Return the messages of a subscription, for `async with`; what came meanwhile is first.
 
@@ -158,7 +159,8 @@ class Daemon(DeviceCalls):
 
         It begins with all that is not acknowledged (`never`: not shown by any program), or behind the message
         whose cursor is `since`, or with what is not `shown`. With `coverage`, `Messages.events` tells of
-        changes of coverage, too. `terms`, in a network of brokers alone, say how many subscribers are to
+        changes of coverage, too. With `once`, what was shown or acknowledged on any device of yours stays
+        out, as far as they have told. `terms`, in a network of brokers alone, say how many subscribers are to
         stand behind the condition. With `purpose` it brings what may be used for that, opened; of all else
         that comes `Messages.events` tells, and `Messages.unopened` counts it.
         """
@@ -167,7 +169,9 @@ class Daemon(DeviceCalls):
             since = "shown" if acknowledge == "never" else 0
         behind = None if since == "shown" else since
         asked = where if purpose is None else purpose.where(where)
-        request = control_messages.TopicSubscribeRequest(topic, asked, behind, WINDOW, coverage, terms, open)
+        request = control_messages.TopicSubscribeRequest(
+            topic, asked, behind, WINDOW, coverage, terms, open, once
+        )
         return Messages(self, request, acknowledge, purpose)
 
     async def acknowledge(

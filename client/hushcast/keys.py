@@ -40,8 +40,13 @@ class Author:
 def new_author(path: str | os.PathLike[str], randomness: Randomness = os.urandom) -> Author:
     """Make an author's key in a new file; raise `UsageError` where that cannot be made."""
     author = Author(Seed.draw(randomness))
-    write_new(Path(path), author.seed.reveal(), "key")
+    write_author(path, author)
     return author
+
+
+def write_author(path: str | os.PathLike[str], author: Author) -> None:
+    """Write an author's key into a new file that only its owner can read; raise `UsageError`."""
+    write_new(Path(path), author.seed.reveal(), "key")
 
 
 def read_author(path: str | os.PathLike[str]) -> Author:

@@ -20,7 +20,9 @@ from hushcast.control_messages import (
     UnsubscribeAnswer,
     as_text,
 )
-from hushcast_local.inbox import InboxMessage, ReportedGap
+from hushcast_local.devices.devices import Devices
+from hushcast_local.inbox import ReportedGap
+from hushcast_local.inbox_records import InboxMessage
 from hushcast_local.service import InboxFeed, Service
 from hushcast_local.subscription_names import wanted_interest
 from hushcast_protocol.content.attributes import as_json
@@ -52,7 +54,7 @@ class ApplicationDelivery:
     async def run(self, service: Service) -> None:
         """Subscribe, and tell messages until the subscription ends; raise `Refusal` or `UsageError`."""
         request, terms = self._request, self._request.terms
-        held = service.subscriber.subscriptions
+        held = service.devices.held
         interest = wanted_interest(held, request.topic, request.where, request.open)
         feed = self._feed = await service.subscribe(
             interest, request.since, None if terms is None else asdict(terms)
@@ -63,7 +65,7 @@ class ApplicationDelivery:
             async with trio.open_nursery() as nursery:
                 if request.coverage:
                     nursery.start_soon(self._tell_coverage, service, interest)
-                await self._pour(feed, topic)
+                await self._pour(feed, topic, service.devices)
                 nursery.cancel_scope.cancel()
             await self._tell(UnsubscribeAnswer(topic.name, True, request=request.request))
         finally:
@@ -81,7 +83,7 @@ class ApplicationDelivery:
             self._left += shown.more
             self._allowed.set()
 
-    async def _pour(self, feed: InboxFeed, topic: Topic) -> None:
+    async def _pour(self, feed: InboxFeed, topic: Topic, devices: Devices) -> None:
         await self._tell_losses(feed, topic)
         while arrivals := await feed.take(await self._room()):
             first = arrivals[0]
@@ -89,9 +91,14 @@ class ApplicationDelivery:
                 await self._tell(GapNotice(topic.name, first.id.hex(), request=self._request.request))
                 continue
             await self._tell_losses(feed, topic, first[0] - 1)
+            messages = [
+                arrival
+                for arrival in arrivals
+                if not isinstance(arrival, ReportedGap)
+                and not (self._request.once and devices.is_read_elsewhere(arrival[1].id))
+            ]
             if self._left is not None:
-                self._left -= len(arrivals)
-            messages = [arrival for arrival in arrivals if not isinstance(arrival, ReportedGap)]
+                self._left -= len(messages)
             for piece in _pieces(messages):
                 await self._tell(*(_delivered(self._request.request, topic, *one) for one in piece))
 

@@ -103,7 +103,7 @@ class ApplicationRequests:
         return await answer_device_request(service.devices, request)
 
     async def _published(self, request: PublishRequest) -> PublishAnswer:
-        topic = open_or_held(self.service.subscriber.subscriptions, request.topic, request.open)
+        topic = open_or_held(self.service.devices.held, request.topic, request.open)
         content = Content(request.payload, parse_values(topic, request.set))
         waits, tags = request.tell == "accepted", check_tags(request.tags or ())
         publication = await self.service.enqueue(
@@ -117,7 +117,7 @@ class ApplicationRequests:
 async def _about_topic(
     service: Service, request: AcknowledgeRequest | CoverageRequest | TopicUnsubscribeRequest
 ) -> Answer:
-    held = service.subscriber.subscriptions
+    held = service.devices.held
     topic, predicate = held_interest(held, request.topic, request.where)
     if not service.subscriber.find(topic, predicate):
         check_unlisted(held, topic)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import msgspec
 import trio
 
 from hushcast_local.inbox_records import (
@@ -16,7 +16,9 @@ from hushcast_local.inbox_records import (
     SCAN,
     SEEN,
     STEP,
+    InboxMessage,
     Progress,
+    decode_message,
     decode_progress,
     erase,
 )
@@ -27,7 +29,7 @@ from hushcast_protocol.content.bodies import Content
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.storage.recovery import number, restore, sized
-from hushcast_runtime.storage.store import Change, Store, record_reader
+from hushcast_runtime.storage.store import Change, Store
 
 MAX_MESSAGES = 100_000  # kept for one subscription, whatever their size; each takes 120 bytes of memory
 MAX_GAPS_TOLD = 256  # gaps that wait for an application that does not read
@@ -37,18 +39,6 @@ MAX_PASSED_OVER = 100_000  # likewise of messages that were not wanted, apart, s
 _ID = 32  # bytes of a message's id
 _DAY = 8  # bytes of a day in the record of an id
 _PASSED_OVER = b"p"  # after the day of a message that was not wanted
-
-
-class InboxMessage(msgspec.Struct, frozen=True, array_like=True):
-    """A message as an application gets it."""
-
-    id: bytes
-    payload: bytes
-    received_at: float  # Unix seconds
-    values: dict[str, str | int] = {}
-    """Attributes, numbers as places on their grids."""
-    author: bytes | None = None
-    """The Ed25519 key whose signature holds."""
 
 
 class UnknownCursor(Refusal):
@@ -61,15 +51,13 @@ class ReportedGap(NamedTuple):
     id: bytes
 
 
-_decode = record_reader(InboxMessage, "message")
-
-
 class _Held(NamedTuple):
     """The in-memory index entry of one message on disk."""
 
     number: int
     size: int
     received_at: float
+    id: bytes
 
 
 class Inbox:
@@ -91,7 +79,10 @@ class Inbox:
         self.progress = Progress()
         self.last = 0
         """The newest message's cursor."""
+        self.on_read: Callable[[bytes], None] = lambda message_id: None
+        """Hears the id of each message that an application was shown, or is done with, once."""
         self._held: deque[_Held] = deque()
+        self._unread: deque[_Held] = deque()
         self._size = 0
         self._seen: dict[bytes, int] = {}
         self.forgot_at = -math.inf
@@ -123,7 +114,8 @@ class Inbox:
         memory[sized(key[len(self._subscription) :], _ID)] = day
 
     def _take_message(self, key: bytes, value: bytes) -> None:
-        self._hold(number(key[len(self._subscription) :]), len(value), _decode(value).received_at)
+        message = decode_message(value)
+        self._hold(number(key[len(self._subscription) :]), len(value), message.received_at, message.id)
 
     def knows(self, message_id: bytes) -> bool:
         """Tell whether a message came before."""
@@ -140,7 +132,7 @@ class Inbox:
         record = encode(InboxMessage(message_id, content.payload, now, dict(content.values), content.author))
         self._seen[message_id] = day
         self.last += 1
-        self._hold(self.last, len(record), now)
+        self._hold(self.last, len(record), now, message_id)
         self._counters.add("messages_delivered")
         self._store.write_soon(
             Change(MESSAGE, self._key(self.last), record),
@@ -258,8 +250,11 @@ class Inbox:
     def _key(self, number: int) -> bytes:
         return self._subscription + number.to_bytes(8, "big")
 
-    def _hold(self, number: int, size: int, received_at: float) -> None:
-        self._held.append(_Held(number, size, received_at))
+    def _hold(self, number: int, size: int, received_at: float, message_id: bytes) -> None:
+        held = _Held(number, size, received_at, message_id)
+        self._held.append(held)
+        if number > self.progress.shown:
+            self._unread.append(held)
         self._size += size
 
     def _is_too_much(self, oldest: float) -> bool:
@@ -293,6 +288,8 @@ class Inbox:
         held = self._held.popleft()
         self._size -= held.size
         self.progress.gone = held.number
+        if self._unread and self._unread[0] is held:
+            self._unread.popleft()
         return Change(MESSAGE, self._key(held.number), None)
 
     def _progress_record(self) -> Change:
@@ -300,13 +297,18 @@ class Inbox:
 
     def _note_shown(self, number: int) -> None:
         if self.progress.shown < number <= self.last and not self._closed:
-            self.progress.shown = number
+            self._read_to(number)
             self._store.write_soon(self._progress_record())
+
+    def _read_to(self, number: int) -> None:
+        self.progress.shown = max(self.progress.shown, number)
+        while self._unread and self._unread[0].number <= self.progress.shown:
+            self.on_read(self._unread.popleft().id)
 
     def _note_acknowledged(self, number: int) -> None:
         if self.progress.acknowledged < number <= self.last and not self._closed:
             self.progress.acknowledged = number
-            self.progress.shown = max(self.progress.shown, number)
+            self._read_to(number)
             self._store.write_soon(self._progress_record())
             self._forget_acknowledged()
 
@@ -363,7 +365,7 @@ class InboxListener:
         number = int.from_bytes(key[len(self._inbox._subscription) :], "big")
         self._missed += number - self.position - 1
         self.position = number
-        return number, _decode(value)
+        return number, decode_message(value)
 
     def miss(self, count: int | None) -> None:
         """Take notice of messages that were lost before they came; `None`: nobody knows how many."""

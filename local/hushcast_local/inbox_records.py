@@ -1,4 +1,4 @@
-"""The records of inboxes, and how those of a subscription are deleted."""
+"""The records of inboxes: messages and positions; and how those of a subscription are deleted."""
 
 from __future__ import annotations
 
@@ -52,7 +52,20 @@ class Progress(msgspec.Struct, array_like=True):
     """Whether more were than anybody could count, of which none has been told either."""
 
 
+class InboxMessage(msgspec.Struct, frozen=True, array_like=True):
+    """A message as an application gets it."""
+
+    id: bytes
+    payload: bytes
+    received_at: float  # Unix seconds
+    values: dict[str, str | int] = {}
+    """Attributes, numbers as places on their grids."""
+    author: bytes | None = None
+    """The Ed25519 key whose signature holds."""
+
+
 decode_progress = record_reader(Progress, "progress")
+decode_message = record_reader(InboxMessage, "message")
 
 
 async def erase_others(store: Store, subscriptions: Collection[bytes]) -> None:

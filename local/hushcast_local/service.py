@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hushcast_local.devices.devices import Devices
-from hushcast_local.inbox import InboxListener, InboxMessage, ReportedGap
+from hushcast_local.inbox import InboxListener, ReportedGap
+from hushcast_local.inbox_records import InboxMessage
 from hushcast_local.outbox import Outbox, OutboxPublication, ReceiptedPublication
 from hushcast_local.publisher import Publisher
 from hushcast_local.subscriber import Subscriber
@@ -16,6 +17,7 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.predicates import Predicate, write_where
 from hushcast_protocol.content.topics import Interest, Topic
+from hushcast_protocol.devices.circle_secrets import HIDDEN_NAMES
 
 
 class Service:
@@ -77,7 +79,7 @@ class Service:
 
     def outbox(self) -> list[dict[str, Any]]:
         """Describe the publications that wait for a receipt, and those that were given up."""
-        return self._outbox.describe()
+        return [told for told in self._outbox.describe() if not told["topic"].startswith(HIDDEN_NAMES)]
 
     async def cancel(self, message_id: bytes) -> str | None:
         """Remove a publication from the outbox; return its topic's name, `None` if there is none."""
@@ -91,6 +93,7 @@ class Service:
         await subscription.route.ready.wait()
         if subscription.refusal is not None:
             raise Refusal(subscription.refusal)
+        await self.devices.note_begun(subscription)
         return InboxFeed(subscription, since)
 
     async def acknowledge(self, topic: Topic, cursor: int, predicate: Predicate | None = None) -> None:
@@ -123,7 +126,7 @@ class Service:
 
     async def unsubscribe(self, topic: Topic, predicate: Predicate | None = None) -> bool:
         """End one subscription to a topic, or without a predicate all, planned ones too; tell of any."""
-        was_planned = await self.devices.plan.take_back(topic, predicate)
+        was_planned = await self.devices.end(topic, predicate)
         return await self.subscriber.unsubscribe(topic, predicate) or was_planned
 
     def subscriptions(self) -> list[dict[str, Any]]:
@@ -142,13 +145,13 @@ class Service:
                 "since": round(subscription.created, 3),
             }
             | subscription.inbox.describe()
-            for subscription in self.subscriber.subscriptions
+            for subscription in self.devices.held
         ]
 
     def status(self) -> dict[str, Any]:
         """Describe how much is held for applications."""
         return {
-            "subscriptions": len(self.subscriber.subscriptions),
+            "subscriptions": len(self.devices.held),
             "planned": len(self.devices.plan),
             "outbox": len(self._outbox),
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import trio
@@ -39,6 +39,8 @@ class Subscriber:
         self._env = context.env
         self._store = context.store
         self._by_interest: dict[Interest, LocalSubscription] = {}
+        self.on_read: Callable[[Topic, bytes], None] = lambda topic, message_id: None
+        """Hears of each message that an application was shown or is done with: its topic and id."""
 
     @property
     def subscriptions(self) -> list[LocalSubscription]:
@@ -146,6 +148,7 @@ class Subscriber:
         self, name: bytes, interest: Interest, created: float, terms: Mapping[str, Any] | None
     ) -> LocalSubscription:
         inbox = Inbox(name, self._env, self._store, self._context.counters, self._retention)
+        inbox.on_read = lambda message_id: self.on_read(interest.topic, message_id)
         return LocalSubscription(name, interest, created, terms, inbox, self._keys, self._context)
 
     def _start(self, subscription: LocalSubscription) -> None:

@@ -36,7 +36,7 @@ class TopicKeys:
         `scheme` is that of `DailyTokens` unless given.
         """
         self.scheme: TokenScheme = scheme or DailyTokens()
-        self._network = network
+        self.network = network
         self._env = env
         self._derive = derive
         self._body_key = body_key
@@ -69,7 +69,7 @@ class TopicKeys:
         async with self._deriving:  # if the one that derives is cancelled, the next one does
             if (known := self._keys.get(place)) is not None:
                 return known
-            key = await self._env.compute(self._derive, topic, self._network, day)
+            key = await self._env.compute(self._derive, topic, self.network, day)
             while len(self._keys) >= MAX_KEYS:
                 del self._keys[next(iter(self._keys))]
             self._keys[place] = key

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from hushcast_local.devices.devices import Devices
+from hushcast_local.devices.hidden_topics import HiddenTopics
 from hushcast_local.outbox import Outbox
 from hushcast_local.prober import PROBES_AN_EPOCH, Prober
 from hushcast_local.publisher import Publisher
@@ -119,12 +120,14 @@ class NodeDaemon:
         keys = self.side.topic_keys(context.env, parts.derive)
         outbox = Outbox(context.env, context.store)
         prober = Prober(carrier.calendar, keys, parts.probes_an_epoch, context)
+        publisher = Publisher(carrier, keys, outbox, context)
         subscriber = Subscriber(carrier, keys, prober, parts.inbox, context)
+        topics = HiddenTopics(publisher, subscriber, outbox)
         return Service(
-            Publisher(carrier, keys, outbox, context),
+            publisher,
             subscriber,
             outbox,
-            Devices(subscriber, carrier.calendar, context),
+            Devices(topics, subscriber, keys.network, carrier.calendar, context),
         )
 
     @property

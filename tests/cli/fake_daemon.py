@@ -13,6 +13,7 @@ from fake_carrier import NODES, FakeCarrier, FakeNetwork
 from hushcast.control_messages import Finding
 from hushcast_local.control_server import ControlServer
 from hushcast_local.devices.devices import Devices
+from hushcast_local.devices.hidden_topics import HiddenTopics
 from hushcast_local.outbox import Outbox
 from hushcast_local.prober import PROBES_AN_EPOCH, Prober
 from hushcast_local.publisher import Publisher
@@ -82,6 +83,7 @@ class FakeDaemon:
         env: Environment | None = None,
         store: Store | None = None,
         network: FakeNetwork | None = None,
+        probes_an_epoch: float = PROBES_AN_EPOCH,
     ) -> None:
         self.socket = socket
         self.findings = [Finding("tor", "good", "version 0.4.8.10")]
@@ -89,6 +91,7 @@ class FakeDaemon:
         self.store = store or MemoryStore()
         self.network = network or FakeNetwork(Calendar(EPOCH_SECONDS), self.env.now)
         self.service: WatchedService
+        self._probes_an_epoch = probes_an_epoch
         self._member = self.network.join()
         self._keys: dict[bytes, tuple[Topic, TopicKey]] = {}
         self._scope = trio.CancelScope()
@@ -163,11 +166,13 @@ class FakeDaemon:
         carrier = FakeCarrier(self.network, self._member, context.env, context.spawn)
         keys = TopicKeys(NETWORK, context.env, self._derive)
         outbox = Outbox(context.env, context.store)
-        prober = Prober(carrier.calendar, keys, PROBES_AN_EPOCH, context)
+        prober = Prober(carrier.calendar, keys, self._probes_an_epoch, context)
+        publisher = Publisher(carrier, keys, outbox, context)
         subscriber = Subscriber(carrier, keys, prober, InboxSection(), context)
+        topics = HiddenTopics(publisher, subscriber, outbox)
         return WatchedService(
-            Publisher(carrier, keys, outbox, context),
+            publisher,
             subscriber,
             outbox,
-            Devices(subscriber, carrier.calendar, context),
+            Devices(topics, subscriber, keys.network, carrier.calendar, context),
         )

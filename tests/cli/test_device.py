@@ -61,3 +61,45 @@ async def test_a_wrong_password_or_file_is_refused_with_the_way_out(
     assert (other.code, "device export" in other.error) == (2, True)
     both = await hushcast(*at, "--at-once", "--within", "1")
     assert both.code == 2
+
+
+async def test_two_daemons_join_are_listed_and_part(daemon: FakeDaemon, tmp_path: Path) -> None:
+    async with trio.open_nursery() as nursery:
+        other = FakeDaemon(tmp_path / "other.sock", network=daemon.network)
+        await other.start(nursery)
+        here, there = ("--socket", daemon.socket, "device"), ("--socket", other.socket, "device")
+        alone = await hushcast(*here, "list")
+        assert (alone.code, alone.stdout, "device invite" in alone.stderr) == (0, b"", True)
+        invited = await hushcast(*here, "invite", "--name", "laptop", "--no-wait", "--json")
+        (made,) = invited.objects
+        file = tmp_path / "link"
+        file.write_text(made["link"] + "\n")
+        file.chmod(0o600)
+        joined = await hushcast(*there, "join", "--link-file", file, "--name", "phone", "--json")
+        assert joined.code == 0
+        assert [(one["name"], one["this"]) for one in joined.objects] == [("laptop", False), ("phone", True)]
+        listed = await hushcast(*here, "list")
+        assert b"laptop  " in listed.stdout
+        assert b"this device" in listed.stdout
+        again = await hushcast(*there, "join", "--link-file", file)
+        assert (again.code, "device leave" in again.error) == (4, True)
+        topic = await hushcast("--socket", daemon.socket, "subscribe", made["link"], "--count", "0")
+        assert (topic.code, "device join" in topic.error) == (2, True)
+        key = tmp_path / "author.key"
+        assert (await hushcast("admin", "key", "new", key)).code == 0
+        assert (await hushcast(*here, "keys", "pen", "--share", key)).code == 0
+        assert (await hushcast(*here, "keys", "pen", "--write", tmp_path / "again.key")).code == 0
+        assert (tmp_path / "again.key").read_bytes() == key.read_bytes()
+        shared = await hushcast(*here, "keys", "--json")
+        assert [one["name"] for one in shared.objects] == ["pen"]
+        assert (await hushcast(*here, "keys", "pen", "--forget")).code == 0
+        for command in (("keys", "pen", "--forget"), ("keys", "pen", "--write", tmp_path / "no.key")):
+            assert (await hushcast(*here, *command)).code == 4
+        assert (await hushcast(*here, "keys", "pen")).code == 2
+        unknown = await hushcast(*here, "remove", "tablet")
+        assert (unknown.code, "device list" in unknown.error) == (2, True)
+        removed = await hushcast(*here, "remove", "phone", "--json")
+        assert [one["removed"] for one in removed.objects] == [False, True]
+        assert (await hushcast(*here, "leave")).code == 0
+        assert (await hushcast(*here, "leave")).code == 4
+        other.stop()

@@ -109,7 +109,8 @@ async def test_no_daemon_is_told(world: World, tmp_path: Path) -> None:
 )
 def test_both_have_the_same_names_and_arguments(one: type, twin: type) -> None:
     inner = {"ask", "connection", "keep", "leave"}  # between `Daemon` and `Messages`
-    names = {name for name in vars(one) if not name.startswith("_")} - inner
+    ours = [base for base in one.__mro__ if base is not object]
+    names = {name for base in ours for name in vars(base) if not name.startswith("_")} - inner
     assert names - {"topic", "nodes"} == {n for n in vars(twin) if not n.startswith("_")} - {"topic", "nodes"}
     for name in names:
         if callable(getattr(one, name, None)):

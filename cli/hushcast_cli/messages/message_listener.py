@@ -38,6 +38,7 @@ class ListenOptions:
     terms: Terms | None = None
     purpose: ReadFor | None = None
     is_open: bool = False
+    once: bool = False
 
 
 async def listen(
@@ -92,6 +93,7 @@ class _Listening:
             terms=wanted.terms,
             purpose=wanted.purpose,
             open=wanted.is_open,
+            once=wanted.once,
         )
         waits = "waiting until relays or a server route to this daemon"
         if wanted.terms is not None:

@@ -54,6 +54,11 @@ if TYPE_CHECKING:
     help="Print such a line for each message: `{time} {topic}: {payload}`; also {id}, {cursor}, {author}, "
     "{attributes}, {path}.",
 )
+@click.option(
+    "--once",
+    is_flag=True,
+    help="Leave out what was shown or acknowledged on any of your devices, as far as they have told.",
+)
 @purpose_options
 @terms_options
 @timeout_option
@@ -69,6 +74,7 @@ def subscribe(
     since: int | None,
     ack: bool,
     line: str | None,
+    once: bool,
     purpose: ReadFor | None,
     terms: Terms | None,
     timeout: float | None,
@@ -87,7 +93,6 @@ def subscribe(
     \b
     Examples:
       hushcast subscribe news
-      hushcast subscribe news weather --format '{time} {topic}: {payload}'
       hushcast subscribe news --json --count 1 --timeout 60
       hushcast subscribe news --json --since 17 --ack
       hushcast subscribe --link-file fires.link --where 'lat in [60, 61], lon in [24, 25], kind = fire'
@@ -114,7 +119,7 @@ def subscribe(
             chosen = await choose_topic(topic, link_file)
             warn_of_wildcards(chosen.topic)
             checked = checked_where(chosen, where or "")
-            wanted.append(ListenOptions(chosen.text, checked, since, terms, purpose, is_open))
+            wanted.append(ListenOptions(chosen.text, checked, since, terms, purpose, is_open, once))
         async with daemon(choices, waits=True) as one:
             await listen(one, wanted, count, printer, ack)
 

@@ -6,15 +6,26 @@ import msgspec
 
 from hushcast.control_messages import Terms
 from hushcast.device_messages import (
+    AuthorsAnswer,
+    AuthorShareRequest,
+    AuthorsRequest,
     CarriedSubscription,
     DeviceAnswer,
+    DeviceInviteAnswer,
+    DeviceInviteRequest,
+    DeviceJoinRequest,
+    DeviceLeaveRequest,
+    DeviceRemoveRequest,
     DeviceRequest,
+    DevicesAnswer,
     LinksAnswer,
     LinksImportAnswer,
     LinksImportRequest,
+    LinksRequest,
 )
 from hushcast_local.devices.devices import Devices
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.devices.carried_links import CarriedLink
 
 
@@ -25,7 +36,24 @@ async def answer_device_request(devices: Devices, request: DeviceRequest) -> Dev
         planned, held = await devices.bring([_carried(one) for one in request.links], request.within)
         within = devices.plan.usual if request.within is None else request.within
         return LinksImportAnswer(planned, held, within, request=number)
-    return LinksAnswer([msgspec.structs.asdict(link) for link in devices.links()], request=number)
+    if isinstance(request, DeviceInviteRequest):
+        link, expires = await devices.invite(request.title)
+        return DeviceInviteAnswer(link, expires, request=number)
+    if isinstance(request, AuthorShareRequest):
+        await devices.share_author(request.title, None if request.author is None else Seed(request.author))
+        return AuthorsAnswer(devices.authors(), request=number)
+    if isinstance(request, AuthorsRequest):
+        key = None if request.title is None else devices.author(request.title).reveal()
+        return AuthorsAnswer(devices.authors(), key, request=number)
+    if isinstance(request, LinksRequest):
+        return LinksAnswer([msgspec.structs.asdict(link) for link in devices.links()], request=number)
+    if isinstance(request, DeviceJoinRequest):
+        await devices.join(request.link, request.title)
+    elif isinstance(request, DeviceRemoveRequest):
+        await devices.remove(request.device)
+    elif isinstance(request, DeviceLeaveRequest):
+        await devices.leave()
+    return DevicesAnswer(devices.describe(), request=number)
 
 
 def _carried(one: CarriedSubscription) -> CarriedLink:

@@ -103,6 +103,11 @@ class Domain(bytes, Enum):
     PIECE = b"hc.piece"
     MERKLE = b"hc.merkle"
     WORK = b"hc.work"
+    DEVICE_ENTRY = b"hc.device-entry"
+    DEVICE_SUMMARY = b"hc.device-sum"
+    CIRCLE_TOPIC = b"hc.circle-topic"
+    CIRCLE_SEAL = b"hc.circle-seal"
+    INVITATION = b"hc.invitation"
     PLACE_SOURCE = b"hc.place-source"
     PLACE_MARK = b"hc.place-mark"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.

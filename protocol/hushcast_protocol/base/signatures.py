@@ -36,6 +36,10 @@ class SignaturePurpose(bytes, Enum):
     VOCABULARY = b"hushcast vocabulary 1\x00"
     GRANT = b"hushcast grant 1\x00"
     BALLOT = b"hushcast ballot 1\x00"
+    DEVICE_ENTRY = b"hushcast device entry 1\x00"
+    DEVICE_BEAT = b"hushcast device beat 1\x00"
+    DEVICE_INVITATION = b"hushcast device invitation 1\x00"
+    NEW_SECRET = b"hushcast new secret 1\x00"
     ASSENT = b"hushcast assent 1\x00"
 
 

@@ -1,15 +1,11 @@
 """Topics, which people subscribe to and publish on: a name, optional attributes, an optional secret.
 
-A plain text is an open topic without attributes. A link carries a whole topic in one line:
-`hushcast:` and, in URL-safe base64, a msgpack array followed by eight bytes of its hash. A *wide* topic, for
-more subscribers than one shard bears, has 2^width shards on days that are cut.
+A plain text is an open topic without attributes. A link carries a whole topic in one line (`link_text`). A
+*wide* topic, for more subscribers than one shard bears, has 2^width shards on days that are cut.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hmac
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +15,6 @@ from typing import Annotated
 import msgspec
 
 from hushcast_protocol.base.errors import DecodeError, UsageError
-from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.secrets import TopicSecret
 from hushcast_protocol.base.wire import Bytes32, Wire, decoder, encode
 from hushcast_protocol.content.attributes import (
@@ -32,15 +27,15 @@ from hushcast_protocol.content.attributes import (
     parse_value,
     write_attribute,
 )
+from hushcast_protocol.content.link_text import LINK_SCHEME as LINK_SCHEME
+from hushcast_protocol.content.link_text import MAX_LINK as MAX_LINK
+from hushcast_protocol.content.link_text import unpack, write_packed
 from hushcast_protocol.content.messages import MAX_TOKENS
 from hushcast_protocol.content.predicates import Predicate
 
 MAX_TOPIC = 256  # bytes of UTF-8 of a name, after normalisation
-MAX_LINK = 2048  # characters; the largest topic takes about 1,600
-LINK_SCHEME = "hushcast:"
 MAX_WIDTH = 4
 """16 shards of one topic: publishers fetch the relays of all of them each day, and drop in each."""
-_CHECK = 8  # bytes
 
 
 @dataclass(frozen=True)
@@ -131,7 +126,7 @@ def parse_topic(text: str) -> Topic:
     """Return the topic that a person named by a text or a link; raises `UsageError`."""
     if text.startswith(LINK_SCHEME):
         return _read_link(text)
-    if _unpack(text.strip()[len(LINK_SCHEME) :]) is not None:
+    if unpack(text.strip()[len(LINK_SCHEME) :]) is not None:
         # Otherwise a private topic's secret would become the name of an open one, and be shown as such.
         raise UsageError(f"the link does not begin with {LINK_SCHEME!r}: copy it again, whole")
     return Topic(_parse_name(text))
@@ -142,9 +137,7 @@ def write_link(topic: Topic) -> str:
     specs = tuple(write_attribute(attribute) for attribute in topic.attributes)
     secret = topic.secret.reveal() if topic.secret else None
     link = _WideLink(topic.name, specs, secret, topic.width) if topic.width else None
-    body = encode(link or _Link(topic.name, specs, secret))
-    packed = base64.urlsafe_b64encode(body + digest(Domain.LINK, body, size=_CHECK)).decode()
-    return LINK_SCHEME + packed.rstrip("=")
+    return write_packed(encode(link or _Link(topic.name, specs, secret)))
 
 
 def parse_values(topic: Topic, settings: Iterable[str]) -> dict[str, Value]:
@@ -191,23 +184,15 @@ def _read_link(text: str) -> Topic:
     packed = text.strip().removeprefix(LINK_SCHEME)
     if len(packed) > MAX_LINK:
         raise UsageError("the link is too long to be one: was something pasted behind it?")
-    body = _unpack(packed)
+    body = unpack(packed)
     if body is None:
         raise UsageError("the link was altered or cut off: copy it again, whole")
     try:
         link = _decode_link(body)
     except DecodeError:
-        raise UsageError("the link is of another version of this program") from None
+        raise UsageError(
+            "the link is no topic's, or of another version of this program: `hushcast device join` takes "
+            "one that invites a device"
+        ) from None
     width = link.width if isinstance(link, _WideLink) else 0
     return make_topic(link.name, link.attributes, TopicSecret(link.secret) if link.secret else None, width)
-
-
-def _unpack(packed: str) -> bytes | None:
-    """Return what a link's text encodes, in the one way it can, if its hash is right."""
-    try:
-        data = base64.b64decode(packed + "=" * (-len(packed) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
-        return None
-    body, check = data[:-_CHECK], data[-_CHECK:]
-    is_whole = hmac.compare_digest(digest(Domain.LINK, body, size=_CHECK), check)
-    return body if is_whole and base64.urlsafe_b64encode(data).decode().rstrip("=") == packed else None

@@ -1,0 +1,128 @@
+"""The records of a circle: this device's own keys and the circle's secrets, and each entry that is shared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
+from hushcast_protocol.base.secrets import AgreementKey, Seed
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.wire import decoder, encode
+from hushcast_protocol.devices.circle_secrets import CircleKeys, CircleSecret
+from hushcast_protocol.devices.shared_entries import MAX_ENTRY, SharedEntry
+from hushcast_protocol.devices.shared_state import SharedState
+from hushcast_runtime.storage.recovery import restore
+from hushcast_runtime.storage.store import Change, Store, record_reader
+
+_CIRCLE = RecordKind(
+    "device-circle",
+    StateOwner.DAEMON,
+    holds="this device's keys in its circle, and the circle's secrets",
+    lifetime="until this device is removed or leaves",
+)
+_ENTRY = RecordKind(
+    "device-entry",
+    StateOwner.DAEMON,
+    holds="what the devices share: subscriptions, authors' keys, what was read",
+    lifetime="as long as the circle; of what was read 21 days",
+    bound="2,048 subscriptions, 2,048 lists of what was read",
+)
+_KEY = b"own"
+
+
+class _Stored(msgspec.Struct, frozen=True, array_like=True):
+    seed: bytes
+    agreement: bytes
+    secret: bytes
+    generation: int
+    mark: bytes
+    without: tuple[bytes, ...]
+    change: Signed | None
+    former: tuple[tuple[bytes, float], ...]
+
+
+@dataclass(eq=False)
+class OwnCircle:
+    """What one device knows of its circle besides what is shared."""
+
+    seed: Seed
+    agreement: AgreementKey
+    keys: CircleKeys
+    change: Signed | None = None
+    """What told of the present secret, to be told again."""
+    former: list[tuple[CircleSecret, float]] = field(default_factory=list)
+    """Secrets of before, and until when (Unix seconds) somebody is waited for who knows only these."""
+    state: SharedState = field(default_factory=SharedState)
+
+    @property
+    def key(self) -> bytes:
+        """By which the others know this device."""
+        return self.seed.public()
+
+
+_decode = record_reader(_Stored, "circle")
+_decode_entry = decoder(SharedEntry, "shared entry", 2 * MAX_ENTRY)
+
+
+def circle_change(own: OwnCircle) -> Change:
+    """Return the record of all but what is shared."""
+    keys = own.keys
+    stored = _Stored(
+        own.seed.reveal(),
+        own.agreement.reveal(),
+        keys.secret.reveal(),
+        keys.generation,
+        keys.mark,
+        tuple(sorted(keys.without)),
+        own.change,
+        tuple((secret.reveal(), until) for secret, until in own.former),
+    )
+    return Change(_CIRCLE, _KEY, encode(stored))
+
+
+def entry_change(entry: SharedEntry, is_gone: bool = False) -> Change:
+    """Return the record of an entry, or that it is gone."""
+    kind, name = entry.place
+    return Change(_ENTRY, bytes([kind]) + name, None if is_gone else encode(entry))
+
+
+async def load_circle(store: Store, today: int) -> OwnCircle | None:
+    """Read back what was kept; `None` where this device is in no circle."""
+    found: list[OwnCircle] = []
+
+    def take(key: bytes, value: bytes) -> None:
+        kept: _Stored = _decode(value)
+        secret = CircleSecret(kept.secret)
+        found.append(
+            OwnCircle(
+                Seed(kept.seed),
+                AgreementKey(kept.agreement),
+                CircleKeys(secret, kept.generation, kept.mark, frozenset(kept.without)),
+                kept.change,
+                [(CircleSecret(former), until) for former, until in kept.former],
+            )
+        )
+
+    await restore(store, _CIRCLE, take)
+    if not found:
+        return None
+    own = found[0]
+
+    def take_entry(key: bytes, value: bytes) -> None:
+        entry = _decode_entry(value)
+        if key != bytes([entry.kind]) + entry.name:
+            raise DecodeError("an entry lies in another's place")
+        own.state.merge(entry, today)
+
+    await restore(store, _ENTRY, take_entry, at_once=64)
+    return own
+
+
+async def erase_circle(store: Store) -> None:
+    """Delete all of it; durable on return."""
+    for kind in (_CIRCLE, _ENTRY):
+        while found := await store.scan(kind, limit=1024):
+            await store.write(*(Change(kind, key, None) for key, _ in found))

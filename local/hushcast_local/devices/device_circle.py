@@ -1,0 +1,278 @@
+"""The circle: what one device tells the others of a person, and what it does with what they tell.
+
+Each epoch, at a drawn moment, it sends one beat into the circle's topic, whatever happened: what a person
+does on a device shows neither in when its daemon speaks nor, but for what others lack, in how much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import trio
+
+from hushcast_local.devices.circle_records import (
+    OwnCircle,
+    circle_change,
+    entry_change,
+    erase_circle,
+)
+from hushcast_local.devices.hidden_topics import HiddenTopics
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.devices.beats import Beat, fitting, open_beat, seal_beat
+from hushcast_protocol.devices.circle_secrets import (
+    CircleKeys,
+    CircleSecret,
+    Expelled,
+    draw_secret,
+    is_stale,
+    take_secret,
+)
+from hushcast_protocol.devices.shared_entries import (
+    MAX_MARKS,
+    DeviceValue,
+    EntryValue,
+    ReadValue,
+    SharedEntry,
+)
+from hushcast_protocol.devices.shared_state import MAX_DEVICES
+from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
+
+MAX_FORMER = 4  # secrets of before that are listened to: one for each device that was removed lately
+MAX_UNSAID = 4_096  # marks of what was read that wait for the next beat; what is over waits in entries
+FORMER_KEPT = 30 * 24  # epochs for which a device that is away is waited for in a topic of before
+LATELY = 3  # epochs for which what another device told of itself counts as what it holds
+_STEP = 32  # entries whose signatures are checked at once, some 5 ms
+
+Follow = Callable[[SharedEntry], None]
+
+
+class DeviceCircle:
+    """One device in its circle, while it runs; `follow` hears of entries that others changed."""
+
+    def __init__(
+        self, own: OwnCircle, topics: HiddenTopics, calendar: Calendar, context: Context, follow: Follow
+    ) -> None:
+        self.own = own
+        self.scope = trio.CancelScope()
+        self.is_over = False
+        """Whether this device was removed, or left."""
+        self._topics = topics
+        self._calendar = calendar
+        self._env = context.env
+        self._store = context.store
+        self._spawn = context.spawn
+        self._follow = follow
+        self._heard: dict[bytes, tuple[int, Beat]] = {}
+        self._are_here: set[bytes] = {own.key}
+        """Devices that were heard under the present secret."""
+        self._to_answer: set[CircleSecret] = set()
+        self._marks: list[bytes] = []
+        self._listening: dict[CircleSecret, trio.CancelScope] = {}
+
+    @property
+    def today(self) -> int:
+        """The network's day."""
+        return self._calendar.day(self._env.now())
+
+    async def run(self) -> None:
+        """Live until this device is removed or the daemon ends."""
+        own = self.own
+        await self._topics.close_others([secret.topic() for secret in self._secrets()])
+        with self.scope:
+            for secret in self._secrets():
+                self._listen(secret)
+            while True:
+                epoch = self._calendar.epoch(self._env.now()) + 1
+                begin, end = map(self._calendar.epoch_start, (epoch, epoch + 1))
+                await self._env.sleep_until(self._env.uniform(begin, end))
+                if is_stale(own.keys, own.state.removed()):
+                    await self.renew()
+                await self.beat()
+                await self._let_go()
+
+    def note_read(self, message_id: bytes) -> None:
+        """Note that a message was shown or acknowledged here; the others hear it with a beat."""
+        self._marks.append(message_id[:16])
+        if len(self._marks) >= MAX_UNSAID:
+            self._write_marks()
+
+    def is_read(self, message_id: bytes) -> bool:
+        """Tell whether another device has shown or acknowledged a message, as far as it has told."""
+        return self.own.state.is_read(message_id[:16])
+
+    async def write(self, value: EntryValue, about: bytes = b"") -> None:
+        """Tell the others something, with the next beat; durable on return. Raises `Refusal`."""
+        entry = self.own.state.write(self.own.seed, value, about)
+        await self._store.write(entry_change(entry))
+
+    async def admit(self, entry: SharedEntry) -> None:
+        """Take in a device that was invited; durable on return. Raises `Refusal` where they are too many."""
+        if len(self.own.state.devices()) >= MAX_DEVICES:
+            raise Refusal(f"{MAX_DEVICES} devices were in this circle, removed ones included")
+        await self._merge([entry])
+
+    def heard_at(self, device: bytes) -> float | None:
+        """Return when (Unix seconds) the epoch began in which a device was heard last, if it was lately."""
+        heard = self._heard.get(device)
+        return None if heard is None else self._calendar.epoch_start(heard[0])
+
+    async def remove(self, device: bytes) -> None:
+        """Remove a device: the others go on under a new secret. Durable on return, and told."""
+        held = self.own.state.living()[device]
+        await self.write(DeviceValue(held.title, held.agreement, True), device)
+        await self.renew()
+        await self._tell(self.own.former[-1][0], self._change_alone())
+
+    async def renew(self) -> None:
+        """Draw a new secret, which removed devices do not get, whoever removed them."""
+        own = self.own
+        removed = own.state.removed() | own.keys.without
+        living = {key: value for key, value in own.state.living().items() if key not in removed}
+        signed, keys = draw_secret(own.seed, own.keys, living, removed, self._env.randomness)
+        await self._change_to(keys, signed)
+
+    async def beat(self) -> None:
+        """Say what is to be said once an epoch."""
+        own, today = self.own, self.today
+        self._write_marks()
+        gone = own.state.lapse(today)
+        await self._store.write(*(entry_change(entry, is_gone=True) for entry in gone))
+        oldest = self._calendar.epoch(self._env.now()) - LATELY
+        lacking: dict[bytes, SharedEntry] = {}
+        for epoch, heard in list(self._heard.values()):
+            if epoch >= oldest and heard.summary is not None:
+                lacking |= {entry.stamp: entry for entry in own.state.lacking(heard.summary, heard.day)}
+                await trio.lowlevel.checkpoint()
+        entries = fitting(lacking.values())
+        change = () if own.change is None else (own.change,)
+        await self._tell(own.keys.secret, Beat(own.key, today, own.state.summary(today), entries, change))
+        for secret in list(self._to_answer):
+            self._to_answer.discard(secret)
+            await self._tell(secret, self._change_alone())
+
+    async def end(self) -> None:
+        """Forget the circle, and all that was shared in it; what was subscribed to here stays."""
+        self.is_over = True
+        secrets = self._secrets()
+        self.scope.cancel()
+        for scope in self._listening.values():
+            scope.cancel()
+        await erase_circle(self._store)
+        for secret in secrets:
+            await self._topics.close(secret.topic())
+
+    def _secrets(self) -> list[CircleSecret]:
+        return [self.own.keys.secret, *(secret for secret, _ in self.own.former)]
+
+    def _change_alone(self) -> Beat:
+        change = () if self.own.change is None else (self.own.change,)
+        return Beat(self.own.key, self.today, None, (), change)
+
+    async def _tell(self, secret: CircleSecret, beat: Beat) -> None:
+        payload = seal_beat(secret, self.own.seed, beat, self._env.randomness)
+        try:
+            await self._topics.say(secret.topic(), payload)
+        except Refusal:
+            log.debug("a beat found nobody to take it")  # the next one has it all
+
+    def _write_marks(self) -> None:
+        marks, self._marks = self._marks, []
+        for begin in range(0, len(marks), MAX_MARKS):
+            value = ReadValue(self.today, tuple(marks[begin : begin + MAX_MARKS]))
+            self._store.write_soon(entry_change(self.own.state.write(self.own.seed, value)))
+
+    def _listen(self, secret: CircleSecret, within: float = 0.0) -> None:
+        """Listen to the topic of a secret, from a moment drawn within so many seconds.
+
+        All devices that hear of a new secret hear it at once: they must not all subscribe at once.
+        """
+
+        async def listen() -> None:
+            with self._listening[secret]:
+                await trio.sleep(self._env.uniform(0.0, within))
+                try:
+                    await self._topics.listen(secret.topic(), lambda payload: self._hear(secret, payload))
+                except Refusal:
+                    log.warning("the topic of the devices was refused: they share nothing for now")
+
+        self._listening[secret] = trio.CancelScope()
+        self._spawn(listen)
+
+    async def _hear(self, secret: CircleSecret, payload: bytes) -> None:
+        own = self.own
+        beat = open_beat(secret, payload)
+        if beat.device == own.key:
+            return
+        if beat.device in own.state.removed():
+            raise AuthenticationError("a removed device speaks")
+        is_present = secret == own.keys.secret
+        if is_present:
+            self._heard[beat.device] = self._calendar.epoch(self._env.now()), beat
+            self._are_here.add(beat.device)
+            await self._merge(beat.entries)
+        else:
+            self._to_answer.add(secret)
+        if beat.device not in own.state.living():
+            raise AuthenticationError("a device speaks that nobody has told of")
+        for signed in beat.secrets:
+            await self._take(signed)
+
+    async def _merge(self, entries: Iterable[SharedEntry]) -> None:
+        changed: list[SharedEntry] = []
+        for number, entry in enumerate(entries):
+            try:
+                if self.own.state.merge(entry, self.today):
+                    changed.append(entry)
+            except PeerError:
+                log.debug("an entry was not its device's")
+            if number % _STEP == _STEP - 1:
+                await trio.lowlevel.checkpoint()
+        await self._store.write(*map(entry_change, changed))
+        for entry in changed:
+            self._follow(entry)
+
+    async def _take(self, signed: Signed) -> None:
+        own = self.own
+        if own.change is not None and signed.body == own.change.body:
+            return
+        try:
+            keys = take_secret(signed, own.key, own.agreement)
+        except Expelled:
+            log.warning("this device was removed from its circle")
+            self._spawn(self.end)
+            return
+        if keys.rank > own.keys.rank:
+            await self._change_to(keys, signed)
+
+    async def _change_to(self, keys: CircleKeys, signed: Signed) -> None:
+        own = self.own
+        until = self._env.now() + FORMER_KEPT * self._calendar.epoch_seconds
+        own.former.append((own.keys.secret, until))
+        own.keys, own.change = keys, signed
+        self._are_here = {own.key}
+        over = own.former[:-MAX_FORMER]
+        own.former = own.former[-MAX_FORMER:]
+        await self._store.write(circle_change(own))
+        for secret, _ in over:
+            await self._leave(secret)
+        self._listen(keys.secret, self._calendar.epoch_seconds)
+
+    async def _let_go(self) -> None:
+        """Leave topics of before once all have come from there, or have been away for too long."""
+        own = self.own
+        are_all_here = self._are_here >= own.state.living().keys()
+        over = [one for one in own.former if are_all_here or one[1] < self._env.now()]
+        if over:
+            own.former = [one for one in own.former if one not in over]
+            await self._store.write(circle_change(own))
+            for secret, _ in over:
+                await self._leave(secret)
+
+    async def _leave(self, secret: CircleSecret) -> None:
+        if (scope := self._listening.pop(secret, None)) is not None:
+            scope.cancel()
+        self._to_answer.discard(secret)
+        await self._topics.close(secret.topic())

@@ -1,0 +1,210 @@
+"""Shared state: the entries that one device holds of all that its person's devices told.
+
+Merging is commutative, associative and idempotent: devices that have heard the same entries hold the same,
+in whatever order and however often they came. What one lacks another finds by a summary of 512 bytes, whose
+64 parts each stand for the places that fall there: only parts that differ are sent. The marks of what was
+read are kept for `MARKS_KEPT` days, and of them the highest `MAX_READ`: a maximum, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.devices.shared_entries import (
+    AuthorValue,
+    DeviceValue,
+    EntryKind,
+    EntryValue,
+    Place,
+    ReadValue,
+    SharedEntry,
+    SubscriptionValue,
+    place_of,
+    write_entry,
+)
+
+MAX_DEVICES = 32  # ever in one circle, removed ones included: a removal is never forgotten
+MAX_SHARED = 1_024  # subscriptions, ended ones included: an end that is forgotten would be undone
+MAX_AUTHORS = 64  # keys of authors, taken back ones included
+MAX_READ = 2_048  # entries of what was read, of 256 messages at most: 9 MB where all are full
+MARKS_KEPT = 21  # days: as long as a message waits in an inbox unless it is set
+_BOUNDS = {
+    EntryKind.DEVICE: MAX_DEVICES,
+    EntryKind.SUBSCRIPTION: MAX_SHARED,
+    EntryKind.AUTHOR: MAX_AUTHORS,
+}
+# Devices that have not heard of each other may write at the same moment; what they take together must not
+# depend on the order, so others take twice as much as anybody may write.
+_ALL_BOUNDS = {kind: 2 * most for kind, most in _BOUNDS.items()}
+_PARTS = 64
+_PART = 8  # bytes
+SUMMARY = _PARTS * _PART
+
+Summary = Annotated[bytes, msgspec.Meta(min_length=SUMMARY, max_length=SUMMARY)]
+
+
+class _Held(NamedTuple):
+    """An entry, with what is asked of it again and again."""
+
+    entry: SharedEntry
+    rank: tuple[bool, int, bytes, bytes]
+    value: Any
+    part: int
+
+    @property
+    def age(self) -> tuple[int, tuple[bool, int, bytes, bytes]]:
+        """What orders marks of what was read; the lowest goes first."""
+        return self.value.day, self.rank
+
+
+class SharedState:
+    """What one device holds."""
+
+    def __init__(self) -> None:
+        self._held: dict[EntryKind, dict[bytes, _Held]] = {kind: {} for kind in EntryKind}
+        self._marks: dict[bytes, int] = {}
+        """How many entries have a mark."""
+        self.counter = 0
+        """The highest that was seen."""
+
+    def __len__(self) -> int:
+        return sum(map(len, self._held.values()))
+
+    def __iter__(self) -> Iterator[SharedEntry]:
+        return (held.entry for held in self._all())
+
+    def write(self, seed: Seed, value: EntryValue, about: bytes = b"") -> SharedEntry:
+        """Write what a device says and return it; raise `Refusal` where there is no room.
+
+        It holds from now on, unless it is of a device that was removed.
+        """
+        entry = write_entry(seed, self.counter + 1, value, about)
+        if not self._has_room(entry, _BOUNDS):
+            raise Refusal("the devices share too much already: begin a new circle (docs/devices.md)")
+        held = self._held[entry.kind].get(entry.name)
+        if held is None or held.rank < entry.rank():
+            self._take(entry)
+        return entry
+
+    def merge(self, entry: SharedEntry, today: int) -> bool:
+        """Take an entry from another device; return whether that changed anything.
+
+        Raises `AuthenticationError` or `DecodeError`, and has changed nothing, where it does not hold. One
+        for which there is no room, or that is too old, is passed over.
+        """
+        held = self._held[entry.kind].get(entry.name)
+        if held is not None and held.rank >= entry.rank():
+            return False
+        if not self._has_room(entry, _ALL_BOUNDS) or _is_old(entry.read(), today):
+            return False
+        entry.check()
+        self._take(entry)
+        return entry.name in self._held[entry.kind]
+
+    def lapse(self, today: int) -> list[SharedEntry]:
+        """Forget marks of days long gone; return their entries."""
+        gone = [held for held in self._held[EntryKind.READ].values() if _is_old(held.value, today)]
+        for held in gone:
+            self._drop(held)
+        return [held.entry for held in gone]
+
+    def summary(self, today: int) -> bytes:
+        """Return 512 bytes that tell of what is held on a day, and nothing of it to who does not hold it."""
+        parts: dict[int, list[bytes]] = {}
+        for held in self._all():
+            if not _is_old(held.value, today):
+                parts.setdefault(held.part, []).append(held.rank[-1])
+        summary = bytearray(SUMMARY)
+        for part, stamps in parts.items():
+            place = slice(part * _PART, (part + 1) * _PART)
+            summary[place] = digest(Domain.DEVICE_SUMMARY, *sorted(stamps), size=_PART)
+        return bytes(summary)
+
+    def lacking(self, summary: bytes, today: int) -> list[SharedEntry]:
+        """Return the entries of all parts in which another's summary of a day differs; marks come last."""
+        own = self.summary(today)
+        if own == summary:
+            return []
+        differing = {
+            part
+            for part in range(_PARTS)
+            if own[part * _PART : (part + 1) * _PART] != summary[part * _PART : (part + 1) * _PART]
+        }
+        found = [
+            held.entry for held in self._all() if held.part in differing and not _is_old(held.value, today)
+        ]
+        return sorted(found, key=lambda entry: (entry.kind is EntryKind.READ, -entry.counter))
+
+    def devices(self) -> dict[PublicKey, DeviceValue]:
+        """Return all devices by their keys, removed ones included."""
+        return {name: held.value for name, held in self._held[EntryKind.DEVICE].items()}
+
+    def living(self) -> dict[PublicKey, DeviceValue]:
+        """Return the devices that were not removed."""
+        return {key: value for key, value in self.devices().items() if not value.is_removed}
+
+    def removed(self) -> frozenset[PublicKey]:
+        """Return the devices that were removed."""
+        return frozenset(key for key, value in self.devices().items() if value.is_removed)
+
+    def subscriptions(self) -> list[SubscriptionValue]:
+        """Return all subscriptions, ended ones included."""
+        return [held.value for held in self._held[EntryKind.SUBSCRIPTION].values()]
+
+    def subscription(self, link: str, where: str) -> SubscriptionValue | None:
+        """Return what is shared of one subscription."""
+        kind, name = place_of(SubscriptionValue(link, where, bytes(16)), b"", 0)
+        held = self._held[kind].get(name)
+        return None if held is None else held.value
+
+    def authors(self) -> list[AuthorValue]:
+        """Return the authors' keys that were not taken back."""
+        return [held.value for held in self._held[EntryKind.AUTHOR].values() if not held.value.is_removed]
+
+    def is_read(self, mark: bytes) -> bool:
+        """Tell whether a message, by the first 16 bytes of its id, was read on any device."""
+        return mark in self._marks
+
+    def _all(self) -> Iterator[_Held]:
+        return (held for kind in self._held.values() for held in kind.values())
+
+    def _has_room(self, entry: SharedEntry, bounds: Mapping[EntryKind, int]) -> bool:
+        held, most = self._held[entry.kind], bounds.get(entry.kind)
+        return most is None or entry.name in held or len(held) < most
+
+    def _take(self, entry: SharedEntry) -> None:
+        places = self._held[entry.kind]
+        if (before := places.get(entry.name)) is not None:
+            self._drop(before)
+        places[entry.name] = _Held(entry, entry.rank(), entry.read(), _part(entry.place))
+        self.counter = max(self.counter, entry.counter)
+        if entry.kind is EntryKind.READ:
+            for mark in places[entry.name].value.marks:
+                self._marks[mark] = self._marks.get(mark, 0) + 1
+            if len(places) > MAX_READ:
+                self._drop(min(places.values(), key=lambda held: held.age))
+
+    def _drop(self, held: _Held) -> None:
+        del self._held[held.entry.kind][held.entry.name]
+        if held.entry.kind is EntryKind.READ:
+            for mark in held.value.marks:
+                if (left := self._marks[mark] - 1) > 0:
+                    self._marks[mark] = left
+                else:
+                    del self._marks[mark]
+
+
+def _is_old(value: EntryValue, today: int) -> bool:
+    return isinstance(value, ReadValue) and value.day < today - MARKS_KEPT
+
+
+def _part(place: Place) -> int:
+    kind, name = place
+    return digest(Domain.DEVICE_SUMMARY, bytes([kind]), name, size=1)[0] % _PARTS
