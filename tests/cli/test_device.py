@@ -12,6 +12,7 @@ from running import hushcast
 from hushcast_protocol.base.secrets import TopicSecret
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, make_topic, write_link
+from hushcast_protocol.devices.shared_entries import ReadValue
 
 FAMILY = make_topic("family", ("kind",), TopicSecret(bytes(range(32))))
 
@@ -103,3 +104,16 @@ async def test_two_daemons_join_are_listed_and_part(daemon: FakeDaemon, tmp_path
         assert (await hushcast(*here, "leave")).code == 0
         assert (await hushcast(*here, "leave")).code == 4
         other.stop()
+
+
+async def test_once_leaves_out_what_was_read_on_any_device(daemon: FakeDaemon) -> None:
+    await daemon.service.devices.invite("laptop")
+    first, _, third = [await daemon.put("t", payload) for payload in (b"one", b"two", b"three")]
+    circle = daemon.service.devices.circle
+    await circle.write(ReadValue(circle.today, (first[:16], third[:16])))
+    await daemon.put("t", b"four")
+    listen = ("--socket", daemon.socket, "subscribe", "t", "--json", "--since", "0", "--count")
+    once = await hushcast(*listen, "2", "--once")
+    assert [one["payload"] for one in once.objects if "payload" in one] == ["two", "four"]
+    each = await hushcast(*listen, "4")
+    assert [one["payload"] for one in each.objects if "payload" in one] == ["one", "two", "three", "four"]

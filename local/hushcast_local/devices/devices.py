@@ -172,10 +172,9 @@ class Devices:
         """Share an author's key with the other devices, or share it no more; raise `Refusal`."""
         if seed is None:
             self.author(title)
-        value = AuthorValue(
-            _checked(title), bytes(Seed.LENGTH) if seed is None else seed.reveal(), seed is None
-        )
-        await self.circle.write(value)
+            await self.circle.write(AuthorValue(title, bytes(Seed.LENGTH), True))
+        else:
+            await self.circle.write(AuthorValue(_checked(title), seed.reveal()))
 
     def authors(self) -> list[dict[str, Any]]:
         """Describe the authors' keys that are shared."""
