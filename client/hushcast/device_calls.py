@@ -79,7 +79,7 @@ class DeviceCalls:
     ) -> Imported:
         """Subscribe to all links of an export, each at a moment drawn `within` so many seconds.
 
-        Without `within` within six epochs, as subscriptions that begin together show that they are one
+        Without `within` within twelve epochs, as subscriptions that begin together show that they are one
         daemon's; with 0 at once. On return it is on the daemon's disk. Raises `UsageError` where the password
         is another one.
         """

@@ -18,7 +18,7 @@ from hushcast_protocol.content.topics import Interest, make_topic
 from hushcast_protocol.overlay.profile import Root
 
 FAMILY = make_topic("family", (), TopicSecret(bytes(range(32))))
-SHARED_WITHIN = 10.0 * EPOCH_SECONDS  # a beat or two, and the six epochs in which what they tell begins
+SHARED_WITHIN = 16.0 * EPOCH_SECONDS  # a beat or two, and the twelve epochs in which what they tell begins
 ONE_EDGE = (("edge", "edge", "root"),)
 CARRIERS = [
     pytest.param(small_network, id="overlay"),

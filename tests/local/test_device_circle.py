@@ -24,7 +24,7 @@ from hushcast_runtime.environment import simulated_environment
 
 EPOCH = float(EPOCH_SECONDS)
 SOON = 3 * EPOCH  # two beats and one that was lost
-BEGUN = 8 * EPOCH  # a beat, and the time in which what it tells begins
+BEGUN = 14 * EPOCH  # a beat, and the time in which what it tells begins
 FAMILY = make_topic("family", ("kind",), TopicSecret(bytes(range(32))))
 
 

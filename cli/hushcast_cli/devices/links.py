@@ -60,7 +60,7 @@ def export(choices: Choices, file: Path, password_file: Path | None, timeout: fl
     "--within",
     type=click.FloatRange(0, 168),
     metavar="HOURS",
-    help="Begin each subscription at a moment drawn from so many hours; unless given from six epochs.",
+    help="Begin each subscription at a moment drawn from so many hours; unless given from twelve epochs.",
 )
 @click.option("--at-once", is_flag=True, help="Begin all now: who sees relays can tell that they are one's.")
 @timeout_option

@@ -26,7 +26,7 @@ from hushcast_runtime.storage.recovery import restore
 from hushcast_runtime.storage.store import Change, record_reader
 
 MAX_PLANNED = 256  # subscriptions: as many as a daemon may have at all
-SPREAD = 6  # epochs within which they begin unless it is said: what others begin in a network lies in between
+SPREAD = 12  # epochs within which they begin unless it is said: what others begin lies in between
 AGAIN = 24  # epochs until one that was refused is tried again: an unsubscription may have made room
 
 _KIND = RecordKind(
