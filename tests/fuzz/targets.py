@@ -10,6 +10,7 @@ import targets_central
 import targets_community
 import targets_daemons
 import targets_decoders
+import targets_devices
 import targets_filters
 import targets_following
 import targets_full
@@ -37,6 +38,7 @@ _EVERY = [
         targets_machines,
         targets_daemons,
         targets_boxes,
+        targets_devices,
         targets_local,
         targets_mqtt,
         targets_http,

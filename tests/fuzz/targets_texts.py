@@ -22,6 +22,7 @@ from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signatur
 from hushcast_protocol.base.trace import Observation, Truth, to_line
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content import attributes, bodies, predicates, tokens, topics
+from hushcast_protocol.content.link_text import unpack, write_packed
 from hushcast_runtime.transports.endpoints import parse_endpoint
 
 KEY = TopicKey(b"k" * 32)
@@ -43,8 +44,7 @@ def _topic(data: bytes) -> None:
 
 def _link(data: bytes) -> None:
     """A link with a right hash around whatever it holds."""
-    packed = topics.base64.urlsafe_b64encode(data + topics.digest(topics.Domain.LINK, data, size=8))
-    topic = topics.parse_topic("hushcast:" + packed.decode().rstrip("="))
+    topic = topics.parse_topic(write_packed(data))
     assert topics.parse_topic(topics.write_link(topic)) == topic
     tokens.published_tokens(KEY, topic, {}, Random(0).randbytes)
 
@@ -132,10 +132,7 @@ def _lines(*texts: str) -> Callable[[], list[bytes]]:
 
 
 def _links() -> list[bytes]:
-    return [
-        topics.base64.urlsafe_b64decode((link := topics.write_link(topic)[9:]) + "=" * (-len(link) % 4))[:-8]
-        for topic in _TOPICS
-    ]
+    return [unpack(topics.write_link(topic)[9:]) or b"" for topic in _TOPICS]
 
 
 def _crowded() -> list[bytes]:

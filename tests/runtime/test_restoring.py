@@ -141,6 +141,7 @@ READ_WITHOUT = {
     "brokers/hushcast_brokers/broker/full/handed_up_store.py": "what was judged at the start",
     "directory/hushcast_directory/server/authority_driver.py": "keys, to forget or count them",
     "directory/hushcast_directory/client/trust.py": "all of them are set aside together",
+    "local/hushcast_local/devices/circle_records.py": "keys, to forget them",
     "local/hushcast_local/inbox.py": "what was judged at the start",
     "local/hushcast_local/inbox_records.py": "keys, to forget them",
     "node/hushcast_node/upgrade.py": "the layout of before",

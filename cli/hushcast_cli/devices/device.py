@@ -14,7 +14,7 @@ from hushcast_cli.options import daemon_options
 @click.group(cls=CommandGroup)
 @daemon_options
 def device() -> None:
-    """Let your devices share what they subscribe to, or carry it from one to another."""
+    """Let your devices share what they subscribe to."""
 
 
 for command in (invite, join, list_devices, remove, leave, keys, export, import_):

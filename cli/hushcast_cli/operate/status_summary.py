@@ -59,7 +59,8 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
     if status.get("role") == "relay":
         yield "relay", _relay(status)
     if "subscriptions" in status:
-        yield "subscriptions", str(status["subscriptions"])
+        planned = status.get("planned", 0)
+        yield "subscriptions", f"{status['subscriptions']}{f', {planned} to begin' if planned else ''}"
     if "outbox" in status:
         yield "outbox", _outbox(status["outbox"])
     if "counters" in status:

@@ -123,7 +123,10 @@ class Devices:
         _checked(title)
         if self._present is not None:
             raise Refusal("this device shares with others already: `hushcast device leave` ends that")
-        await self._begin(await self._invitations.accept(link, title))
+        own = await self._invitations.accept(link, title)
+        if self._present is not None:
+            raise Refusal("this device has joined others meanwhile")
+        await self._begin(own)
 
     async def leave(self) -> None:
         """Forget the circle, and what was shared in it; what is subscribed to stays. Raises `Refusal`."""

@@ -31,6 +31,8 @@ from hushcast_runtime.logs import log
 
 LINGER = 1.0, 3.0  # of `INVITED_WITHIN`: when each of the two leaves the topic they met in
 
+_STEP = 32  # entries whose signatures are checked at once, some 5 ms
+
 Admit = Callable[[SharedEntry], Awaitable[None]]
 """Takes in the entry of a new device, durably; raises `Refusal`."""
 
@@ -80,7 +82,7 @@ class Invitations:
             await self._hear(invitation, agreement, found)
         if not found:
             raise Refusal("nobody answered: the invitation was used, or the other device is not there")
-        return _joined(seed, agreement, entry, found[0])
+        return await _joined(seed, agreement, entry, found[0])
 
     async def _hear(
         self, invitation: DeviceInvitation, agreement: AgreementKey, found: list[Welcome]
@@ -105,12 +107,11 @@ class Invitations:
             entry = open_joining(invitation, payload)
             scope.cancel()  # it is good once
             with trio.CancelScope(shield=True):
-                await admit(entry)
-                welcome = seal_welcome(
-                    invitation, own.seed, entry.read(), _welcome(own), self._env.randomness
-                )
                 try:
-                    await self._topics.say(invitation.topic(), welcome)
+                    await admit(entry)
+                    welcome = _welcome(own)
+                    sealed = seal_welcome(invitation, own.seed, entry.read(), welcome, self._env.randomness)
+                    await self._topics.say(invitation.topic(), sealed)
                 except Refusal:
                     log.warning("a new device was not answered: invite it again")
 
@@ -136,11 +137,13 @@ def _welcome(own: OwnCircle) -> Welcome:
     )
 
 
-def _joined(seed: Seed, agreement: AgreementKey, entry: SharedEntry, welcome: Welcome) -> OwnCircle:
+async def _joined(seed: Seed, agreement: AgreementKey, entry: SharedEntry, welcome: Welcome) -> OwnCircle:
     own = OwnCircle(seed, agreement, welcome.keys(), state=SharedState())
-    for one in (entry, *welcome.entries):
+    for number, one in enumerate((entry, *welcome.entries)):
         try:
             own.state.merge(one, 0)
         except PeerError:
             log.debug("an entry was not its device's")
+        if number % _STEP == _STEP - 1:
+            await trio.lowlevel.checkpoint()
     return own
