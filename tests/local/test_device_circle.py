@@ -15,11 +15,12 @@ from small_network import BEGIN, until
 from hushcast_local.devices.circle_records import load_circle
 from hushcast_local.devices.device_circle import DeviceCircle
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY, Calendar
-from hushcast_protocol.base.errors import Refusal, UsageError
+from hushcast_protocol.base.errors import AuthenticationError, Refusal, UsageError
 from hushcast_protocol.base.secrets import Seed, TopicSecret
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, Topic, make_topic
+from hushcast_protocol.devices.beats import open_beat
 from hushcast_runtime.environment import simulated_environment
 
 EPOCH = float(EPOCH_SECONDS)
@@ -188,6 +189,16 @@ async def test_a_removed_device_learns_nothing_later_and_forgets_what_it_shared(
         await trio.sleep(SOON)
         before = some.circle(one).own.keys
         old = some.circle(three).own
+        said: list[bytes] = []
+        for device in (one, two):
+            say = device.service.devices._topics.say
+
+            async def noted(topic: Topic, payload: bytes, say=say) -> None:  # type: ignore[no-untyped-def]
+                if topic != before.secret.topic():
+                    said.append(payload)
+                await say(topic, payload)
+
+            device.service.devices._topics.say = noted  # type: ignore[method-assign]
         assert await one.service.devices.remove("device 3") == "device 3"
         await one.service.subscribe(Interest(FAMILY))
         await trio.sleep(SOON + BEGUN)
@@ -200,6 +211,10 @@ async def test_a_removed_device_learns_nothing_later_and_forgets_what_it_shared(
         assert len(three.service.subscriber.subscriptions) == 0
         # Had it kept all, and listened on: nothing that was said since opens under what it knew.
         assert old.keys.secret == before.secret
+        assert len(said) >= 2 * 8
+        for payload in said:
+            with pytest.raises(AuthenticationError):
+                open_beat(old.keys.secret, payload)
         assert all(FAMILY.name not in repr(value.link) for value in old.state.subscriptions())
         topics = [held.interest.topic for held in two.service.subscriber.subscriptions]
         assert before.secret.topic() not in topics

@@ -20,6 +20,7 @@ from hushcast_protocol.devices.shared_entries import (
     ReadValue,
     SharedEntry,
     SubscriptionValue,
+    ended_subscription,
     write_entry,
 )
 from hushcast_protocol.devices.shared_state import MARKS_KEPT, SUMMARY, SharedState
@@ -59,7 +60,8 @@ def something(draw: random.Random) -> tuple[EntryValue, bytes]:
         return DeviceValue(f"device {draw.randrange(3)}", about, draw.random() < 0.2), about
     if kind == 1:
         link, ended = f"hushcast:{draw.randrange(4)}", draw.random() < 0.4
-        return SubscriptionValue(link, "", draw.randbytes(16), None, ended), b""
+        value = SubscriptionValue(link, "", draw.randbytes(16))
+        return (ended_subscription(link, "") if ended else value), b""
     if kind == 2:
         marks = tuple(bytes([draw.randrange(5)]) * 16 for _ in range(draw.randrange(1, 3)))
         return ReadValue(TODAY - draw.randrange(3), marks), b""
@@ -187,8 +189,9 @@ def test_there_is_room_for_so_much_and_the_rest_is_refused(monkeypatch: pytest.M
         state.write(SEEDS[0], SubscriptionValue(f"hushcast:{number}", "", bytes(16)))
     with pytest.raises(Refusal, match="new circle"):
         state.write(SEEDS[0], SubscriptionValue("hushcast:3", "", bytes(16)))
-    state.write(SEEDS[0], SubscriptionValue("hushcast:2", "", bytes(16), None, True))
+    ended = state.write(SEEDS[0], ended_subscription("hushcast:2", ""))
     assert state.subscription("hushcast:2", "").is_ended
+    assert b"hushcast:" not in ended.value, "disks forget the link"
     assert state.subscription("hushcast:3", "") is None
 
 

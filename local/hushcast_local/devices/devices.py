@@ -32,6 +32,8 @@ from hushcast_protocol.devices.shared_entries import (
     EntryKind,
     SharedEntry,
     SubscriptionValue,
+    ended_subscription,
+    subscription_place,
 )
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
@@ -233,8 +235,7 @@ class Devices:
         where = None if predicate is None else write_where(predicate)
         for value in circle.own.state.subscriptions():
             if value.link == link and where in (None, value.where) and not value.is_ended:
-                ended = SubscriptionValue(value.link, value.where, value.name, value.terms, True)
-                await circle.write(ended)
+                await circle.write(ended_subscription(value.link, value.where))
         return was_planned
 
     async def _begin(self, own: OwnCircle) -> None:
@@ -269,24 +270,29 @@ class Devices:
             self._context.spawn(self._follow_subscription, entry.read())
 
     async def _follow_subscription(self, value: SubscriptionValue) -> None:
+        if value.is_ended:
+            await self._follow_end(value.name)
+            return
         try:
             topic = parse_topic(value.link)
             interest = Interest(topic, parse_where(value.where, topic.attributes))
-            if not value.is_ended:
-                if not self.plan.holds(interest):
-                    await self.plan.add(interest, value.terms, name=value.name)
-                return
+            if not self.plan.holds(interest):
+                await self.plan.add(interest, value.terms, name=value.name)
         except (UsageError, Refusal):
             log.warning("a subscription of another device cannot be taken over")
-            return
-        if not self.plan.holds(interest):
-            return
-        await self._env.sleep_until(self._env.now() + self._env.uniform(0.0, self.plan.usual))
-        circle = self._present
-        known = None if circle is None else circle.own.state.subscription(value.link, value.where)
-        if known is not None and known.is_ended:
-            await self.plan.take_back(interest.topic, interest.predicate)
-            await self._subscriber.unsubscribe(interest.topic, interest.predicate)
+
+    async def _follow_end(self, place: bytes) -> None:
+        held = [one.interest for one in self.held]
+        for interest in (*held, *self.plan.interests):
+            link, where = write_link(interest.topic), write_where(interest.predicate)
+            if subscription_place(link, where) != place:
+                continue
+            await self._env.sleep_until(self._env.now() + self._env.uniform(0.0, self.plan.usual))
+            circle = self._present
+            known = None if circle is None else circle.own.state.subscription(link, where)
+            if known is not None and known.is_ended:  # nobody began it again meanwhile
+                await self.plan.take_back(interest.topic, interest.predicate)
+                await self._subscriber.unsubscribe(interest.topic, interest.predicate)
 
 
 def _checked(title: str) -> str:

@@ -73,6 +73,11 @@ class SubscriptionPlan:
     def __len__(self) -> int:
         return len(self._planned)
 
+    @property
+    def interests(self) -> list[Interest]:
+        """What is to begin."""
+        return list(self._planned)
+
     async def load(self) -> None:
         """Take up what was planned before a restart."""
         await restore(self._store, _KIND, lambda key, value: self._begin(_Planned(key, _decode(value))))

@@ -51,7 +51,10 @@ class DeviceValue(Wire, frozen=True):
 
 
 class SubscriptionValue(Wire, frozen=True):
-    """A subscription: link, condition, terms, the name that its handle comes from; whether it was ended."""
+    """A subscription: link, condition, terms, and the name that its handle comes from.
+
+    Of one that was ended nothing is kept but its `subscription_place`, as `name`: disks forget the link.
+    """
 
     link: Annotated[str, msgspec.Meta(max_length=len(LINK_SCHEME) + MAX_LINK)]
     where: Annotated[str, msgspec.Meta(max_length=MAX_WHERE)]
@@ -150,11 +153,21 @@ def place_of(value: EntryValue, device: PublicKey, counter: int, about: bytes = 
     if isinstance(value, DeviceValue):
         return EntryKind.DEVICE, about or device
     if isinstance(value, SubscriptionValue):
-        name = digest(Domain.DEVICE_ENTRY, value.link.encode(), value.where.encode(), size=LABEL)
-        return EntryKind.SUBSCRIPTION, name
+        place = value.name if value.is_ended else subscription_place(value.link, value.where)
+        return EntryKind.SUBSCRIPTION, place
     if isinstance(value, ReadValue):
         return EntryKind.READ, device + counter.to_bytes(8, "big")
     return EntryKind.AUTHOR, digest(Domain.DEVICE_ENTRY, value.title.encode(), size=LABEL)
+
+
+def subscription_place(link: str, where: str) -> bytes:
+    """Return what names a subscription among all (16 bytes): a hash of its link and condition."""
+    return digest(Domain.DEVICE_ENTRY, link.encode(), where.encode(), size=LABEL)
+
+
+def ended_subscription(link: str, where: str) -> SubscriptionValue:
+    """Return what is said of a subscription that was ended."""
+    return SubscriptionValue("", "", subscription_place(link, where), None, True)
 
 
 def write_entry(seed: Seed, counter: int, value: EntryValue, about: bytes = b"") -> SharedEntry:

@@ -26,7 +26,7 @@ from hushcast_protocol.devices.shared_entries import (
     ReadValue,
     SharedEntry,
     SubscriptionValue,
-    place_of,
+    subscription_place,
     write_entry,
 )
 
@@ -160,8 +160,7 @@ class SharedState:
 
     def subscription(self, link: str, where: str) -> SubscriptionValue | None:
         """Return what is shared of one subscription."""
-        kind, name = place_of(SubscriptionValue(link, where, bytes(16)), b"", 0)
-        held = self._held[kind].get(name)
+        held = self._held[EntryKind.SUBSCRIPTION].get(subscription_place(link, where))
         return None if held is None else held.value
 
     def authors(self) -> list[AuthorValue]:
