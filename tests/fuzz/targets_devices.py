@@ -11,7 +11,7 @@ from mutating import mutate_packed, mutate_text
 
 from hushcast_protocol.base.aead import NONCE, TAG, seal
 from hushcast_protocol.base.errors import PeerError, UsageError
-from hushcast_protocol.base.secrets import AgreementKey, Seed
+from hushcast_protocol.base.secrets import AgreementKey, Randomness, Seed
 from hushcast_protocol.base.signatures import SignaturePurpose, Signed, sign, signature
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.devices import beats, invitations
@@ -34,7 +34,6 @@ from hushcast_protocol.devices.shared_entries import (
 )
 from hushcast_protocol.devices.shared_state import SUMMARY, SharedState
 
-_RANDOM = Random(1).randbytes
 _SEEDS = [Seed(bytes([number]) * 32) for number in (1, 2)]
 _AGREEMENT = AgreementKey(bytes(range(32)))
 _SECRET = CircleSecret(bytes(range(32)))
@@ -46,6 +45,11 @@ _ENTRIES = [
     write_entry(_SEEDS[1], 4, AuthorValue("pen", bytes(32))),
 ]
 _TODAY = 100
+
+
+def _fresh() -> Randomness:
+    """Return randomness that is the same each time."""
+    return Random(1).randbytes
 
 
 def _sealed(packed: bytes) -> bytes:
@@ -93,19 +97,19 @@ def _invitation(data: bytes) -> None:
 
 
 def _joining(data: bytes) -> None:
-    plain = invitations._seal(_INVITATION, b"join", data, _RANDOM)
+    plain = invitations._seal(_INVITATION, b"join", data, _fresh())
     invitations.open_joining(_INVITATION, plain)
 
 
 def _welcome(data: bytes) -> None:
-    box = invitations.seal_box(_AGREEMENT.public(), data, _RANDOM)
+    box = invitations.seal_box(_AGREEMENT.public(), data, _fresh())
     signed = sign(_SEEDS[0], SignaturePurpose.DEVICE_INVITATION, box)
-    payload = invitations._seal(_INVITATION, b"welcome", encode(signed), _RANDOM)
+    payload = invitations._seal(_INVITATION, b"welcome", encode(signed), _fresh())
     invitations.open_welcome(_INVITATION, _AGREEMENT, payload).keys()
 
 
 def _beats() -> Iterator[bytes]:
-    signed, _ = draw_secret(_SEEDS[0], first_keys(_RANDOM), {}, (), _RANDOM)
+    signed, _ = draw_secret(_SEEDS[0], first_keys(_fresh()), {}, (), _fresh())
     yield encode(Beat(_SEEDS[0].public(), _TODAY, bytes(SUMMARY), tuple(_ENTRIES), (signed,)))
     yield encode(Beat(_SEEDS[0].public(), _TODAY, None))
 
@@ -113,7 +117,7 @@ def _beats() -> Iterator[bytes]:
 def _new_secrets() -> Iterator[bytes]:
     living = {_SEEDS[1].public(): DeviceValue("x", _AGREEMENT.public())}
     for removed in ((), (_SEEDS[1].public(),)):
-        yield draw_secret(_SEEDS[0], first_keys(_RANDOM), living, removed, _RANDOM)[0].body
+        yield draw_secret(_SEEDS[0], first_keys(_fresh()), living, removed, _fresh())[0].body
 
 
 def _welcomes() -> Iterator[bytes]:
