@@ -26,7 +26,15 @@ from hushcast_protocol.authorities import (
     name_work,
 )
 from hushcast_protocol.authorities import frames as authorities
-from hushcast_protocol.base import key_handovers, links, proof_of_work, roster, sharding, signatures, wires
+from hushcast_protocol.base import (
+    key_handovers,
+    links,
+    proof_of_work,
+    roster,
+    sharding,
+    signatures,
+    wires,
+)
 from hushcast_protocol.base.hashes import Domain
 from hushcast_protocol.base.signatures import SignaturePurpose
 from hushcast_protocol.brokers import broker_tree, clear_words
@@ -39,7 +47,7 @@ from hushcast_protocol.brokers.tomography import questions, statements
 from hushcast_protocol.central import frames as central
 from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
-from hushcast_protocol.overlay import box_frames, frames, host_cards, leases, parcels
+from hushcast_protocol.overlay import box_frames, frames, host_cards, keeper_frames, leases, parcels
 from hushcast_protocol.purposes import grants, signed_vocabulary
 from hushcast_protocol.shards import guides, shard_requests, slices
 from hushcast_protocol.spatial import (
@@ -102,6 +110,13 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         box_frames.HoldAnswer,
         box_frames.MessageCopy,
         box_frames.TopCopies,
+    ),
+    "keepers": (
+        keeper_frames.HandIn,
+        keeper_frames.AskKept,
+        keeper_frames.ShownKept,
+        keeper_frames.AskKeptMessage,
+        keeper_frames.ShownKeptMessage,
     ),
     "brokers-tree": (BrokersNetwork, broker_tree.TreeBody, broker_tree.BrokerPosition),
     "brokers-community": (charter.CharterBody, charter.CharterMember, sealed_filter.SealedFilter),

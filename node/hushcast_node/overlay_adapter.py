@@ -162,7 +162,13 @@ class OverlayAdapter:
     async def _start_relay(self, identity: Identity, context: Context) -> None:
         parts, around = self._parts, self._around
         relay = self.relay = make_relay(
-            identity, parts.profile, self.shards, self._connector, self.routes.take_listed, context
+            identity,
+            parts.profile,
+            self.shards,
+            self.rosters,
+            self._connector,
+            self.routes.take_listed,
+            context,
         )
         await relay.load()
         listener = self.listener = await open_address(identity.service, around.transport, around.store)

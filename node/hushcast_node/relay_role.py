@@ -18,6 +18,9 @@ from hushcast_overlay.relay.forwarding import Forwarding, TakeListed
 from hushcast_overlay.relay.hop_places import HopPlaces
 from hushcast_overlay.relay.identity import Identity
 from hushcast_overlay.relay.incoming_connections import IncomingConnections
+from hushcast_overlay.relay.keepers.candidate_lists import CandidateLists
+from hushcast_overlay.relay.keepers.hand_ins import HandIns
+from hushcast_overlay.relay.keepers.kept_messages import KeptMessages
 from hushcast_overlay.relay.kept_links import KeptLinks
 from hushcast_overlay.relay.lease_store import LeaseStore
 from hushcast_overlay.relay.next_hops import NextHops
@@ -25,6 +28,7 @@ from hushcast_overlay.relay.parcels import Parcels
 from hushcast_overlay.relay.peers import OwnRelay, Peers
 from hushcast_overlay.relay.placement import SpoolPlacement
 from hushcast_overlay.relay.strangers import Strangers
+from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message
@@ -50,6 +54,9 @@ class RelayRole:
     admission: AdmissionControl
     incoming: IncomingConnections
     kept_links: KeptLinks
+    candidates: CandidateLists
+    kept: KeptMessages
+    hand_ins: HandIns
     boxes: KeptBoxes
     box_links: BoxLinks
     host_word: HostWord
@@ -58,7 +65,10 @@ class RelayRole:
         """Read back leases, and take up the messages that a restart interrupted."""
         await self.leases.load()
         await self.parcels.load()
+        await self.candidates.load()
+        await self.kept.load()
         await self.forwarding.load()
+        self.hand_ins.resume()
         await self.boxes.load()
         self.forwarding.resume()  # once all is counted: what is sent may be acknowledged at once
         await self.drops.load()
@@ -66,17 +76,21 @@ class RelayRole:
     async def begin_epoch(self, is_certain: bool) -> None:
         """Take a fresh trail label, and forget what has lapsed where the time is certain."""
         self.forwarding.begin_epoch()
+        self.candidates.look()
         if is_certain:
             await self.leases.lapse()
             await self.parcels.lapse()
             await self.forwarding.lapse()
             await self.boxes.lapse()
+            self.candidates.lapse()
+            await self.kept.lapse()
 
 
 def make_relay(
     identity: Identity,
     profile: Profile,
     shards: Shards,
+    rosters: RosterKeeper,
     connector: Connector,
     take_listed: TakeListed,
     context: Context,
@@ -99,7 +113,9 @@ def make_relay(
     def take_for_boxes(messages: list[Message], child: bytes) -> Awaitable[list[int]]:
         return forwarding.take(messages, child, only=is_box)
 
-    own = OwnRelay(places, take_forwards, take_parcel)
+    candidates = CandidateLists(shards, rosters, context)
+    kept = KeptMessages(relay, candidates, shards.calendar, context)
+    own = OwnRelay(places, take_forwards, kept.take, take_parcel)
     peers = Peers(identity.seed, connector, spool, detours, own, context)
     placing = SpoolPlacement(spool, detours, router, env, counters)
     boxes = KeptBoxes(leases, spool, context)
@@ -108,7 +124,8 @@ def make_relay(
     children = BoxChildren(leases, take_for_boxes, context)
     next_hops = NextHops(peers, boxes, box_links)
     forwarding = Forwarding(router, spool, placing, next_hops, shards.calendar, take_listed, context)
-    drops = Drops(profile, forwarding, spool, context)
+    hand_ins = HandIns(relay, candidates, kept, spool, next_hops, context)
+    drops = Drops(profile, forwarding, hand_ins, spool, context)
     kept_links = KeptLinks(leases, peers, shards.calendar, context)
 
     def lease_came(elements: tuple[bytes, ...]) -> None:
@@ -121,11 +138,10 @@ def make_relay(
         return max(leases.book.fullness(), parcels.fullness(), boxes.fullness())
 
     admission = AdmissionControl(relay, shards, env, fullness)
-    strangers = Strangers(admission, drops, parcels, shards.serving, env, counters)
+    strangers = Strangers(admission, drops, parcels, shards.serving, kept, env, counters)
     requests = OwnerRequests(relay, shards, boxes, admission, drops.take_up, context)
     owners = Owners(boxes, box_links, requests, strangers, context)
     incoming = IncomingConnections(identity.seed, connector, shards, peers, strangers, owners, children)
-    keeping = (boxes, box_links, host_word)
-    return RelayRole(
-        relay, leases, peers, forwarding, drops, parcels, admission, incoming, kept_links, *keeping
-    )
+    around = (incoming, kept_links, candidates, kept, hand_ins)
+    hosting = (boxes, box_links, host_word)
+    return RelayRole(relay, leases, peers, forwarding, drops, parcels, admission, *around, *hosting)

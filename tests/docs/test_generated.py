@@ -32,7 +32,7 @@ from hushcast_protocol.brokers.tomography import questions, statements
 from hushcast_protocol.central import frames as central_frames
 from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
-from hushcast_protocol.overlay import box_frames, frames, host_cards, leases, parcels
+from hushcast_protocol.overlay import box_frames, frames, host_cards, keeper_frames, leases, parcels
 from hushcast_protocol.purposes import grants, signed_vocabulary
 from hushcast_protocol.shards import guides, shard_requests, slices
 from hushcast_protocol.spatial import (
@@ -75,6 +75,7 @@ MODULES = (
     network,
     rerouting,
     frames,
+    keeper_frames,
     box_frames,
     grants,
     key_handovers,

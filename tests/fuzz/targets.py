@@ -15,6 +15,7 @@ import targets_filters
 import targets_following
 import targets_full
 import targets_http
+import targets_keepers
 import targets_links
 import targets_local
 import targets_located
@@ -39,6 +40,7 @@ _EVERY = [
         targets_daemons,
         targets_boxes,
         targets_devices,
+        targets_keepers,
         targets_local,
         targets_mqtt,
         targets_http,

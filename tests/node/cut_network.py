@@ -13,6 +13,7 @@ from small_network import ONE, Node, SmallNetwork
 
 from hushcast_overlay.routes.route import RouteMailbox
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Topic
 from hushcast_protocol.overlay.hops import mailbox_hop
@@ -38,6 +39,11 @@ class CutNetwork(SmallNetwork):
     def is_cut(self, day: int) -> bool:
         """Tell whether a day is cut, as the first client knows."""
         return self.clients[0].daemon.overlay.shards.is_cut(day)
+
+    def directory_entry(self, node: Node) -> Address:
+        """Where a relay that is up is, whatever shard lists it."""
+        assert node.daemon.overlay.listener is not None
+        return node.daemon.overlay.listener.address
 
     def opened(self, mailbox: RouteMailbox) -> float:
         """When a mailbox was opened last."""
@@ -69,6 +75,7 @@ async def cut_network(
     seed: int = 1,
     epoch: int = 60,
     probes: float = 0.0,
+    keeping: KeepingRule = NOTHING_KEPT,
     **profile: Any,
 ) -> AsyncIterator[CutNetwork]:
     """Such a network, cut since its first head; with seven relays or fewer it is uncut.
@@ -78,7 +85,7 @@ async def cut_network(
     """
 
     def directories(network: SmallNetwork, first_roster: int) -> Directories:
-        return Directories(network, first_roster, 1, 1, shard_size=SHARD_SIZE)
+        return Directories(network, first_roster, 1, 1, shard_size=SHARD_SIZE, keeping=keeping)
 
     async with trio.open_nursery() as nursery:
         others = {"probes_an_epoch": probes, "directory": directories, **profile}

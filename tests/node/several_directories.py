@@ -14,6 +14,7 @@ from hushcast_protocol.authorities.authority_set import Authorities, AuthorityCo
 from hushcast_protocol.authorities.heads import Head, decode_head
 from hushcast_protocol.authorities.seat_admission import OPEN, SeatAdmission
 from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_runtime.environment import Environment
@@ -24,12 +25,16 @@ SEEDS = sorted((Seed(bytes([220 + number]) * 32) for number in range(5)), key=Se
 
 
 def a_set(
-    count: int, quorum: int, admission: SeatAdmission = OPEN, shard_size: int = SHARD_SIZE
+    count: int,
+    quorum: int,
+    admission: SeatAdmission = OPEN,
+    shard_size: int = SHARD_SIZE,
+    keeping: KeepingRule = NOTHING_KEPT,
 ) -> Authorities:
     """The first so many authorities, and their rules."""
     keys = [seed.public() for seed in SEEDS[:count]]
     members = tuple(AuthorityContact(key, memory_address(key)) for key in keys)
-    return Authorities.of(members, quorum, admission, shard_size)
+    return Authorities.of(members, quorum, admission, shard_size, keeping)
 
 
 class Authority(Process):
@@ -74,11 +79,12 @@ class Directories:
         quorum: int,
         admission: SeatAdmission = OPEN,
         shard_size: int = SHARD_SIZE,
+        keeping: KeepingRule = NOTHING_KEPT,
     ) -> None:
         self._network = network
         self._first_roster = first_roster
         self.all: list[Authority] = []
-        self.now = a_set(count, quorum, admission, shard_size) if count else None
+        self.now = a_set(count, quorum, admission, shard_size, keeping) if count else None
         self._pinned = self.now or a_set(1, 1)
         self.add(max(count, 1))
         self.sit(self.now, None)

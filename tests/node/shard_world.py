@@ -321,7 +321,15 @@ class Member:
         async def take_listed(*_: object) -> None:
             raise NotImplementedError
 
-        relay = make_relay(identity, HARDENED, self.shards, connector, take_listed, context)  # type: ignore[arg-type]
+        relay = make_relay(
+            identity,
+            HARDENED,
+            self.shards,
+            self.rosters,
+            connector,
+            take_listed,  # type: ignore[arg-type]
+            context,
+        )
         listener = await self.transport.listen(identity.service)
         guard = ConnectionGuard(relay.incoming.accept, relay.incoming.serve, 100, self.env, self.counters)
         nursery.start_soon(listener.serve, guard.admit)

@@ -25,7 +25,7 @@ from hushcast_protocol.base.wires import WireRange
 from hushcast_protocol.content import bodies, messages
 from hushcast_protocol.content.messages import TRAIL_SIZE
 from hushcast_protocol.overlay import box_frames as boxes
-from hushcast_protocol.overlay import frames, leases, parcels
+from hushcast_protocol.overlay import frames, keeper_frames, leases, parcels
 from hushcast_protocol.overlay.host_cards import HostCard, make_host_card
 from hushcast_protocol.shards import shard_requests as shards
 from hushcast_protocol.shards.guides import piece_bits
@@ -265,6 +265,11 @@ overlay_frames = st.one_of(
         st.none() | st.sampled_from(get_args(frames.RefusalReason)),
         st.lists(bytes16, max_size=3).map(tuple),
     ),
+    st.builds(keeper_frames.HandIn, plain_messages),
+    st.builds(keeper_frames.AskKept, counters, bytes16, st.none() | counters),
+    st.builds(keeper_frames.ShownKept, st.lists(bytes32, max_size=3).map(tuple), counters),
+    st.builds(keeper_frames.AskKeptMessage, counters, bytes16, bytes32),
+    st.builds(keeper_frames.ShownKeptMessage, st.none() | plain_messages),
 )
 box_frames = st.one_of(
     st.builds(

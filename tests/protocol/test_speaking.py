@@ -8,8 +8,8 @@ import pytest
 from core_examples import host_card, small_message
 
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.wire import encode
-from hushcast_protocol.overlay import box_frames, frame_directions, frames
+from hushcast_protocol.base.wire import decoder, encode
+from hushcast_protocol.overlay import box_frames, frame_directions, frames, keeper_frames
 from hushcast_protocol.shards import shard_requests
 
 EXAMPLES = [
@@ -27,6 +27,11 @@ EXAMPLES = [
     shard_requests.ShownSlice(b"slice"),
     shard_requests.ShownPiece(b"piece", ()),
     shard_requests.ShardUnavailable(),
+    keeper_frames.HandIn(small_message()),
+    keeper_frames.AskKept(1, b"t" * 16, None),
+    keeper_frames.ShownKept((b"m" * 32,), 2),
+    keeper_frames.AskKeptMessage(1, b"t" * 16, b"m" * 32),
+    keeper_frames.ShownKeptMessage(small_message()),
 ]
 OF_BOXES = [
     box_frames.BoxStanding((b"l" * 16,), 3, host_card(0), b"p" * 32, 0),
@@ -36,16 +41,20 @@ OF_BOXES = [
     box_frames.TopCopies((box_frames.MessageCopy(b"m" * 32, b"r" * 32),), True),
 ]
 REQUESTS, ANSWERS = get_args(shard_requests.ShardRequest), get_args(shard_requests.ShardAnswer)
+OF_KEEPERS = get_args(keeper_frames.KeeperRequest)
 READERS = {
     "a relay, of a relay": (
         frame_directions.decode_from_relay,
-        {frames.Forward, frames.Ack, frames.Ping, frames.ParcelFrame, frames.ParcelAnswer},
+        {
+            *(frames.Forward, frames.Ack, frames.Ping, frames.ParcelFrame, frames.ParcelAnswer),
+            keeper_frames.HandIn,
+        },
     ),
     "a mailbox or host, of a child": (frame_directions.decode_from_child, {frames.Forward, frames.Ping}),
     "a child, of a mailbox or host": (frame_directions.decode_to_child, {frames.Ack}),
     "a relay, of a stranger": (
         frame_directions.decode_from_stranger,
-        {frames.Drop, frames.ParcelFrame, *REQUESTS},
+        {frames.Drop, frames.ParcelFrame, *REQUESTS, *OF_KEEPERS},
     ),
     "a host, of an owner": (
         frame_directions.decode_from_owner,
@@ -61,6 +70,10 @@ READERS = {
     "a stranger, of a drop": (frame_directions.decode_receipt, {frames.Receipt}),
     "a stranger, of a parcel": (frame_directions.decode_parcel_answer, {frames.ParcelAnswer}),
     "a stranger, of a question": (shard_requests.decode_shard_answer, set(ANSWERS)),
+    "a stranger, of a keeper": (
+        decoder(keeper_frames.KeeperAnswer, "answer", frames.MAX_OVERLAY_FRAME),
+        set(get_args(keeper_frames.KeeperAnswer)),
+    ),
 }
 
 
@@ -100,5 +113,9 @@ def test_the_documentation_has_the_same_table():
         "anonymous initiator, for a [shard](#shards)": [
             {kind.__name__ for kind in REQUESTS},
             names["a stranger, of a question"],
+        ],
+        "anonymous initiator to a [keeper](#keepers)": [
+            {kind.__name__ for kind in OF_KEEPERS},
+            names["a stranger, of a keeper"],
         ],
     }

@@ -176,7 +176,7 @@ class Deliveries:
         """Let nothing wait for a pseudonym any more."""
         if (machine := self._machines.get(pseudonym)) is not None:
             self._end(machine.links[-1], tell=True)
-        if self._spool.has_for(hop_of(pseudonym)):
+        if hop_of(pseudonym) in self._spool.shares:
             self._spawn(self._clear, pseudonym)
 
     async def run(self) -> None:

@@ -11,6 +11,7 @@ from hushcast_directory.server.configured_set import ConfiguredSet
 from hushcast_protocol.authorities.authority_set import MAX_AUTHORITIES, Authorities
 from hushcast_protocol.authorities.seat_admission import MAX_WORK, SeatAdmission
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT, MAX_KEEPERS, KeepingRule
 from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.shard_count import MIN_SHARD_SIZE, SHARD_SIZE
 from hushcast_protocol.base.wire import PublicKey
@@ -52,12 +53,24 @@ class SetSection(Section, frozen=True, kw_only=True):
     shard_size: Annotated[int, msgspec.Meta(ge=0, le=SHARD_SIZE)] | None = None
     """Relays of a shard in the mean, where there are more than 1.41 times as many; 0: never cut."""
 
+    keepers: Annotated[int, msgspec.Meta(ge=0, le=MAX_KEEPERS)] = 0
+    """Relays that keep what is published on a trunk and day; 0: none."""
+    kept_days: Annotated[int, msgspec.Meta(ge=1, le=MAX_DAYS_KEPT)] = MAX_DAYS_KEPT
+    """For how many days after its own."""
+
     def agreed(self, key: str, transport: str, profile: str) -> Authorities:
         """Return the set, if the transport may reach it; raise `UsageError` that names the key."""
         members = members_of(self.members, f"{key}.members", transport)
         check_set(self.members, self.quorum, f"{key}.members", f"{key}.quorum")
         admission = self.admission.rules(f"{key}.admission")
-        return Authorities.of(members, self.quorum, admission, self._shard_size(key, profile))
+        keeping, size = self._keeping(key, profile), self._shard_size(key, profile)
+        return Authorities.of(members, self.quorum, admission, size, keeping)
+
+    def _keeping(self, key: str, profile: str) -> KeepingRule:
+        """Return the rule; in profile `paper` nothing waits for who is not there."""
+        if self.keepers and PROFILES[profile].root is Root.LISTED:
+            raise UsageError(f"{key}.keepers: in a network of profile {profile} no relay keeps: write 0")
+        return KeepingRule(self.keepers, self.kept_days)
 
     def _shard_size(self, key: str, profile: str) -> int:
         """Return the size; in profile `paper` a subscriber's relay is in its own tree, so all are in one."""

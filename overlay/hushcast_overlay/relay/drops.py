@@ -9,6 +9,7 @@ import trio
 
 from hushcast_overlay.relay.forwarding import FULL_PAUSE, Forwarding
 from hushcast_overlay.relay.intake import Intake
+from hushcast_overlay.relay.keepers.hand_ins import HandIns
 from hushcast_protocol.base import observations
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, check_message
@@ -27,8 +28,11 @@ GATHER = 2.0  # seconds at most from a lease until what waited for it is sent: l
 class Drops:
     """The drops at one relay."""
 
-    def __init__(self, profile: Profile, forwarding: Forwarding, spool: Spool, context: Context) -> None:
+    def __init__(
+        self, profile: Profile, forwarding: Forwarding, hand_ins: HandIns, spool: Spool, context: Context
+    ) -> None:
         self._forwarding = forwarding
+        self._hand_ins = hand_ins
         self._spool = spool
         self._env = context.env
         self._store = context.store
@@ -61,6 +65,7 @@ class Drops:
             return Receipt("quota")
         self._counters.add("messages_dropped_here")
         self._tracer.observe(observations.Drop(message.id, message.tokens, len(message.body)))
+        self._hand_ins.take(message)  # in the commit that keeps the message
         key = await self._intake.take(message)
         self._spawn(self._route, key, message)
         return Receipt("accepted")

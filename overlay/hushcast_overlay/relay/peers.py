@@ -37,7 +37,8 @@ from hushcast_protocol.overlay.frame_directions import (
     decode_to_child,
 )
 from hushcast_protocol.overlay.frames import Ack, Forward, ParcelAnswer, ParcelFrame, Ping
-from hushcast_protocol.overlay.hops import is_host, is_mailbox, key_of, relay_hop, waits
+from hushcast_protocol.overlay.hops import is_host, is_keeper, is_mailbox, key_of, relay_hop, waits
+from hushcast_protocol.overlay.keeper_frames import HandIn
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 from hushcast_runtime.storage.spool import READ_AT_ONCE, Spool, SpooledMessage
@@ -62,6 +63,7 @@ class OwnRelay(NamedTuple):
 
     places: HopPlaces
     take_forwards: TakeForwards
+    take_hand_ins: TakeForwards
     take_parcel: TakeParcel
 
 
@@ -183,7 +185,8 @@ class Peers:
         return self._take_part(self._peer(relay_hop(channel.peer)), channel, is_dialled=False)
 
     async def _take_part(self, peer: Peer, channel: PeerChannel, is_dialled: bool) -> None:
-        link = Session(channel, self._spawn, self._now())
+        carrier = HandIn if is_keeper(peer.hop) else Forward
+        link = Session(channel, self._spawn, self._now(), carrier)
         self._dials.answered(peer.hop)
         actions = peer.link_up(link, is_dialled, self._now())
         if peer.linked is not None:
@@ -209,13 +212,15 @@ class Peers:
 
     async def _take(self, peer: Peer, link: Session, batch: Sequence[FromRelay]) -> bool:
         """Take what came; return whether anything did."""
-        forwards = [frame.message for frame in batch if isinstance(frame, Forward)]
+        carried = [frame for frame in batch if isinstance(frame, Forward | HandIn)]
         for frame in batch:
             if isinstance(frame, Ack):
                 if frame.unrouted and is_mailbox(peer.hop):
                     raise DecodeError("a mailbox routes nothing, and says that something leads nowhere")
                 if frame.unrouted and is_host(peer.hop):  # it has no such box: it lost its disk
                     self._counters.add("messages_without_box", len(frame.unrouted))
+                if frame.unrouted and is_keeper(peer.hop):  # it draws others, or its clock is another one
+                    self._counters.add("hand_ins_refused", len(frame.unrouted))
                 self._do(peer, peer.acknowledged(link, frame.number, frame.unrouted, self._now()))
             elif isinstance(frame, Ping):
                 self._acknowledge(link, 0)
@@ -223,10 +228,23 @@ class Peers:
                 self._spawn(self._answer, peer, link, frame, link.begin_parcel())
             elif isinstance(frame, ParcelAnswer):
                 link.answered(frame)
-        if forwards:
-            unrouted = await self._relay.take_forwards(forwards, key_of(peer.hop))
-            self._acknowledge(link, len(forwards), unrouted if self._detours is not None else ())
+        if carried:
+            self._acknowledge(link, len(carried), await self._take_over(carried, key_of(peer.hop)))
         return bool(batch)
+
+    async def _take_over(self, carried: Sequence[Forward | HandIn], previous: bytes) -> list[int]:
+        """Take over what a link carried; return the places of what leads nowhere here, or is not kept."""
+        forwards = [place for place, frame in enumerate(carried) if isinstance(frame, Forward)]
+        hand_ins = [place for place, frame in enumerate(carried) if isinstance(frame, HandIn)]
+        nowhere: list[int] = []
+        if forwards:
+            messages = [carried[place].message for place in forwards]
+            unrouted = await self._relay.take_forwards(messages, previous)
+            nowhere += [forwards[one] for one in unrouted] if self._detours is not None else []
+        if hand_ins:
+            messages = [carried[place].message for place in hand_ins]
+            nowhere += [hand_ins[one] for one in await self._relay.take_hand_ins(messages, previous)]
+        return sorted(nowhere)
 
     def _acknowledge(self, link: Session, count: int, unrouted: Iterable[int] = ()) -> None:
         if link.take_over(count, unrouted):
@@ -246,7 +264,9 @@ class Peers:
 
     def _peer(self, hop: Hop) -> Peer:
         if (peer := self._peers.get(hop)) is None:
-            peer = self._peers[hop] = Peer(hop, self._rules_of_hosts if is_host(hop) else self._rules)
+            peer = self._peers[hop] = Peer(
+                hop, self._rules_of_hosts if is_host(hop) or is_keeper(hop) else self._rules
+            )
         return peer
 
     def _do(self, peer: Peer, actions: HopActions[Session, SpooledMessage]) -> None:

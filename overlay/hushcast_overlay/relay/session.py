@@ -13,6 +13,7 @@ from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.hop_link import LinkState
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.overlay.frames import Ack, Forward, ParcelAnswer, ParcelFrame
+from hushcast_protocol.overlay.keeper_frames import HandIn
 from hushcast_runtime.storage.spool import SpooledMessage
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import FRAMES_AT_ONCE, Channel
@@ -38,6 +39,7 @@ class Session(LinkState[SpooledMessage]):
     __slots__ = (
         "_ahead",
         "_answers",
+        "_carrier",
         "_confirmations",
         "_flushing",
         "_forwards",
@@ -50,8 +52,16 @@ class Session(LinkState[SpooledMessage]):
         "scope",
     )
 
-    def __init__(self, channel: Channel[Any], spawn: Callable[..., None], now: float) -> None:
+    def __init__(
+        self,
+        channel: Channel[Any],
+        spawn: Callable[..., None],
+        now: float,
+        carrier: type[Forward | HandIn] = Forward,
+    ) -> None:
+        """`carrier` is the frame in which messages go over this link."""
         super().__init__(now)
+        self._carrier = carrier
         self.channel = channel
         self.scope = trio.CancelScope()
         """Cancelled to end the session."""
@@ -163,7 +173,7 @@ class Session(LinkState[SpooledMessage]):
                     self._confirmations -= len(frame.confirmations)
             else:
                 message = self._forwards.popleft().message
-                frame = Forward(message)
+                frame = self._carrier(message)
                 taken = len(message.body)
                 self._ahead -= taken
             size += taken

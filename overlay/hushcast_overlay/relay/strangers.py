@@ -1,4 +1,4 @@
-"""Strangers: admits and answers the one frame of an unnamed connection: a drop, a parcel or a request."""
+"""Strangers: admits and answers the one frame of an unnamed connection: a drop, a parcel or a question."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import trio
 
 from hushcast_overlay.relay.admission_control import AdmissionControl, Declined
 from hushcast_overlay.relay.drops import Drops
+from hushcast_overlay.relay.keepers.kept_messages import KeptMessages
 from hushcast_overlay.relay.parcels import Parcels
 from hushcast_overlay.shards.shard_server import ShardServer
 from hushcast_protocol.base.errors import PeerError
@@ -17,6 +18,7 @@ from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.frame_directions import FromStranger
 from hushcast_protocol.overlay.frames import Drop, ParcelAnswer, ParcelFrame, Receipt
+from hushcast_protocol.overlay.keeper_frames import AskKept, AskKeptMessage, ShownKept, ShownKeptMessage
 from hushcast_protocol.shards.shard_requests import AskLeaf, AskPiece, AskSlice, ShownPiece, ShownSlice
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
@@ -29,7 +31,7 @@ MAX_ANSWERING = 1024  # drops of unnamed connections that are carried out at onc
 ANONYMOUS_TIMEOUT = 60.0  # seconds in which an unnamed connection hands in its one frame, up to half a MiB
 RECEIPT_WITHIN = 30.0  # seconds in which it must take the answer: who dropped a message waits no longer
 MAX_SHOWING = (
-    32  # slices and pieces of the guide that are being written at once: 150 kB each, half a MiB at most
+    32  # slices, pieces of the guide, what is kept, written at once: 150 kB each, half a MiB at most
 )
 SHOWN_WITHIN = 60.0  # seconds in which one must be taken: a slice at 2.5 kB/s
 
@@ -43,6 +45,7 @@ class Strangers:
         drops: Drops,
         parcels: Parcels,
         serving: ShardServer,
+        kept: KeptMessages,
         env: Environment,
         counters: Counters,
     ) -> None:
@@ -50,6 +53,7 @@ class Strangers:
         self._drops = drops
         self._parcels = parcels
         self._serving = serving
+        self._kept = kept
         self._counters = counters
         self._slots = strangers_room(env, counters)
         # Apart: whoever asks for slices takes no place from who drops, and nobody's slice can hold a place.
@@ -68,7 +72,7 @@ class Strangers:
         is_parcel, answering = isinstance(frame, ParcelFrame), self.answer(frame)
         del frame  # half a MiB, which nobody needs once it is open
         answer = await (_while_open(channel, answering) if is_parcel else answering)
-        is_large = isinstance(answer, ShownSlice | ShownPiece)
+        is_large = isinstance(answer, ShownSlice | ShownPiece | ShownKept | ShownKeptMessage)
         with self._showing.place(SHOWN_WITHIN) if is_large else self._slots.place(RECEIPT_WITHIN):
             await channel.send(answer)
             await channel.finish()
@@ -86,6 +90,8 @@ class Strangers:
     async def _admit(self, frame: FromStranger) -> Wire:
         if isinstance(frame, AskLeaf | AskSlice | AskPiece):
             return self._serving.answer(frame)
+        if isinstance(frame, AskKept | AskKeptMessage):
+            return await self._kept.answer(frame)
         full = self._answering[type(frame)] > MAX_ANSWERING
         refused: Declined | None = "quota" if full else self._admission.refusal(frame)
         if refused is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import trio
 
@@ -164,6 +164,12 @@ class Shards:
             return self._whole()
         kept = self._own_kept(sharding)
         return kept.near if kept is not None and self._us in kept.seated else None
+
+    def home(self, day: int) -> tuple[Sharding, int, Collection[RelayId]] | None:
+        """Return the cut of a day, this daemon's own shard in it, and whom its slice lists, if it is held."""
+        sharding = self.sharding(day)
+        kept = self._own_kept(sharding) if sharding is not None else None
+        return (sharding, kept.number, kept.seated) if sharding is not None and kept is not None else None
 
     def is_seated(self, relay: RelayId, day: int) -> bool:
         """Tell whether this daemon's own relay is listed among its neighbours of a day."""

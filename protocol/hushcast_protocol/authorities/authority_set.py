@@ -11,12 +11,14 @@ from hushcast_protocol.authorities.network_rules import (
     MAX_RULES_SIZE,
     NetworkRules,
     admission_of,
+    keeping_of,
     rules_of,
     shard_size_of,
 )
 from hushcast_protocol.authorities.seat_admission import OPEN, SeatAdmission
 from hushcast_protocol.base.addresses import MAX_ADDRESS, parse_address
 from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
 from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.base.wire import Lasting, PublicKey
 from hushcast_protocol.base.wires import SPOKEN, OtherWire, WireNumber, WireRange
@@ -69,6 +71,7 @@ class Authorities(Lasting, frozen=True, tag="authorities"):
         quorum: int,
         admission: SeatAdmission = OPEN,
         shard_size: int = SHARD_SIZE,
+        keeping: KeepingRule = NOTHING_KEPT,
     ) -> Self:
         """Return the set of these members, in whatever order; raises `ValueError` as the set itself.
 
@@ -76,11 +79,11 @@ class Authorities(Lasting, frozen=True, tag="authorities"):
         1.41 times as many; 0: one list, for ever.
         """
         ordered = tuple(sorted(members, key=lambda member: member.key))
-        return cls(ordered, quorum, SPOKEN.highest, rules_of(admission, shard_size))
+        return cls(ordered, quorum, SPOKEN.highest, rules_of(admission, shard_size, keeping))
 
     def instead_of(self, now: Authorities) -> Authorities:
         """Return this set as one that follows another: with its wire, and with those rules not known here."""
-        rules = rules_of(self.admission, self.shard_size, now.rules)
+        rules = rules_of(self.admission, self.shard_size, self.keeping, now.rules)
         return msgspec.structs.replace(self, wire=now.wire, rules=rules)
 
     def check_spoken(self) -> None:
@@ -102,6 +105,11 @@ class Authorities(Lasting, frozen=True, tag="authorities"):
     def shard_size(self) -> int:
         """Relays of a shard in the mean; 0: one list, for ever."""
         return shard_size_of(dict(self.rules))
+
+    @property
+    def keeping(self) -> KeepingRule:
+        """What relays keep of what is published."""
+        return keeping_of(dict(self.rules))
 
     @property
     def keys(self) -> tuple[PublicKey, ...]:

@@ -59,7 +59,8 @@ def roster_of(agreed: HeadAnswer, network: Network) -> Roster:
     elif agreed.seats or agreed.waiting or agreed.shards is not None:
         raise DecodeError("an answer lists the relays of a network in shards")
     digest = head_digest(certified.head)
-    return Roster(network, head.epoch, head.previous, digest, relays, shards=inside.shards)
+    keeping = head.authorities.keeping
+    return Roster(network, head.epoch, head.previous, digest, relays, shards=inside.shards, keeping=keeping)
 
 
 def _listed(agreed: HeadAnswer, epoch: int, root: bytes, network: Network) -> dict[RelayId, Relay]:

@@ -12,11 +12,12 @@ from typing import Annotated
 import msgspec
 
 from hushcast_protocol.authorities.seat_admission import MAX_WORK, SeatAdmission
+from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT, MAX_KEEPERS, NOTHING_KEPT, KeepingRule
 from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.shard_count import MIN_SHARD_SIZE, SHARD_SIZE
 from hushcast_protocol.base.wire import Counter
 
-MAX_RULES = 32  # of a set: five are known
+MAX_RULES = 32  # of a set: seven are known
 MAX_RULE_NAME = 32  # letters and dots
 MAX_RULES_SIZE = MAX_RULES * (MAX_RULE_NAME + 12) + 3  # bytes
 
@@ -26,10 +27,21 @@ NetworkRules = Annotated[tuple[tuple[RuleName, Counter], ...], msgspec.Meta(max_
 
 NEWCOMERS, GROWTH, AGE, WORK = "admission.newcomers", "admission.growth", "admission.age", "admission.work"
 SIZE = "shard_size"
-_DEFAULTS = {NEWCOMERS: 0, GROWTH: 0, AGE: 0, WORK: 0, SIZE: SHARD_SIZE}
+KEEPERS, DAYS = "keeping.keepers", "keeping.days"
+_DEFAULTS = {
+    NEWCOMERS: 0,
+    GROWTH: 0,
+    AGE: 0,
+    WORK: 0,
+    SIZE: SHARD_SIZE,
+    KEEPERS: NOTHING_KEPT.keepers,
+    DAYS: NOTHING_KEPT.days,
+}
 
 
-def rules_of(admission: SeatAdmission, shard_size: int, others: NetworkRules = ()) -> NetworkRules:
+def rules_of(
+    admission: SeatAdmission, shard_size: int, keeping: KeepingRule, others: NetworkRules = ()
+) -> NetworkRules:
     """Return the rules that say this, with those of `others` whose names are not known here."""
     said = {
         NEWCOMERS: admission.newcomers,
@@ -37,6 +49,8 @@ def rules_of(admission: SeatAdmission, shard_size: int, others: NetworkRules = (
         AGE: int(admission.age),
         WORK: admission.work,
         SIZE: shard_size,
+        KEEPERS: keeping.keepers,
+        DAYS: keeping.days,
     }
     told = {name: value for name, value in said.items() if value != _DEFAULTS[name]}
     return tuple(sorted((told | {name: value for name, value in others if name not in said}).items()))
@@ -56,3 +70,9 @@ def shard_size_of(rules: Mapping[str, int]) -> int:
     """Return how many relays a shard has in the mean, `MIN_SHARD_SIZE` to `SHARD_SIZE`; 0: one list."""
     size = rules.get(SIZE, SHARD_SIZE)
     return min(max(size, MIN_SHARD_SIZE), SHARD_SIZE) if size else 0
+
+
+def keeping_of(rules: Mapping[str, int]) -> KeepingRule:
+    """Return what relays keep of what is published."""
+    keepers, days = rules.get(KEEPERS, NOTHING_KEPT.keepers), rules.get(DAYS, NOTHING_KEPT.days)
+    return KeepingRule(min(keepers, MAX_KEEPERS), min(max(days, 1), MAX_DAYS_KEPT))

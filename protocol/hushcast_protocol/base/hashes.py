@@ -108,6 +108,8 @@ class Domain(bytes, Enum):
     CIRCLE_TOPIC = b"hc.circle-topic"
     CIRCLE_SEAL = b"hc.circle-seal"
     INVITATION = b"hc.invitation"
+    KEEPER_DAY = b"hc.keeper-day"
+    KEEPER = b"hc.keeper"
     PLACE_SOURCE = b"hc.place-source"
     PLACE_MARK = b"hc.place-mark"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.

@@ -14,6 +14,7 @@ from hushcast_protocol.base.addresses import Address, parse_address
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH, Calendar
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
 from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.sharding import Sharding
@@ -101,6 +102,8 @@ class Roster:
     """None where the network is cut: each shard has those of its own."""
     shards: tuple[Sharding, ...] = field(default=(), kw_only=True)
     """Of the days that the epoch's head tells of, where the network is cut."""
+    keeping: KeepingRule = field(default=NOTHING_KEPT, kw_only=True)
+    """What its relays keep of what is published, by the rules of the epoch's head."""
 
     @property
     def origins(self) -> list[RelayId]:

@@ -19,12 +19,13 @@ from hushcast_protocol.overlay.frames import (
     Ping,
     Receipt,
 )
+from hushcast_protocol.overlay.keeper_frames import HandIn, KeeperRequest
 from hushcast_protocol.shards.shard_requests import ShardRequest
 
-FromStranger = Drop | ParcelFrame | ShardRequest
+FromStranger = Drop | ParcelFrame | ShardRequest | KeeperRequest
 """An unnamed initiator to a relay, which answers one of them: with the answer to that frame alone."""
 
-FromRelay = Forward | Ack | Ping | ParcelFrame | ParcelAnswer
+FromRelay = Forward | Ack | Ping | ParcelFrame | ParcelAnswer | HandIn
 """A relay to a relay."""
 
 FromChild = Forward | Ping

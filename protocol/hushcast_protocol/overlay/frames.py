@@ -13,12 +13,15 @@ from hushcast_protocol.base.proof_of_work import ProofOfWork
 from hushcast_protocol.base.wire import Bytes16, Counter, Wire, decoder
 from hushcast_protocol.content.messages import MAX_BODY, Message
 from hushcast_protocol.overlay.confirmations import MAX_CONFIRMATIONS
+from hushcast_protocol.overlay.keeper_frames import HandIn, KeeperAnswer, KeeperRequest
+from hushcast_protocol.overlay.kept_shares import MAX_KEPT_IDS
 from hushcast_protocol.overlay.parcels import MAX_PARCEL
 from hushcast_protocol.shards.shard_requests import MAX_SHARD_ANSWER, ShardAnswer, ShardRequest
 
 MAX_OVERLAY_FRAME = MAX_PARCEL + 4096  # bytes; the largest is a parcel, a message has at most 264 KiB
 assert MAX_BODY + 4096 <= MAX_OVERLAY_FRAME
 assert MAX_SHARD_ANSWER <= MAX_OVERLAY_FRAME
+assert 34 * MAX_KEPT_IDS + 32 <= MAX_OVERLAY_FRAME
 
 RefusalReason = Literal["form", "day", "quota", "stamp", "withdrawn"]
 
@@ -72,8 +75,21 @@ class ParcelAnswer(Wire, frozen=True, tag="parcel-answer"):
     confirmations: Annotated[tuple[Bytes16, ...], msgspec.Meta(max_length=MAX_CONFIRMATIONS)]
 
 
-OverlayFrame = Forward | Ack | Ping | Drop | Receipt | ParcelFrame | ParcelAnswer | ShardRequest | ShardAnswer
-"""Requests for shards come from strangers alone: named links refuse them, and mailboxes do."""
+OverlayFrame = (
+    Forward
+    | Ack
+    | Ping
+    | Drop
+    | Receipt
+    | ParcelFrame
+    | ParcelAnswer
+    | ShardRequest
+    | ShardAnswer
+    | HandIn
+    | KeeperRequest
+    | KeeperAnswer
+)
+"""Requests for shards and to keepers come from strangers alone: named links refuse them, and mailboxes do."""
 
 
 def handed_in(frame: Drop | ParcelFrame) -> bytes:

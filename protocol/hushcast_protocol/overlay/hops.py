@@ -1,4 +1,4 @@
-"""Next hops: a relay, a mailbox, a host or a box, as one byte of kind before its Ed25519 key.
+"""Next hops: a relay, a mailbox, a host, a box or a keeper, as one byte of kind before its Ed25519 key.
 
 The kinds are kept apart so that nobody can have messages sent to a mailbox by calling it a relay, without its
 consent; and because a relay that is a tree's next relay is gone around, where a host is waited for.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hushcast_protocol.content.hops import Hop
 
-_RELAY, _MAILBOX, _HOST, _BOX = b"r", b"m", b"h", b"b"
+_RELAY, _MAILBOX, _HOST, _BOX, _KEEPER = b"r", b"m", b"h", b"b", b"k"
 
 
 def relay_hop(relay: bytes) -> Hop:
@@ -31,6 +31,11 @@ def box_hop(box: bytes) -> Hop:
     return Hop(_BOX + box)
 
 
+def keeper_hop(relay: bytes) -> Hop:
+    """Return the hop that is a relay of the roster, as a keeper: what waits for it is handed in there."""
+    return Hop(_KEEPER + relay)
+
+
 def is_mailbox(hop: Hop) -> bool:
     """Tell whether a hop is a mailbox."""
     return hop[:1] == _MAILBOX
@@ -41,9 +46,14 @@ def is_host(hop: Hop) -> bool:
     return hop[:1] == _HOST
 
 
+def is_keeper(hop: Hop) -> bool:
+    """Tell whether a hop is a keeper."""
+    return hop[:1] == _KEEPER
+
+
 def waits(hop: Hop) -> bool:
     """Tell whether messages wait for a hop however long it is away: nobody else has what it is for."""
-    return hop[:1] in (_MAILBOX, _HOST)
+    return hop[:1] in (_MAILBOX, _HOST, _KEEPER)
 
 
 def is_box(hop: Hop) -> bool:

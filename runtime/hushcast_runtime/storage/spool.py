@@ -110,7 +110,8 @@ class Spool:
         self._store = store
         self._held: dict[bytes, _Body] = {}  # by key
         self._size = 0
-        self._shares: dict[Hop, int] = {}  # bytes by next hop
+        self.shares: dict[Hop, int] = {}
+        """Bytes of the bodies that wait, by next hop; to be read."""
         self._next = 0
 
     def __len__(self) -> int:
@@ -128,14 +129,14 @@ class Spool:
 
     def has_share(self, hop: Hop, more: int) -> bool:
         """Tell whether `more` bytes for one next hop leave the others their part."""
-        return self._shares.get(hop, 0) + more <= MAX_SHARE
+        return self.shares.get(hop, 0) + more <= MAX_SHARE
 
     def is_roomy(self, size: int, sends: Sequence[HopMessage]) -> bool:
         """Tell whether a message of `size` bytes may be put as it is: as a rule it may."""
         if self._size + size + len(sends) * REFERENCE > MAX_SPOOL:
             return False
         for send in sends:  # noqa: SIM110 - a generator takes three times as long
-            if self._shares.get(send.hop, 0) + size > MAX_SHARE:
+            if self.shares.get(send.hop, 0) + size > MAX_SHARE:
                 return False
         return True
 
@@ -145,10 +146,6 @@ class Spool:
         if room < 0:
             return 0
         return hops if hops == 1 else min(hops, max(1, room // REFERENCE))
-
-    def has_for(self, hop: Hop) -> bool:
-        """Tell whether anything waits for a next hop."""
-        return hop in self._shares
 
     def reserve(self, size: int) -> None:
         """Keep bytes free for a message that is to come; negative, if it came."""
@@ -179,7 +176,7 @@ class Spool:
                 self._store.write_soon(Change(_BODY, name, None, len(data)))
         for waiting in references.values():
             await self._without_body(waiting)
-        return list(self._shares)
+        return list(self.shares)
 
     def _take_body(
         self, data: bytes, waiting: list[tuple[bytes, BodyReference]], check: Callable[[Message], object]
@@ -361,7 +358,7 @@ class Spool:
         self._held[key] = body
         self._size += body.each if body.waiting else body.each + body.size
         body.waiting += 1
-        self._shares[hop] = self._shares.get(hop, 0) + body.size
+        self.shares[hop] = self.shares.get(hop, 0) + body.size
 
     def _release(self, key: bytes) -> list[Change]:
         """Let go of a place; return what this changes in the store."""
@@ -369,10 +366,10 @@ class Spool:
         if body is None:
             return [Change(_KIND, key, None)]
         hop = Hop(key[:HOP_SIZE])
-        if (left := self._shares.get(hop, 0) - body.size) > 0:
-            self._shares[hop] = left
+        if (left := self.shares.get(hop, 0) - body.size) > 0:
+            self.shares[hop] = left
         else:
-            self._shares.pop(hop, None)
+            self.shares.pop(hop, None)
         body.waiting -= 1
         self._size -= body.each if body.waiting else body.each + body.size
         if body.number is None:

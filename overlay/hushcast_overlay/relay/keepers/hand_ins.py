@@ -1,0 +1,74 @@
+"""Hand-ins: what is dropped at this relay goes to the keepers of its trunk, whoever subscribes.
+
+It waits in the spool for each of them as for a next hop, until the keeper has it on disk or the day has
+lapsed. What waits for keepers takes a share of the spool: beyond it messages are routed, and not handed in.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from hushcast_overlay.relay.keepers.candidate_lists import CandidateLists
+from hushcast_overlay.relay.keepers.kept_messages import KeptMessages
+from hushcast_overlay.relay.next_hops import NextHops
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.content.hops import Hop, HopMessage
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.overlay.hops import is_keeper, keeper_hop
+from hushcast_protocol.overlay.keeper_frames import to_hand_in
+from hushcast_runtime.context import Context
+from hushcast_runtime.storage.spool import MAX_SPOOL, Spool
+
+MAX_FOR_KEEPERS = MAX_SPOOL // 4  # bytes that wait for keepers, for each counted: what is routed goes first
+MAX_HANDED_IN = 16_384  # ids that are remembered: a publisher that got no receipt drops again; 2 MB
+
+
+class HandIns:
+    """What one relay hands in."""
+
+    def __init__(
+        self,
+        relay: RelayId,
+        lists: CandidateLists,
+        kept: KeptMessages,
+        spool: Spool,
+        next_hops: NextHops,
+        context: Context,
+    ) -> None:
+        self._relay = relay
+        self._lists = lists
+        self._kept = kept
+        self._spool = spool
+        self._next_hops = next_hops
+        self._counters = context.counters
+        self._waited_for: set[Hop] = set()
+        self._handed_in: OrderedDict[bytes, None] = OrderedDict()
+
+    def resume(self) -> None:
+        """Count what waited for keepers before a restart; the spool is read back already."""
+        self._waited_for = {hop for hop in self._spool.shares if is_keeper(hop)}
+
+    def take(self, message: Message) -> None:
+        """Hand in what was dropped here; it is durable with the next commit."""
+        if not (keepers := self._lists.keepers(message.day, message.tokens[0])):
+            return
+        if message.id in self._handed_in:
+            return
+        self._handed_in[message.id] = None
+        if len(self._handed_in) > MAX_HANDED_IN:
+            self._handed_in.popitem(last=False)
+        handed_in = to_hand_in(message)
+        if self._relay in keepers:
+            self._kept.keep_own(handed_in)
+        sends = [HopMessage(keeper_hop(one), handed_in) for one in keepers if one != self._relay]
+        if self._has_room(len(message.body) * len(sends)):
+            self._waited_for.update(send.hop for send in sends)
+            self._counters.add("messages_handed_in", len(sends))
+            self._next_hops.enqueue(self._spool.put(sends))
+        else:
+            self._counters.add("messages_not_handed_in", len(sends))
+
+    def _has_room(self, more: int) -> bool:
+        self._waited_for &= self._spool.shares.keys()
+        waiting = sum(self._spool.shares[hop] for hop in self._waited_for)
+        return waiting + more <= MAX_FOR_KEEPERS and not self._spool.is_full(more)

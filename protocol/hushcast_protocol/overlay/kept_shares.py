@@ -1,0 +1,170 @@
+"""The shares of what one keeper keeps: by trunk and day, by the relay that handed in, small bodies apart.
+
+Half of all room, and half of each trunk's on a day, is for bodies of 4 KiB and less. Where a half is too
+full, *the relay that handed in most of it* gives way, its oldest message first. So a relay that floods a
+trunk, or makes up trunks, loses its own. Of a message that several hand in, whoever has handed in least has
+it: a flood through one origin does not take with it what another one handed in, too.
+
+A flood that comes through all origins, as strangers can make one, takes the day that it is aimed at.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.content.messages import HEADER, SEAL
+
+MAX_KEPT = 256 * 1024 * 1024  # bytes kept by one relay: as its spool; 14 days of 1,000 quiet topics take 4 MB
+MAX_KEPT_OF_TRUNK = 32 * 1024 * 1024  # bytes of these for one trunk on one day; 18,000 of the smallest
+KEPT_BESIDE = 640  # bytes that a message counts beside its body: record, index and what memory knows of it
+SMALL_BODY = HEADER + 4 * 1024 + SEAL  # bytes, with a payload of up to 4 KiB
+_SMALLEST = HEADER + 1024 + SEAL  # bytes
+_NEXT = HEADER + 16 * 1024 + SEAL  # bytes of the smallest body that is not small
+MAX_KEPT_IDS = (MAX_KEPT_OF_TRUNK // 2) // (_SMALLEST + KEPT_BESIDE) + (MAX_KEPT_OF_TRUNK // 2) // (
+    _NEXT + KEPT_BESIDE
+)
+"""Of a trunk and day, 10,261: one answer of 350 kB holds the ids of all."""
+
+TRUNK_DAY_SIZE = 24  # bytes
+
+
+def trunk_day(day: int, trunk: bytes) -> bytes:
+    """Return the name of a trunk's day, of 24 bytes; in their order the days are."""
+    return day.to_bytes(8, "big") + trunk
+
+
+def day_of_trunk(name: bytes) -> int:
+    """Return the day of a trunk's day."""
+    return int.from_bytes(name[:8], "big")
+
+
+class KeptEntry(NamedTuple):
+    """What is known of a message that is kept."""
+
+    size: int
+    """Bytes of its body."""
+    giver: RelayId
+    """Who handed it in."""
+    epoch: int
+    """In which it came."""
+
+
+class _Half:
+    """The messages of one half: small ones, or the others."""
+
+    def __init__(self, most: int, most_of_trunk: int) -> None:
+        self._most = most
+        self._most_of_trunk = most_of_trunk
+        self._piles: dict[RelayId, dict[bytes, dict[bytes, int]]] = {}  # by giver and trunk, by id, in order
+        self._of_giver: dict[RelayId, int] = {}
+        self._of_trunk: dict[bytes, dict[RelayId, int]] = {}
+        self._trunks: dict[bytes, int] = {}
+        self._full: dict[bytes, None] = {}
+        self._size = 0
+
+    def handed_in(self, giver: RelayId) -> int:
+        """Return the bytes that count for a relay."""
+        return self._of_giver.get(giver, 0)
+
+    def add(self, name: bytes, message: bytes, size: int, giver: RelayId) -> None:
+        self._piles.setdefault(giver, {}).setdefault(name, {})[message] = size
+        self._change(name, giver, size)
+        if self._trunks[name] > self._most_of_trunk:
+            self._full[name] = None
+
+    def remove(self, name: bytes, message: bytes, giver: RelayId) -> None:
+        piles = self._piles[giver]
+        size = piles[name].pop(message)
+        if not piles[name]:
+            del piles[name]
+        if not piles:
+            del self._piles[giver]
+        self._change(name, giver, -size)
+
+    def _change(self, name: bytes, giver: RelayId, size: int) -> None:
+        self._size += size
+        _count(self._of_giver, giver, size)
+        _count(self._of_trunk.setdefault(name, {}), giver, size)
+        _count(self._trunks, name, size)
+        if not self._of_trunk[name]:
+            del self._of_trunk[name]
+        if self._trunks.get(name, 0) <= self._most_of_trunk:
+            self._full.pop(name, None)
+
+    def over(self) -> tuple[bytes, bytes] | None:
+        """Return the trunk's day and id of the message that gives way next, `None` where there is room."""
+        if self._full:
+            name = next(iter(self._full))
+            givers = self._of_trunk[name]
+            giver = max(givers, key=givers.__getitem__)
+        elif self._size > self._most:
+            giver = max(self._of_giver, key=self._of_giver.__getitem__)
+            name = next(iter(self._piles[giver]))
+        else:
+            return None
+        return name, next(iter(self._piles[giver][name]))
+
+
+def _count(sizes: dict[bytes, int], name: bytes, size: int) -> None:
+    sizes[name] = sizes.get(name, 0) + size
+    if not sizes[name]:
+        del sizes[name]
+
+
+class KeptShares:
+    """What one keeper keeps, in memory: all but the bodies."""
+
+    def __init__(self) -> None:
+        self._kept: dict[bytes, dict[bytes, KeptEntry]] = {}  # by trunk and day, by id
+        self._small = _Half(MAX_KEPT // 2, MAX_KEPT_OF_TRUNK // 2)
+        self._large = _Half(MAX_KEPT // 2, MAX_KEPT_OF_TRUNK // 2)
+
+    def __len__(self) -> int:
+        """Return how many trunks' days something is kept of."""
+        return len(self._kept)
+
+    def find(self, name: bytes, message: bytes) -> KeptEntry | None:
+        """Return what is known of a message of a trunk's day, `None` if it is not kept."""
+        return self._kept.get(name, {}).get(message)
+
+    def ids(self, name: bytes, epoch: int | None = None) -> tuple[bytes, ...]:
+        """Return the ids of a trunk's day in ascending order, all or those that came in an epoch."""
+        kept = self._kept.get(name, {})
+        return tuple(sorted([one for one, entry in kept.items() if epoch is None or entry.epoch == epoch]))
+
+    def before(self, day: int) -> list[bytes]:
+        """Return the trunks' days of which something is kept, of days before one."""
+        return [name for name in self._kept if day_of_trunk(name) < day]
+
+    def add(self, name: bytes, message: bytes, entry: KeptEntry) -> list[tuple[bytes, bytes, KeptEntry]]:
+        """Note a message that is not kept yet; return what gives way for it, perhaps itself: 17 at most."""
+        self._kept.setdefault(name, {})[message] = entry
+        half = self._half(entry)
+        half.add(name, message, entry.size + KEPT_BESIDE, entry.giver)
+        gone = []
+        while (found := half.over()) is not None:
+            gone.append((*found, self.remove(*found)))
+        return gone
+
+    def hand_in_again(self, name: bytes, message: bytes, giver: RelayId) -> KeptEntry | None:
+        """Note that another relay hands in what is kept; return what is known of it, if that is new."""
+        entry = self._kept[name][message]
+        half, size = self._half(entry), entry.size + KEPT_BESIDE
+        if half.handed_in(giver) + size >= half.handed_in(entry.giver):
+            return None
+        moved = entry._replace(giver=giver)
+        self.remove(name, message)
+        self.add(name, message, moved)
+        return moved
+
+    def remove(self, name: bytes, message: bytes) -> KeptEntry:
+        """Note that a message is not kept any more; return what was known of it."""
+        entry = self._kept[name].pop(message)
+        if not self._kept[name]:
+            del self._kept[name]
+        self._half(entry).remove(name, message, entry.giver)
+        return entry
+
+    def _half(self, entry: KeptEntry) -> _Half:
+        return self._small if entry.size <= SMALL_BODY else self._large

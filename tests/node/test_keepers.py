@@ -1,0 +1,195 @@
+"""Keepers: what is dropped anywhere is kept by relays drawn for its trunk and day, for whoever asks."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from hosted_network import lose_disk
+from kept_network import SIX, all_kept, ask, has, ids_at, keepers_of, kept_network, kept_of, next_day
+from owner_end import TRUNK, drop, message
+from small_network import EPOCH_SECONDS, Node, SmallNetwork, until
+
+from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.overlay.keeper_frames import AskKept, AskKeptMessage, ShownKept
+
+
+def others_of(net: SmallNetwork, one: Message) -> list[Node]:
+    """The relays that do not keep a message."""
+    keepers = keepers_of(net, one)
+    return [relay for relay in net.relays if relay not in keepers]
+
+
+async def records(node: Node, kind: str) -> int:
+    """How many records of a kind a daemon has on disk."""
+    return len(await node.store.scan(kind))  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("directories", [(1, 1), (3, 2)])
+async def test_what_is_dropped_anywhere_is_with_all_keepers(directories: tuple[int, int]) -> None:
+    async with kept_network(clients=0, directories=directories) as net:
+        day = net.calendar.day(net.now)
+        sent = [message(day) for _ in range(9)]
+        for origin, one in zip(net.relays, sent, strict=True):
+            await drop(net, origin, one)
+        await all_kept(net, *sent)
+        keepers = keepers_of(net, sent[0])
+        assert len(keepers) == 3, "six are asked for, and of nine relays three keep"
+        assert all(keepers_of(net, sent[0], relay) == keepers for relay in net.relays)
+        assert sum(len(kept_of(relay)._shares) for relay in net.relays) == 3
+        answers = [await ask(net, keeper, AskKept(day, TRUNK, None)) for keeper in keepers]
+        assert answers == [ShownKept(tuple(sorted(one.id for one in sent)), 0)] * 3
+        for one in sent:
+            assert (await ask(net, keepers[1], AskKeptMessage(day, TRUNK, one.id))).message == one
+        assert (await ask(net, keepers[0], AskKeptMessage(day, TRUNK, bytes(32)))).message is None
+        assert await ask(net, others_of(net, sent[0])[0], AskKept(day, TRUNK, None)) == ShownKept((), 0)
+        assert net.count("hand_ins_refused") == net.count("messages_not_handed_in") == 0
+        assert net.count("messages_kept") == 27
+
+
+@pytest.mark.slow
+async def test_a_message_waits_at_its_origin_for_a_keeper_that_is_away_over_restarts_of_both() -> None:
+    async with kept_network(clients=0) as net:
+        one, two = (message(net.calendar.day(net.now)) for _ in range(2))
+        away, *_ = keepers_of(net, one)
+        origin = others_of(net, one)[0]
+        await away.stop()
+        await drop(net, origin, one)
+        await trio.sleep(EPOCH_SECONDS)
+        await origin.restart()
+        await trio.sleep(EPOCH_SECONDS)
+        await away.start()
+        await all_kept(net, one, within=120.0)
+        await until(lambda: len(origin.daemon.overlay.relay.peers._spool) == 0, 60)  # type: ignore[union-attr]
+        await away.restart()
+        assert has(away, one)
+        assert (await ask(net, away, AskKeptMessage(one.day, TRUNK, one.id))).message == one
+        await drop(net, others_of(net, one)[1], one, two)
+        await drop(net, origin, two, two)
+        await all_kept(net, two)
+        assert net.count("messages_kept") == 6, "of each message each keeper has one"
+        await until(lambda: net.count("hand_ins_again") == 6, 60, "a copy from each other origin")
+
+
+@pytest.mark.slow
+async def test_all_draw_the_same_over_restarts_late_in_a_day_and_who_came_later_takes_no_part() -> None:
+    async with kept_network(clients=0) as net:
+        one = message(net.calendar.day(net.now))
+        keepers = keepers_of(net, one)
+        late = net.add("late", True)
+        net.relays.append(late)
+        await late.start()
+        await trio.sleep(12 * EPOCH_SECONDS)
+        assert len(net.relays[0].daemon.overlay.rosters.newest.relays) == 10  # type: ignore[union-attr]
+        for relay in net.relays[:4]:
+            await relay.restart()
+        for relay in net.relays[:-1]:
+            assert keepers_of(net, one, relay) == keepers
+        assert keepers_of(net, one, late) == []
+        await drop(net, late, one)
+        await drop(net, net.relays[0], message(one.day))
+        await until(lambda: net.count("messages_kept") == 3)
+        assert not any(has(relay, one) for relay in net.relays)
+        await next_day(net)
+        two = message(one.day + 1)
+        assert all(keepers_of(net, two, relay) == keepers_of(net, two) for relay in net.relays)
+        await drop(net, late, two)
+        await all_kept(net, two)
+
+
+@pytest.mark.slow
+async def test_a_window_is_of_one_epoch_and_shows_the_same_after_a_restart() -> None:
+    async with kept_network(clients=0) as net:
+        day, origin = net.calendar.day(net.now), net.relays[0]
+        sent = [message(day) for _ in range(4)]
+        epochs = []
+        for one in sent[::2], sent[1::2]:
+            epochs.append(net.calendar.epoch(net.now))
+            await drop(net, origin, *one)
+            await all_kept(net, *one)
+            await trio.sleep(2 * EPOCH_SECONDS)
+        keeper = next(relay for relay in keepers_of(net, sent[0]) if relay is not origin)
+        for _ in range(2):
+            windows = [
+                await ask(net, keeper, AskKept(day, TRUNK, epoch)) for epoch in (*epochs, epochs[0] + 1)
+            ]
+            assert [window.ids for window in windows] == [
+                tuple(sorted(one.id for one in sent[::2])),
+                tuple(sorted(one.id for one in sent[1::2])),
+                (),
+            ]
+            await keeper.restart()
+
+
+@pytest.mark.slow
+async def test_days_are_kept_as_the_rule_says_and_then_nothing_is_left() -> None:
+    async with kept_network(clients=0, keeping=KeepingRule(6, days=2)) as net:
+        one = message(net.calendar.day(net.now))
+        await drop(net, net.relays[0], one)
+        await all_kept(net, one)
+        keeper, *_ = keepers_of(net, one)
+        for _ in range(2):
+            await next_day(net)
+            assert ids_at(keeper, one.day, TRUNK) == (one.id,)
+        await keeper.restart()
+        assert (await ask(net, keeper, AskKeptMessage(one.day, TRUNK, one.id))).message == one
+        await next_day(net)
+        assert await ask(net, keeper, AskKept(one.day, TRUNK, None)) == ShownKept((), 0)
+        for kind in ("kept", "kept-body", "kept-gave-way"):
+            assert await records(keeper, kind) == 0
+        assert await records(keeper, "candidates") == 1
+
+
+@pytest.mark.slow
+async def test_around_midnight_each_message_is_with_the_keepers_of_its_own_day() -> None:
+    async with kept_network(clients=0) as net:
+        day = net.calendar.day(net.now)
+        midnight = net.calendar.day_start(day + 1)
+        await net.sleep_until(midnight - 1.0)
+        last = message(day)
+        await drop(net, net.relays[0], last)
+        await net.sleep_until(midnight + 1.0)
+        first, straggler = message(day + 1), message(day)
+        await drop(net, net.relays[1], first, straggler)
+        await all_kept(net, last, first, straggler)
+        assert set(keepers_of(net, last)) != set(keepers_of(net, first)) or len(net.relays) < 9
+
+
+async def test_where_the_rule_says_so_nothing_is_kept_or_told() -> None:
+    async with kept_network(relays=4, clients=0, keeping=NOTHING_KEPT) as net:
+        one = message(net.calendar.day(net.now))
+        for relay in net.relays:
+            await drop(net, relay, one)
+        await trio.sleep(EPOCH_SECONDS)
+        assert net.count("messages_handed_in") == net.count("messages_kept") == 0
+        for relay in net.relays:
+            assert keepers_of(net, one, relay) == []
+            assert await ask(net, relay, AskKept(one.day, TRUNK, None)) == ShownKept((), 0)
+            for kind in ("kept", "kept-body", "candidates"):
+                assert await records(relay, kind) == 0
+
+
+@pytest.mark.slow
+async def test_a_keeper_that_lost_its_disk_takes_part_again_the_day_after() -> None:
+    async with kept_network(clients=0) as net:
+        one, two = (message(net.calendar.day(net.now)) for _ in range(2))
+        origin = others_of(net, one)[0]
+        await drop(net, origin, one)
+        await all_kept(net, one)
+        keeper, *_ = keepers_of(net, one)
+        await keeper.stop()
+        lose_disk(keeper)
+        await keeper.start()
+        await trio.sleep(10 * EPOCH_SECONDS)
+        await drop(net, origin, two)
+        await until(lambda: origin.count("hand_ins_refused") == 1, 120)
+        assert not has(keeper, two)
+        await until(lambda: len(origin.daemon.overlay.relay.peers._spool) == 0, 60)  # type: ignore[union-attr]
+        await next_day(net)
+        three = message(one.day + 1)
+        await drop(net, keeper, three)
+        await all_kept(net, three)
+
+
+assert SIX.keepers == 6
