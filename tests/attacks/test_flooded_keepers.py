@@ -250,3 +250,21 @@ async def test_a_keeper_that_is_away_does_not_fill_the_spool_of_an_origin(
         assert origin.count("messages_not_handed_in") == 3 * 9
         await keeper.start()
         await until(lambda: len(ids_at(keeper, day, TRUNK)) == 1, 120)
+
+
+@pytest.mark.slow
+async def test_days_of_many_made_up_trunks_are_forgotten_in_short_steps() -> None:
+    """As many trunks of a day gone by as there is room for, each with one of the smallest messages."""
+    async with kept_network(clients=0, relays=3) as net:
+        kept, day = kept_of(net.relays[0]), net.calendar.day(net.now) - 20
+        most = kept_shares.MAX_KEPT // 2 // (BODY + KEPT_BESIDE)
+        for number in range(most):
+            name = kept_shares.trunk_day(day, number.to_bytes(16, "big"))
+            kept._shares.add(name, os.urandom(32), kept_shares.KeptEntry(BODY, bytes(32), 1))
+        assert len(kept._shares) == most
+        steps = Steps()
+        trio.lowlevel.add_instrument(steps)
+        await kept.lapse()
+        trio.lowlevel.remove_instrument(steps)
+        steps.check()
+        assert len(kept._shares) == 0

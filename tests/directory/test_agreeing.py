@@ -27,6 +27,7 @@ from hushcast_protocol.authorities.heads import (
     head_digest,
 )
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
 from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.base.wire import encode
 from hushcast_runtime.processes.config import parse_settings
@@ -210,6 +211,34 @@ async def test_the_size_of_shards_is_of_the_set_and_of_the_profile(
     sitting = parse_settings(text.encode(), "file", DirectorySettings).sitting(key)
     assert sitting is not None
     assert sitting.authorities.shard_size == agreed
+
+
+@pytest.mark.parametrize(
+    ("profile", "said", "agreed"),
+    [
+        ("hardened", "", NOTHING_KEPT),
+        ("hardened", "keepers = 6\n", KeepingRule(6, 14)),
+        ("hardened", "keepers = 2\nkept_days = 3\n", KeepingRule(2, 3)),
+        ("paper", "", NOTHING_KEPT),
+        ("hardened", "keepers = 7\n", "6"),
+        ("hardened", "keepers = 1\nkept_days = 15\n", "14"),
+        ("hardened", "keepers = 1\nkept_days = 0\n", "1"),
+        ("paper", "keepers = 1\n", "no relay keeps"),
+    ],
+)
+async def test_what_is_kept_is_a_rule_of_the_set(profile: str, said: str, agreed: KeepingRule | str) -> None:
+    key = SEEDS[0].public()
+    member = f'[[authorities.members]]\nkey = "{key.hex()}"\naddress = "127.0.0.1:1"\n'
+    text = (
+        f'{BEGIN}transport = "tcp"\n{NAMED}profile = "{profile}"\n[authorities]\nquorum = 1\n{said}{member}'
+    )
+    if isinstance(agreed, str):
+        with pytest.raises(UsageError, match=agreed):
+            parse_settings(text.encode(), "file", DirectorySettings)
+        return
+    sitting = parse_settings(text.encode(), "file", DirectorySettings).sitting(key)
+    assert sitting is not None
+    assert sitting.authorities.keeping == agreed
 
 
 async def test_settings_that_do_not_hold_say_what_is_wrong() -> None:

@@ -142,6 +142,32 @@ async def test_days_are_kept_as_the_rule_says_and_then_nothing_is_left() -> None
 
 
 @pytest.mark.slow
+async def test_a_body_that_the_disk_damaged_is_shown_to_nobody_and_goes_with_its_day() -> None:
+    async with kept_network(clients=0, keeping=KeepingRule(6, days=1)) as net:
+        one, two = (message(net.calendar.day(net.now)) for _ in range(2))
+        await drop(net, net.relays[0], one, two)
+        await all_kept(net, one, two)
+        keeper, *_ = keepers_of(net, one)
+        await keeper.stop()
+        records: dict[bytes, bytes] = keeper.store._records["kept-body"]  # type: ignore[attr-defined]
+        entries: dict[bytes, bytes] = keeper.store._records["kept"]  # type: ignore[attr-defined]
+        for key in records:
+            if key.endswith(one.id):
+                records[key] = records[key][:-1] + bytes([records[key][-1] ^ 1])
+            else:
+                entries[key] = b"no entry"
+        await keeper.start()
+        assert (await ask(net, keeper, AskKeptMessage(one.day, TRUNK, one.id))).message is None
+        assert (await ask(net, keeper, AskKeptMessage(two.day, TRUNK, two.id))).message is None
+        assert ids_at(keeper, one.day, TRUNK) == (one.id,)
+        other = keepers_of(net, one)[1]
+        assert (await ask(net, other, AskKeptMessage(one.day, TRUNK, one.id))).message == one
+        for _ in range(2):
+            await next_day(net)
+        assert records == {}, "also that of which nothing else was left"
+
+
+@pytest.mark.slow
 async def test_around_midnight_each_message_is_with_the_keepers_of_its_own_day() -> None:
     async with kept_network(clients=0) as net:
         day = net.calendar.day(net.now)

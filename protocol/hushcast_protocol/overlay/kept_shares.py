@@ -135,7 +135,8 @@ class KeptShares:
 
     def before(self, day: int) -> list[bytes]:
         """Return the trunks' days of which something is kept, of days before one."""
-        return [name for name in self._kept if day_of_trunk(name) < day]
+        first = trunk_day(day, b"")
+        return [name for name in self._kept if name < first]
 
     def add(self, name: bytes, message: bytes, entry: KeptEntry) -> list[tuple[bytes, bytes, KeptEntry]]:
         """Note a message that is not kept yet; return what gives way for it, perhaps itself: 17 at most."""

@@ -188,22 +188,19 @@ class KeptMessages:
 
     async def lapse(self) -> None:
         """Forget the days that are over for long enough; whoever calls is certain of the time."""
-        first = self._calendar.open_days(self._env.now()).start - self._lists.keeping.days
+        first = max(0, self._calendar.open_days(self._env.now()).start - self._lists.keeping.days)
+        count = 0
         for name in self._shares.before(first):
-            await self._forget(name)
+            for message in self._shares.ids(name):
+                entry = self._shares.remove(name, message)
+                self._store.write_soon(*_gone(name, message, entry.size))
+                count += 1
+                if count % FORGOTTEN_AT_ONCE == 0:
+                    await trio.lowlevel.checkpoint()
         for name in [name for name in self._gave_way if day_of_trunk(name) < first]:
             del self._gave_way[name]
             self._store.write_soon(Change(_GAVE_WAY, name, None))
         await self._forget_strays(first)
-
-    async def _forget(self, name: bytes) -> None:
-        for count, message in enumerate(self._shares.ids(name), 1):
-            if self._shares.find(name, message) is None:  # it gave way meanwhile
-                continue
-            entry = self._shares.remove(name, message)
-            self._store.write_soon(*_gone(name, message, entry.size))
-            if count % FORGOTTEN_AT_ONCE == 0:
-                await trio.lowlevel.checkpoint()
 
     async def _forget_strays(self, first: int) -> None:
         """Forget bodies of days gone by of which nothing else is left: what was known of them was damaged."""
