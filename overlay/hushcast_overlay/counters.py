@@ -21,7 +21,7 @@ OVERLAY_COUNTERS = {
     "boxes_forgotten": "boxes kept here to which no lease led any more, and in which nothing waited",
     "messages_lost_hosts": "messages for this daemon's boxes that gave way at their hosts, as these say",
     "messages_handed_in": "copies of what was dropped here that wait for a keeper, or are with one",
-    "messages_not_handed_in": "of these, copies for which there was no room: too much waits for keepers",
+    "messages_not_handed_in": "drops without such copies: too much waits, or it is not known who keeps",
     "hand_ins_refused": "copies that a keeper did not keep: it draws others for the trunk, or lacks the day",
     "hand_ins_declined": "copies that this relay, as a keeper, did not keep for the same reasons",
     "hand_ins_again": "copies of what it kept already",

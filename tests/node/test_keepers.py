@@ -91,6 +91,7 @@ async def test_all_draw_the_same_over_restarts_late_in_a_day_and_who_came_later_
         await drop(net, net.relays[0], message(one.day))
         await until(lambda: net.count("messages_kept") == 3)
         assert not any(has(relay, one) for relay in net.relays)
+        assert net.count("messages_not_handed_in") == late.count("messages_not_handed_in") == 1
         await next_day(net)
         two = message(one.day + 1)
         assert all(keepers_of(net, two, relay) == keepers_of(net, two) for relay in net.relays)

@@ -50,23 +50,27 @@ class HandIns:
 
     def take(self, message: Message) -> None:
         """Hand in what was dropped here; it is durable with the next commit."""
-        if not (keepers := self._lists.keepers(message.day, message.tokens[0])):
-            return
         if message.id in self._handed_in:
             return
-        self._handed_in[message.id] = None
-        if len(self._handed_in) > MAX_HANDED_IN:
-            self._handed_in.popitem(last=False)
+        if not (keepers := self._lists.keepers(message.day, message.tokens[0])):
+            if (
+                self._lists.keeping.keepers
+            ):  # there are too few relays, or it is not known who keeps on the day
+                self._counters.add("messages_not_handed_in")
+            return
         handed_in = to_hand_in(message)
         if self._relay in keepers:
             self._kept.keep_own(handed_in)
         sends = [HopMessage(keeper_hop(one), handed_in) for one in keepers if one != self._relay]
-        if self._has_room(len(message.body) * len(sends)):
-            self._waited_for.update(send.hop for send in sends)
-            self._counters.add("messages_handed_in", len(sends))
-            self._next_hops.enqueue(self._spool.put(sends))
-        else:
-            self._counters.add("messages_not_handed_in", len(sends))
+        if not self._has_room(len(message.body) * len(sends)):
+            self._counters.add("messages_not_handed_in")
+            return
+        self._handed_in[message.id] = None
+        if len(self._handed_in) > MAX_HANDED_IN:
+            self._handed_in.popitem(last=False)
+        self._waited_for.update(send.hop for send in sends)
+        self._counters.add("messages_handed_in", len(sends))
+        self._next_hops.enqueue(self._spool.put(sends))
 
     def _has_room(self, more: int) -> bool:
         self._waited_for &= self._spool.shares.keys()
