@@ -34,8 +34,8 @@ from hushcast_protocol.authorities.machine import Authority
 from hushcast_protocol.authorities.network_rules import MAX_RULES, MAX_RULES_SIZE, rules_of
 from hushcast_protocol.authorities.seat_admission import MAX_WORK, OPEN, SeatAdmission
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.roster import GENESIS, MAX_RELAYS
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT
+from hushcast_protocol.base.roster import GENESIS, MAX_RELAYS
 from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.base.wires import SPOKEN, OtherWire
