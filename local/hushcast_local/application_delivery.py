@@ -21,8 +21,7 @@ from hushcast.control_messages import (
     as_text,
 )
 from hushcast_local.devices.devices import Devices
-from hushcast_local.inbox import ReportedGap
-from hushcast_local.inbox_records import InboxMessage
+from hushcast_local.inbox_records import InboxMessage, ReportedGap
 from hushcast_local.service import InboxFeed, Service
 from hushcast_local.subscription_names import wanted_interest
 from hushcast_protocol.content.attributes import as_json
@@ -85,7 +84,10 @@ class ApplicationDelivery:
 
     async def _pour(self, feed: InboxFeed, topic: Topic, devices: Devices) -> None:
         await self._tell_losses(feed, topic)
-        while arrivals := await feed.take(await self._room()):
+        while (arrivals := await feed.take(await self._room())) or not feed.is_over:
+            if not arrivals:
+                await self._tell_losses(feed, topic)
+                continue
             first = arrivals[0]
             if isinstance(first, ReportedGap):
                 await self._tell(GapNotice(topic.name, first.id.hex(), request=self._request.request))

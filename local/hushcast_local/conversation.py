@@ -21,7 +21,7 @@ from hushcast.control_messages import (
 from hushcast.message_bases import Number
 from hushcast_local.application_delivery import ApplicationDelivery
 from hushcast_local.application_requests import ApplicationRequests, DaemonNotUp
-from hushcast_local.inbox import UnknownCursor
+from hushcast_local.inbox_records import UnknownCursor
 from hushcast_local.outbox import NoReceiptYet
 from hushcast_protocol.base.errors import DecodeError, Refusal, UsageError
 from hushcast_runtime.counters import Counters

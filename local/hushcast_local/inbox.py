@@ -6,7 +6,6 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import trio
 
@@ -16,14 +15,17 @@ from hushcast_local.inbox_records import (
     SCAN,
     SEEN,
     STEP,
+    HeldMessage,
     InboxMessage,
     Progress,
+    ReportedGap,
+    UnknownCursor,
     decode_message,
     decode_progress,
     erase,
 )
 from hushcast_local.settings import InboxSection
-from hushcast_protocol.base.errors import DecodeError, Refusal
+from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content
 from hushcast_runtime.counters import Counters
@@ -39,25 +41,6 @@ MAX_PASSED_OVER = 100_000  # likewise of messages that were not wanted, apart, s
 _ID = 32  # bytes of a message's id
 _DAY = 8  # bytes of a day in the record of an id
 _PASSED_OVER = b"p"  # after the day of a message that was not wanted
-
-
-class UnknownCursor(Refusal):
-    """No message of the subscription had this cursor yet."""
-
-
-class ReportedGap(NamedTuple):
-    """A message that another subscriber of the topic reports, and that did not come here."""
-
-    id: bytes
-
-
-class _Held(NamedTuple):
-    """The in-memory index entry of one message on disk."""
-
-    number: int
-    size: int
-    received_at: float
-    id: bytes
 
 
 class Inbox:
@@ -81,8 +64,8 @@ class Inbox:
         """The newest message's cursor."""
         self.on_read: Callable[[bytes], None] = lambda message_id: None
         """Hears the id of each message that an application was shown, or is done with, once."""
-        self._held: deque[_Held] = deque()
-        self._unread: deque[_Held] = deque()
+        self._held: deque[HeldMessage] = deque()
+        self._unread: deque[HeldMessage] = deque()
         self._size = 0
         self._seen: dict[bytes, int] = {}
         self.forgot_at = -math.inf
@@ -138,8 +121,7 @@ class Inbox:
             Change(MESSAGE, self._key(self.last), record),
             Change(SEEN, self._subscription + message_id, day.to_bytes(_DAY, "big")),
         )
-        self._arrival.set()
-        self._arrival = trio.Event()
+        self._wake_listeners()
         self._make_room()
         return True
 
@@ -161,16 +143,16 @@ class Inbox:
         """Tell those who listen now of a message that was missed."""
         for listener in self._listeners:
             listener.gaps.append(ReportedGap(message_id))
-        self._arrival.set()
-        self._arrival = trio.Event()
+        self._wake_listeners()
 
     def note_lost(self, count: int | None) -> None:
         """Tell those who listen now that messages were lost before they came; if nobody does, the next one.
 
-        They hear it with the next message. `None` says that nobody knows how many.
+        `None` says that nobody knows how many.
         """
         for listener in self._listeners:
             listener.miss(count)
+        self._wake_listeners()
         if not self._listeners and not self._closed:
             self.progress.lost += count or 0
             self.progress.is_more_lost |= count is None
@@ -237,6 +219,10 @@ class Inbox:
         while self._make_room() or self._forget_acknowledged():
             await trio.lowlevel.checkpoint()
 
+    def _wake_listeners(self) -> None:
+        self._arrival.set()
+        self._arrival = trio.Event()
+
     def close(self) -> None:
         """End all listeners: the subscription is over."""
         self._closed = True
@@ -251,7 +237,7 @@ class Inbox:
         return self._subscription + number.to_bytes(8, "big")
 
     def _hold(self, number: int, size: int, received_at: float, message_id: bytes) -> None:
-        held = _Held(number, size, received_at, message_id)
+        held = HeldMessage(number, size, received_at, message_id)
         self._held.append(held)
         if number > self.progress.shown:
             self._unread.append(held)
@@ -334,20 +320,26 @@ class InboxListener:
     gaps: deque[ReportedGap] = field(default_factory=lambda: deque(maxlen=MAX_GAPS_TOLD), init=False)
     _missed: int = field(default=0, init=False)
     _has_missed_more: bool = field(default=False, init=False)
+    _is_to_hear: bool = field(default=False, init=False)
     _closed: bool = field(default=False, init=False)
 
     async def next(self) -> tuple[int, InboxMessage] | ReportedGap | None:
         """Return the next message and its cursor, or gap, waiting for one; `None` when it all ended."""
-        taken = await self.take(1)
+        while not (taken := await self.take(1)) and not self.is_over:
+            pass
         return taken[0] if taken else None
 
     async def take(self, most: int) -> list[tuple[int, InboxMessage] | ReportedGap]:
-        """Return the next messages with their cursors, or a gap, waiting for one; nothing when it all ended.
+        """Return the next messages with their cursors, or a gap, waiting for one.
 
-        At most `most` of them, which are read at once, and never more than a few MB.
+        At most `most` of them, which are read at once, and never more than a few MB. Nothing when it all
+        ended, and, once, when some were lost before they came, of which `lost` tells.
         """
         inbox = self._inbox
-        while not inbox._closed:
+        while not self.is_over:
+            if self._is_to_hear:
+                self._is_to_hear = False
+                return []
             if self.gaps:
                 return [self.gaps.popleft()]
             arrival = inbox._arrival
@@ -371,6 +363,7 @@ class InboxListener:
         """Take notice of messages that were lost before they came; `None`: nobody knows how many."""
         self._missed += count or 0
         self._has_missed_more |= count is None
+        self._is_to_hear = True
 
     def lost(self, ahead: bool = True) -> int | None:
         """Return how many messages were lost or removed before this listener got them, since last asked.
@@ -382,7 +375,13 @@ class InboxListener:
         lost, self._missed = self._missed + removed, 0
         self.position += removed
         is_more, self._has_missed_more = self._has_missed_more, False
+        self._is_to_hear = False
         return None if is_more else lost
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the subscription ended."""
+        return self._inbox._closed
 
     def shown(self, number: int, acknowledged: bool = False) -> None:
         """Note that the application has shown all messages up to `number`, or needs them no more."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import NamedTuple
 
 import msgspec
 
+from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_runtime.storage.recovery import set_aside, tell
 from hushcast_runtime.storage.store import Change, Records, Store, record_reader
@@ -62,6 +64,25 @@ class InboxMessage(msgspec.Struct, frozen=True, array_like=True):
     """Attributes, numbers as places on their grids."""
     author: bytes | None = None
     """The Ed25519 key whose signature holds."""
+
+
+class HeldMessage(NamedTuple):
+    """The in-memory index entry of one message on disk."""
+
+    number: int
+    size: int
+    received_at: float
+    id: bytes
+
+
+class ReportedGap(NamedTuple):
+    """A message that another subscriber of the topic reports, and that did not come here."""
+
+    id: bytes
+
+
+class UnknownCursor(Refusal):
+    """No message of the subscription had this cursor yet."""
 
 
 decode_progress = record_reader(Progress, "progress")

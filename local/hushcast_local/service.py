@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hushcast_local.devices.devices import Devices
-from hushcast_local.inbox import InboxListener, ReportedGap
-from hushcast_local.inbox_records import InboxMessage
+from hushcast_local.inbox import InboxListener
+from hushcast_local.inbox_records import InboxMessage, ReportedGap
 from hushcast_local.outbox import Outbox, OutboxPublication, ReceiptedPublication
 from hushcast_local.publisher import Publisher
 from hushcast_local.subscriber import Subscriber
@@ -181,8 +181,16 @@ class InboxFeed:
         return await self._listener.next()
 
     async def take(self, most: int) -> list[tuple[int, InboxMessage] | ReportedGap]:
-        """Return at most so many next messages and their cursors, or a gap; nothing when it all ended."""
+        """Return at most so many next messages and their cursors, or a gap.
+
+        Nothing when it all ended, and, once, when some were lost before they came.
+        """
         return await self._listener.take(most)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the subscription ended."""
+        return self._listener.is_over
 
     def lost(self, ahead: bool = True) -> int | None:
         """Return how many messages were removed before this feed got them, since last asked.

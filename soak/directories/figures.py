@@ -11,7 +11,7 @@ from typing import Any
 import trio
 
 from hushcast_directory.server.kept_evidence import EVIDENCE, read_evidence
-from hushcast_local.inbox import ReportedGap
+from hushcast_local.inbox_records import ReportedGap
 from hushcast_local.outbox import NoReceiptYet
 from hushcast_protocol.authorities.directory_requests import Fetch, HeadAnswer
 from hushcast_protocol.authorities.evidence import check_evidence

@@ -111,7 +111,7 @@ def test_a_full_tree_fits_into_a_file(tmp_path: Path) -> None:
     [
         (ROOT.replace('carrier = "brokers"\n', ""), "network.carrier: this is missing"),
         (ROOT.replace('"brokers"', '"central"'), "network.carrier"),
-        (ROOT.replace('"/s"', f'"/{"s" * 99}"'), "state: the path has over"),
+        (ROOT.replace('"/s"', f'"/{"s" * 99}"'), "state: ready.sock would have a path of"),
         (
             ROOT + lines(1) + lines(1, at=2),
             "#1 and #2 have the same key: a broker has one seat, and one parent",

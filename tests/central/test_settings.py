@@ -53,7 +53,7 @@ def test_proxies_are_listed() -> None:
         (SERVER.replace('carrier = "central"\n', ""), "network.carrier: this is missing"),
         (SERVER.replace('"central"', '"overlay"'), "network.carrier"),
         (SERVER.replace('"/s"', '"s"'), "state: give an absolute path"),
-        (SERVER.replace('"/s"', f'"/{"s" * 99}"'), "state: the path has over"),
+        (SERVER.replace('"/s"', f'"/{"s" * 99}"'), "state: ready.sock would have a path of"),
         (
             SERVER + proxy_section(Proxy(b"\1" * 32, Address("127.0.0.1:80"), "deliveries")),
             "#1.address: with",

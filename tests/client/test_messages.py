@@ -330,6 +330,30 @@ async def test_what_retention_removed_is_told(world: World) -> None:
     assert (lost.count, lost.cursor) == (first.cursor - 1, first.cursor - 1)
 
 
+async def test_who_waits_hears_of_a_loss_before_another_message(world: World) -> None:
+    """Nobody may publish for days: a loss elsewhere is told at once."""
+
+    async def program() -> list[hushcast.Event | None]:
+        subscription = await world.do(world.daemon.hold, "t")
+        async with hushcast.connect(world.socket) as daemon, daemon.subscribe("t") as messages:
+            await world.put("before")
+            told = [await messages.next_event(timeout=10)]
+
+            async def lose() -> None:
+                subscription.lose(None)
+
+            await world.do(lose)
+            told.append(await messages.next_event(timeout=10))
+            await world.put("after")
+            return [*told, await messages.next_event(timeout=10)]
+
+    before, lost, after = await world.run(program)
+    assert isinstance(before, hushcast.Message)
+    assert isinstance(lost, hushcast.Lost)
+    assert isinstance(after, hushcast.Message)
+    assert (before.cursor, lost.count, lost.cursor, after.cursor) == (1, None, 1, 2)
+
+
 async def test_coverage_is_an_event(world: World) -> None:
     async def program() -> hushcast.Event | None:
         async with (

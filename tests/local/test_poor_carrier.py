@@ -11,7 +11,7 @@ from hanging_disk import Disk
 from small_network import BEGIN, ONE, until
 
 from hushcast.control_messages import EndNotice, Hello, ShownNotice, TopicSubscribeRequest, encode_line
-from hushcast_local.inbox import ReportedGap
+from hushcast_local.inbox_records import ReportedGap
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import MAX_PAYLOAD
 from hushcast_protocol.content.topics import Interest

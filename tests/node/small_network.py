@@ -18,8 +18,7 @@ from hushcast_directory.server.authority_driver import AuthorityDriver
 from hushcast_directory.server.configured_set import SetOfOne
 from hushcast_directory.server.directory_server import DirectoryServer
 from hushcast_directory.server.roll import Roll
-from hushcast_local.inbox import ReportedGap
-from hushcast_local.inbox_records import InboxMessage
+from hushcast_local.inbox_records import InboxMessage, ReportedGap
 from hushcast_local.service import InboxFeed
 from hushcast_node.carrier_parts import OverlayParts
 from hushcast_node.counters import COUNTERS

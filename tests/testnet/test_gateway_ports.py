@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,9 @@ async def test_no_port_is_free_for_others_before_its_gateway_listens(
                 other.bind((LOOPBACK, gateway.port))
         (gateway,) = [one for one in load(tmp_path).gateways if one.name == name]
         await (await listen_on_loopback(gateway.port)).aclose()
-        Path(gateway.socket).touch()
+        serves = servers.enter_context(socket.socket(socket.AF_UNIX))
+        serves.bind(gateway.socket)
+        serves.listen()
         listening.append(name)
 
     async def describe(member: Member) -> dict[str, Any]:
@@ -67,5 +70,6 @@ async def test_no_port_is_free_for_others_before_its_gateway_listens(
     monkeypatch.setattr(processes, "launch", launch)
     monkeypatch.setattr(building, "describe", describe)
     daemons: Any = Daemons()
-    await Builder(tmp_path, daemons, daemons, 60, False, lambda _: None, with_gateways=True).build()
+    with ExitStack() as servers:
+        await Builder(tmp_path, daemons, daemons, 60, False, lambda _: None, with_gateways=True).build()
     assert listening == ["gateway-1", "gateway-2"]

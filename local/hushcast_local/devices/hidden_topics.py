@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from hushcast_local.inbox import ReportedGap
+from hushcast_local.inbox_records import ReportedGap
 from hushcast_local.outbox import NoReceiptYet, Outbox
 from hushcast_local.publisher import Publisher
 from hushcast_local.subscriber import Subscriber

@@ -13,7 +13,7 @@ from typing import Any
 import trio
 import trio.testing
 
-from hushcast_local.inbox import ReportedGap
+from hushcast_local.inbox_records import ReportedGap
 from hushcast_local.outbox import OutboxPublication
 from hushcast_local.service import InboxFeed
 from hushcast_protocol.content.bodies import Content

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import trio
 
-from hushcast_local.inbox import ReportedGap
+from hushcast_local.inbox_records import ReportedGap
 from hushcast_local.outbox import OutboxPublication
 from hushcast_local.service import InboxFeed
 from hushcast_protocol.base.errors import Refusal
