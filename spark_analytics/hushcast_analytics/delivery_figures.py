@@ -52,8 +52,8 @@ SUMMARY = _schema(
 )  # fmt: skip
 """One row a run. `completeness` is delivered/pairs, of subscriptions without conditions; `conditional` counts
 the others; `excess` (VB's ε) is the share of arrivals at subscribers that they had not asked for; `ideal` the
-sum of all `LENGTHS`, k·r a publication; `transmissions` are of messages, those of `probes` come besides;
-`gini` that of all `sent`."""
+sum of all `LENGTHS`, k·r a publication, though copies of two origins are one from a host to its owner;
+`transmissions` are of messages, those of `probes` come besides; `gini` that of all `sent`."""
 
 
 def pairs(traces: Traces) -> DataFrame:

@@ -11,6 +11,7 @@ from recount import recount
 from hushcast_analytics import delivery_figures
 from hushcast_analytics.trace_files import Traces, keep, load, read_lines
 from hushcast_protocol.base.trace import Observation, Truth, to_line
+from hushcast_protocol.overlay.profile import PROFILES, Root
 from hushcast_testnet.simulations.overlay_simulation import Scenario, simulate
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -36,22 +37,24 @@ def agrees(traces: Traces, directory: Path) -> None:
 
 
 @pytest.fixture(params=SCENARIOS, ids=lambda scenario: scenario.profile)
-def simulated(request, tmp_path) -> Iterator[tuple[Path, object]]:
+def simulated(request, tmp_path) -> Iterator[tuple[Path, object, bool]]:
     directory = tmp_path / "simulated"
     scenario = request.param
     result = simulate(Scenario(**{**vars(scenario), "traces": directory}))
-    return directory, result
+    return directory, result, PROFILES[scenario.profile].root is Root.HOST
 
 
 def test_figures_of_a_simulation_agree_with_a_recount_and_with_the_simulation(spark, simulated, tmp_path):
-    directory, result = simulated
+    directory, result, is_hosted = simulated
     keep(spark, str(directory), str(tmp_path / "tables"))
     traces = load(spark, str(tmp_path / "tables"))
     assert traces.rejected.count() == 0
     agrees(traces, directory)
     (row,) = delivery_figures.summary(traces).collect()
     assert (row.pairs, row.delivered) == (result.pairs, result.delivered)
-    assert (row.transmissions, row.ideal) == (result.transmissions, result.ideal)
+    assert row.transmissions == result.transmissions
+    # Traces do not tell that both origins' copies are one from the host on: the last step counts twice.
+    assert row.ideal == result.ideal + (result.pairs if is_hosted else 0)
     assert row.relays == result.nodes
     assert row.completeness == 1.0
     assert row.excess == 0.0

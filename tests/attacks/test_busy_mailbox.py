@@ -14,6 +14,7 @@ from hushcast_protocol.base.links import Link
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Ack, Forward, Ping, decode_overlay
+from hushcast_protocol.overlay.profile import Root
 from hushcast_runtime.transports.channel import open_channel
 
 
@@ -30,7 +31,7 @@ async def test_a_top_relay_brings_so_many_frames_and_no_more(
 ) -> None:
     monkeypatch.setattr(mailbox, "MESSAGES_A_SECOND", 5.0)
     monkeypatch.setattr(mailbox, "MESSAGES_AT_ONCE", 50.0)
-    async with small_network(relays=4, clients=1, epoch=3600, origins=1) as net:
+    async with small_network(relays=4, clients=1, epoch=3600, origins=1, root=Root.MAILBOX) as net:
         reader = net.clients[0]
         ear, other = await reader.listen(ONE), await reader.listen(TWO)
         mole = top_of(net, reader)

@@ -23,6 +23,7 @@ from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.frames import Drop, Receipt
 from hushcast_protocol.overlay.hops import is_mailbox, relay_hop
 from hushcast_protocol.overlay.leases import Install, ToMailbox, give_consent
+from hushcast_protocol.overlay.profile import Root
 from hushcast_runtime.transports.channel import Channel
 
 DEAD = 200
@@ -184,7 +185,7 @@ async def test_memory_of_who_answered_is_bounded(monkeypatch: pytest.MonkeyPatch
 async def test_links_that_are_there_are_kept_whatever_was_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hushcast_overlay.relay.kept_links.MAX_KEPT", 4)
     monkeypatch.setattr(dials, "MAX_DIALS", 2)
-    async with small_network(relays=3, clients=1, epoch=7200, origins=1) as net:
+    async with small_network(relays=3, clients=1, epoch=7200, origins=1, root=Root.MAILBOX) as net:
         await net.clients[0].listen()
         (planned,) = net.clients[0].route().planned.values()
         top = next(

@@ -28,7 +28,7 @@ async def works(net: SmallNetwork) -> None:
         assert len(newest.relays) == len(newest.origins) == len(net.relays), node.name
     subscriber, publisher = net.clients[:2]
     for planned in subscriber.route().on(net.calendar.day(net.now)):
-        assert len(planned.installation.tree.parents) == len(net.relays)
+        assert len(planned.installation.tree.parents) == net.seats
         assert not planned.unconfirmed
     ear = await publisher.listen(TWO)
     await subscriber.daemon.service.publish(TWO, Content(b"works"))

@@ -1,5 +1,7 @@
 """A directory that delays rosters, with a relay that it lists now and then, wants to link one daemon's trees.
 
+Subscriptions have mailboxes, so that the relay has a seat in each tree: a host has none in its own.
+
 It gives a roster at once to who asks in the first part of the time for asking; the others get it most of an
 epoch later: a bit of each daemon. The relay notes when each of the trees gives it a seat again.
 """
@@ -21,6 +23,7 @@ from hushcast_protocol.base.epochs import MENDING
 from hushcast_protocol.base.roster_standing import UNSEAT_AFTER
 from hushcast_protocol.content.topics import parse_topic
 from hushcast_protocol.overlay.leases import lease_id, lease_word
+from hushcast_protocol.overlay.profile import Root
 
 pytestmark = pytest.mark.slow
 
@@ -113,7 +116,7 @@ def rank_of_companions(seated: Seated) -> float:
 
 
 async def played(clients: int, rounds: int, seed: int = 1) -> Seated:
-    async with small_network(relays=3, clients=clients, epoch=EPOCH, seed=seed) as net:
+    async with small_network(relays=3, clients=clients, epoch=EPOCH, seed=seed, root=Root.MAILBOX) as net:
         for number, client in enumerate(net.clients):
             for topic in "ab":
                 await client.listen(parse_topic(f"{number} {topic}"))

@@ -1,4 +1,7 @@
-"""A directory that lists one colluding relay, for an epoch or for some, wants it at the top of all trees."""
+"""A directory that lists one colluding relay, for an epoch or for some, wants it at the top of all trees.
+
+Subscriptions have mailboxes, which tell by their addresses how many trees it is at the top of.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from hushcast_protocol.base.roster_standing import MAX_HELD, UNSEAT_AFTER
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import parse_topic
 from hushcast_protocol.overlay.hops import is_mailbox
+from hushcast_protocol.overlay.profile import Root
 from hushcast_protocol.overlay.tree import (
     BROKEN,
     LEAST_LEAVING,
@@ -64,7 +68,7 @@ async def subscribed(net: SmallNetwork) -> list[Tree]:
 
 
 async def test_one_short_roster_changes_no_tree() -> None:
-    async with small_network(relays=RELAYS, clients=3) as net:
+    async with small_network(relays=RELAYS, clients=3, root=Root.MAILBOX) as net:
         mole = net.relays[5]
         directory = Directory(net, mole)
         before = await subscribed(net)
@@ -86,7 +90,7 @@ async def test_one_short_roster_changes_no_tree() -> None:
 
 
 async def test_a_restart_forgets_no_roster_that_is_held() -> None:
-    async with small_network(relays=RELAYS, clients=3) as net:
+    async with small_network(relays=RELAYS, clients=3, root=Root.MAILBOX) as net:
         directory = Directory(net, net.relays[5])
         before = await subscribed(net)
         directory.short = 2
@@ -102,7 +106,7 @@ async def test_a_restart_forgets_no_roster_that_is_held() -> None:
 
 async def test_short_rosters_for_long_take_hold_slowly_and_heal_by_themselves() -> None:
     """What the directory says for long is believed; when it is honest again, trees become as planned."""
-    async with small_network(relays=RELAYS, clients=3) as net:
+    async with small_network(relays=RELAYS, clients=3, root=Root.MAILBOX) as net:
         mole = net.relays[5]
         directory = Directory(net, mole)
         before = await subscribed(net)
@@ -132,7 +136,7 @@ async def test_short_rosters_for_long_take_hold_slowly_and_heal_by_themselves() 
 
 async def test_a_tree_broken_before_is_drawn_anew() -> None:
     """As a daemon of before finds its trees that were all put under one relay."""
-    async with small_network(relays=RELAYS, clients=1) as net:
+    async with small_network(relays=RELAYS, clients=1, root=Root.MAILBOX) as net:
         mole = net.relays[5]
         await net.clients[0].listen()
         (planned,) = net.clients[0].route().planned.values()

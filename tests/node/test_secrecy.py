@@ -1,4 +1,4 @@
-"""No daemon's state or trace ties a mailbox to the daemon that owns it, the owner's own apart."""
+"""No daemon's state or trace ties a box or mailbox to the daemon that owns it, the owner's own apart."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 from small_network import DAY_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
 
-from hushcast_overlay.routes.route import OverlayRoute, RouteMailbox
+from hushcast_overlay.routes.route import OverlayRoute
+from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import write_link
+from hushcast_protocol.overlay.profile import Root
 from hushcast_runtime.storage.store import MemoryStore
 
 pytestmark = pytest.mark.slow
+both_ends = pytest.mark.parametrize("root", [Root.HOST, Root.MAILBOX])
 
 
 def records(node: Node) -> list[bytes]:
@@ -34,18 +37,26 @@ def both_forms(secret: bytes) -> tuple[bytes, bytes]:
     return secret, secret.hex().encode()
 
 
-def only_mailbox(route: OverlayRoute) -> RouteMailbox:
-    """The mailbox of a route on days without shards."""
+def end_seed(route: OverlayRoute) -> Seed:
+    """The key of what a route's messages come to: its box, or its mailbox on days without shards."""
+    if route.box is not None:
+        return route.box.seed
     (mailbox,) = route.mailboxes
-    return mailbox
+    return mailbox.seed
 
 
-def mailbox_marks(route: OverlayRoute) -> list[bytes]:
-    """What names a mailbox: its key and its address, in every form that they are kept in."""
-    mailbox = only_mailbox(route)
-    assert mailbox.address is not None
-    address = mailbox.address
-    return [*both_forms(mailbox.seed.public()), address.encode(), address.split(".")[0].encode()]
+def end_marks(route: OverlayRoute) -> list[bytes]:
+    """What names a box or mailbox: its key, and a mailbox's address, in every form that they are kept in."""
+    marks = [*both_forms(end_seed(route).public())]
+    for mailbox in route.mailboxes:
+        assert mailbox.address is not None
+        marks += [mailbox.address.encode(), mailbox.address.split(".")[0].encode()]
+    return marks
+
+
+def names_one_of_several(net: SmallNetwork, record: bytes) -> bool:
+    """Tell whether a record names several relays, as a host's does those at the top of a tree."""
+    return sum(holds_any(record, list(both_forms(relay.id))) for relay in net.relays) > 1
 
 
 def holds_any(data: bytes, marks: list[bytes]) -> bool:
@@ -68,8 +79,9 @@ async def run_a_while(net: SmallNetwork, *owners: Node) -> None:
         await ear.hears(6)
 
 
-async def test_only_top_relays_know_a_mailbox() -> None:
-    async with small_network(relays=8, clients=2) as net:
+@both_ends
+async def test_only_the_host_knows_a_box_and_top_relays_a_mailbox(root: Root) -> None:
+    async with small_network(relays=8, clients=2, root=root) as net:
         owner = net.clients[0]
         await run_a_while(net, owner)
         for topic in (ONE, TWO):
@@ -78,23 +90,25 @@ async def test_only_top_relays_know_a_mailbox() -> None:
             trees = [planned.installation.tree for planned in held.planned.values()]
             tops = {relay for tree in trees for relay, above in tree.parents.items() if above is None}
             assert tops < {relay.id for relay in net.relays}
-            know = {relay.id for relay in net.relays if holds_any(everything(relay), mailbox_marks(held))}
-            assert know == tops
-            assert not holds_any(everything(net.clients[1]), mailbox_marks(held))
+            ends = tops if held.box is None else {held.box.hosts.current}
+            know = {relay.id for relay in net.relays if holds_any(everything(relay), end_marks(held))}
+            assert know == ends
+            assert not holds_any(everything(net.clients[1]), end_marks(held))
             assert isinstance(net.directory.store, MemoryStore)
             directory = repr(net.directory.store._records).encode()
-            assert not holds_any(directory, mailbox_marks(held))
+            assert not holds_any(directory, end_marks(held))
 
 
-async def test_what_only_the_subscriber_knows_is_nowhere_else() -> None:
-    async with small_network(relays=6, clients=2) as net:
+@both_ends
+async def test_what_only_the_subscriber_knows_is_nowhere_else(root: Root) -> None:
+    async with small_network(relays=6, clients=2, root=root) as net:
         owner = net.clients[0]
         await run_a_while(net, owner)
         secrets = [write_link(ONE).encode(), write_link(TWO).encode()]
         secrets += [ONE.name.encode(), TWO.name.encode(), b"a payload to look for"]
         for topic in (ONE, TWO):
             held = owner.route(topic)
-            secrets += [*both_forms(only_mailbox(held).seed.reveal()), held.wanted.name]
+            secrets += [*both_forms(end_seed(held).reveal()), held.wanted.name]
             for planned in held.planned.values():
                 secrets += both_forms(planned.installation.secret.reveal())
                 for token in (planned.installation.trunk, *planned.installation.entries):
@@ -105,9 +119,10 @@ async def test_what_only_the_subscriber_knows_is_nowhere_else() -> None:
             assert not holds_any(everything(relay), secrets)
 
 
-async def test_nothing_ties_a_mailbox_to_a_relay_that_owns_it() -> None:
+@both_ends
+async def test_nothing_ties_a_mailbox_to_a_relay_that_owns_it(root: Root) -> None:
     """The owner is a relay itself. Of all records of others that name the mailbox, none names the owner."""
-    async with small_network(relays=6, clients=1) as net:
+    async with small_network(relays=6, clients=1, root=root) as net:
         owner = net.relays[0]
         await run_a_while(net, owner)
         assert owner.identity is not None
@@ -119,35 +134,41 @@ async def test_nothing_ties_a_mailbox_to_a_relay_that_owns_it() -> None:
             *both_forms(owner.identity.parcel_key.public()),
         ]
         for topic in (ONE, TWO):
-            marks = mailbox_marks(owner.route(topic))
+            marks = end_marks(owner.route(topic))
             for node in net.nodes:
                 if node is owner:
                     continue
                 for record in records(node):
-                    assert not (holds_any(record, marks) and holds_any(record, names))
+                    if holds_any(record, marks) and holds_any(record, names):  # it has a seat as others have
+                        assert root is Root.HOST
+                        assert names_one_of_several(net, record)
         # What a relay holds on its neighbours is the same whoever of them is the owner: seats, and rosters.
         for node in net.relays[1:]:
             kinds = {record.split(b"|")[0] for record in records(node) if holds_any(record, names)}
             assert kinds <= {b"lease", b"roster", b"spool", b"installation"}
 
 
-async def test_mailboxes_of_one_owner_share_nothing_at_relays() -> None:
-    async with small_network(relays=6, clients=2) as net:
+@both_ends
+async def test_mailboxes_of_one_owner_share_nothing_at_relays(root: Root) -> None:
+    async with small_network(relays=6, clients=2, root=root) as net:
         await run_a_while(net, net.clients[0])
-        one, two = (mailbox_marks(net.clients[0].route(topic)) for topic in (ONE, TWO))
+        one, two = (end_marks(net.clients[0].route(topic)) for topic in (ONE, TWO))
         for relay in net.relays:
             for record in records(relay):
                 assert not (holds_any(record, one) and holds_any(record, two))
 
 
-async def test_traces_of_what_relays_saw_do_not_tie_a_mailbox_to_its_owner(tmp_path: Path) -> None:
-    async with small_network(relays=6, clients=2, traces=tmp_path / "traces") as net:
+@both_ends
+async def test_traces_of_what_relays_saw_do_not_tie_a_mailbox_to_its_owner(
+    tmp_path: Path, root: Root
+) -> None:
+    async with small_network(relays=6, clients=2, root=root, traces=tmp_path / "traces") as net:
         owners = net.relays[0], net.clients[0]
         await run_a_while(net, *owners)
         for owner in owners:
             name = owner.id.hex() if owner.identity else owner.name
             for topic in (ONE, TWO):
-                mailbox = only_mailbox(owner.route(topic)).seed.public().hex()
+                mailbox = end_seed(owner.route(topic)).public().hex()
                 for file in (tmp_path / "traces").iterdir():
                     is_owners = file.name.startswith(f"{owner.name}.")
                     for line in file.read_text().splitlines():
@@ -165,11 +186,12 @@ async def test_traces_of_what_relays_saw_do_not_tie_a_mailbox_to_its_owner(tmp_p
                         assert name not in line
 
 
-async def test_nothing_is_left_at_relays_once_a_subscription_has_lapsed() -> None:
-    async with small_network(relays=4, clients=2) as net:
+@both_ends
+async def test_nothing_is_left_at_relays_once_a_subscription_has_lapsed(root: Root) -> None:
+    async with small_network(relays=4, clients=2, root=root) as net:
         owner = net.clients[0]
         await run_a_while(net, owner)
-        marks = [mark for topic in (ONE, TWO) for mark in mailbox_marks(owner.route(topic))]
+        marks = [mark for topic in (ONE, TWO) for mark in end_marks(owner.route(topic))]
         assert any(holds_any(everything(relay), marks) for relay in net.relays)
         await owner.stop()
         day = net.calendar.day(net.now) + 1

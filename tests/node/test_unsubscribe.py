@@ -10,6 +10,7 @@ from hushcast_local.subscriber import WITHDRAW_WITHIN
 from hushcast_protocol.base.secrets import TopicSecret
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, make_topic
+from hushcast_protocol.overlay.profile import Root
 
 
 def tombstones(net: SmallNetwork) -> dict[str, int]:
@@ -31,7 +32,7 @@ async def kept(node: Node, *kinds: str) -> list[tuple[bytes, bytes]]:
 
 @pytest.mark.slow
 async def test_after_unsubscribing_nothing_comes_and_nothing_is_left() -> None:
-    async with small_network() as net:
+    async with small_network(root=Root.MAILBOX) as net:  # with hosts: test_hosts.py
         subscriber, publisher = net.clients
         ear, other = await subscriber.listen(), await publisher.listen(TWO)
         await publisher.daemon.service.publish(ONE, Content(b"before"))

@@ -45,7 +45,9 @@ async def listening(net: CutNetwork, topic: Topic) -> tuple[dict[Node, Ear], Nod
 
 def relays_of(node: Node, topic: Topic, day: int) -> set[bytes]:
     (planned,) = node.route(topic).on(day)
-    return set(planned.installation.tree.parents)
+    box = node.route(topic).box
+    hosts = set() if box is None else {box.hosts.current}
+    return {*planned.installation.tree.parents, *hosts}
 
 
 async def assert_each_once(ears: dict[Node, Ear], sent: list[bytes]) -> None:

@@ -45,7 +45,7 @@ def test_one_trial_tells_nothing() -> None:
 @pytest.mark.processes
 def test_trials_of_each_kind_on_real_daemons(tmp_path: Path) -> None:
     directory = tmp_path / "net"
-    testnet.up(directory, 3, 2, "tcp", EPOCH)
+    testnet.up(directory, 3, 2, "tcp", EPOCH, root="mailbox")
     try:
         figures = watch_waiting(directory, 3, 1, print)
     finally:
