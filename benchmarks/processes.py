@@ -35,14 +35,14 @@ def running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @contextmanager
-def ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """End a process on leaving."""
+def ended(process: subprocess.Popen[bytes], within: float = STOP_WITHIN) -> Iterator[subprocess.Popen[bytes]]:
+    """End a process on leaving, by force after so many seconds."""
     try:
         yield process
     finally:
         process.terminate()
         try:
-            process.wait(STOP_WITHIN)
+            process.wait(within)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pyspark
 
+from benchmarks.processes import ended
+
 READY_WITHIN = 180.0  # seconds until the master listens; other work may share the machine
 _STOP_WITHIN = 60.0  # seconds for each of them to end
 HERE = {
@@ -81,15 +83,8 @@ def _part(
     env = {**env, **environment(), "SPARK_DAEMON_MEMORY": "256m"}
     with (directory / f"{name.rpartition('.')[2]}.log").open("ab") as log:
         process = subprocess.Popen(program, env=env, stdout=log, stderr=log, cwd=directory)  # noqa: S603
-        try:
+        with ended(process, _STOP_WITHIN):
             yield process
-        finally:
-            process.terminate()
-            try:
-                process.wait(_STOP_WITHIN)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
 
 
 def _wait_for(port: int, log: Path) -> None:

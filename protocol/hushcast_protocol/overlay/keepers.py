@@ -53,13 +53,15 @@ class Candidates(Wire, frozen=True, tag="candidates"):
 def of_whole_day(day: int, rosters: Sequence[Roster]) -> Candidates | None:
     """Return the candidates of a day that is whole, by rosters in ascending order.
 
-    `None` where these do not show which roster is the last of the day before: the one that the day's first
-    roster names, by its digest. After a day that was cut, whose rosters list nobody, that first one counts
-    itself.
+    `None` where by the rule of the day's first roster nobody keeps, and where these do not show which roster
+    is the last of the day before: the one that the first names, by its digest. After a day that was cut,
+    whose rosters list nobody, that first one counts itself.
     """
     begins = day * EPOCHS_A_DAY
     for last, first in itertools.pairwise(rosters):
         if last.epoch < begins <= first.epoch and first.previous == last.digest:
+            if not first.keeping.keepers:
+                return None
             listing = last if last.relays else first
             return _candidates(day, listing.digest, first.keeping, listing.relays)
     return None

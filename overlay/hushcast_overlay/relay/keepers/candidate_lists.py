@@ -77,7 +77,7 @@ class CandidateLists:
             return draws
         if day not in self._calendar.open_days(self._env.now()):
             return None
-        if (candidates := self._found(day)) is None or not candidates.keeping.keepers:
+        if (candidates := self._found(day)) is None:
             return None
         draws = self._draws[day] = KeeperDraws(candidates)
         self._store.write_soon(Change(_KIND, _key(day), encode(candidates)))
@@ -89,6 +89,8 @@ class CandidateLists:
         roster, home = self._rosters.of_day(day), self._shards.home(day)
         if roster is None or roster.epoch < day * EPOCHS_A_DAY or home is None:
             return None  # the rule may be another one from the day's first roster on
+        if not roster.keeping.keepers:
+            return None
         sharding, shard, seated = home
         return of_shard(day, sharding, shard, seated, roster.keeping)
 

@@ -53,9 +53,7 @@ class HandIns:
         if message.id in self._handed_in:
             return
         if not (keepers := self._lists.keepers(message.day, message.tokens[0])):
-            if (
-                self._lists.keeping.keepers
-            ):  # there are too few relays, or it is not known who keeps on the day
+            if self._lists.keeping.keepers:  # too few relays, or it is not known who keeps on the day
                 self._counters.add("messages_not_handed_in")
             return
         handed_in = to_hand_in(message)
