@@ -83,6 +83,7 @@ class ShardWorld:
         self.identities = [draw_identity(self.env.randomness) for _ in range(relays)]
         self.signed = [self._descriptor(identity) for identity in self.identities]
         self.ids = [identity.seed.public() for identity in self.identities]
+        self._by_digest = {descriptor_digest(one.body): one for one in self.signed}
         self.relays: dict[RelayId, Member] = {}
         self.cuts: dict[int, Cut] = {}
         self.difficulty: dict[RelayId, int] = {}
@@ -158,7 +159,7 @@ class ShardWorld:
             self._agree(epoch)
 
     def find(self, known: bytes) -> Signed | None:
-        return next((one for one in self.signed if descriptor_digest(one.body) == known), None)
+        return self._by_digest.get(known)
 
     def true_answer(self, request: ShardRequest) -> ShardAnswer:
         """What somebody who has everything shows."""

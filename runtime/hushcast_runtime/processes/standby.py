@@ -50,13 +50,13 @@ def read_again(load: Load[SettingsT], before: SettingsT) -> SettingsT:
 
 async def _wait(state: Path, manager: ServiceManager | None) -> TextIO | None:
     """Return the lock once it is free, `None` where a signal ended the wait."""
-    log.info("standing by")
     lock: TextIO | None = None
     is_stopped = trio.Event()
     async with trio.open_nursery() as nursery:
         if manager is not None:
             nursery.start_soon(manager.keep_informed, lambda: Health(True, WAITS))
-        nursery.start_soon(_until_stopped, is_stopped, nursery.cancel_scope)
+        await nursery.start(_until_stopped, is_stopped, nursery.cancel_scope)
+        log.info("standing by")  # from here on a signal ends the wait, and not the process
         while (lock := take_lock(state)) is None:  # noqa: ASYNC110 - nobody is told when a lock is free
             await trio.sleep(LOOK_EVERY)
         nursery.cancel_scope.cancel()
@@ -71,8 +71,13 @@ async def _wait(state: Path, manager: ServiceManager | None) -> TextIO | None:
     return None
 
 
-async def _until_stopped(is_stopped: trio.Event, waiting: trio.CancelScope) -> None:
+async def _until_stopped(
+    is_stopped: trio.Event,
+    waiting: trio.CancelScope,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        task_status.started()
         async for _ in signals:
             is_stopped.set()
             waiting.cancel()
