@@ -19,7 +19,7 @@ from hushcast_protocol.mqtt.connections import MqttConnection
 from hushcast_protocol.mqtt.handshake import refusal, refuse
 from hushcast_protocol.mqtt.interfaces import Permissions
 from hushcast_protocol.mqtt.limits import LARGEST_PACKET
-from hushcast_protocol.mqtt.packets import V311, Connect, Packet
+from hushcast_protocol.mqtt.packets import Connect, Packet
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 from hushcast_protocol.mqtt.refusals import RefusalCause
 from hushcast_runtime.logs import log
@@ -120,9 +120,9 @@ class Server:
                 try:
                     packets = decoder.feed(data, 1)
                 except PacketError as error:
-                    told = error.reason if error.level is not None else None
-                    self._refused(error, RefusalCause.NO_MQTT if told is None else RefusalCause.OLD)
-                    connection.close(b"" if told is None else refusal(V311, told))
+                    is_other = error.reason == Reason.UNSUPPORTED_PROTOCOL_VERSION and error.form is not None
+                    self._refused(error, RefusalCause.OLD if is_other else RefusalCause.NO_MQTT)
+                    connection.close(b"" if error.form is None else refusal(error.form, error.reason))
                     return None
             connection.packets_in = 1
             (connect,) = packets

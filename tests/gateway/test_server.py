@@ -87,6 +87,15 @@ async def test_another_version_hears_that(autojump_clock: MockClock) -> None:
             assert await end_of(client) == [ConnAck(False, 1)]
 
 
+async def test_who_writes_a_connect_wrong_hears_it_in_version_5(autojump_clock: MockClock) -> None:
+    async with running() as gateway:
+        for version, told in ((V5, [ConnAck(False, 0x81)]), (V311, [])):
+            client = await gateway.dial(version)
+            whole = encode(Connect(version, "p"), version)
+            await client.stream.send_all(whole[:9] + b"\x03" + whole[10:])  # the flag that is reserved
+            assert await end_of(client) == told
+
+
 async def test_a_stranger_cannot_have_much_kept(autojump_clock: MockClock) -> None:
     async with running() as gateway:
         client = await gateway.dial()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import sys
 import threading
@@ -51,7 +52,7 @@ def move(kind: str, payload: str) -> dict[str, Any]:
     return {"type": kind, "payload": payload}
 
 
-ECHO = [move("send", "30 03 000161"), move("recv", "30 03 0001 61")]
+ECHO = [move("send", "30 r3 s1 'a'"), move("recv", "30 03 0001 61")]
 
 
 @pytest.mark.parametrize(
@@ -61,8 +62,16 @@ ECHO = [move("send", "30 03 000161"), move("recv", "30 03 0001 61")]
         {"msgs": ECHO, "expect_disconnect": False},
         {"msgs": [move("send", "c1 00")]},
         {"ver": 5, "msgs": [move("send", "c1 00"), move("recv", "e0 01 81")]},
-        {"connect": False, "msgs": [move("send", "c0 0 0")]},
-        {"msgs": [{"type": "publish", "topic": "a", "payload": "b", "qos": 0}], "expect_disconnect": False},
+        {"connect": False, "msgs": [move("send", "c0 i0")]},
+        {
+            "msgs": [move("send", "30 r4 H1 'a' i98"), move("recv", "30 v4 00016162")],
+            "expect_disconnect": False,
+        },
+        {"msgs": [move("send", "30 r268435456 L1")]},  # a length of five bytes
+        {
+            "msgs": [{"type": "external_publish", "topic": "a", "payload": "b", "qos": 0}],
+            "expect_disconnect": False,
+        },
     ],
 )
 def test_a_server_that_answers_well_passes(test: dict[str, Any]) -> None:
@@ -84,10 +93,18 @@ def test_a_server_that_answers_well_passes(test: dict[str, Any]) -> None:
         ),
         ({"msgs": [move("recv", "d0 00")], "expect_disconnect": False}, "nothing and not d000"),
         ({"msgs": [move("dance", "")]}, "no such move"),
+        ({"msgs": [move("send", "3 r3")]}, "not bytes: 3 r3"),
     ],
 )
 def test_a_server_that_does_something_else_fails(test: dict[str, Any], failure: str) -> None:
     assert failure in str(sequences.outcome("x", test, dial).failure)
+
+
+def test_what_a_group_says_holds_for_its_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tests = [{"name": "one", "msgs": []}, {"name": "two", "msgs": [], "ver": 4}]
+    (tmp_path / "a.json").write_text(json.dumps([{"group": "all", "ver": 3, "tests": tests}]))
+    monkeypatch.setattr(sequences.socket, "create_connection", lambda *_: dial())
+    assert [one.left_out for one in sequences.run(tmp_path, ("there", 1))] == [True, False]
 
 
 def test_the_version_before_the_standard_is_left_out() -> None:

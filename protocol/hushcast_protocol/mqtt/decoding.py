@@ -112,9 +112,20 @@ def _connect(reader: Reader, version: int, of_server: bool) -> Connect:
     if name not in (b"MQTT", b"MQIsdp"):
         raise PacketError(Reason.UNSUPPORTED_PROTOCOL_VERSION, "this is not MQTT")
     if name != b"MQTT" or level not in (V311, V5):
+        # Who asks for a later version knows 5; a bridge sets the highest bit of 3.1.1's.
+        form = V5 if V5 < level < 0x80 else V311
         raise PacketError(
-            Reason.UNSUPPORTED_PROTOCOL_VERSION, "MQTT is spoken in versions 3.1.1 and 5", level=level
+            Reason.UNSUPPORTED_PROTOCOL_VERSION, "MQTT is spoken in versions 3.1.1 and 5", form=form
         )
+    try:
+        return _connect_behind(reader, level, of_server)
+    except PacketError as error:
+        error.form = V5 if level == V5 else None  # 3.1.1 has no reason for it
+        raise
+
+
+def _connect_behind(reader: Reader, level: int, of_server: bool) -> Connect:
+    """Read what is behind the version of CONNECT."""
     flags = reader.byte()
     has_will, qos = flags & 0x04, flags >> 3 & 3
     if flags & 0x01:

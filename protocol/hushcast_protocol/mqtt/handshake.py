@@ -51,15 +51,16 @@ class Greeting(NamedTuple):
         """Return the CONNACK; in it is only what a client would not know otherwise."""
         if self.version != V5:
             return ConnAck(is_present)
-        properties = Properties(topic_alias_maximum=TOPIC_ALIASES_IN, receive_maximum=RECEIVE_MAXIMUM)
+        properties = Properties(topic_alias_maximum=TOPIC_ALIASES_IN)
+        if maximum_packet is not None:
+            properties["maximum_packet_size"] = maximum_packet
+        properties["receive_maximum"] = RECEIVE_MAXIMUM
         if self.is_assigned:
             properties["assigned_client_identifier"] = self.key[1]
         if self.expiry != self.asked_expiry:
             properties["session_expiry_interval"] = self.expiry
         if self.is_imposed:
             properties["server_keep_alive"] = self.keep_alive
-        if maximum_packet is not None:
-            properties["maximum_packet_size"] = maximum_packet
         return ConnAck(is_present, Reason.SUCCESS, properties)
 
 

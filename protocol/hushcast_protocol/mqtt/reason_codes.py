@@ -77,15 +77,15 @@ class PacketError(HushcastError):
     """A peer broke the protocol: the connection ends, in version 5 with this reason."""
 
     def __init__(
-        self, reason: Reason, what: str = "", *, level: int | None = None, silent: bool = False
+        self, reason: Reason, what: str = "", *, form: int | None = None, silent: bool = False
     ) -> None:
         """`what` says it to operators and developers; it holds nothing that a client sent.
 
-        `level`: the protocol level that a CONNECT asks for and that is not spoken here; the answer is
-        3.1.1's CONNACK 1, in its form. None where there is no such answer.
+        `form`: the version in whose form a CONNACK tells a refused CONNECT the reason; None where nothing
+        is told.
         `silent`: the connection is closed without a DISCONNECT, most often since the peer ended it itself.
         """
         super().__init__(what or reason.name.lower().replace("_", " "))
         self.reason = reason
-        self.level = level
+        self.form = form
         self.silent = silent

@@ -1,13 +1,16 @@
-"""mosquitto's packet sequences: files of hex digits, played against a server.
+"""mosquitto's packet sequences: files of bytes as words, played against a server.
 
 A file is a list of groups of tests. A test connects (`connect`, as `ver`, both optional), then sends bytes,
 expects bytes or has another client publish, in turn; in the end the server must have closed the connection
-(`expect_disconnect`) or answer a ping.
+(`expect_disconnect`) or answer a ping. What a group says holds for those of its tests that do not say it.
+Since mosquitto 2.1 a word of bytes is hex digits, a text in quotes, or a number with its form: `i` is one
+byte, `H`, `k`, `m` and `s` are two, `L` is four, `v` and `r` are of variable length.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,10 +35,17 @@ from hushcast_protocol.mqtt.packets import (
 
 PATIENCE = 2.0  # seconds for each answer, as in the script that the sequences were written for
 NOT_SPOKEN = "v3.1 "  # groups of MQTT 3.1, which came before the standard; some say so by `ver` 3
+_WORD = re.compile(r"'([^']*)'|([iHkmsLvr])(\d+)|((?:[0-9A-Fa-f]{2})+)")
+_WIDTHS = {"i": 1, "H": 2, "k": 2, "m": 2, "s": 2, "L": 4}
 CONNECTED: dict[int, bytes] = {
     # What the sequences take for granted of a server, byte by byte.
     V311: encode(ConnAck(), V311),
-    V5: encode(ConnAck(properties={"topic_alias_maximum": 10, "receive_maximum": 20}), V5),
+    V5: encode(
+        ConnAck(
+            properties={"topic_alias_maximum": 10, "maximum_packet_size": 2_000_000, "receive_maximum": 20}
+        ),
+        V5,
+    ),
 }
 Dial = Callable[[], socket.socket]
 
@@ -57,8 +67,8 @@ def run(folder: Path, server: tuple[str, int], only: str = "") -> Iterator[Outco
         for group in json.loads(file.read_text()):
             if group.get("disable"):
                 continue
-            for test in group["tests"]:
-                name = f"{group['group']} {test['name']}"
+            for one in group["tests"]:
+                test, name = group | one, f"{group['group']} {one['name']}"
                 if only in name:
                     yield outcome(name, test, dial)
 
@@ -82,13 +92,13 @@ def play(name: str, test: dict[str, Any], connection: socket.socket, dial: Dial)
         _send(connection, encode(Connect(version, name, keep_alive=60), version))
         _expect(connection, CONNECTED[version], "CONNACK")
     for move in test["msgs"]:
-        if move["type"] == "publish":
+        if move["type"] == "external_publish":
             with dial() as helper:
                 _publish(helper, move)
         elif move["type"] == "send":
-            _send(connection, _hex(move))
+            _send(connection, _bytes(move["payload"]))
         elif move["type"] == "recv":
-            _expect(connection, _hex(move), move.get("comment", "an answer"))
+            _expect(connection, _bytes(move["payload"]), move.get("comment", "an answer"))
         else:
             raise FaultError(f"no such move: {move['type']}")
     if not test.get("expect_disconnect", True):
@@ -114,8 +124,22 @@ def _publish(helper: socket.socket, move: dict[str, Any]) -> None:
         _expect(helper, answer, "an answer to the helper")
 
 
-def _hex(move: dict[str, Any]) -> bytes:
-    return bytes.fromhex(move["payload"].replace(" ", ""))  # spaces may stand between half bytes, too
+def _bytes(words: str) -> bytes:
+    if _WORD.sub("", words).strip():
+        raise FaultError(f"not bytes: {words}")
+    return b"".join(_word(*found) for found in _WORD.findall(words))
+
+
+def _word(text: str, form: str, number: str, digits: str) -> bytes:
+    if not form:
+        return bytes.fromhex(digits) or text.encode()
+    return int(number).to_bytes(_WIDTHS[form], "big") if form in _WIDTHS else _varying(int(number))
+
+
+def _varying(number: int) -> bytes:
+    """Return a number of variable length; a sequence may have one that the standard forbids."""
+    more, low = divmod(number, 128)
+    return bytes([low | 128]) + _varying(more) if more else bytes([low])
 
 
 def _send(connection: socket.socket, data: bytes) -> None:

@@ -92,7 +92,7 @@ length of three bytes for two:    10 80 81 00
 def test_a_malformed_connect(sent: str) -> None:
     error = refusal(bytes.fromhex(sent), 0)
     assert error.reason == MALFORMED
-    assert error.level is None
+    assert error.form == (V5 if "4d515454 05" in sent else None)
 
 
 @each("""
@@ -116,24 +116,24 @@ def test_connect_comes_once(version: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "level"),
+    ("sent", "form"),
     [
-        ("100f 0006 4d5149736470 03 02 000a 0001 70", 3),
-        ("100f 0006 4d5149736470 06 02 000a 0001 70", 6),
-        ("100d 0004 4d515454 03 02 000a 0001 70", 3),
-        ("100d 0004 4d515454 06 02 000a 0001 70", 6),
-        ("100d 0004 4d515454 84 02 000a 0001 70", 0x84),
-        ("1007 0004 4d515454 00", 0),
+        ("100f 0006 4d5149736470 03 02 000a 0001 70", V311),
+        ("100f 0006 4d5149736470 06 02 000a 0001 70", V5),
+        ("100d 0004 4d515454 03 02 000a 0001 70", V311),
+        ("100d 0004 4d515454 06 02 000a 0001 70", V5),
+        ("100d 0004 4d515454 84 02 000a 0001 70", V311),
+        ("1007 0004 4d515454 00", V311),
         ("100d 0004 4d515455 04 02 000a 0001 70", None),
         ("100c 0003 4d5154 04 02 000a 0001 70", None),
         ("1009 0000 04 02 000a 0001 70", None),
     ],
     ids=["3.1", "MQIsdp 6", "3", "6", "a bridge", "0", "other name", "short name", "no name"],
 )
-def test_versions_that_are_not_spoken_are_told_by_their_level(sent: str, level: int | None) -> None:
+def test_versions_that_are_not_spoken_are_refused_in_a_known_form(sent: str, form: int | None) -> None:
     error = refusal(bytes.fromhex(sent), 0)
     assert error.reason == VERSION
-    assert error.level == level
+    assert error.form == form
 
 
 def test_a_password_needs_no_user_name_in_version_5() -> None:
