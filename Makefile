@@ -62,7 +62,7 @@ check: setup-dev  ## style, types and formatting
 bench: setup-dev tor java  ## speed beside what people would use instead; CHECK=1 fails where a target is missed
 	$(BIN)/python -m benchmarks.bench $(if $(CHECK),--check)
 
-soak: setup-dev tor java  ## five hours of faults, kills, lies, waiting and steady traffic on real daemons; SEED=n for another
+soak: setup-dev tor java  ## five hours of faults, kills, lies and steady traffic on real daemons; SEED=n for another
 	$(BIN)/pytest -m "soak"
 	$(BIN)/python -m soak.soak $(if $(SEED),--seed $(SEED))
 

@@ -144,7 +144,7 @@ def modelled(system: str, daemons: int, cores: int | None) -> Times:
     plan = ExperimentPlan((daemons,), ROUNDS, daemons, (daemons,))
     line = BITS_A_SECOND if cores is None else LOOPBACK
     # The processes have just started, and have no mailbox to spare.
-    scene = NetworkScene(system, "hardened", daemons, 1, measured(), line, cores, spares=False)
+    scene = NetworkScene(system, "hardened", daemons, 1, measured(), line, cores, attached=False)
     measure(scene, plan, lambda _: None, lambda _, points, load: found.extend(points))
     return {
         f"figure{figure}": statistics.median(point.seconds for point in found if point.figure == figure)

@@ -14,7 +14,8 @@ from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.roster import GENESIS, Network, Relay, Roster
 from hushcast_protocol.base.secrets import LeaseSecret, ParcelKey, Randomness, Seed
 from hushcast_protocol.overlay import installations
-from hushcast_protocol.overlay.installations import Installation, MailboxRoot, SealedBranch, seal_down
+from hushcast_protocol.overlay.host_cards import make_host_card
+from hushcast_protocol.overlay.installations import HostRoot, Installation, SealedBranch, seal_down
 from hushcast_protocol.overlay.parcels import Parcel
 from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_protocol.overlay.tree import plan
@@ -46,11 +47,11 @@ def _roster(nodes: int) -> Roster:
 def _subscribe(roster: Roster) -> dict[bytes, SealedBranch]:
     """Do what a daemon does for a subscription by one token, from the roster to the parcels it drops."""
     seed = Seed.draw(os.urandom)
-    root = MailboxRoot(seed, onion_address(seed.public()))
+    root, card = HostRoot(seed, seed.public()), make_host_card(seed, seed, onion_address(seed.public()))
     tree = plan(roster.relays, HARDENED.depth, os.urandom(32))
     trunk = os.urandom(16)
     planned = Installation(_DAY, root, tree, trunk, (trunk,), LeaseSecret.draw(os.urandom))
-    instructions = {relay: planned.install(HARDENED, relay) for relay in tree.parents}
+    instructions = {relay: planned.install(HARDENED, relay, card) for relay in tree.parents}
     return seal_down(tree, instructions, roster, _EPOCH, os.urandom)
 
 

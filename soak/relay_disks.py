@@ -12,7 +12,7 @@ from hushcast_testnet.inventory import Testnet
 
 
 def owners(testnet: Testnet) -> dict[bytes, str]:
-    """Return by the key of each mailbox or box the name of the daemon that subscribed with it."""
+    """Return by the key of each box the name of the daemon that subscribed with it."""
     top = Path(testnet.nodes[0].config).parents[2]
     return {
         bytes.fromhex(row["mailbox"]): file.name.split(".")[0]

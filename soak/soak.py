@@ -25,7 +25,6 @@ from soak.directories.scene import Plan
 from soak.located_feed import FeedPlan, watch_feed
 from soak.memory import watch_memory
 from soak.take_over import watch_take_overs
-from soak.waiting import watch_waiting
 
 EPOCH = 60  # seconds: a day ends every 24 minutes, so most runs see one epoch after another, some a day's end
 AWAY_EPOCH = 20  # seconds: thirty of them are ten minutes
@@ -33,7 +32,6 @@ SHARDS = partial(
     Plan, epochs=26, relays=12, pause=20.0, directories=3, liars=0, shard_size=6, topics=4
 )  # a network with nobody who lies, cut anew after a day
 FEED = FeedPlan(60, 20)  # twenty minutes of short intervals: what is lost is lost at their ends
-TRIALS_A_MINUTE = 20  # of each kind, by whoever waits: 200 have an interval of 9 % to either side
 BURSTS_A_MINUTE = 20  # between houses; they take less over tcp, and more over Tor
 KILLS_A_MINUTE = 2  # of gateways; they take less, a few seconds each
 Progress = Callable[[str], None]
@@ -110,20 +108,6 @@ def bursts_over_tor(
     return watch_bursts(directory, int(BURSTS_A_MINUTE * minutes), seed, progress)
 
 
-def waiting(directory: Path, minutes: float, seed: int, progress: Progress) -> dict[str, Any]:
-    """Who waits for daemons with mailboxes that an adversary wants to hold up, 200 times in ten minutes."""
-    testnet.up(directory, 3, 2, "tcp", EPOCH, progress, root="mailbox")
-    return watch_waiting(directory, int(TRIALS_A_MINUTE * minutes), seed, progress)
-
-
-def waiting_over_tor(
-    directory: Path, minutes: float, seed: int, progress: Progress, distance: Distance
-) -> dict[str, Any]:
-    """The same over Tor, which takes longer."""
-    testnet.up(directory, 3, 2, "tor", EPOCH, progress, distance=distance, root="mailbox")
-    return watch_waiting(directory, int(TRIALS_A_MINUTE * minutes), seed, progress)
-
-
 def located_feed(
     directory: Path, minutes: float, seed: int, progress: Progress, distance: Distance
 ) -> dict[str, Any]:
@@ -136,10 +120,8 @@ def located_feed(
     return watch_feed(directory / "feed", sockets, FEED, progress)
 
 
-NO_TOR = {run.__name__: run for run in (chaos, central, brokers, kills, memory, take_over, bursts, waiting)}
-OVER_TOR = {
-    run.__name__: run for run in (authorities, shards, away, waiting_over_tor, located_feed, bursts_over_tor)
-}
+NO_TOR = {run.__name__: run for run in (chaos, central, brokers, kills, memory, take_over, bursts)}
+OVER_TOR = {run.__name__: run for run in (authorities, shards, away, located_feed, bursts_over_tor)}
 RUNS = (*NO_TOR, *OVER_TOR)
 
 

@@ -96,8 +96,6 @@ SECTIONS: dict[str, tuple[type, ...]] = {
     "instruction": (
         leases.Install,
         leases.ToRelay,
-        leases.ToMailbox,
-        leases.Consent,
         leases.ToHost,
         leases.Withdraw,
     ),

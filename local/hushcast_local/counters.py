@@ -5,8 +5,8 @@ from __future__ import annotations
 LOCAL_COUNTERS = {
     "messages_delivered": "messages put into the inbox",
     "messages_lost_inbox": "messages dropped from the inbox unacknowledged: too old, or it was full",
-    "messages_excess": "messages that came to a mailbox and did not match what was wanted",
-    "messages_not_ours": "messages at a mailbox that do not open under its topic",
+    "messages_excess": "messages that came and did not match what was wanted",
+    "messages_not_ours": "messages that came and do not open under its topic",
     "probes_sent": "probes that the network took over",
     "gaps_found": "messages that other subscribers report and that did not come",
     "publications_given_up": "publications that nobody took before their day was over",

@@ -38,7 +38,7 @@ class RecentMessages:
     _gaps: OrderedDict[bytes, None] = field(default_factory=OrderedDict)
 
     def received(self, message: Message, now: float, values: Values) -> None:
-        """Note a message that the mailbox got, wanted or not, to report it to other subscribers.
+        """Note a message that came, wanted or not, to report it to other subscribers.
 
         If only wanted messages were reported, their attributes would reveal all conditions.
         """

@@ -20,7 +20,7 @@ from hushcast_protocol.content.topics import Interest, Topic
 from hushcast_runtime.carriers.carrier import Carrier
 from hushcast_runtime.context import Context
 
-MAX_SUBSCRIPTIONS = 256  # of one daemon: each has a route, which on the overlay is a mailbox and a tree
+MAX_SUBSCRIPTIONS = 256  # of one daemon: each has a route, which on the overlay is a box and a tree
 WITHDRAW_WITHIN = 30.0  # seconds that unsubscribing waits for the network; the rest is done in the background
 
 

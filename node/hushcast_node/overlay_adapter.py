@@ -19,10 +19,8 @@ from hushcast_overlay.rosters import RosterKeeper, count
 from hushcast_overlay.routes.arrivals import Arrivals
 from hushcast_overlay.routes.dropper import Dropper
 from hushcast_overlay.routes.installer import Installer
-from hushcast_overlay.routes.mailboxes import Mailboxes
 from hushcast_overlay.routes.owned_boxes import OwnedBoxes
 from hushcast_overlay.routes.probes import Probes
-from hushcast_overlay.routes.route_ends import RouteEnds
 from hushcast_overlay.routes.route_records import RouteRecords
 from hushcast_overlay.routes.routes import OverlayRoutes
 from hushcast_overlay.routes.trees import Trees
@@ -143,14 +141,12 @@ class OverlayAdapter:
         dropper = Dropper(profile, shards, connector, env)
         trees = Trees(self.relay_id, profile, shards, env)
         arrivals = Arrivals(shards.calendar, context)
-        mailboxes = Mailboxes(self._around.transport, connector, shards.calendar, arrivals, records, context)
         boxes = OwnedBoxes(profile, connector, shards, arrivals, records, context)
-        ends = RouteEnds(profile, shards, mailboxes, boxes)
         self._routes = OverlayRoutes(
             self.relay_id,
             profile,
-            ends,
-            TreeUpkeep(profile, shards, trees, installer, ends, records, context),
+            boxes,
+            TreeUpkeep(profile, shards, trees, installer, boxes, records, context),
             LeaseWithdrawals(installer, boxes, records, shards, context),
             records,
             context,

@@ -14,7 +14,7 @@ from hushcast_runtime.processes.examinations import examine_descriptor, examine_
 from hushcast_runtime.transports.base import Transport
 from hushcast_runtime.wording import counted
 
-FILES_NEEDED = 768  # open files beside the links: applications, mailboxes, drops
+FILES_NEEDED = 768  # open files beside the links: applications, boxes, drops
 FILES_A_RELAY = 3  # a link in each direction, and one that replaces another
 
 

@@ -18,7 +18,7 @@ from hushcast_node.carrier_parts import BrokersParts, CentralParts, OverlayParts
 from hushcast_protocol.authorities.authority_set import MAX_AUTHORITIES
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.overlay.profile import MAX_DEPTH, MAX_TREES, PROFILES, Profile, Root
+from hushcast_protocol.overlay.profile import MAX_DEPTH, MAX_TREES, PROFILES, Profile
 from hushcast_runtime.processes.config import (
     AuthoritySection,
     KeyText,
@@ -117,8 +117,6 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
     """Random relays that a publication is dropped at; the profile's unless given."""
     trees: Annotated[int, msgspec.Meta(ge=1, le=MAX_TREES)] | None = None
     """Trees of a subscription, each as much traffic as the first; the profile's unless given."""
-    root: Literal["mailbox", "host"] | None = None
-    """What stands at the root of its subscriptions' trees; the profile's unless given."""
     inbox: InboxSection = InboxSection()
     coverage: CoverageSection = CoverageSection()
     brokers: BrokersSection = BrokersSection()
@@ -145,7 +143,7 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
         return CentralParts.NAME if isinstance(self.network, CentralNetworkSection) else OverlayParts.NAME
 
     def profile(self) -> Profile:
-        """Return an overlay's profile with this daemon's own depth, origins, trees and root."""
+        """Return an overlay's profile with this daemon's own depth, origins and trees."""
         assert isinstance(self.network, JoinedNetworkSection)
         base = PROFILES[self.network.profile]
         return dataclasses.replace(
@@ -153,17 +151,12 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
             depth=base.depth if self.depth is None else self.depth,
             origins=base.origins if self.origins is None else self.origins,
             trees=base.trees if self.trees is None else self.trees,
-            root=base.root if self.root is None else Root(self.root),
         )
 
     def check_own(self) -> None:
         """Raise `UsageError` where nobody of the network is in reach, or settings are another carrier's."""
         if isinstance(self.network, JoinedNetworkSection):
             self.directories()
-            if self.root is not None and PROFILES[self.network.profile].root is Root.LISTED:
-                raise UsageError(
-                    "root: under the profile paper a subscriber's own relay is the root: take it out"
-                )
         else:
             self._check_client(self.network)
         if self.brokers.edge is not None and not isinstance(self.network, BrokersNetworkSection):
@@ -186,7 +179,7 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
                 f'role: {kind} has no relays: write role = "client"; its {servers} are programs of their own'
                 f" (`hushcast init {made}`)"
             )
-        for key in ("depth", "origins", "trees", "root"):
+        for key in ("depth", "origins", "trees"):
             if getattr(self, key) is not None:
                 this = "is central" if is_central else "is one of brokers"
                 raise UsageError(f"{key}: it belongs to the overlay, and this network {this}: take it out")

@@ -1,1 +1,1 @@
-"""The overlay: a carrier of relays behind onion services, with trees and mailboxes."""
+"""The overlay: a carrier of relays behind onion services, with trees and boxes at hosts."""

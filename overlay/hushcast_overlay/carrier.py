@@ -1,4 +1,4 @@
-"""The overlay as a carrier: drops what is published at random relays, keeps routes by mailboxes and trees."""
+"""The overlay as a carrier: drops what is published at random relays, keeps routes by boxes and trees."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class OverlayRouteHandle:
 
     @property
     def ready(self) -> trio.Event:
-        """Set when messages of the running day reach the mailbox."""
+        """Set when messages of the running day reach it."""
         return self._route.ready
 
     def describe(self) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from hushcast_protocol.base.proof_of_work import ProofOfWork, mint
 from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey, RelayId, Wire
-from hushcast_protocol.base.wires import SPOKEN
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Drop, ParcelFrame, handed_in
 from hushcast_runtime.carriers.contact import Contact
 from hushcast_runtime.counters import Counters
@@ -61,7 +60,7 @@ class Connector:
     async def named(
         self, us: Seed, peer: PublicKey, address: Address, decode: Callable[[bytes], FrameT]
     ) -> Channel[FrameT]:
-        """Open a link as the relay `us` to a relay or mailbox."""
+        """Open a link as the relay `us` to a relay."""
         return await self._open(peer, address, us, decode)
 
     async def owner(
@@ -123,17 +122,12 @@ class Connector:
             return await self._env.compute(mint, relay.id, epoch, content, bits, self._env.randomness)
 
     async def accept(
-        self, stream: trio.abc.Stream, us: Seed, decode: Callable[[bytes], FrameT], as_relay: bool
+        self, stream: trio.abc.Stream, us: Seed, decode: Callable[[bytes], FrameT]
     ) -> Channel[FrameT]:
-        """Take a link as the relay or mailbox `us`.
-
-        A mailbox does not even compare: its reaction would tell which rosters its daemon holds. Nor does it
-        tell what it speaks.
-        """
-        view = self._rosters.view() if as_relay else None
-        speaks = SPOKEN if as_relay else None
-        link = Link.respond(self._network, us, self._env.randomness, MAX_OVERLAY_FRAME, view, speaks=speaks)
-        return await self._checked(accept_channel(stream, link, decode), compare=as_relay)
+        """Take a link as the relay `us`."""
+        view = self._rosters.view()
+        link = Link.respond(self._network, us, self._env.randomness, MAX_OVERLAY_FRAME, view)
+        return await self._checked(accept_channel(stream, link, decode))
 
     async def _open(
         self,
@@ -153,7 +147,6 @@ class Connector:
     async def _checked(
         self,
         handshake: Awaitable[tuple[Channel[FrameT], HandshakeDone]],
-        compare: bool = True,
         is_listed: bool = False,
     ) -> Channel[FrameT]:
         """Return the channel of a handshake; `is_listed` where whoever dialled has the peer from a roster."""
@@ -164,8 +157,7 @@ class Connector:
             self.other_wires.note(error)
             raise
         try:
-            if compare:
-                self._compare(established, is_listed)
+            self._compare(established, is_listed)
         except PeerError:
             await channel.aclose()
             raise

@@ -25,7 +25,6 @@ from hushcast_testnet.keeper import Keeper
 
 Profile = Literal["hardened", "paper"]
 BrokersModel = Literal["clear", "community", "full"]
-RootName = Literal["mailbox", "host"]
 _CLEAR = Privacy()
 INNER = 2  # inner brokers
 SETTLE = 5  # seconds for which a filter is to be anonymous: people look on
@@ -42,8 +41,6 @@ class OverlayLayout:
     directories: int = 1
     shard_size: int | None = None
     """Relays of a shard, where several directories are to cut the network."""
-    root: RootName | None = None
-    """What stands at the root of subscriptions' trees; the profile's unless given."""
     carrier: CarrierName = "overlay"
 
     def members(self, directory: Path) -> list[Member]:
@@ -74,9 +71,8 @@ class OverlayLayout:
                 await builder.restart(head, keys, [*network, *listed])
             joined = await builder.written(heads[0], NETWORK_FILE, ["network.authorities"])
         builder.progress(f"starting {counted(self.relays, 'relay')} and {counted(self.clients, 'client')}")
-        rooted = () if self.root is None else (f'root = "{self.root}"',)
         for member in nodes:
-            await builder.start_node(member, joined, rooted)
+            await builder.start_node(member, joined)
 
     def is_ready(self, described: dict[str, Any]) -> bool:
         """Tell whether a node is ready, and holds a roster of all relays."""
@@ -247,7 +243,6 @@ def layout_of(
     with_tomography: bool = False,
     directories: int | None = None,
     shard_size: int | None = None,
-    root: RootName | None = None,
 ) -> Layout:
     """Return the layout with these numbers, the usual ones where none is given; raises `UsageError`."""
     if edges is not None and carrier != "brokers":
@@ -262,10 +257,6 @@ def layout_of(
         )
     if directories is not None and carrier != "overlay":
         raise UsageError("directories are the overlay's: --authorities goes without --carrier")
-    if root is not None and carrier != "overlay":
-        raise UsageError("only the overlay's subscriptions have trees: --root goes without --carrier")
-    if root is not None and profile == "paper":
-        raise UsageError("under the profile paper the root is a subscriber's own relay: leave --root away")
     if shard_size is not None and (directories is None or directories < 2):
         raise UsageError("one directory cuts no network: --shard-size goes with --authorities 2 or more")
     if carrier == "overlay":
@@ -273,7 +264,7 @@ def layout_of(
             raise UsageError("the overlay has no proxies: --proxies goes with --carrier central")
         clients = 2 if clients is None else clients
         relays = 10 if nodes is None else nodes
-        return OverlayLayout(relays, clients, profile or "hardened", directories or 1, shard_size, root)
+        return OverlayLayout(relays, clients, profile or "hardened", directories or 1, shard_size)
     if clients is not None:
         system = "the central system" if carrier == "central" else "a network of brokers"
         raise UsageError(f"nodes of {system} are all clients: give their number as --nodes")

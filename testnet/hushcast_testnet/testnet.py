@@ -30,7 +30,7 @@ from hushcast_testnet.inventory import (
     load,
     running,
 )
-from hushcast_testnet.layouts import BrokersModel, Profile, RootName, layout_of
+from hushcast_testnet.layouts import BrokersModel, Profile, layout_of
 from hushcast_testnet.process_backend import ProcessBackend
 from hushcast_testnet.signals import until_signalled
 from hushcast_testnet.tor.distance import NEAR, Distance
@@ -60,7 +60,6 @@ def up(
     authorities: int | None = None,
     shard_size: int | None = None,
     distance: Distance = NEAR,
-    root: RootName | None = None,
 ) -> None:
     """Bring a testnet up in a new directory and leave it running.
 
@@ -70,9 +69,9 @@ def up(
     service. Overlays and central systems have a `profile`, `hardened` unless given; brokers under the
     `privacy` `full`, with `layers`, and perhaps `aggregation`. `with_gateways` starts an MQTT gateway beside
     each client. In a `breakable` one clocks can be set wrong and, on `tcp`, connections be cut and delayed.
-    `root` is what subscriptions' trees lead to. At a `distance` all connections between tors take that
-    long. Returns when every daemon is ready and holds the roster of all relays, or the tree of all
-    brokers. Raises a `HushcastError`; whatever ends it early, nothing is left running.
+    At a `distance` all connections between tors take that long. Returns when every daemon is ready and holds
+    the roster of all relays, or the tree of all brokers. Raises a `HushcastError`; whatever ends it early,
+    nothing is left running.
     """
     directory = directory.absolute()
     layout = layout_of(
@@ -88,7 +87,6 @@ def up(
         with_tomography,
         authorities,
         shard_size,
-        root,
     )
     if distance.ms and transport != "tor":
         raise UsageError("a distance is between tors: leave --distance away, or take --transport tor")

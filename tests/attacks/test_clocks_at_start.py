@@ -94,7 +94,7 @@ async def test_a_client_does_not_confirm_what_it_would_throw_away() -> None:
 
 
 async def test_subscriptions_that_waited_for_a_roster_do_not_go_on_together() -> None:
-    """The directory could choose the moment, and see in the parcels which mailboxes are one daemon's."""
+    """The directory could choose the moment, and see in the parcels which boxes are one daemon's."""
     async with network_with_clocks_set(relays=3, clients=1) as net:
         client = net.clients[0]
         await client.listen(ONE)

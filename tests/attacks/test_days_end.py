@@ -13,12 +13,12 @@ from steps import Moves
 from hushcast_overlay.relay.forwarding import COPIES_AT_ONCE
 from hushcast_protocol.content.hops import HopMessage
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message
-from hushcast_protocol.overlay.hops import mailbox_hop
+from hushcast_protocol.overlay.hops import host_hop
 from hushcast_runtime.storage.spool import Spool
 from hushcast_runtime.storage.store import MemoryStore
 
 MESSAGES = 40
-HOPS = [mailbox_hop(number.to_bytes(32, "big")) for number in range(COPIES_AT_ONCE)]
+HOPS = [host_hop(number.to_bytes(32, "big")) for number in range(COPIES_AT_ONCE)]
 SHORT = 1 / 8  # of what it takes to forget all
 
 

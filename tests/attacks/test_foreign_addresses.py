@@ -1,4 +1,4 @@
-"""A stranger's mailbox or host signs an address out of reach of a relay's transport, to end it at each start.
+"""A stranger's host signs an address out of reach of a relay's transport, to end it at each start.
 
 The same address in a relay's descriptor, told by one directory to the others, would end these.
 """
@@ -16,7 +16,7 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay.frames import ParcelAnswer, ParcelFrame
 from hushcast_protocol.overlay.host_cards import make_host_card
-from hushcast_protocol.overlay.leases import Install, ToHost, ToMailbox, give_consent
+from hushcast_protocol.overlay.leases import Install, ToHost
 from hushcast_protocol.overlay.parcels import Parcel, seal_parcel
 from hushcast_runtime.transports.memory import MemoryTransport
 from hushcast_runtime.transports.tcp import TcpTransport
@@ -39,16 +39,13 @@ def foreign_by_tcp(monkeypatch: pytest.MonkeyPatch) -> list[Address]:
     return dialled
 
 
-@pytest.mark.parametrize("is_host", [False, True])
-async def test_an_address_out_of_reach_ends_nobody(foreign_by_tcp: list[Address], is_host: bool) -> None:
+async def test_an_address_out_of_reach_ends_nobody(foreign_by_tcp: list[Address]) -> None:
     async with small_network(relays=2, clients=1, epoch=36000, origins=1) as net:
         relay = net.relays[0]
         assert relay.identity is not None
         day, lease = net.calendar.day(net.now), os.urandom(16)
         address = onion_address(BOX.public())
-        hop: ToHost | ToMailbox = ToHost(make_host_card(BOX, BOX, address))
-        if not is_host:
-            hop = ToMailbox(give_consent(BOX, address, relay.id, lease, day))
+        hop = ToHost(make_host_card(BOX, BOX, address))
         install = Install(lease, day, hop, (os.urandom(16),), os.urandom(16), os.urandom(16))
         epoch = net.calendar.epoch(net.now)
         parcel = Parcel(net.net.id, relay.id, epoch, install, 0, (), os.urandom(16))

@@ -1,7 +1,7 @@
-"""A local user without any right to a daemon connects to all that listens here, to learn its mailboxes.
+"""A local user without any right to a daemon connects to all that listens here, to learn its onion services.
 
-Whoever answers a handshake proves its key, and a mailbox's key is its address. The user may even know the key
-that it looks for: any answer at all tells that the mailbox is on this machine.
+Whoever answers a handshake proves its key, and a service's key may be its address. The user may even know the
+key that it looks for: any answer at all tells that the service is on this machine.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ async def scanned(seed: Seed, user: int, directory: Path) -> dict:
 
 
 @asynccontextmanager
-async def mailbox(seed: Seed, listener: Listener) -> AsyncIterator[None]:
-    """Answer handshakes as a mailbox does."""
+async def service(seed: Seed, listener: Listener) -> AsyncIterator[None]:
+    """Answer handshakes as a relay does."""
 
     async def answer(stream: trio.abc.Stream) -> None:
         link = Link.respond(NETWORK, seed, os.urandom, MAX_OVERLAY_FRAME)
@@ -112,7 +112,7 @@ async def test_with_a_tor_of_our_own_nothing_answers(home: Path, stranger: int) 
     state.mkdir(mode=0o700)
     seed = Seed.draw(os.urandom)
     listener = await TorTransport(TorSettings(state_directory=state)).listen(seed)
-    async with mailbox(seed, listener):
+    async with service(seed, listener):
         assert await scanned(seed, stranger, home) == {"found": [], "sockets": 1}
         assert (await scanned(seed, os.getuid(), home))["found"] == ["socket"]  # the scan would notice
 
@@ -123,7 +123,7 @@ async def test_with_the_systems_tor_only_tor_is_answered(
     seed = Seed.draw(os.urandom)
     transport = TorTransport(TorSettings(control=CLOSED, socks=CLOSED))
     listener = await transport.listen(seed)
-    async with mailbox(seed, listener):
+    async with service(seed, listener):
         assert (await scanned(seed, os.getuid(), home))["found"] == []  # who tor is is not known yet
         transport._user_of_tor = os.getuid()
         assert (await scanned(seed, stranger, home))["found"] == []
@@ -144,7 +144,7 @@ async def test_a_directory_for_the_systems_tor_is_its_groups_alone(home: Path, s
     listener = await TorTransport(settings).listen(seed)
     (socket,) = shared.iterdir()
     assert (socket.stat().st_mode & 0o777, socket.stat().st_gid) == (0o660, 1)
-    async with mailbox(seed, listener):
+    async with service(seed, listener):
         assert await scanned(seed, stranger, home) == {"found": [], "sockets": 1}
         assert (await scanned(seed, 1, home))["found"] == ["socket"]  # a user in that group
 
@@ -175,7 +175,7 @@ async def test_a_real_tor_of_our_own_opens_no_port(
     async with trio.open_nursery() as nursery:
         await nursery.start(transport.run)
         listener = await transport.listen(seed)
-        async with mailbox(seed, listener):
+        async with service(seed, listener):
             with trio.fail_after(PUBLISHED_WITHIN):
                 await listener.published()
                 link = Link.initiate(NETWORK, seed.public(), os.urandom, MAX_OVERLAY_FRAME)

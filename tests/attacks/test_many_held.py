@@ -16,7 +16,7 @@ from hushcast_protocol.content.hops import HopMessage
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.forwarding import RecentIds, Router
-from hushcast_protocol.overlay.hops import mailbox_hop
+from hushcast_protocol.overlay.hops import host_hop
 from hushcast_protocol.overlay.leases import LeaseBook
 from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_runtime.counters import Counters
@@ -31,7 +31,7 @@ ID, TRUNK, BODY = b"i" * 32, b"t" * 16, b"x" * 1167
 def seconds(next_hops: int) -> float:
     """The least CPU that it takes to hold all but one copy of a message."""
     sends = tuple(
-        HopMessage(mailbox_hop(number.to_bytes(32, "big")), Message(ID, 1, (TRUNK,), bytes(TRAIL_SIZE), BODY))
+        HopMessage(host_hop(number.to_bytes(32, "big")), Message(ID, 1, (TRUNK,), bytes(TRAIL_SIZE), BODY))
         for number in range(next_hops)
     )
     least = 99.0

@@ -13,7 +13,7 @@ from hushcast_protocol.content.messages import TRAIL_SIZE, Message
 from hushcast_protocol.overlay import forwarding
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.forwarding import CIRCULATION, ForwardingOutcome, RecentIds, Router
-from hushcast_protocol.overlay.hops import mailbox_hop
+from hushcast_protocol.overlay.hops import host_hop
 from hushcast_protocol.overlay.leases import Lease, LeaseBook
 from hushcast_protocol.overlay.profile import HARDENED
 
@@ -36,7 +36,7 @@ def router_with(memory: RecentIds, hops: int) -> Router:
 
 
 def hop(number: int) -> Hop:
-    return mailbox_hop(number.to_bytes(32, "big"))
+    return host_hop(number.to_bytes(32, "big"))
 
 
 def message(*tokens: bytes) -> Message:

@@ -78,7 +78,7 @@ async def test_probes_show_the_entry_condition_and_no_other() -> None:
 
 
 async def test_reports_show_the_entry_condition_and_no_other() -> None:
-    """They name what came to the mailbox, wanted or not: only that which let it in is the same in all.
+    """They name what came, wanted or not: only that which let it in is the same in all.
 
     Values of probes are like those of what came, wanted or not, too.
     """

@@ -17,7 +17,7 @@ from hushcast_protocol.content.hops import HopMessage
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.frames import Drop, Receipt
-from hushcast_protocol.overlay.hops import mailbox_hop
+from hushcast_protocol.overlay.hops import host_hop
 from hushcast_protocol.overlay.leases import Lease
 from hushcast_runtime.storage import spool as spools
 from hushcast_runtime.storage import store as stores
@@ -36,7 +36,7 @@ async def install(net: SmallNetwork, relay: Node, count: int) -> None:
     for number in range(count):
         mailbox = Seed(number.to_bytes(32, "big")).public()
         name = number.to_bytes(16, "big")
-        stored = _StoredLease(day, mailbox_hop(mailbox), memory_address(mailbox), found, name, name)
+        stored = _StoredLease(day, host_hop(mailbox), memory_address(mailbox), found, name, name)
         await relay.store.write(Change("lease", name, encode(stored)))
     await relay.restart()
 
@@ -113,7 +113,7 @@ async def test_a_disk_takes_one_body_and_gives_it_back(tmp_path: Path) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(store.run)
         spool = Spool(store)
-        placed = spool.put([HopMessage(mailbox_hop(os.urandom(32)), message) for _ in range(2000)])
+        placed = spool.put([HopMessage(host_hop(os.urandom(32)), message) for _ in range(2000)])
         await spool.durable()
         assert on_disk() < 2 * spool.size + stores.MAX_WRITE_AHEAD
         spool.done(item for _, item in placed)

@@ -18,20 +18,21 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 from hushcast_protocol.overlay.elements import element
 from hushcast_protocol.overlay.frames import Ack, Forward
-from hushcast_protocol.overlay.leases import Install, ToMailbox, give_consent
+from hushcast_protocol.overlay.host_cards import make_host_card
+from hushcast_protocol.overlay.leases import Install, ToHost
 
 HOPS, MESSAGES = 250, 180
 
 
 def point_at_many(net: SmallNetwork, relay: Node, previous: Node) -> bytes:
-    """Install leases for mailboxes that nobody opened; return the token that leads there from a relay."""
+    """Install leases for hosts that nobody runs; return the token that leads there from a relay."""
     assert relay.daemon.overlay.relay is not None
     token, day = os.urandom(16), net.calendar.day(net.now)
     for _ in range(HOPS):
-        mailbox, lease = Seed(os.urandom(32)), os.urandom(16)
-        consent = give_consent(mailbox, memory_address(mailbox.public()), relay.id, lease, day)
+        host, lease = Seed(os.urandom(32)), os.urandom(16)
+        card = make_host_card(host, host, memory_address(host.public()))
         elements = (element(net.profile, token, relay.id, previous.id),)
-        install = Install(lease, day, ToMailbox(consent), elements, os.urandom(16), os.urandom(16))
+        install = Install(lease, day, ToHost(card), elements, os.urandom(16), os.urandom(16))
         relay.daemon.overlay.relay.leases.book.install(install, net.now)
     return token
 

@@ -27,7 +27,6 @@ from worlds import (
     fake,
     overlay_over_memory,
     overlay_over_tcp,
-    overlay_with_mailboxes,
     poor_fake,
 )
 
@@ -42,7 +41,6 @@ CARRIERS = [
     pytest.param(fake, id="fake"),
     pytest.param(poor_fake, id="poor fake"),
     pytest.param(overlay_over_memory, id="overlay over memory"),
-    pytest.param(overlay_with_mailboxes, id="overlay with mailboxes"),
     pytest.param(overlay_over_tcp, id="overlay over tcp", marks=pytest.mark.slow),
     pytest.param(central_over_memory, id="central over memory"),
     pytest.param(central_as_published, id="central as published"),

@@ -15,14 +15,12 @@ from small_network import EPOCH_SECONDS, ONE, small_network, until
 
 from hushcast_protocol.base.secrets import TopicSecret
 from hushcast_protocol.content.topics import Interest, make_topic
-from hushcast_protocol.overlay.profile import Root
 
 FAMILY = make_topic("family", (), TopicSecret(bytes(range(32))))
 SHARED_WITHIN = 16.0 * EPOCH_SECONDS  # a beat or two, and the twelve epochs in which what they tell begins
 ONE_EDGE = (("edge", "edge", "root"),)
 CARRIERS = [
     pytest.param(small_network, id="overlay"),
-    pytest.param(functools.partial(small_network, root=Root.HOST), id="overlay with hosts"),
     pytest.param(daemons, id="central"),
     pytest.param(functools.partial(daemons, profile="paper"), id="central as published"),
     pytest.param(functools.partial(tree_of_daemons, rows=ONE_EDGE), id="brokers"),

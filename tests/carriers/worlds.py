@@ -29,7 +29,6 @@ from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.topics import Topic
 from hushcast_protocol.overlay.hops import box_hop
-from hushcast_protocol.overlay.profile import Root
 from hushcast_runtime import environment
 from hushcast_runtime.carriers.carrier import Carrier, Route, RoutedInterest
 from hushcast_runtime.carriers.daily_tokens import DailyTokens
@@ -224,7 +223,7 @@ class OverlayWorld(DaemonWorld):
     def __init__(self, network: SmallNetwork) -> None:
         super().__init__(network.environment("suite"), network.calendar, network.net.id)
         self.network = network
-        self.days_kept = int(network.profile.root is Root.HOST)
+        self.days_kept = 1
         self.here, self.there = OverlayMember(network, "here"), OverlayMember(network, "there")
 
     async def stranger(self) -> Member:
@@ -253,7 +252,7 @@ class OverlayWorld(DaemonWorld):
         async def count(nodes: Collection[Node], *kinds: str) -> int:
             return sum([len(await node.store.scan(kind)) for node in nodes for kind in kinds])
 
-        kinds = "mailbox", "owned-box", "installation"
+        kinds = "owned-box", "installation"
         # What leads to a box that is done with stays until its day lapses, so that relays see no difference.
         closed = [
             len(one.daemon.overlay.relay.leases.book.held_for(box_hop(box))) for one, box in self.closed()
@@ -403,10 +402,10 @@ async def poor_fake() -> AsyncIterator[World]:
 
 
 @asynccontextmanager
-async def overlay(over_tcp: bool, root: Root = Root.HOST) -> AsyncIterator[World]:
+async def overlay(over_tcp: bool) -> AsyncIterator[World]:
     """The overlay over `memory`, or over real sockets."""
     async with trio.open_nursery() as nursery:
-        network = SmallNetwork(nursery, relays=5, clients=0, seed=1, root=root)
+        network = SmallNetwork(nursery, relays=5, clients=0, seed=1)
         if over_tcp:
             network.wires = Loopback()
         world = OverlayWorld(network)
@@ -482,7 +481,6 @@ async def brokers_in_a_community() -> AsyncIterator[World]:
 
 
 overlay_over_memory = functools.partial(overlay, over_tcp=False)
-overlay_with_mailboxes = functools.partial(overlay, over_tcp=False, root=Root.MAILBOX)
 overlay_over_tcp = functools.partial(overlay, over_tcp=True)
 central_over_memory = functools.partial(central, "hardened")
 central_over_tcp = functools.partial(central, "hardened", over_tcp=True)

@@ -35,7 +35,7 @@ from hushcast_overlay.relay.identity import Identity
 from hushcast_overlay.relay.lease_store import LeaseStore
 from hushcast_overlay.relay.parcels import Parcels
 from hushcast_overlay.routes.route import TreeInstallation
-from hushcast_overlay.routes.route_records import RouteRecords, mailbox_record
+from hushcast_overlay.routes.route_records import RouteRecords
 from hushcast_protocol.authorities.directory_requests import (
     MAX_DIRECTORY_ANSWER,
     DirectoryRefusal,
@@ -61,7 +61,7 @@ from hushcast_protocol.content.hops import HopMessage
 from hushcast_protocol.content.topics import Interest, make_topic
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_protocol.overlay.hops import relay_hop
-from hushcast_protocol.overlay.installations import Installation, MailboxRoot
+from hushcast_protocol.overlay.installations import HostRoot, Installation
 from hushcast_protocol.overlay.tree import plan
 from hushcast_protocol.shards.shard_requests import AskLeaf, AskPiece, AskSlice, ShardUnavailable, ShownLeaf
 from hushcast_runtime.context import Context
@@ -341,9 +341,8 @@ class _Kept:
         for number in range(3):
             inbox.put(bytes([number]) * 32, DAY, Content(b"x", {"lat": 3, "kind": "é"}, b"a" * 32))
         tree = plan([relay_id(number) for number in range(4)], 2, b"s" * 16)
-        root = MailboxRoot(examples.MAILBOX, examples.mailbox_address())
+        root = HostRoot(examples.BOX, relay_id(4))
         installation = Installation(DAY, root, tree, b"t" * 16, (b"e" * 16,), LeaseSecret(b"l" * 32))
-        store.write_soon(mailbox_record(b"i" * 16, examples.MAILBOX, 0.3, examples.mailbox_address()))
         store.write_soon(interest_record(b"i" * 16, Interest(make_topic("one")), 1.0))
         finished(Trust(NETWORK, DIRECTORY.public()).take([_handed_over()], store))
         new = examples.seed(9)
@@ -368,7 +367,6 @@ def _stored(data: bytes) -> None:
     finished(Spool(store).load())
     finished(Inbox(b"i" * 16, _environment(), store, Counters(COUNTERS)).load())
     finished(RouteRecords(store).load_installations())
-    finished(RouteRecords(store).load_mailboxes())
     finished(kept(store))
     with suppress(StoreError):
         finished(load_succession(store, NETWORK, examples.seed(9).public()))

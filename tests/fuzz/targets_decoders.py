@@ -9,10 +9,10 @@ from typing import Any
 import core_examples as examples
 import msgspec
 from core_examples import (
+    BOX,
     DAY,
     DIRECTORY,
     EPOCH,
-    MAILBOX,
     NETWORK,
     NOW,
     TOPIC_KEY,
@@ -38,7 +38,7 @@ from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay import box_frames as boxes
 from hushcast_protocol.overlay import frame_directions, frames, leases, parcels, trail
 from hushcast_protocol.overlay.host_cards import HostCard, check_host_card
-from hushcast_protocol.overlay.installations import Installation, MailboxRoot, seal_down
+from hushcast_protocol.overlay.installations import HostRoot, Installation, seal_down
 from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_protocol.overlay.tree import plan
 
@@ -88,22 +88,16 @@ def _roster(data: bytes) -> object:
     tree_of_all = plan(sorted(checked.relays), 2, b"s" * 16)
     planned = Installation(
         DAY,
-        MailboxRoot(MAILBOX, examples.mailbox_address()),
+        HostRoot(BOX, relay_id(examples.HOST)),
         tree_of_all,
         b"t" * 16,
         (b"e" * 16,),
         LeaseSecret(b"l" * 32),
     )
-    instructions = {relay: planned.install(HARDENED, relay) for relay in checked.relays}
+    instructions = {
+        relay: planned.install(HARDENED, relay, examples.host_card(examples.HOST)) for relay in checked.relays
+    }
     return seal_down(tree_of_all, instructions, checked, EPOCH, stream())
-
-
-def _consent(data: bytes) -> object:
-    install = examples.mailbox_install(relay_id(0))
-    given = signature(MAILBOX, SignaturePurpose.CONSENT, data)
-    consent = leases.check_consent(Signed(data, given), relay_id(0), install)
-    assert (consent.relay, consent.lease, consent.day) == (relay_id(0), install.lease, install.day)
-    return consent
 
 
 def _host_card(data: bytes) -> object:
@@ -157,7 +151,7 @@ def _sealed_anew(data: bytes, depth: int, relay: bytes = b"") -> bytes:
 
 
 def _onions() -> Iterator[bytes]:
-    leaf = encode(examples.parcel_to(2, examples.mailbox_install(relay_id(2))))
+    leaf = encode(examples.parcel_to(2, examples.host_install()))
     other = encode(examples.parcel_to(3, leases.Withdraw(b"w" * 16)))
     middle = encode(
         examples.parcel_to(
@@ -169,7 +163,7 @@ def _onions() -> Iterator[bytes]:
             parcels.OnwardParcel(relay_id(3), other),
         )
     )
-    top = examples.mailbox_install(relay_id(0))
+    top = examples.host_install()
     yield encode(examples.parcel_to(0, top, parcels.OnwardParcel(relay_id(1), middle)))
     yield encode(examples.parcel_to(0, leases.Withdraw(b"w" * 16), parcels.OnwardParcel(relay_id(0), leaf)))
 
@@ -294,12 +288,6 @@ def _sealed_parcels() -> list[bytes]:
     return [_sealed_anew(data, 0) for data in _onions()]
 
 
-def _consents() -> list[bytes]:
-    install = examples.mailbox_install(relay_id(0))
-    assert isinstance(install.next_hop, leases.ToMailbox)
-    return [install.next_hop.consent.body]
-
-
 def _descriptors() -> list[bytes]:
     return [encode(examples.descriptor_of(number)) for number in range(4)]
 
@@ -335,7 +323,6 @@ TARGETS = [
     _packed("view", _decode_view, _drawn(examples.views, 20), 10, DecodeError),
     _packed("descriptor", _descriptor, _descriptors, 10),
     _packed("roster", _roster, _rosters, 4, PeerError, Refusal),
-    _packed("consent", _consent, _consents, 10),
     _packed("host-card", _host_card, lambda: [examples.host_card(number).place for number in range(3)], 10),
     Target("onion", _onion, _onions, (), mutate_packed, 5),
     Target("sealed-parcel", _sealed_parcel, _sealed_parcels, (PeerError, Refusal), weight=5),

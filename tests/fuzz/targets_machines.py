@@ -20,7 +20,6 @@ from core_examples import CALENDAR, NOW, relay_id, small_message
 from fuzzing import Script, Target, scripts
 from mutating import mutate_packed
 
-from hushcast_protocol.base.addresses import memory_address, onion_address
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.content import routing_table
@@ -54,13 +53,6 @@ def _low_caps() -> Iterator[None]:
         yield
 
 
-@cache
-def _mailbox(number: int, word: bytes, day: int) -> leases.ToMailbox:
-    mailbox = examples.seed(50 + number)
-    address = (onion_address if number & 1 else memory_address)(mailbox.public())
-    return leases.ToMailbox(leases.give_consent(mailbox, address, OWN, leases.lease_id(word), day))
-
-
 def _elements(script: Script, profile: Any = HARDENED) -> tuple[bytes, ...]:
     return tuple(
         element(profile, script.choose(_TOKENS), OWN, script.choose(_PREVIOUS))
@@ -72,12 +64,9 @@ def _instruction(script: Script, now: float, profile: Any = HARDENED) -> Instruc
     word, day = script.choose(_WORDS), CALENDAR.day(now) + script.choose(_DAYS)
     if script.number() % 6 == 0:
         return leases.Withdraw(word)
-    consented = script.choose((word, word, word, _WORDS[0]))
     number = script.number() % 5
-    hop: leases.ToRelay | leases.ToMailbox | leases.ToHost = (
-        script.choose((leases.ToRelay(relay_id(number)), leases.ToHost(examples.host_card(number))))
-        if script.number() & 1
-        else _mailbox(script.number() % 3, consented, day)
+    hop: leases.ToRelay | leases.ToHost = (
+        leases.ToRelay(relay_id(number)) if script.number() & 1 else leases.ToHost(examples.host_card(number))
     )
     elements = _elements(script, profile)
     instruction = leases.Install(

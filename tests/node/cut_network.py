@@ -8,25 +8,19 @@ from typing import Any
 
 import trio
 from several_directories import Directories
-from slow_wires import SlowWires
 from small_network import ONE, Node, SmallNetwork
 
-from hushcast_overlay.routes.route import RouteMailbox
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Topic
-from hushcast_protocol.overlay.hops import mailbox_hop
 
 RELAYS = 10
 SHARD_SIZE = 5  # relays of a shard in the mean: seven stay uncut
-PUBLISHED_AFTER = 2.0  # virtual seconds
 
 
 class CutNetwork(SmallNetwork):
     """A network of two shards, and what tests ask of its days."""
-
-    wires: SlowWires
 
     @property
     def today(self) -> int:
@@ -44,19 +38,6 @@ class CutNetwork(SmallNetwork):
         """Where a relay that is up is, whatever shard lists it."""
         assert node.daemon.overlay.listener is not None
         return node.daemon.overlay.listener.address
-
-    def opened(self, mailbox: RouteMailbox) -> float:
-        """When a mailbox was opened last."""
-        assert mailbox.address is not None
-        return self.wires.opened[mailbox.address] + self.now - trio.current_time()
-
-    def is_open(self, address: Address | None) -> bool:
-        return address in self.wires.listeners
-
-    def linked(self, mailbox: RouteMailbox) -> set[str]:
-        """Who has a link to a mailbox."""
-        hop = mailbox_hop(mailbox.seed.public())
-        return {node.name for node in self.relays if node.daemon.overlay.relay.peers.is_linked(hop)}  # type: ignore[union-attr]
 
     async def publish_until(self, moment: float, every: float, by: Node, topic: Topic = ONE) -> list[bytes]:
         """Publish now and then; return what was published."""
@@ -90,7 +71,6 @@ async def cut_network(
     async with trio.open_nursery() as nursery:
         others = {"probes_an_epoch": probes, "directory": directories, **profile}
         net = CutNetwork(nursery, relays, clients, seed, epoch, **others)
-        net.wires = SlowWires(net.wires, PUBLISHED_AFTER)
         await net.up()
         yield net
         assert net.count("internal_errors") == 0

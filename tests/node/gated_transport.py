@@ -65,9 +65,6 @@ class _GatedListener:
     async def published(self) -> None:
         await self._inner.published()
 
-    async def lost(self) -> None:
-        await self._inner.lost()
-
     async def aclose(self) -> None:
         await self._inner.aclose()
 

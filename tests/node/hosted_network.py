@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-
 from small_network import ONE, Node, SmallNetwork, small_network
 
 from hushcast_overlay.routes.route_box import RouteBox
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, Topic
-from hushcast_protocol.overlay.profile import Root
 from hushcast_runtime.storage.store import MemoryStore
 
 LONG = 4 * 3600  # seconds of an epoch, so long that no day ends
 
-hosted_network = functools.partial(small_network, root=Root.HOST)
+hosted_network = small_network
 
 
 def box_of(node: Node, topic: Topic = ONE) -> RouteBox:

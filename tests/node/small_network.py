@@ -37,8 +37,8 @@ from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.tokens import published_tokens, topic_key
 from hushcast_protocol.content.topics import Interest, Topic, parse_topic
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Drop, OverlayFrame, Receipt, decode_overlay
-from hushcast_protocol.overlay.hops import host_hop, is_box, mailbox_hop
-from hushcast_protocol.overlay.installations import HostRoot, MailboxRoot
+from hushcast_protocol.overlay.hops import host_hop, is_box
+from hushcast_protocol.overlay.installations import HostRoot
 from hushcast_protocol.overlay.profile import HARDENED, Root
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import LOOK_EVERY, Environment, simulated_environment
@@ -388,10 +388,8 @@ class SmallNetwork:
         """The next hop that top relays of a daemon's subscription have."""
         (planned,) = node.route().planned.values()
         root = planned.installation.root
-        if isinstance(root, HostRoot):
-            return host_hop(root.relay)
-        assert isinstance(root, MailboxRoot)
-        return mailbox_hop(root.seed.public())
+        assert isinstance(root, HostRoot)
+        return host_hop(root.relay)
 
     def count(self, name: str) -> int:
         """What a counter says at all daemons over all lives."""

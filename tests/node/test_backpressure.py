@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 import trio
-from hosted_network import box_of, in_use
-from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
+from hosted_network import LONG, box_of, in_use
+from small_network import EPOCH_SECONDS, ONE, TWO, Ear, Node, SmallNetwork, small_network, until
 
 from hushcast_overlay.relay.peers import Peers
-from hushcast_overlay.routes.mailbox import Mailbox
 from hushcast_protocol.base.hop import MAX_QUEUE
 from hushcast_protocol.base.hop_link import MAX_UNACKNOWLEDGED
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import MAX_PAYLOAD
-from hushcast_protocol.overlay.profile import Root
+from hushcast_protocol.overlay import box_shares
+from hushcast_protocol.overlay.hops import host_hop
 from hushcast_runtime.transports.channel import Channel
 
 LARGEST = MAX_PAYLOAD + 100  # bytes of the largest body, a little less in truth
@@ -43,29 +43,43 @@ class Watch:
             await trio.sleep(0.01)
 
 
+@pytest.fixture(autouse=True)
+def roomy_boxes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits above a host is looked at here, and not what gives way in its boxes."""
+    monkeypatch.setattr(box_shares, "MAX_BOX", 64 * 1024 * 1024)
+
+
 @asynccontextmanager
-async def one_way_to_a_mailbox() -> AsyncIterator[tuple[SmallNetwork, Node]]:
-    """A network of one relay, so that all goes the same way."""
-    async with small_network(relays=1, clients=3, origins=1, root=Root.MAILBOX) as net:
-        yield net, net.relays[0]
+async def one_way_to_a_host() -> AsyncIterator[tuple[SmallNetwork, Node, Node, Ear]]:
+    """A relay that all is dropped at, and the host of the first client's box, to which all goes one way."""
+    async with small_network(relays=3, clients=3, depth=1, epoch=LONG) as net:
+        ear = await net.clients[0].listen()
+        host = in_use(net, net.clients[0])
+        origin = next(relay for relay in net.relays if relay is not host)
+        yield net, origin, host, ear
 
 
-async def publish_many(publisher: Node, count: int = COUNT) -> list[bytes]:
-    sent = [b"%d " % number + bytes(MAX_PAYLOAD - 10) for number in range(count)]
+def large(number: int) -> bytes:
+    return b"%d " % number + bytes(MAX_PAYLOAD - 10)
+
+
+async def drop_many(net: SmallNetwork, origin: Node, count: int = COUNT) -> list[bytes]:
+    sent = [large(number) for number in range(count)]
     for payload in sent:
-        await publisher.daemon.service.publish(ONE, Content(payload))
+        await net.drop_at(origin, ONE, Content(payload))
     return sent
 
 
 @pytest.mark.slow
-async def test_a_subscriber_that_does_not_read_holds_up_nobody_else() -> None:
-    async with one_way_to_a_mailbox() as (net, relay):
-        slow, quick, publisher = net.clients
-        slow_ear, quick_ear = await slow.listen(), await quick.listen()
+async def test_a_host_that_does_not_read_holds_up_nobody_else() -> None:
+    async with one_way_to_a_host() as (net, origin, slow, slow_ear):
+        quick = net.clients[1]
+        quick_ear = await quick.listen()
+        assert in_use(net, quick) is not slow
         slow.gate.shut()
-        watch = Watch(net, relay)
+        watch = Watch(net, origin)
         for number in range(COUNT):
-            await publisher.daemon.service.publish(ONE, Content(b"%d " % number + bytes(MAX_PAYLOAD - 10)))
+            await net.drop_at(origin, ONE, Content(large(number)))
             await quick_ear.hears(number + 1, 2.0)
         assert slow_ear.heard == []
         assert watch.most <= MAX_QUEUE + MAX_UNACKNOWLEDGED
@@ -73,67 +87,60 @@ async def test_a_subscriber_that_does_not_read_holds_up_nobody_else() -> None:
 
 @pytest.mark.slow
 async def test_memory_stays_bounded_while_a_neighbour_does_not_read() -> None:
-    async with one_way_to_a_mailbox() as (net, relay):
-        slow, _, publisher = net.clients
-        ear = await slow.listen()
+    async with one_way_to_a_host() as (net, origin, slow, ear):
         slow.gate.shut()
-        watch = Watch(net, relay)
-        sent = await publish_many(publisher)
-        spool = relay.daemon.overlay.relay.forwarding._spool  # type: ignore[union-attr]
+        watch = Watch(net, origin)
+        sent = await drop_many(net, origin)
+        spool = origin.daemon.overlay.relay.forwarding._spool  # type: ignore[union-attr]
         assert spool.size >= (COUNT - 1) * MAX_PAYLOAD
         assert watch.most <= MAX_QUEUE
-        (peer,) = peers_of(relay)._peers.values()
-        assert peer.backlog
+        assert peers_of(origin)._peers[host_hop(slow.id)].backlog
         slow.gate.open()
         assert await ear.hears(COUNT, 10 * EPOCH_SECONDS) == sent
         await until(lambda: spool.size == 0)
-        assert await relay.store.scan("spool") == []
+        assert await origin.store.scan("spool") == []
         assert watch.most <= MAX_QUEUE
 
 
 @pytest.mark.slow
 async def test_what_waits_in_the_spool_goes_out_in_order_and_once() -> None:
     """Small messages: the window and the queue are passed by number, not by size."""
-    async with one_way_to_a_mailbox() as (net, relay):
-        slow, _, publisher = net.clients
-        ear = await slow.listen()
+    async with one_way_to_a_host() as (net, origin, slow, ear):
         slow.gate.shut()
-        sent = await publish_many(publisher, 45)
-        await relay.restart()  # everything is read back from the spool
+        sent = await drop_many(net, origin, 45)
+        await origin.restart()  # everything is read back from the spool
         slow.gate.open()
         assert await ear.hears(45, 10 * EPOCH_SECONDS) == sent
         late = [b"late %d" % number for number in range(5)]
         for payload in late:
-            await publisher.daemon.service.publish(ONE, Content(payload))
+            await net.drop_at(origin, ONE, Content(payload))
         assert (await ear.hears(50))[45:] == late
         await trio.sleep(EPOCH_SECONDS)
         assert len(ear.heard) == 50
-        await until(lambda: not relay.daemon.overlay.relay.forwarding._spool.size)  # type: ignore[union-attr]
+        await until(lambda: not origin.daemon.overlay.relay.forwarding._spool.size)  # type: ignore[union-attr]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("opens_after", [5.0, 100.0, 400.0])
 async def test_new_messages_wait_behind_old_ones(opens_after: float) -> None:
     """The link may break meanwhile, for want of acknowledgements; what was sent on it is sent again."""
-    async with one_way_to_a_mailbox() as (net, relay):
-        slow, _, publisher = net.clients
-        ear = await slow.listen()
+    async with one_way_to_a_host() as (net, origin, slow, ear):
         slow.gate.shut()
-        first = await publish_many(publisher, 40)
+        first = await drop_many(net, origin, 40)
         await trio.sleep(opens_after)
         second = [b"second %d" % number for number in range(10)]
         for payload in second[:5]:
-            await publisher.daemon.service.publish(ONE, Content(payload))
+            await net.drop_at(origin, ONE, Content(payload))
         slow.gate.open()
         for payload in second[5:]:
-            await publisher.daemon.service.publish(ONE, Content(payload))
+            await net.drop_at(origin, ONE, Content(payload))
         heard = await ear.hears(50, 10 * EPOCH_SECONDS)
         assert sorted(heard) == sorted(first + second)
         assert heard == first + second
         await trio.sleep(EPOCH_SECONDS)
         assert len(ear.heard) == 50
-        assert slow.count("messages_delivered") == 50
-        await until(lambda: not relay.daemon.overlay.relay.forwarding._spool.size)  # type: ignore[union-attr]
+        assert net.clients[0].count("messages_delivered") == 50
+        await until(lambda: not origin.daemon.overlay.relay.forwarding._spool.size)  # type: ignore[union-attr]
 
 
 @pytest.mark.slow
@@ -161,25 +168,29 @@ async def test_a_relay_that_does_not_read_costs_only_what_goes_through_it() -> N
 
 
 async def throughput(stalled: bool) -> float:
-    """Return how many messages a (virtual) second each of nine next hops gets, beside a tenth."""
-    async with small_network(relays=1, clients=11, origins=1, epoch=4 * 3600, root=Root.MAILBOX) as net:
-        *subscribers, publisher = net.clients
-        ears = [await subscriber.listen() for subscriber in subscribers]
+    """Return how many messages a (virtual) second those get whose host is not the first's, it may stall."""
+    async with small_network(relays=6, clients=10, depth=1, epoch=LONG) as net:
+        ears = {client: await client.listen() for client in net.clients}
+        slow = in_use(net, net.clients[0])
+        origin = next(relay for relay in net.relays if relay is not slow)
+        behind = [ear for client, ear in ears.items() if in_use(net, client) is slow]
+        others = [ear for ear in ears.values() if ear not in behind]
+        assert len(others) >= 4
         if stalled:
-            subscribers[0].gate.shut()
+            slow.gate.shut()
         count, size = 120, 60_000  # 8 MB for each: twice what a link and its queue take without reading
         began = trio.current_time()
         async with trio.open_nursery() as publishing:
             for number in range(count):
-                content = Content(b"%d " % number + bytes(size))
-                publishing.start_soon(publisher.daemon.service.publish, ONE, content)
-        for ear in ears[1:]:
+                publishing.start_soon(net.drop_at, origin, ONE, Content(b"%d " % number + bytes(size)))
+        for ear in others:
             await ear.hears(count, within=600)
         took = trio.current_time() - began
         if stalled:
-            assert len(ears[0].heard) < count / 10  # what it had begun to read
-            subscribers[0].gate.open()
-        await ears[0].hears(count, within=600)
+            assert not any(ear.heard for ear in behind)
+            slow.gate.open()
+        for ear in behind:
+            await ear.hears(count, within=600)
         return count / took
 
 
@@ -191,19 +202,16 @@ async def test_one_neighbour_that_stops_reading_costs_the_others_five_percent_at
 async def test_a_next_hop_that_takes_nothing_is_dialled_with_growing_pauses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def take_nothing(_: Mailbox, channel: Channel[Any], *__: object) -> None:
+    async def take_nothing(_: Peers, channel: Channel[Any], *__: object) -> None:
         await channel.receive()
 
-    async with small_network(relays=1, root=Root.MAILBOX) as net:
-        subscriber, publisher = net.clients
-        await subscriber.listen()
-        await subscriber.restart()
-        monkeypatch.setattr(Mailbox, "_take_all", take_nothing)
-        await publisher.daemon.service.publish(ONE, Content(b"x"))
+    async with one_way_to_a_host() as (net, origin, host, ear):
+        await host.restart()
+        monkeypatch.setattr(Peers, "serve", take_nothing)
+        await net.drop_at(origin, ONE, Content(b"x"))
         await trio.sleep(1)
-        opened = net.relays[0].count("links_opened")
+        opened = origin.count("links_opened")
         await trio.sleep(120)
-        assert 3 <= net.relays[0].count("links_opened") - opened <= 15
+        assert 3 <= origin.count("links_opened") - opened <= 15
         monkeypatch.undo()
-        ear = await subscriber.listen()
         assert await ear.hears(1) == [b"x"]

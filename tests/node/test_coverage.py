@@ -16,12 +16,10 @@ from hushcast_protocol.content.reports import REPORTED_WITHIN, SETTLED
 from hushcast_protocol.content.topics import parse_topic
 from hushcast_protocol.overlay.coverage import MessageForm, ProbePath
 from hushcast_protocol.overlay.forwarding import ForwardingDecision, ForwardingOutcome
-from hushcast_protocol.overlay.profile import Root
 
 pytestmark = pytest.mark.slow
 
 EPOCH = 1200  # seconds
-both_roots = pytest.mark.parametrize("root", [Root.MAILBOX, Root.HOST])
 MANY = {"probes_an_epoch": 60.0, "origins": 1, "epoch": EPOCH}
 
 
@@ -40,9 +38,8 @@ def make_it_lose(relay: Node) -> None:
     relay.daemon.overlay.relay.forwarding._router = Loses()  # type: ignore[assignment]
 
 
-@both_roots
-async def test_all_probes_of_a_sound_network_arrive(root: Root) -> None:
-    async with small_network(relays=8, clients=1, root=root, **MANY) as net:
+async def test_all_probes_of_a_sound_network_arrive() -> None:
+    async with small_network(relays=8, clients=1, **MANY) as net:
         await net.clients[0].listen()
         await trio.sleep(EPOCH)
         told = net.clients[0].route().coverage.describe()
@@ -52,9 +49,8 @@ async def test_all_probes_of_a_sound_network_arrive(root: Root) -> None:
         assert told["low"] > 0.85
 
 
-@both_roots
-async def test_a_relay_that_loses_messages_is_found_and_loses_its_seat(root: Root) -> None:
-    async with small_network(relays=12, clients=2, root=root, **MANY) as net:
+async def test_a_relay_that_loses_messages_is_found_and_loses_its_seat() -> None:
+    async with small_network(relays=12, clients=2, **MANY) as net:
         ear = await net.clients[0].listen()
         subscription = net.clients[0].route()
         (planned,) = subscription.planned.values()
@@ -70,7 +66,7 @@ async def test_a_relay_that_loses_messages_is_found_and_loses_its_seat(root: Roo
 
 
 async def test_a_host_that_loses_messages_makes_nobody_else_a_suspect() -> None:
-    async with small_network(relays=12, clients=1, root=Root.HOST, **MANY) as net:
+    async with small_network(relays=12, clients=1, **MANY) as net:
         await net.clients[0].listen()
         subscription = net.clients[0].route()
         assert subscription.box is not None

@@ -9,7 +9,6 @@ from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, TWO, Ear, Node, Small
 from hushcast_protocol.base.secrets import TopicSecret
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, make_topic
-from hushcast_protocol.overlay.profile import Root
 
 
 async def publish_until(net: SmallNetwork, moment: float, every: float, by: Node) -> list[bytes]:
@@ -27,7 +26,6 @@ async def assert_each_once(ear: Ear, sent: list[bytes]) -> None:
     assert sorted(ear.payloads) == sorted(sent)
 
 
-@pytest.mark.usefixtures("both_roots")
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_nothing_is_lost_or_doubled_over_a_change_of_day(seed: int) -> None:
@@ -44,7 +42,6 @@ async def test_nothing_is_lost_or_doubled_over_a_change_of_day(seed: int) -> Non
         assert net.count("refused_day") == 0
 
 
-@pytest.mark.usefixtures("both_roots")
 @pytest.mark.slow
 async def test_messages_around_midnight_arrive() -> None:
     """Every quarter of a second from ten seconds before to ten after, from publishers and relays alike."""
@@ -56,7 +53,6 @@ async def test_messages_around_midnight_arrive() -> None:
         await assert_each_once(ear, sent)
 
 
-@pytest.mark.usefixtures("both_roots")
 @pytest.mark.slow
 async def test_the_next_day_is_installed_before_it_begins() -> None:
     async with small_network(relays=4) as net:
@@ -76,10 +72,9 @@ async def test_the_next_day_is_installed_before_it_begins() -> None:
         assert set(one.entries).isdisjoint(two.entries)
 
 
-@pytest.mark.usefixtures("both_roots")
 @pytest.mark.slow
 async def test_a_day_changes_while_everybody_but_the_relays_is_away() -> None:
-    """Leases of the next day are there; the spools keep what the subscriber's mailbox misses."""
+    """Leases of the next day are there; the spools keep what the subscriber misses."""
     async with small_network(relays=4) as net:
         subscriber, publisher = net.clients
         (await subscriber.daemon.service.subscribe(Interest(ONE))).close()
@@ -170,7 +165,6 @@ async def test_nothing_is_lost_or_doubled_over_two_changes_of_day_with_clocks_ap
 # Newcomers
 
 
-@pytest.mark.usefixtures("both_roots")
 @pytest.mark.slow
 async def test_a_newcomer_gets_a_seat_and_becomes_an_origin() -> None:
     async with small_network(relays=4, origins=5) as net:
@@ -202,7 +196,7 @@ async def test_a_newcomer_gets_a_seat_and_becomes_an_origin() -> None:
 
 @pytest.mark.slow
 async def test_a_newcomer_alone_carries_messages() -> None:
-    """All other relays are gone: what the newcomer takes as the only origin must reach the mailbox."""
+    """All other relays are gone: what the newcomer takes as the only origin must reach the box."""
     async with small_network(relays=1, origins=1, depth=2) as net:
         subscriber, publisher = net.clients
         ear = await subscriber.listen()
@@ -217,7 +211,6 @@ async def test_a_newcomer_alone_carries_messages() -> None:
         assert newcomer.count("messages_dropped_here") > 0
 
 
-@pytest.mark.usefixtures("both_roots")
 @pytest.mark.slow
 async def test_a_relay_that_leaves_for_good_is_lived_without() -> None:
     async with small_network(relays=6) as net:
@@ -240,7 +233,6 @@ async def test_a_relay_that_leaves_for_good_is_lived_without() -> None:
 # Relays that are away
 
 
-@pytest.mark.usefixtures("both_roots")
 @pytest.mark.parametrize("number", range(6))
 async def test_a_relay_down_while_subscribing_is_told_when_it_is_back(number: int) -> None:
     async with small_network(relays=6, origins=6) as net:
@@ -257,7 +249,7 @@ async def test_a_relay_down_while_subscribing_is_told_when_it_is_back(number: in
         await away.start()
         await until(lambda: nodes() == net.seats, 3 * EPOCH_SECONDS)
         leases = sorted(net.leases().values())
-        left = int(net.profile.root is Root.HOST)  # of a host that another one was used for meanwhile
+        left = 1  # of a host that another one was used for meanwhile
         assert leases[len(net.relays) - net.seats] == 1
         assert sum(leases) <= len(net.relays) + left
         publication = await publisher.daemon.service.publish(ONE, Content(b"x"))

@@ -14,7 +14,6 @@ from hushcast_protocol.overlay.hops import is_box, relay_hop, waits
 from hushcast_protocol.overlay.leases import LeaseBook
 from hushcast_protocol.overlay.tree import Tree
 
-pytestmark = pytest.mark.usefixtures("both_roots")
 LONG = 4 * 3600  # seconds of an epoch, so long that no tree is mended during a test
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import trio
+from hanging_disk import Disk
 from hosted_network import (
     LONG,
     box_of,
@@ -17,15 +16,14 @@ from hosted_network import (
     lose_disk,
     subscribed,
 )
-from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Node, SmallNetwork, small_network, until
+from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, TWO, until
 
 from hushcast_overlay.routes.owned_boxes import ATTACH_WITHIN, AWAY_EPOCHS
 from hushcast_protocol.base.hop_link import ACKNOWLEDGE_WITHIN
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay import box_shares
 from hushcast_protocol.overlay.hops import box_hop
-from hushcast_protocol.overlay.installations import HostRoot, MailboxRoot
-from hushcast_protocol.overlay.profile import Root
+from hushcast_protocol.overlay.installations import HostRoot
 
 
 async def test_what_is_dropped_anywhere_comes_once_and_the_owner_has_no_service() -> None:
@@ -371,45 +369,61 @@ async def test_who_was_away_over_midnight_gets_what_came_before() -> None:
         assert subscriber.count("refused_day") == 0
 
 
-async def keeps_what_comes(net: SmallNetwork, subscriber: Node, kind: type, other: type) -> None:
-    """Follow a route over the day from which on it leads elsewhere."""
-    ear = await subscriber.listen()
-    day = net.calendar.day(net.now)
-    assert all(isinstance(held.installation.root, kind) for held in subscriber.route().on(day))
-    midnight = net.calendar.day_start(day + 1)
-    sent = []
-    while net.now < midnight + 3 * EPOCH_SECONDS:
-        sent.append(b"at %d" % net.now)
-        await net.clients[1].daemon.service.publish(ONE, Content(sent[-1]))
-        await trio.sleep(40)
-    assert sorted(await ear.hears(len(sent))) == sorted(sent)
-    await trio.sleep(EPOCH_SECONDS)
-    assert sorted(ear.payloads) == sorted(sent)
-    assert all(isinstance(held.installation.root, other) for held in subscriber.route().on(day + 1))
-
-
-@pytest.mark.slow
-async def test_a_route_moves_from_its_mailbox_to_a_host_and_back_with_its_next_day() -> None:
-    async with small_network(relays=4, root=Root.MAILBOX) as net:
+async def test_boxes_of_one_subscriber_share_nothing() -> None:
+    async with hosted_network(relays=3) as net:
         subscriber = net.clients[0]
+        for topic in (ONE, TWO):
+            await subscriber.listen(topic)
+        one, two = box_of(subscriber, ONE), box_of(subscriber, TWO)
+        assert one.seed != two.seed
+        assert one.renewal != two.renewal
+        (first,), (second,) = (subscriber.route(topic).planned.values() for topic in (ONE, TWO))
+        assert first.installation.secret != second.installation.secret
+        assert first.installation.trunk != second.installation.trunk
+        assert set(first.installation.entries).isdisjoint(second.installation.entries)
+
+
+async def test_a_host_hears_of_nothing_that_is_not_on_disk() -> None:
+    async with hosted_network(relays=3) as net:
+        subscriber = net.clients[0]
+        disk = subscriber.store = Disk(subscriber.store)
+        await subscriber.restart()
         await subscribed(subscriber)
-        before = net.profile
-        net.profile = replace(before, root=Root.HOST)
-        await subscriber.restart()
-        await keeps_what_comes(net, subscriber, MailboxRoot, HostRoot)
-        assert subscriber.route().lasting is None
-        assert await subscriber.store.scan("mailbox") == []
-        net.profile = before
-        host = in_use(net, subscriber)
-        await subscriber.restart()
-        await keeps_what_comes(net, subscriber, HostRoot, MailboxRoot)
-        await net.sleep_until(net.calendar.day_start(net.calendar.day(net.now) + 1) + 3 * EPOCH_SECONDS)
-        assert subscriber.route().box is None
+        disk.hang()
+        await drop_everywhere(net, b"x")
+        await trio.sleep(5)
+        await subscriber.stop()
+        disk.lose()
+        await subscriber.start()
+        ear = await subscriber.listen()
+        assert await ear.hears(1) == [b"x"]
+        await trio.sleep(EPOCH_SECONDS)
+        assert ear.payloads == [b"x"]
+
+
+async def test_where_one_relay_is_all_it_keeps_the_box() -> None:
+    async with hosted_network(relays=1) as net:
+        subscriber, publisher = net.clients
+        ear = await subscriber.listen()
+        assert ear.feed.nodes == 1
+        await publisher.daemon.service.publish(ONE, Content(b"a"))
+        assert await ear.hears(1) == [b"a"]
+        ear.close()
+        await subscriber.stop()
+        await publisher.daemon.service.publish(ONE, Content(b"b"))
+        await net.relays[0].restart()
+        await subscriber.start()
+        ear = await subscriber.listen()
+        assert await ear.hears(1) == [b"b"]
+        newcomer = net.add("relay-1", is_relay=True)
+        net.relays.append(newcomer)
+        await newcomer.start()
         await until(
-            lambda: host.daemon.overlay.relay is not None and not len(host.daemon.overlay.relay.boxes),
-            3 * EPOCH_SECONDS,
+            lambda: ear.feed.nodes == 1 and len(box_of(subscriber).hosts.relays) == 2, 24 * EPOCH_SECONDS
         )
-        assert await subscriber.store.scan("owned-box") == []
+        for number, relay in enumerate(net.relays):
+            await net.drop_at(relay, ONE, Content(b"%d" % number))
+        assert sorted(await ear.hears(3)) == [b"0", b"1", b"b"]
 
 
 async def test_after_unsubscribing_the_host_has_forgotten_and_relays_are_told_through_it() -> None:

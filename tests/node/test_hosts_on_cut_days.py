@@ -16,7 +16,6 @@ from hushcast_overlay.routes.owned_boxes import AWAY_EPOCHS
 from hushcast_overlay.routes.route import LATEST_RENEWAL
 from hushcast_protocol.overlay import host_list
 from hushcast_protocol.overlay.hops import host_hop
-from hushcast_protocol.overlay.profile import Root
 
 pytestmark = pytest.mark.slow
 EPOCH = EPOCH_SECONDS
@@ -24,7 +23,7 @@ EPOCH = EPOCH_SECONDS
 
 @asynccontextmanager
 async def hosted_and_cut(**others: Any) -> AsyncIterator[CutNetwork]:
-    async with cut_network(root=Root.HOST, **others) as net:
+    async with cut_network(**others) as net:
         yield net
 
 

@@ -258,7 +258,7 @@ async def test_a_listener_waits_for_what_is_to_come_and_hears_the_end() -> None:
 
 
 async def test_a_message_whose_link_breaks_while_it_is_written_is_heard_of() -> None:
-    """The mailbox's connection is cancelled in the middle of `put`; the peer sends again, and is a repeat."""
+    """The connection is cancelled in the middle of `put`; the peer sends again, and is a repeat."""
     async with desk() as d:
         heard: list[int] = []
 

@@ -17,7 +17,6 @@ from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.base.wires import OtherWire, WireRange
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
-from hushcast_protocol.overlay.profile import Root
 from hushcast_runtime.logs import log
 from hushcast_runtime.other_wires import TOLD_FOR
 from hushcast_runtime.transports.base import TransportError
@@ -77,19 +76,6 @@ async def test_a_relay_and_who_calls_it_in_another_wire_both_say_so(
         assert relay.daemon.ready
         await trio.sleep(TOLD_FOR + 1)
         assert relay.daemon.status()["other_wire"] is None
-
-
-async def test_a_mailbox_says_nothing_of_wires() -> None:
-    async with small_network(relays=3, root=Root.MAILBOX) as net:
-        client = net.clients[0]
-        await client.listen()
-        (held,) = client.route().mailboxes
-        assert held.address is not None
-        with pytest.raises(TransportError, match="closed the stream"):
-            await knock(net, held.seed.public(), held.address)
-        assert await counted(client, "links_failed", 1)
-        assert client.count("links_of_other_wires") == 0
-        assert "wire" not in await found(net, client)
 
 
 async def roster_of(net: SmallNetwork, node: Node) -> tuple[str, str, str]:

@@ -12,8 +12,6 @@ from hushcast_protocol.content.messages import MAX_PAYLOAD
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, make_topic
 
-pytestmark = pytest.mark.usefixtures("both_roots")
-
 
 async def test_a_message_reaches_the_subscriber() -> None:
     async with small_network() as net:

@@ -18,8 +18,6 @@ from hushcast_protocol.content.topics import Interest, make_topic
 from hushcast_protocol.overlay.frames import Ack, Forward
 from hushcast_protocol.overlay.profile import PAPER
 
-pytestmark = pytest.mark.usefixtures("both_roots")
-
 
 async def publish_some(node: Node, payloads: list[bytes]) -> None:
     for payload in payloads:
@@ -63,7 +61,7 @@ async def test_messages_published_while_a_relay_is_away_arrive() -> None:
 
 
 async def test_what_a_relay_took_over_survives_its_restart() -> None:
-    """The mailbox is away: everything waits in the spools of the top relays, which all restart."""
+    """The host is away: everything waits in the spools of the top relays, which all restart."""
     async with small_network() as net:
         subscriber, publisher = net.clients
         (await subscriber.daemon.service.subscribe(Interest(ONE))).close()
@@ -103,14 +101,22 @@ async def test_a_subscriber_that_restarts_keeps_its_subscriptions() -> None:
         for topic in (ONE, TWO):
             (await subscriber.daemon.service.subscribe(Interest(topic))).close()
         before = {
-            held.wanted.interest.topic: [(held.wanted.name, one.seed, one.address) for one in held.mailboxes]
+            held.wanted.interest.topic: (
+                held.wanted.name,
+                held.box and held.box.seed,
+                held.box and held.box.hosts,
+            )
             for held in routes(subscriber)
         }
         parcels = net.count("parcels_opened")
         for _ in range(3):
             await subscriber.restart()
         after = {
-            held.wanted.interest.topic: [(held.wanted.name, one.seed, one.address) for one in held.mailboxes]
+            held.wanted.interest.topic: (
+                held.wanted.name,
+                held.box and held.box.seed,
+                held.box and held.box.hosts,
+            )
             for held in routes(subscriber)
         }
         assert after == before

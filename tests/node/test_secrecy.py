@@ -1,4 +1,4 @@
-"""No daemon's state or trace ties a box or mailbox to the daemon that owns it, the owner's own apart."""
+"""No daemon's state or trace ties a box to the daemon that owns it, the owner's own apart."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from hushcast_overlay.routes.route import OverlayRoute
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import write_link
-from hushcast_protocol.overlay.profile import Root
 from hushcast_runtime.storage.store import MemoryStore
 
 pytestmark = pytest.mark.slow
-both_ends = pytest.mark.parametrize("root", [Root.HOST, Root.MAILBOX])
 
 
 def records(node: Node) -> list[bytes]:
@@ -37,21 +35,15 @@ def both_forms(secret: bytes) -> tuple[bytes, bytes]:
     return secret, secret.hex().encode()
 
 
-def end_seed(route: OverlayRoute) -> Seed:
-    """The key of what a route's messages come to: its box, or its mailbox on days without shards."""
-    if route.box is not None:
-        return route.box.seed
-    (mailbox,) = route.mailboxes
-    return mailbox.seed
+def box_seed(route: OverlayRoute) -> Seed:
+    """The key of what a route's messages come to."""
+    assert route.box is not None
+    return route.box.seed
 
 
-def end_marks(route: OverlayRoute) -> list[bytes]:
-    """What names a box or mailbox: its key, and a mailbox's address, in every form that they are kept in."""
-    marks = [*both_forms(end_seed(route).public())]
-    for mailbox in route.mailboxes:
-        assert mailbox.address is not None
-        marks += [mailbox.address.encode(), mailbox.address.split(".")[0].encode()]
-    return marks
+def box_marks(route: OverlayRoute) -> list[bytes]:
+    """What names a box: its key, in every form that it is kept in."""
+    return [*both_forms(box_seed(route).public())]
 
 
 def names_one_of_several(net: SmallNetwork, record: bytes) -> bool:
@@ -79,9 +71,8 @@ async def run_a_while(net: SmallNetwork, *owners: Node) -> None:
         await ear.hears(6)
 
 
-@both_ends
-async def test_only_the_host_knows_a_box_and_top_relays_a_mailbox(root: Root) -> None:
-    async with small_network(relays=8, clients=2, root=root) as net:
+async def test_only_the_host_knows_a_box() -> None:
+    async with small_network(relays=8, clients=2) as net:
         owner = net.clients[0]
         await run_a_while(net, owner)
         for topic in (ONE, TWO):
@@ -90,25 +81,24 @@ async def test_only_the_host_knows_a_box_and_top_relays_a_mailbox(root: Root) ->
             trees = [planned.installation.tree for planned in held.planned.values()]
             tops = {relay for tree in trees for relay, above in tree.parents.items() if above is None}
             assert tops < {relay.id for relay in net.relays}
-            ends = tops if held.box is None else {held.box.hosts.current}
-            know = {relay.id for relay in net.relays if holds_any(everything(relay), end_marks(held))}
-            assert know == ends
-            assert not holds_any(everything(net.clients[1]), end_marks(held))
+            know = {relay.id for relay in net.relays if holds_any(everything(relay), box_marks(held))}
+            assert held.box is not None
+            assert know == {held.box.hosts.current}
+            assert not holds_any(everything(net.clients[1]), box_marks(held))
             assert isinstance(net.directory.store, MemoryStore)
             directory = repr(net.directory.store._records).encode()
-            assert not holds_any(directory, end_marks(held))
+            assert not holds_any(directory, box_marks(held))
 
 
-@both_ends
-async def test_what_only_the_subscriber_knows_is_nowhere_else(root: Root) -> None:
-    async with small_network(relays=6, clients=2, root=root) as net:
+async def test_what_only_the_subscriber_knows_is_nowhere_else() -> None:
+    async with small_network(relays=6, clients=2) as net:
         owner = net.clients[0]
         await run_a_while(net, owner)
         secrets = [write_link(ONE).encode(), write_link(TWO).encode()]
         secrets += [ONE.name.encode(), TWO.name.encode(), b"a payload to look for"]
         for topic in (ONE, TWO):
             held = owner.route(topic)
-            secrets += [*both_forms(end_seed(held).reveal()), held.wanted.name]
+            secrets += [*both_forms(box_seed(held).reveal()), held.wanted.name]
             for planned in held.planned.values():
                 secrets += both_forms(planned.installation.secret.reveal())
                 for token in (planned.installation.trunk, *planned.installation.entries):
@@ -119,10 +109,9 @@ async def test_what_only_the_subscriber_knows_is_nowhere_else(root: Root) -> Non
             assert not holds_any(everything(relay), secrets)
 
 
-@both_ends
-async def test_nothing_ties_a_mailbox_to_a_relay_that_owns_it(root: Root) -> None:
-    """The owner is a relay itself. Of all records of others that name the mailbox, none names the owner."""
-    async with small_network(relays=6, clients=1, root=root) as net:
+async def test_nothing_ties_a_box_to_a_relay_that_owns_it() -> None:
+    """The owner is a relay itself. Of all records of others that name the box, none names the owner."""
+    async with small_network(relays=6, clients=1) as net:
         owner = net.relays[0]
         await run_a_while(net, owner)
         assert owner.identity is not None
@@ -134,13 +123,12 @@ async def test_nothing_ties_a_mailbox_to_a_relay_that_owns_it(root: Root) -> Non
             *both_forms(owner.identity.parcel_key.public()),
         ]
         for topic in (ONE, TWO):
-            marks = end_marks(owner.route(topic))
+            marks = box_marks(owner.route(topic))
             for node in net.nodes:
                 if node is owner:
                     continue
                 for record in records(node):
                     if holds_any(record, marks) and holds_any(record, names):  # it has a seat as others have
-                        assert root is Root.HOST
                         assert names_one_of_several(net, record)
         # What a relay holds on its neighbours is the same whoever of them is the owner: seats, and rosters.
         for node in net.relays[1:]:
@@ -148,31 +136,27 @@ async def test_nothing_ties_a_mailbox_to_a_relay_that_owns_it(root: Root) -> Non
             assert kinds <= {b"lease", b"roster", b"spool", b"installation"}
 
 
-@both_ends
-async def test_mailboxes_of_one_owner_share_nothing_at_relays(root: Root) -> None:
-    async with small_network(relays=6, clients=2, root=root) as net:
+async def test_boxes_of_one_owner_share_nothing_at_relays() -> None:
+    async with small_network(relays=6, clients=2) as net:
         await run_a_while(net, net.clients[0])
-        one, two = (end_marks(net.clients[0].route(topic)) for topic in (ONE, TWO))
+        one, two = (box_marks(net.clients[0].route(topic)) for topic in (ONE, TWO))
         for relay in net.relays:
             for record in records(relay):
                 assert not (holds_any(record, one) and holds_any(record, two))
 
 
-@both_ends
-async def test_traces_of_what_relays_saw_do_not_tie_a_mailbox_to_its_owner(
-    tmp_path: Path, root: Root
-) -> None:
-    async with small_network(relays=6, clients=2, root=root, traces=tmp_path / "traces") as net:
+async def test_traces_of_what_relays_saw_do_not_tie_a_box_to_its_owner(tmp_path: Path) -> None:
+    async with small_network(relays=6, clients=2, traces=tmp_path / "traces") as net:
         owners = net.relays[0], net.clients[0]
         await run_a_while(net, *owners)
         for owner in owners:
             name = owner.id.hex() if owner.identity else owner.name
             for topic in (ONE, TWO):
-                mailbox = end_seed(owner.route(topic)).public().hex()
+                box = box_seed(owner.route(topic)).public().hex()
                 for file in (tmp_path / "traces").iterdir():
                     is_owners = file.name.startswith(f"{owner.name}.")
                     for line in file.read_text().splitlines():
-                        if mailbox not in line:
+                        if box not in line:
                             continue
                         record = json.loads(line)
                         if is_owners:
@@ -182,16 +166,15 @@ async def test_traces_of_what_relays_saw_do_not_tie_a_mailbox_to_its_owner(
                             *("schema", "node", "time", "epoch", "kind", "message", "tokens"),
                             *("next", "lease", "mark", "elements", "children", "day"),
                         }
-                        assert record["next"] == mailbox
+                        assert record["next"] == box
                         assert name not in line
 
 
-@both_ends
-async def test_nothing_is_left_at_relays_once_a_subscription_has_lapsed(root: Root) -> None:
-    async with small_network(relays=4, clients=2, root=root) as net:
+async def test_nothing_is_left_at_relays_once_a_subscription_has_lapsed() -> None:
+    async with small_network(relays=4, clients=2) as net:
         owner = net.clients[0]
         await run_a_while(net, owner)
-        marks = [mark for topic in (ONE, TWO) for mark in end_marks(owner.route(topic))]
+        marks = [mark for topic in (ONE, TWO) for mark in box_marks(owner.route(topic))]
         assert any(holds_any(everything(relay), marks) for relay in net.relays)
         await owner.stop()
         day = net.calendar.day(net.now) + 1

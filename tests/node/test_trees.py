@@ -106,7 +106,7 @@ async def test_a_second_tree_carries_what_the_first_loses() -> None:
 
 
 @pytest.mark.slow
-async def test_what_waits_for_a_mailbox_follows_when_the_tree_is_mended() -> None:
+async def test_what_waits_for_a_host_follows_when_the_tree_is_mended() -> None:
     async with small_network(relays=12, clients=1) as net:
         (subscriber,) = net.clients
         (await subscriber.daemon.service.subscribe(Interest(ONE))).close()
@@ -128,8 +128,8 @@ async def test_what_waits_for_a_mailbox_follows_when_the_tree_is_mended() -> Non
         assert top.count("messages_without_lease") == 0
 
 
-async def test_what_waits_for_a_mailbox_is_forgotten_when_the_subscription_ends() -> None:
-    async with small_network(relays=4, root=Root.MAILBOX) as net:
+async def test_what_waits_for_a_host_is_forgotten_when_the_subscription_ends() -> None:
+    async with small_network(relays=4) as net:
         subscriber, other = net.clients
         ear = await other.listen()
         (await subscriber.daemon.service.subscribe(Interest(ONE))).close()

@@ -70,7 +70,7 @@ def parcel_key(number: int) -> ParcelKey:
 
 NETWORK = roster.Network("example", "hardened", 60)
 DIRECTORY = seed(1)
-MAILBOX = seed(2)
+BOX = seed(2)
 TOPIC_KEY = TopicKey(b"k" * 32)
 LEASE_SECRET = LeaseSecret(b"l" * 32)
 
@@ -99,11 +99,12 @@ def roster_of(count: int) -> roster.Roster:
     return roster.check_roster(signed, DIRECTORY.public(), NETWORK)
 
 
-def mailbox_address(mailbox: Seed = MAILBOX) -> Address:
-    return onion_address(mailbox.public())
+def some_address(service: Seed = BOX) -> Address:
+    return onion_address(service.public())
 
 
 MARK, BYPASS = b"m" * 16, b"b" * 16
+HOST = 90  # whom `host_install` sends to, another relay than all those of small rosters
 
 
 @cache
@@ -113,12 +114,10 @@ def host_card(number: int) -> HostCard:
     return make_host_card(seed(1000 + number), service, memory_address(service.public()))
 
 
-def mailbox_install(
-    relay: bytes, word: bytes = b"w" * 16, elements: tuple[bytes, ...] = (b"e" * 16,), day: int = DAY
+def host_install(
+    word: bytes = b"w" * 16, elements: tuple[bytes, ...] = (b"e" * 16,), day: int = DAY
 ) -> leases.Install:
-    lease = leases.lease_id(word)
-    consent = leases.give_consent(MAILBOX, mailbox_address(), relay, lease, day)
-    return leases.Install(lease, day, leases.ToMailbox(consent), elements, MARK, BYPASS)
+    return leases.Install(leases.lease_id(word), day, leases.ToHost(host_card(HOST)), elements, MARK, BYPASS)
 
 
 def lease_book(relay: bytes, key: bytes = FILTER_KEY) -> leases.LeaseBook:
@@ -187,11 +186,6 @@ def read_roster(data: bytes) -> object:
     return roster.check_roster(Signed(data, given), DIRECTORY.public(), NETWORK)
 
 
-def read_consent(data: bytes) -> object:
-    given = signature(MAILBOX, SignaturePurpose.CONSENT, data)
-    return leases.check_consent(Signed(data, given), relay_id(0), mailbox_install(relay_id(0)))
-
-
 def read_parcel(data: bytes) -> object:
     recipient = parcel_key(0)
     sealed = nacl.public.SealedBox(nacl.public.PublicKey(recipient.public())).encrypt(data)
@@ -213,7 +207,6 @@ READERS = {
     "proof": _decode_proof,
     "descriptor": read_descriptor,
     "roster": read_roster,
-    "consent": read_consent,
     "parcel": read_parcel,
 }
 
@@ -234,9 +227,7 @@ instructions = st.one_of(
         leases.Install,
         bytes16,
         counters,
-        st.builds(leases.ToRelay, bytes32)
-        | st.builds(leases.ToMailbox, signed)
-        | st.builds(leases.ToHost, host_cards),
+        st.builds(leases.ToRelay, bytes32) | st.builds(leases.ToHost, host_cards),
         elements,
         bytes16,
         bytes16,

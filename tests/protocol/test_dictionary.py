@@ -6,13 +6,14 @@ import time
 
 import pytest
 from core_examples import (
+    BOX,
     DAY,
+    HOST,
     LEASE_SECRET,
-    MAILBOX,
     NETWORK,
     carry_out,
+    host_card,
     lease_book,
-    mailbox_address,
     relay_id,
 )
 from topic_examples import SECRET, where
@@ -21,7 +22,7 @@ from hushcast_protocol.base.secrets import LeaseSecret, TopicKey, TopicSecret
 from hushcast_protocol.content.tokens import entry_tokens, token, topic_key
 from hushcast_protocol.content.topics import Topic, make_topic
 from hushcast_protocol.overlay.elements import ORIGIN, element
-from hushcast_protocol.overlay.installations import Installation, MailboxRoot
+from hushcast_protocol.overlay.installations import HostRoot, Installation
 from hushcast_protocol.overlay.leases import LeaseBook
 from hushcast_protocol.overlay.profile import HARDENED, PAPER, Profile
 from hushcast_protocol.overlay.tree import plan
@@ -39,11 +40,11 @@ def books_after(
     key = topic_key(topic, NETWORK.id, DAY)
     text = WHERE if topic.attributes else ""
     entries = entry_tokens(key, where(topic, text))
-    root = MailboxRoot(MAILBOX, mailbox_address())
+    root = HostRoot(BOX, relay_id(HOST))
     made = Installation(DAY, root, plan(RELAYS, 2, bytes(32)), token(key), entries, secret)
     books = {relay: lease_book(relay) for relay in RELAYS}
     for relay, book in books.items():
-        carry_out(book, made.install(profile, relay))
+        carry_out(book, made.install(profile, relay, host_card(HOST)))
     return books
 
 

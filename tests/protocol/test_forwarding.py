@@ -12,8 +12,8 @@ from core_examples import (
     NOW,
     bytes16,
     carry_out,
+    host_card,
     lease_book,
-    mailbox_address,
     properties,
     relay_id,
     seed,
@@ -36,8 +36,8 @@ from hushcast_protocol.overlay.forwarding import (
     RecentIds,
     Router,
 )
-from hushcast_protocol.overlay.hops import is_mailbox, key_of, relay_hop
-from hushcast_protocol.overlay.installations import Installation, ListedRoot, MailboxRoot
+from hushcast_protocol.overlay.hops import key_of, relay_hop, waits
+from hushcast_protocol.overlay.installations import HostRoot, Installation, ListedRoot
 from hushcast_protocol.overlay.leases import Install, ToRelay, lease_mark
 from hushcast_protocol.overlay.profile import HARDENED, PAPER, Profile
 from hushcast_protocol.overlay.trail import LABEL_SIZE, MAX_BITS_SET, Trail
@@ -457,7 +457,7 @@ class Overlay:
             previous, relay, arrived = waiting.popleft()
             for send in self.routers[relay].route(arrived, previous, NOW).sends:
                 hop = key_of(send.hop)
-                assert is_mailbox(send.hop) == (hop not in self.routers)
+                assert waits(send.hop) == (hop not in self.routers)
                 edges.append((relay, hop))
                 self.carried.add(send.message.tokens)
                 if hop in self.routers:
@@ -478,17 +478,18 @@ def build(profile: Profile, tokens: list[bytes], number: int, trunk: bytes | Non
     books = {relay: lease_book(relay) for relay in RELAYS}
     subscriptions = []
     for index, token in enumerate(tokens):
-        root: ListedRoot | MailboxRoot
+        root: ListedRoot | HostRoot
+        card = host_card(5000 + index)
         if profile.edge_elements:
-            mailbox = seed(5000 + index)
-            key, root = mailbox.public(), MailboxRoot(mailbox, mailbox_address(mailbox))
+            key = relay_id(5000 + index)
+            root = HostRoot(seed(9000 + index), key)
         else:
             key = chooser.choice(RELAYS)
             root = ListedRoot(key)
         tree = plan([relay for relay in RELAYS if relay != key], profile.depth, draw(32))
         installation = Installation(DAY, root, tree, trunk or token, (token,), LeaseSecret(draw(32)))
         for relay in tree.parents:
-            carry_out(books[relay], installation.install(profile, relay))
+            carry_out(books[relay], installation.install(profile, relay, card))
         subscriptions.append(Subscription(key, tree, trunk or token, token))
     routers = {
         relay: Router(relay, profile, book, RecentIds(START), draw(LABEL_SIZE))

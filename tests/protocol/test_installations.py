@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 from core_examples import (
+    BOX,
     DAY,
     EPOCH,
     LEASE_SECRET,
-    MAILBOX,
     NETWORK,
     carry_out,
     descriptor_of,
     host_card,
     lease_book,
-    mailbox_address,
     parcel_key,
     properties,
     relay_id,
+    some_address,
     stream,
 )
 from hypothesis import given
@@ -31,7 +31,6 @@ from hushcast_protocol.overlay.installations import (
     HostRoot,
     Installation,
     ListedRoot,
-    MailboxRoot,
     SealedBranch,
     seal_down,
     seal_through,
@@ -40,10 +39,8 @@ from hushcast_protocol.overlay.leases import (
     MAX_ELEMENTS,
     Install,
     ToHost,
-    ToMailbox,
     ToRelay,
     Withdraw,
-    check_consent,
     lease_id,
     lease_mark,
     lease_word,
@@ -72,10 +69,10 @@ def installation(
     profile: Profile, count: int = 60, seed: bytes = bytes(32), entries: tuple[bytes, ...] = ENTRIES
 ) -> Installation:
     if profile is PAPER:
-        root: ListedRoot | MailboxRoot = ListedRoot(RELAYS[0])
+        root: ListedRoot | HostRoot = ListedRoot(RELAYS[0])
         relays = RELAYS[1:count]
     else:
-        root, relays = MailboxRoot(MAILBOX, mailbox_address()), RELAYS[:count]
+        root, relays = HostRoot(BOX, relay_id(7)), RELAYS[:count]
     return Installation(DAY, root, plan(relays, profile.depth, seed), TRUNK, entries, LEASE_SECRET)
 
 
@@ -106,9 +103,7 @@ def test_every_relay_sends_up_its_tree(profile):
         elif profile is PAPER:
             assert install.next_hop == ToRelay(RELAYS[0])
         else:
-            assert isinstance(install.next_hop, ToMailbox)
-            consent = check_consent(install.next_hop.consent, relay, install)
-            assert (consent.mailbox, consent.address) == (MAILBOX.public(), mailbox_address())
+            assert install.next_hop == ToHost(HOST_CARD)
 
 
 def test_a_relay_takes_from_its_children_and_from_publishers():
@@ -141,8 +136,10 @@ def test_as_published_a_relay_takes_from_anybody():
 def test_the_order_of_elements_tells_nothing(profile):
     forth, back = installation(profile), installation(profile, entries=ENTRIES[::-1])
     for relay in forth.tree.parents:
-        assert forth.install(profile, relay) == back.install(profile, relay)
-        assert list(forth.install(profile, relay).elements) == sorted(forth.install(profile, relay).elements)
+        assert forth.install(profile, relay, HOST_CARD) == back.install(profile, relay, HOST_CARD)
+        assert list(forth.install(profile, relay, HOST_CARD).elements) == sorted(
+            forth.install(profile, relay, HOST_CARD).elements
+        )
 
 
 @both
@@ -160,15 +157,15 @@ def test_no_instruction_shows_token_or_secret(profile):
     made = installation(profile)
     for relay, install in installs(profile, made).items():
         encoded = encode(install)
-        for hidden in (TRUNK, *ENTRIES, LEASE_SECRET.reveal(), MAILBOX.reveal(), made.withdraw(relay).word):
+        for hidden in (TRUNK, *ENTRIES, LEASE_SECRET.reveal(), BOX.reveal(), made.withdraw(relay).word):
             assert hidden not in encoded
 
 
-def test_relays_under_the_top_do_not_learn_the_mailbox():
+def test_relays_under_the_top_do_not_learn_the_host_and_none_the_box():
     made = installation(HARDENED)
     for relay, install in installs(HARDENED, made).items():
-        shown = MAILBOX.public() in encode(install) or mailbox_address().encode() in encode(install)
-        assert shown == (made.tree.parents[relay] is None)
+        assert (HOST_CARD.place in encode(install)) == (made.tree.parents[relay] is None)
+        assert BOX.public() not in encode(install)
 
 
 # Parcels
@@ -229,7 +226,7 @@ def test_a_part_of_a_tree_is_sealed_by_itself():
     made = installation(HARDENED)
     missing = RELAYS[::3]
     part = made.tree.only(missing)
-    instructions = {relay: made.install(HARDENED, relay) for relay in missing}
+    instructions = {relay: made.install(HARDENED, relay, HOST_CARD) for relay in missing}
     opened = walk(seal_down(part, instructions, roster(60), EPOCH, stream()))
     assert sorted(relay for relay, _ in opened) == sorted(missing)
     assert {relay: parcel.instruction for relay, parcel in opened} == instructions
@@ -259,12 +256,16 @@ def test_the_largest_network_fits_its_parcels(depth):
     """2,000 relays; the instruction is one of those that a top relay gets, for one token."""
     tree = plan([number.to_bytes(32, "big") for number in range(2000)], depth, bytes(32))
     keys = parcel_key(0).public()
-    relays = {relay: Relay(relay, mailbox_address(), keys, EPOCH) for relay in tree.parents}
+    relays = {relay: Relay(relay, some_address(), keys, EPOCH) for relay in tree.parents}
     whole = Roster(NETWORK, EPOCH, GENESIS, bytes(32), relays)
     width = branching(2000, depth)
-    consent = installation(HARDENED, 1, entries=(TRUNK,)).install(HARDENED, RELAYS[0]).next_hop
     largest = Install(
-        bytes(16), DAY, consent, tuple(n.to_bytes(16, "big") for n in range(1 + width)), bytes(16), bytes(16)
+        bytes(16),
+        DAY,
+        ToHost(HOST_CARD),
+        tuple(n.to_bytes(16, "big") for n in range(1 + width)),
+        bytes(16),
+        bytes(16),
     )
     top = seal_down(tree, dict.fromkeys(tree.parents, largest), whole, EPOCH, stream())
     assert width <= MAX_FANOUT
@@ -283,7 +284,7 @@ HOST_CARD = host_card(7)
 
 def hosted(count: int = 60, relays: list[bytes] | None = None) -> Installation:
     tree = plan(relays or [relay for relay in RELAYS[:count] if relay != HOST], HARDENED.depth, bytes(32))
-    return Installation(DAY, HostRoot(MAILBOX, HOST), tree, TRUNK, ENTRIES, LEASE_SECRET)
+    return Installation(DAY, HostRoot(BOX, HOST), tree, TRUNK, ENTRIES, LEASE_SECRET)
 
 
 def test_a_host_is_asked_for_what_tops_and_publishers_bring() -> None:

@@ -1,4 +1,4 @@
-"""Leases: consent, replacement, withdrawal, tombstones, lapse, quotas, and the table in step."""
+"""Leases: replacement, withdrawal, tombstones, lapse, quotas, and the table in step."""
 
 import msgspec
 import pytest
@@ -7,15 +7,13 @@ from core_examples import (
     CALENDAR,
     DAY,
     FILTER_KEY,
+    HOST,
     LEASE_SECRET,
-    MAILBOX,
     MARK,
     NOW,
-    bit_flips,
     carry_out,
+    host_install,
     lease_book,
-    mailbox_address,
-    mailbox_install,
     properties,
     relay_id,
     seed,
@@ -24,30 +22,26 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from hushcast_protocol.base.addresses import Address, memory_address
-from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, sign
+from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.content.bloom import CAPACITY
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.overlay import leases
-from hushcast_protocol.overlay.hops import mailbox_hop, relay_hop
+from hushcast_protocol.overlay.hops import host_hop, relay_hop
 from hushcast_protocol.overlay.leases import (
     MAX_ELEMENTS,
-    Consent,
     Install,
     Lease,
     LeaseBook,
-    ToMailbox,
     ToRelay,
     Withdraw,
-    check_consent,
-    give_consent,
     lease_id,
     lease_mark,
     lease_word,
 )
 
 OWN, OTHER, THIRD = relay_id(0), relay_id(1), relay_id(2)
-TO_OTHER, TO_THIRD, TO_MAILBOX = relay_hop(OTHER), relay_hop(THIRD), mailbox_hop(MAILBOX.public())
+HOST_ADDRESS = memory_address(seed(3000 + HOST).public())
+TO_OTHER, TO_THIRD, TO_HOST = relay_hop(OTHER), relay_hop(THIRD), host_hop(relay_id(HOST))
 WORD = b"w" * 16
 LEASE = lease_id(WORD)
 
@@ -97,15 +91,15 @@ def test_an_install_routes_its_elements_to_its_next_hop():
     assert len(held) == 1
 
 
-def test_an_install_for_a_mailbox_notes_its_address():
+def test_an_install_for_a_host_notes_its_address():
     held = book()
-    lease = carry_out(held, mailbox_install(OWN, elements=elements(1)))
-    assert lease.hop == TO_MAILBOX
-    assert lease.address == mailbox_address()
-    assert held.address_of(TO_MAILBOX) == mailbox_address()
+    lease = carry_out(held, host_install(elements=elements(1)))
+    assert lease.hop == TO_HOST
+    assert lease.address == HOST_ADDRESS
+    assert held.address_of(TO_HOST) == HOST_ADDRESS
     assert held.address_of(TO_OTHER) is None
-    assert held.address_of(relay_hop(MAILBOX.public())) is None
-    assert routes(held, 1) == [TO_MAILBOX]
+    assert held.address_of(relay_hop(relay_id(HOST))) is None
+    assert routes(held, 1) == [TO_HOST]
 
 
 def test_the_same_install_may_be_repeated():
@@ -167,87 +161,6 @@ def test_a_relay_is_not_its_own_next_hop():
     with pytest.raises(DecodeError):
         carry_out(held, to_relay(1, hop=OWN))
     assert len(held) == 0
-
-
-# Consent
-
-
-def consent(**changed: object) -> Consent:
-    fields = {
-        "mailbox": MAILBOX.public(),
-        "address": mailbox_address(),
-        "relay": OWN,
-        "lease": LEASE,
-        "day": DAY,
-    }
-    return Consent(**(fields | changed))
-
-
-def signed(
-    value: object, by: object = MAILBOX, purpose: SignaturePurpose = SignaturePurpose.CONSENT
-) -> Signed:
-    return sign(by, purpose, value)
-
-
-WRONG_CONSENTS = {
-    "relay": signed(consent(relay=OTHER)),
-    "lease": signed(consent(lease=bytes(16))),
-    "day": signed(consent(day=DAY + 1)),
-    "mailbox": signed(consent(mailbox=seed(3).public())),
-    "address": signed(consent(address=mailbox_address(seed(3)))),
-    "memory address": signed(consent(address=memory_address(OTHER))),
-    "no address": signed(consent(address="")),
-    "a host name": signed(consent(address="example.org:80")),
-    "signer": signed(consent(), by=seed(3)),
-    "purpose": signed(consent(), purpose=SignaturePurpose.DESCRIPTOR),
-    "type": signed(Withdraw(WORD)),
-    "no signature": Signed(signed(consent()).body, bytes(64)),
-    "low-order key": Signed(signed(consent(mailbox=b"\x01" + bytes(31))).body, b"\x01" + bytes(63)),
-}
-
-
-@pytest.mark.parametrize("wrong", WRONG_CONSENTS)
-def test_a_consent_wrong_in_any_field_installs_nothing(wrong):
-    held = book()
-    with pytest.raises(PeerError):
-        carry_out(held, Install(LEASE, DAY, ToMailbox(WRONG_CONSENTS[wrong]), elements(1), MARK, BYPASS))
-    assert state(held) == state(book())
-
-
-def test_a_right_consent_installs():
-    held = book()
-    carry_out(held, Install(LEASE, DAY, ToMailbox(signed(consent())), elements(1), MARK, BYPASS))
-    assert len(held) == 1
-    assert give_consent(MAILBOX, mailbox_address(), OWN, LEASE, DAY) == signed(consent())
-
-
-def test_no_flipped_bit_of_a_consent_is_accepted():
-    install = mailbox_install(OWN)
-    good = install.next_hop.consent
-    assert check_consent(good, OWN, install).mailbox == MAILBOX.public()
-    for body in bit_flips(good.body):
-        with pytest.raises(PeerError):
-            check_consent(Signed(body, good.signature), OWN, install)
-    for signature in bit_flips(good.signature):
-        with pytest.raises(PeerError):
-            check_consent(Signed(good.body, signature), OWN, install)
-
-
-def test_nothing_is_routed_to_a_mailbox_without_its_consent():
-    """Whoever knows a mailbox's key could else name it as if it were a relay, and point anything at it."""
-    held = book()
-    carry_out(held, mailbox_install(OWN, elements=elements(1)))
-    carry_out(held, to_relay(2, word=b"x" * 16, hop=MAILBOX.public()))
-    assert TO_MAILBOX not in routes(held, 2)
-    assert routes(held, 2) == [relay_hop(MAILBOX.public())]
-    assert held.address_of(relay_hop(MAILBOX.public())) is None
-
-
-def test_a_mailbox_keeps_its_address_whoever_names_its_key():
-    held = book()
-    carry_out(held, to_relay(2, word=b"x" * 16, hop=MAILBOX.public()))
-    carry_out(held, mailbox_install(OWN, elements=elements(1)))
-    assert held.address_of(TO_MAILBOX) == mailbox_address()
 
 
 # Withdrawing
@@ -509,7 +422,7 @@ def test_a_withdrawal_may_be_repeated_when_there_is_no_room_for_more(monkeypatch
 def test_a_book_is_restored_from_what_it_held():
     held = book()
     carry_out(held, to_relay(1, 2))
-    carry_out(held, mailbox_install(OWN, word=b"m" * 16, elements=elements(3)))
+    carry_out(held, host_install(word=b"m" * 16, elements=elements(3)))
     carry_out(held, Withdraw(b"x" * 16))
     again = lease_book(OWN, FILTER_KEY[::-1])
     for lease in held.leases():
@@ -517,7 +430,7 @@ def test_a_book_is_restored_from_what_it_held():
     for lease, day in held.tombstones().items():
         again.restore_tombstone(lease, day)
     assert state(again) == state(held)
-    assert again.address_of(TO_MAILBOX) == mailbox_address()
+    assert again.address_of(TO_HOST) == HOST_ADDRESS
 
 
 # A life
@@ -547,8 +460,8 @@ class BookLife(RuleBasedStateMachine):
             with pytest.raises(Refusal, match=refusal):
                 carry_out(self.book, instruction, self.now)
 
-    @rule(word=words, ahead=st.integers(-2, 2), hop=hops, numbers=some, to_mailbox=st.booleans())
-    def install(self, word, ahead, hop, numbers, to_mailbox):
+    @rule(word=words, ahead=st.integers(-2, 2), hop=hops, numbers=some, to_host=st.booleans())
+    def install(self, word, ahead, hop, numbers, to_host):
         day = CALENDAR.day(self.now) + ahead
         if day not in CALENDAR.installable_days(self.now):
             refusal = "day"
@@ -556,9 +469,9 @@ class BookLife(RuleBasedStateMachine):
             refusal = "withdrawn"
         else:
             refusal = None
-            self.leases[word] = (day, TO_MAILBOX if to_mailbox else relay_hop(hop), set(numbers))
-        if to_mailbox:
-            self.apply(mailbox_install(OWN, word, elements(*numbers), day), refusal)
+            self.leases[word] = (day, TO_HOST if to_host else relay_hop(hop), set(numbers))
+        if to_host:
+            self.apply(host_install(word, elements(*numbers), day), refusal)
         else:
             self.apply(to_relay(*numbers, word=word, hop=hop, day=day), refusal)
 
@@ -602,12 +515,5 @@ test_book_life = pytest.mark.slow(BookLife.TestCase)
 
 
 def test_lease_addresses_are_checked_texts():
-    lease = carry_out(book(), mailbox_install(OWN))
-    assert lease.address == Address(mailbox_address())
-
-
-def test_authentication_and_form_are_told_apart():
-    with pytest.raises(AuthenticationError):
-        check_consent(WRONG_CONSENTS["relay"], OWN, mailbox_install(OWN))
-    with pytest.raises(DecodeError):
-        check_consent(WRONG_CONSENTS["type"], OWN, mailbox_install(OWN))
+    lease = carry_out(book(), host_install())
+    assert lease.address == Address(HOST_ADDRESS)

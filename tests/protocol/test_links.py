@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-import msgspec
 import pytest
 from core_examples import NETWORK, bit_flips, bytes32, properties, seed, stream, truncations
 from hypothesis import given
@@ -560,7 +559,7 @@ def test_a_proof_that_was_given_over_another_link_proves_nothing_over_this():
 @pytest.mark.parametrize("known", [ALICE.public(), bytes(32), b""])
 @pytest.mark.parametrize("split", [whole, byte_by_byte])
 def test_a_responder_says_nothing_to_whoever_does_not_know_its_key(known, split):
-    """Whoever finds a mailbox's port must not learn from it which mailbox it is."""
+    """Whoever finds a port must not learn from it whose it is."""
     heard = hear(responder(), split(hello(Liar().public, known)))
     assert heard.error == (AuthenticationError, "a link is for another daemon")
     assert heard.answer == b""
@@ -602,17 +601,6 @@ def test_a_wire_within_what_a_responder_speaks_is_taken():
     left = Link.initiate(NETWORK.id, BOB.public(), stream(1), MAX_FRAME, wire=2)
     right = Link.respond(NETWORK.id, BOB, stream(2), MAX_FRAME, speaks=WireRange(1, 3))
     assert Ends(left, right).pump().left_events == [HandshakeDone(BOB.public(), None)]
-
-
-def test_a_mailbox_says_nothing_to_another_wire_and_of_its_own():
-    """What it speaks would tell mailboxes of one release from those of another."""
-    mailbox = Link.respond(NETWORK.id, BOB, stream(2), MAX_FRAME, speaks=None)
-    heard = hear(mailbox, [hello(Liar().public, wire=2)])
-    assert heard.error == (DecodeError, "a link is of another wire")
-    assert heard.answer == b""
-    liar = Liar()
-    proof = liar.connect(Link.respond(NETWORK.id, BOB, stream(2), MAX_FRAME, speaks=None))
-    assert msgspec.msgpack.decode(proof, type=IdentityProof).speaks is None
 
 
 def test_the_number_of_the_wire_cannot_be_changed_on_the_way():

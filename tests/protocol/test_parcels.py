@@ -6,7 +6,7 @@ from core_examples import (
     EPOCH,
     NETWORK,
     bit_flips,
-    mailbox_install,
+    host_install,
     open_parcels,
     parcel_key,
     parcel_to,
@@ -34,7 +34,7 @@ from hushcast_protocol.overlay.parcels import (
     seal_parcel,
 )
 
-PARCEL = parcel_to(0, mailbox_install(relay_id(0)), OnwardParcel(relay_id(1), b"below" * 9))
+PARCEL = parcel_to(0, host_install(), OnwardParcel(relay_id(1), b"below" * 9))
 SEALED = seal_parcel(PARCEL, parcel_key(0).public(), stream())
 
 
@@ -166,8 +166,8 @@ def test_half_of_the_memory_is_for_parcels_with_a_stamp(monkeypatch):
 
 
 def test_the_price_is_for_the_instruction_and_what_it_takes():
-    one = mailbox_install(relay_id(0), elements=(b"e" * 16,))
-    many = mailbox_install(relay_id(0), elements=tuple(bytes([number]) * 16 for number in range(33)))
+    one = host_install(elements=(b"e" * 16,))
+    many = host_install(elements=tuple(bytes([number]) * 16 for number in range(33)))
     assert [price(one, bits) for bits in (0, 10, 16, 19)] == [0, 10, 16, 16]
     assert [price(many, bits) for bits in (0, 10, 16, 19)] == [0, 11, 17, 17]
     assert price(Withdraw(b"w" * 16), 12) == 12

@@ -15,7 +15,7 @@ from hushcast_protocol.content import routing_table
 from hushcast_protocol.content.bloom import CAPACITY, false_positive_rate
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.routing_table import RoutingTable
-from hushcast_protocol.overlay.hops import key_of, mailbox_hop, relay_hop
+from hushcast_protocol.overlay.hops import host_hop, key_of, relay_hop
 
 
 def hop_of(number: int) -> Hop:
@@ -215,15 +215,15 @@ def test_a_refused_next_hop_leaves_no_place():
     assert len(table) == 0
 
 
-def test_a_relay_and_a_mailbox_of_one_key_are_two_next_hops():
+def test_a_relay_and_a_host_of_one_key_are_two_next_hops():
     table = RoutingTable(FILTER_KEY)
     relay = hop_of(1)
-    mailbox = mailbox_hop(key_of(relay))
+    host = host_hop(key_of(relay))
     place = table.add(relay, [element_of(1)])
-    table.add(mailbox, [element_of(2)])
-    assert [table.lookup(element_of(number)) for number in (1, 2)] == [[relay], [mailbox]]
+    table.add(host, [element_of(2)])
+    assert [table.lookup(element_of(number)) for number in (1, 2)] == [[relay], [host]]
     table.remove(place, [element_of(1)])
-    assert [table.lookup(element_of(number)) for number in (1, 2)] == [[], [mailbox]]
+    assert [table.lookup(element_of(number)) for number in (1, 2)] == [[], [host]]
 
 
 def test_an_empty_table_routes_nothing():

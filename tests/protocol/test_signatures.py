@@ -54,10 +54,10 @@ def test_a_signature_has_one_form():
 @given(bytes32, bytes64)
 def test_random_keys_and_signatures_are_refused(public, given_signature):
     with pytest.raises(AuthenticationError):
-        check(public, SignaturePurpose.CONSENT, b"body", given_signature)
+        check(public, SignaturePurpose.DESCRIPTOR, b"body", given_signature)
 
 
 @pytest.mark.parametrize("size", [0, 31, 33])
 def test_keys_of_other_sizes_are_refused(size):
     with pytest.raises(AuthenticationError):
-        check(bytes(size), SignaturePurpose.CONSENT, b"body", bytes(64))
+        check(bytes(size), SignaturePurpose.DESCRIPTOR, b"body", bytes(64))

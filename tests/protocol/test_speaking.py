@@ -50,8 +50,8 @@ READERS = {
             keeper_frames.HandIn,
         },
     ),
-    "a mailbox or host, of a child": (frame_directions.decode_from_child, {frames.Forward, frames.Ping}),
-    "a child, of a mailbox or host": (frame_directions.decode_to_child, {frames.Ack}),
+    "a host, of a child": (frame_directions.decode_from_child, {frames.Forward, frames.Ping}),
+    "a child, of a host": (frame_directions.decode_to_child, {frames.Ack}),
     "a relay, of a stranger": (
         frame_directions.decode_from_stranger,
         {frames.Drop, frames.ParcelFrame, *REQUESTS, *OF_KEEPERS},
@@ -103,9 +103,9 @@ def test_the_documentation_has_the_same_table():
     names = {who: {kind.__name__ for kind in said} for who, (_, said) in READERS.items()}
     assert table == {
         "relay to relay": [names["a relay, of a relay"]],
-        "relay to mailbox, or to a host that lists it in no roster": [
-            names["a mailbox or host, of a child"],
-            names["a child, of a mailbox or host"],
+        "relay to a host that lists it in no roster": [
+            names["a host, of a child"],
+            names["a child, of a host"],
         ],
         "owner of a [box](#boxes) to its host": [names["a host, of an owner"], names["an owner, of a host"]],
         "anonymous initiator to relay": [{"Drop"}, names["a stranger, of a drop"]],

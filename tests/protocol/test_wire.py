@@ -6,14 +6,12 @@ from core_examples import (
     DAY,
     DIRECTORY,
     EPOCH,
-    MAILBOX,
     NETWORK,
     READERS,
     answers,
     bit_flips,
     bytes64,
-    mailbox_address,
-    mailbox_install,
+    host_install,
     open_parcels,
     overlay_frames,
     packed,
@@ -27,6 +25,7 @@ from core_examples import (
     seed,
     signed_descriptor,
     small_message,
+    some_address,
     truncations,
 )
 from hypothesis import given
@@ -43,8 +42,8 @@ from hushcast_protocol.base.wire import Bytes16, Counter, Wire, decoder, encode
 from hushcast_protocol.base.wires import SPOKEN
 from hushcast_protocol.overlay import frames, leases, parcels
 
+DESCRIPTOR = roster.Descriptor(NETWORK.id, relay_id(0), some_address(), bytes([9]) * 32, 1, 2, 0)
 WORD = b"w" * 16
-CONSENT = leases.Consent(MAILBOX.public(), mailbox_address(), relay_id(0), leases.lease_id(WORD), DAY)
 HANDED = key_handovers.sign_handover(
     DIRECTORY, key_handovers.KeyHandover(NETWORK.id, DIRECTORY.public(), seed(6).public(), EPOCH)
 )
@@ -83,10 +82,9 @@ EXAMPLES: list[tuple[str, object]] = [
     ("proof", PROOF),
     ("proof", links.Anonymous(roster.RosterView(3, bytes(32)))),
     ("proof", links.Anonymous(None)),
-    ("descriptor", roster.Descriptor(NETWORK.id, relay_id(0), mailbox_address(), bytes([9]) * 32, 1, 2, 0)),
+    ("descriptor", DESCRIPTOR),
     ("roster", roster_body(2)),
-    ("consent", CONSENT),
-    ("parcel", parcel_to(0, mailbox_install(relay_id(0)), parcels.OnwardParcel(relay_id(1), b"below" * 5))),
+    ("parcel", parcel_to(0, host_install(), parcels.OnwardParcel(relay_id(1), b"below" * 5))),
     (
         "parcel",
         parcel_to(
@@ -150,9 +148,7 @@ def test_more_and_fewer_fields_are_refused(reader, value):
 
 
 @each_example
-@pytest.mark.parametrize(
-    "tag", ["", "unknown", "descriptor/2", "parcel/1", "consent/2", "roster/2", 1, None, []]
-)
+@pytest.mark.parametrize("tag", ["", "unknown", "descriptor/2", "parcel/1", "roster/2", 1, None, []])
 def test_other_types_and_versions_are_refused(reader, value, tag):
     _, *fields = msgspec.msgpack.decode(encode(value))
     assert read(reader, encode([tag, *fields])) is None
@@ -193,9 +189,9 @@ def test_text_that_is_not_utf8_is_refused(reader):
 
 
 def test_addresses_that_are_not_utf8_are_refused():
-    good = encode(CONSENT)
-    position = good.index(mailbox_address().encode())
-    assert read("consent", good[:position] + b"\xff" + good[position + 1 :]) is None
+    good = encode(DESCRIPTOR)
+    position = good.index(some_address().encode())
+    assert read("descriptor", good[:position] + b"\xff" + good[position + 1 :]) is None
 
 
 @each_reader
@@ -211,7 +207,6 @@ LIMITS = {
     "proof": links.MAX_HANDSHAKE_FRAME,
     "descriptor": roster.MAX_DESCRIPTOR,
     "roster": roster.MAX_ROSTER,
-    "consent": leases.MAX_CONSENT,
     "parcel": parcels.MAX_PARCEL,
 }
 
@@ -301,8 +296,6 @@ def test_forged_signatures_are_refused(body, given_signature):
         roster.check_descriptor(forged, NETWORK)
     with pytest.raises(PeerError):
         roster.check_roster(forged, DIRECTORY.public(), NETWORK)
-    with pytest.raises(PeerError):
-        leases.check_consent(forged, relay_id(0), mailbox_install(relay_id(0)))
 
 
 class Sample(Wire, frozen=True, tag="sample"):

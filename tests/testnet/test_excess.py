@@ -1,4 +1,4 @@
-"""Excess inside the overlay: how many messages reach mailboxes whose subscribers did not ask for them.
+"""Excess inside the overlay: how many messages reach boxes whose subscribers did not ask for them.
 
 All 200 relays' lease books and routers, walked breadth-first: what daemons decide, without their links.
 
@@ -33,8 +33,9 @@ from hushcast_protocol.content.tokens import entry_tokens, published_tokens, tok
 from hushcast_protocol.content.topics import Topic, make_topic, parse_values
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.forwarding import RecentIds, Router
-from hushcast_protocol.overlay.hops import is_mailbox, key_of
-from hushcast_protocol.overlay.installations import Installation, MailboxRoot
+from hushcast_protocol.overlay.hops import is_host, key_of
+from hushcast_protocol.overlay.host_cards import make_host_card
+from hushcast_protocol.overlay.installations import HostRoot, Installation
 from hushcast_protocol.overlay.leases import LeaseBook
 from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_protocol.overlay.trail import LABEL_SIZE
@@ -60,7 +61,7 @@ class Figures:
     matched: int
     missed: int
     mismatched: int
-    excess: float  # delivered to the mailbox
+    excess: float  # delivered to the box
     entered: float  # of those: let in by the rarest condition
     trees: float  # r * t / N
     bloom: float  # false positives
@@ -83,30 +84,31 @@ class Overlay:
         }
 
     def subscribe(self, topic: Topic, predicate: Predicate) -> tuple[bytes, frozenset[bytes]]:
-        """Install a subscription everywhere; return its mailbox and its entry tokens."""
+        """Install a subscription everywhere; return its host, which has no other, and its entry tokens."""
         key = topic_key(topic, NETWORK, DAY)
-        mailbox = Seed.draw(self.draw)
-        root = MailboxRoot(mailbox, onion_address(mailbox.public()))
+        host = Seed.draw(self.draw)
+        root = HostRoot(host, host.public())
+        card = make_host_card(host, host, onion_address(host.public()))
         tree = plan(self.relays, HARDENED.depth, self.draw(32))
         entries = entry_tokens(key, predicate)
         made = Installation(DAY, root, tree, token(key), entries, LeaseSecret(self.draw(32)))
         for relay in self.relays:
-            self.books[relay].install(made.install(HARDENED, relay), NOW)
-        return mailbox.public(), frozenset(entries)
+            self.books[relay].install(made.install(HARDENED, relay, card), NOW)
+        return host.public(), frozenset(entries)
 
     def publish(self, tokens: tuple[bytes, ...], origins: list[bytes]) -> set[bytes]:
-        """Drop a message; return the mailboxes that get it."""
+        """Drop a message; return the hosts that get it."""
         message = Message(self.draw(32), DAY, tokens, bytes(TRAIL_SIZE), b"")
         waiting = deque((ORIGIN, origin, message) for origin in origins)
-        mailboxes = set()
+        hosts = set()
         while waiting:
             previous, relay, arrived = waiting.popleft()
             for send in self.routers[relay].route(arrived, previous, NOW).sends:
-                if is_mailbox(send.hop):
-                    mailboxes.add(key_of(send.hop))
+                if is_host(send.hop):
+                    hosts.add(key_of(send.hop))
                 else:
                     waiting.append((relay, key_of(send.hop), send.message))
-        return mailboxes
+        return hosts
 
     def worst_filter(self) -> float:
         """The rate of false positives of the fullest filter of any relay."""
@@ -138,13 +140,13 @@ def measure(wanted: Wanted, told: Told, number: int) -> Figures:
         reached = overlay.publish(tokens, chance.sample(overlay.relays, ORIGINS))
         ways_in = [topic == asked and not entries.isdisjoint(tokens) for asked, _, _, entries in held]
         right = sum(ways_in)
-        for (asked, predicate, mailbox, _), way_in in zip(held, ways_in, strict=True):
+        for (asked, predicate, host, _), way_in in zip(held, ways_in, strict=True):
             if asked == topic and predicate.matches(values):
                 matched += 1
-                missed += mailbox not in reached
+                missed += host not in reached
                 continue
             mismatched += 1
-            excess += mailbox in reached
+            excess += host in reached
             entered += way_in
             trees += 0 if way_in or asked != topic else ORIGINS * right / RELAYS
             bloom += ORIGINS * len(tokens) * HARDENED.depth * false_positives

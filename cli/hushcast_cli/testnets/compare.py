@@ -83,11 +83,6 @@ class NumbersParameter(click.ParamType):  # type: ignore[type-arg]
     metavar="MS",
     help="Milliseconds between tors, one way.",
 )
-@click.option(
-    "--root",
-    type=click.Choice(["mailbox", "host"]),
-    help="What hardened trees lead to; unless given, the profile's.",
-)
 @json_option
 @pass_choices
 def compare(

@@ -95,11 +95,6 @@ def testnet() -> None:
     help="Behaviour, of brokers with --privacy full: as published, or as it should be.  [default: hardened]",
 )
 @click.option(
-    "--root",
-    type=click.Choice(["mailbox", "host"]),
-    help="What trees of the overlay lead to: subscribers' own onion services, or relays.  [default: host]",
-)
-@click.option(
     "--tomography",
     "with_tomography",
     is_flag=True,

@@ -15,7 +15,7 @@ from hushcast_runtime.files import write_private
 from hushcast_runtime.processes.config import KeyText
 
 MAX_TRIALS = 512  # 64 subscriptions of 8 epochs each, for two days; more say nothing new
-MAX_HIDDEN = 64  # subscriptions of one authority: each is a mailbox, and a lease at every relay
+MAX_HIDDEN = 64  # subscriptions of one authority: each is a box, and a lease at every relay
 
 _Counts = tuple[Annotated[float, msgspec.Meta(ge=0)], Annotated[float, msgspec.Meta(ge=0)]]
 _Relays = Annotated[dict[KeyText, _Counts], msgspec.Meta(max_length=MAX_SEATED)]

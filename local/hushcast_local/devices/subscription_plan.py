@@ -1,8 +1,8 @@
 """The plan: subscriptions that are to begin at drawn moments, so that nobody sees them begin together.
 
-Several mailboxes that appear at one moment belong to one daemon, for whoever sees them; and two daemons one
-of which begins what the other began a moment ago belong together. So what comes of an import, or of another
-device, is written down and begun later, each at a moment of its own.
+Several subscriptions that appear at one moment belong to one daemon, for whoever sees them; and two daemons,
+one of which begins what the other began a moment ago belong together. So what comes of an import, or of
+another device, is written down and begun later, each at a moment of its own.
 """
 
 from __future__ import annotations

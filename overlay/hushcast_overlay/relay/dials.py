@@ -1,6 +1,6 @@
 """Dials: so many attempts to open a link at once, and whose turn it is when more are wanted.
 
-A next hop need not exist: anybody can install leases that send to a mailbox nobody opened. An attempt to
+A next hop need not exist: anybody can install leases that send to a host that nobody runs. An attempt to
 reach it takes a circuit for half a minute, so attempts are few, and a next hop that never answered waits for
 those that did, but for so many only.
 """

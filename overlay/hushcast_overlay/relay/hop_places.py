@@ -6,7 +6,7 @@ from hushcast_overlay.relay.lease_store import LeaseStore
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.content.hops import Hop
-from hushcast_protocol.overlay.hops import is_mailbox, key_of
+from hushcast_protocol.overlay.hops import key_of
 
 
 class HopPlaces:
@@ -18,9 +18,9 @@ class HopPlaces:
 
     def locate(self, hop: Hop) -> Address | None:
         """Return where a next hop is reached now, if that is known; what a roster says goes first."""
-        listed = None if is_mailbox(hop) else self._shards.relay(key_of(hop))
+        listed = self._shards.relay(key_of(hop))
         return self._leases.book.address_of(hop) if listed is None else listed.address
 
     def is_listed(self, hop: Hop) -> bool:
         """Tell whether a next hop is a relay that a roster lists near this one."""
-        return not is_mailbox(hop) and self._shards.relay(key_of(hop)) is not None
+        return self._shards.relay(key_of(hop)) is not None

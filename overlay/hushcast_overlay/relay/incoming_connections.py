@@ -51,7 +51,7 @@ class IncomingConnections:
 
     async def accept(self, stream: trio.abc.Stream) -> Channel[FromRelay]:
         """Take a stream through the handshake; raises a `PeerError` or `TransportError`."""
-        return await self._connector.accept(stream, self._seed, decode_from_relay, as_relay=True)
+        return await self._connector.accept(stream, self._seed, decode_from_relay)
 
     async def serve(self, channel: Channel[FromRelay]) -> None:
         """Answer one connection; raises a `PeerError` or `TransportError`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated
 
 import msgspec
@@ -27,7 +28,7 @@ from hushcast_protocol.overlay.leases import (
 )
 from hushcast_runtime.context import Context
 from hushcast_runtime.storage.recovery import number, restore, sized
-from hushcast_runtime.storage.store import Change, record_reader
+from hushcast_runtime.storage.store import Change, Store, StoreError, record_reader
 
 PRUNED_AT_ONCE = 1024  # elements of leases that one step prunes, and those of one lease more: 5 ms each
 
@@ -65,6 +66,7 @@ class _StoredLease(msgspec.Struct, frozen=True, array_like=True):
 
 _decode_lease = record_reader(_StoredLease, "lease")
 _ID = 16  # bytes
+_MAILBOX = b"m"  # what the next hop began with, where it was a mailbox
 
 
 class LeaseStore:
@@ -132,3 +134,13 @@ class LeaseStore:
             for lease in gone:
                 self._store.write_soon(Change(_LEASE, lease, None), Change(_TOMBSTONE, lease, None))
             await trio.lowlevel.checkpoint()
+
+
+async def leases_without_hop(store: Store) -> list[Change]:
+    """Return what deletes the leases that led to mailboxes, of which there are none any more."""
+    gone = []
+    for key, value in await store.scan(_LEASE):
+        with suppress(StoreError):  # what is damaged is set aside when it is loaded
+            if _decode_lease(value).hop[:1] == _MAILBOX:
+                gone.append(Change(_LEASE, key, None))
+    return gone

@@ -1,4 +1,4 @@
-"""Peers: drives the hop machine of each relay, host or mailbox that this one sends to, or is sent to by."""
+"""Peers: drives the hop machine of each relay or host that this one sends to, or is sent to by."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hushcast_overlay.relay.dials import Dials
 from hushcast_overlay.relay.hop_places import HopPlaces
 from hushcast_overlay.relay.session import Session
 from hushcast_protocol.base import observations
-from hushcast_protocol.base.errors import DecodeError, PeerError
+from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.hop import DETOUR_AFTER, NextHop
 from hushcast_protocol.base.hop_values import (
     Close,
@@ -37,7 +37,7 @@ from hushcast_protocol.overlay.frame_directions import (
     decode_to_child,
 )
 from hushcast_protocol.overlay.frames import Ack, Forward, ParcelAnswer, ParcelFrame, Ping
-from hushcast_protocol.overlay.hops import is_host, is_keeper, is_mailbox, key_of, relay_hop, waits
+from hushcast_protocol.overlay.hops import is_host, is_keeper, key_of, relay_hop, waits
 from hushcast_protocol.overlay.keeper_frames import HandIn
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
@@ -215,8 +215,6 @@ class Peers:
         carried = [frame for frame in batch if isinstance(frame, Forward | HandIn)]
         for frame in batch:
             if isinstance(frame, Ack):
-                if frame.unrouted and is_mailbox(peer.hop):
-                    raise DecodeError("a mailbox routes nothing, and says that something leads nowhere")
                 if frame.unrouted and is_host(peer.hop):  # it has no such box: it lost its disk
                     self._counters.add("messages_without_box", len(frame.unrouted))
                 if frame.unrouted and is_keeper(peer.hop):  # it draws others, or its clock is another one

@@ -2,7 +2,7 @@
 
 A next hop whose share is full is gone around, but for a host. Where there is no way around, or the whole
 spool is full, the message is *held*: whoever keeps it still (the link that brought it, or this relay's record
-of what it accepted) brings it again. Only what waits for a mailbox is lost when all shares for it are full,
+of what it accepted) brings it again. Only what waits for a host is lost when all shares for it are full,
 and what waits for a host when its share is full here.
 """
 
@@ -80,6 +80,4 @@ class SpoolPlacement:
         now = self._env.elapsed()
         if now - self._told >= TOLD_EVERY:
             self._told = now
-            log.warning(
-                "a mailbox or host takes too little: more waits for it than may, and messages are lost"
-            )
+            log.warning("a host takes too little: more waits for it than may, and messages are lost")

@@ -1,1 +1,1 @@
-"""What a daemon that subscribes and publishes runs: routes, their mailboxes and trees, drops and probes."""
+"""What a daemon that subscribes and publishes runs: routes, their boxes and trees, drops and probes."""

@@ -1,4 +1,4 @@
-"""Arrivals: hands what comes to a mailbox or a box in to its route, if its day is taken still."""
+"""Arrivals: hands what comes from a box in to its route, if its day is taken still."""
 
 from __future__ import annotations
 
@@ -21,32 +21,27 @@ class Arrivals:
         self._counters = context.counters
         self._tracer = context.tracer
 
-    async def take(
-        self, route: OverlayRoute, messages: list[Message], by: RelayId | None, kept_days: int = 0
-    ) -> None:
-        """Take messages that a relay brings into the inbox; durable on return.
+    async def take(self, route: OverlayRoute, messages: list[Message], host: RelayId) -> None:
+        """Take messages that a host brings into the inbox; durable on return.
 
-        `by` is the top relay, `None` where a host brings them, and tells of the relays besides. Those of
-        `kept_days` before the open ones are taken, too. Raises a `PeerError` if one is malformed.
+        Raises a `PeerError` if one is malformed.
         """
         for message in messages:
             check_message(message)
             route.coverage.arrived(message.id)
-            if by is not None:
-                route.coverage.came_by(message.id, by)  # repeats, too: each copy tells of its way
-                labels = int.from_bytes(message.trail, "little").bit_count()
-                self._tracer.observe(
-                    observations.Arrived(message.id, message.tokens, by, labels, len(message.body))
-                )
-        await route.wanted.take([one for one in messages if self._is_taken(route, one, kept_days)])
+            labels = int.from_bytes(message.trail, "little").bit_count()
+            self._tracer.observe(
+                observations.Arrived(message.id, message.tokens, host, labels, len(message.body))
+            )
+        await route.wanted.take([one for one in messages if self._is_taken(route, one)])
 
-    def _is_taken(self, route: OverlayRoute, message: Message, kept_days: int) -> bool:
+    def _is_taken(self, route: OverlayRoute, message: Message) -> bool:
         """Tell whether a message is taken: by an uncertain clock, those of all days with a tree.
 
-        To refuse them would lose them, and not to confirm them would show top relays that the time is wrong.
+        To refuse them would lose them, and not to confirm them would show hosts that the time is wrong.
         """
         open_days = self._calendar.open_days(self._env.now())
-        days = range(open_days.start - kept_days, open_days.stop)
+        days = range(open_days.start - HOSTS_DAYS, open_days.stop)
         if route.wanted.knows(message.id) or message.day in days:
             return True
         if not self._env.is_certain() and route.on(message.day):

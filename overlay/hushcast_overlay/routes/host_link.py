@@ -43,7 +43,8 @@ from hushcast_runtime.transports.channel_writer import Writer
 STANDING_WITHIN = 30.0  # seconds from the link to what it says first
 ANSWER_WITHIN = 30.0  # seconds to an answer to what is on disk at once
 SILENT_FOR = 180.0  # seconds without a frame after which a host is away: it shows a sign of life every 120
-# What a host may bring: as much as a mailbox takes from one top relay, for the same reason.
+# What a host may bring. Its owner opens every message, and has other boxes at other hosts: who could keep it
+# busy would see which of these become slow.
 MESSAGES_A_SECOND, MESSAGES_AT_ONCE = 500.0, 1000.0
 
 Deliver = Callable[[list[Message]], Awaitable[None]]

@@ -10,7 +10,7 @@ from functools import partial
 import trio
 
 from hushcast_overlay.connector import Connector
-from hushcast_overlay.routes.arrivals import HOSTS_DAYS, Arrivals
+from hushcast_overlay.routes.arrivals import Arrivals
 from hushcast_overlay.routes.box_remainders import BoxRemainders
 from hushcast_overlay.routes.host_link import HostLink
 from hushcast_overlay.routes.route import (
@@ -41,7 +41,6 @@ from hushcast_runtime.transports.base import TransportError
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds between attempts to reach a host
 ATTACH_WITHIN = 10.0  # seconds after a start, or a link's end, in which boxes attach, each at its moment
 MAX_TOLD_LOST = 1_000_000  # messages that one host's word says gave way since it said so last
-LEAST_RELAYS = 2  # a host and a top relay
 AWAY_EPOCHS = 2  # epochs that the first host is away before the second is used
 AWAY_AT_FIRST = 0.0  # seconds likewise, while no tree leads to the box and nobody knows of it: two attempts
 ENDED_WITHIN = 60.0  # seconds that a link stays, for withdrawals, when the host was told that all is over
@@ -72,20 +71,21 @@ class OwnedBoxes:
         self._spawn = context.spawn
         self._kept: dict[bytes, RouteBox] = {}
 
-    async def of_day(self, route: OverlayRoute, day: int) -> RouteBox | None:
-        """Return the box that trees of a day lead to; draw one, and its hosts, if there is none.
+    async def of_day(self, route: OverlayRoute, day: int) -> None:
+        """See to the box that trees of a day lead to; draw one, and its hosts, if there is none.
 
-        It is on disk before anybody hears of it. `None` where the network is too small for any.
+        It is on disk before anybody hears of it. Raises what `Shards.find` does, and `Refusal` where no
+        relay is listed.
         """
         tokens = await route.wanted.tokens(day)
         roster = (await self._shards.find(day, tokens.trunk, route.copy)).current()
         roster_day = roster.epoch // EPOCHS_A_DAY
         if (box := route.box) is None:
-            if len(roster.relays) < LEAST_RELAYS:
-                return None
+            if not roster.relays:
+                raise Refusal("no relay is listed that could be a host")
             hosts = HostList.drawn(roster.relays, roster_day, self._env.sample)
             renewal = self._env.uniform(LATEST_RENEWAL, EARLIEST_RENEWAL)
-            box = route.box = RouteBox(Seed.draw(self._env.randomness), renewal, hosts)
+            box = route.end = RouteBox(Seed.draw(self._env.randomness), renewal, hosts)
             self._tracer.tell(ground_truth.Subscribed(route.topic, box.key))
         else:
             answers = box.answers(roster_day) if self._shards.is_cut(day) else None
@@ -93,7 +93,6 @@ class OwnedBoxes:
             await self._use(route.wanted.name, box, route, hosts)
         await self._note_addresses(route.wanted.name, box, roster)
         self.begin(route.wanted.name, box, route)
-        return box
 
     def begin(self, name: bytes, box: RouteBox, route: OverlayRoute | None, resumed: bool = False) -> None:
         """Attend to the hosts of a box; `route` is what it is for, unless that has ended."""
@@ -107,11 +106,13 @@ class OwnedBoxes:
     async def hold(self, route: OverlayRoute, planned: TreeInstallation) -> bool:
         """Have a host hold what leads to a box by a tree; return whether it does.
 
-        Raises `Refusal` where it does not want to, `TransportError` where it did not answer.
+        Where the root is a listed relay there is nothing to hold. Raises `Refusal` where the host does not
+        want to, `TransportError` where it did not answer.
         """
         box, root = route.box, planned.installation.root
+        if not isinstance(root, HostRoot):
+            return True
         assert box is not None
-        assert isinstance(root, HostRoot)
         known = box.host(root.relay)
         if (link := known.link) is None:
             return False
@@ -155,13 +156,16 @@ class OwnedBoxes:
                 self._spawn(self._forget_at, name, box, relay, known.link)
 
     async def close_lapsed(self, route: OverlayRoute, wanted: list[int]) -> None:
-        """End a box that no day needs, and in which nothing waits: `wanted` are those to be installed now."""
+        """End a box that no day needs, and in which nothing waits: `wanted` are those to be installed now.
+
+        Whoever calls is certain of the time, and has forgotten the trees of days gone by.
+        """
         box = route.box
-        if box is None or route.towards(box.seed) or any(route.end(day) is box for day in wanted):
+        if box is None or wanted or route.towards(box.seed):
             return
         if any(known.held >= 0 for known in box.at.values()):
             return
-        route.box = None
+        route.end = None
         box.is_ended = True
         await self._records.keep_box(route.wanted.name, box)
         self._tracer.tell(ground_truth.Unsubscribed(route.topic, box.key))
@@ -237,7 +241,7 @@ class OwnedBoxes:
         try:
             self._watch(box, route)
             await self._greet(name, box, route, relay, link)
-            await link.serve(partial(self._take, box, route), partial(self._note_copies, route))
+            await link.serve(partial(self._take, box, route, relay), partial(self._note_copies, route))
         except (TransportError, PeerError) as error:
             log.info("the link to a host ended", reason=str(error))
         except Exception:  # the disk, perhaps: the messages come again
@@ -282,9 +286,11 @@ class OwnedBoxes:
             box.try_again()  # whether the first is still away decides which of both is used
         route.stirred.set()
 
-    async def _take(self, box: RouteBox, route: OverlayRoute | None, messages: list[Message]) -> None:
+    async def _take(
+        self, box: RouteBox, route: OverlayRoute | None, host: RelayId, messages: list[Message]
+    ) -> None:
         if route is not None and not box.is_ended:
-            await self._arrivals.take(route, messages, None, HOSTS_DAYS)
+            await self._arrivals.take(route, messages, host)
 
     def _note_copies(self, route: OverlayRoute | None, told: TopCopies) -> None:
         if route is None:

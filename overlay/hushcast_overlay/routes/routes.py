@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 import trio
 
+from hushcast_overlay.routes.owned_boxes import OwnedBoxes
 from hushcast_overlay.routes.route import (
+    EARLIEST_RENEWAL,
+    LATEST_RENEWAL,
+    ListedEnd,
     OverlayRoute,
-    RouteEnd,
-    RouteMailbox,
     TreeInstallation,
     Withdrawal,
 )
 from hushcast_overlay.routes.route_box import RouteBox
-from hushcast_overlay.routes.route_ends import RouteEnds
 from hushcast_overlay.routes.route_records import RouteRecords
-from hushcast_overlay.routes.spare_mailbox import SpareMailbox
 from hushcast_overlay.routes.upkeep import TreeUpkeep
 from hushcast_overlay.routes.withdrawals import LeaseWithdrawals
 from hushcast_protocol.base import ground_truth
@@ -34,7 +34,7 @@ class OverlayRoutes:
         self,
         relay: RelayId | None,
         profile: Profile,
-        ends: RouteEnds,
+        boxes: OwnedBoxes,
         upkeep: TreeUpkeep,
         withdrawals: LeaseWithdrawals,
         records: RouteRecords,
@@ -43,21 +43,14 @@ class OverlayRoutes:
         """`relay` is this daemon's own relay, if it runs one."""
         self._relay = relay
         self._profile = profile
-        self._ends = ends
-        self._mailboxes = ends.mailboxes
+        self._boxes = boxes
         self._upkeep = upkeep
         self._withdrawals = withdrawals
-        self._calendar = ends.mailboxes.calendar
         self._records = records
         self._env = context.env
         self._tracer = context.tracer
         self._spawn = context.spawn
         self._routes: dict[bytes, OverlayRoute] = {}
-
-    @property
-    def spare(self) -> SpareMailbox:
-        """The mailbox that the next new route takes."""
-        return self._mailboxes.spare
 
     @property
     def held(self) -> list[OverlayRoute]:
@@ -66,18 +59,14 @@ class OverlayRoutes:
 
     async def resume(self, wanted: Collection[RoutedInterest]) -> dict[bytes, OverlayRoute]:
         """Take up the routes of what is wanted, by name; withdraw what a restart left of others."""
-        kept: dict[bytes, list[RouteEnd]] = {}
-        for name, mailboxes in (await self._records.load_mailboxes()).items():
-            kept.setdefault(name, []).extend(mailboxes)
+        kept: dict[bytes, RouteBox] = {}
         for name, box in await self._records.load_boxes():
             if box.is_ended:
-                self._ends.boxes.begin(name, box, None, resumed=True)
+                self._boxes.begin(name, box, None, resumed=True)
             else:
-                kept.setdefault(name, []).append(box)
+                kept[name] = box
         for one in wanted:
-            route = self._routes[one.name] = OverlayRoute(one)
-            for end in kept.get(one.name) or self._new_ends():
-                route.take(end)
+            self._routes[one.name] = OverlayRoute(one, kept.get(one.name) or self._new_end(one))
         left: dict[bytes, list[TreeInstallation]] = {name: [] for name in kept.keys() - self._routes.keys()}
         installed, withdrawals = await self._records.load_installations()
         for withdrawal in withdrawals:
@@ -88,23 +77,16 @@ class OverlayRoutes:
             else:
                 left.setdefault(planned.name, []).append(planned)
         for name, unwanted in left.items():
-            await self._end(name, kept.get(name, ()), unwanted)
-        for name, route in self._routes.items():
-            self._spawn(self._live, route, name in kept)
-        if self._routes or self._relay is None:
-            # Where mailboxes are opened again now, one that appears with them is seen to be theirs.
-            self._keep_spare(at_once=not self._routes)
+            await self._end(name, kept.get(name), unwanted)
+        for route in self._routes.values():
+            self._spawn(self._live, route, route.box is not None or bool(route.planned))
         return dict(self._routes)
 
     def keep(self, wanted: RoutedInterest) -> OverlayRoute:
         """Begin to keep an interest routed."""
-        route = self._routes[wanted.name] = OverlayRoute(wanted)
-        if self._profile.root is not Root.MAILBOX or not self.spare.take(route):
-            for end in self._new_ends():
-                route.take(end)
-        self._keep_spare(at_once=False)
-        for mailbox in route.mailboxes:
-            self._tracer.tell(ground_truth.Subscribed(route.topic, mailbox.seed.public()))
+        route = self._routes[wanted.name] = OverlayRoute(wanted, self._new_end(wanted))
+        if route.end is not None:
+            self._tracer.tell(ground_truth.Subscribed(route.topic, route.end.key))
         self._spawn(self._live, route, False)
         return route
 
@@ -114,25 +96,26 @@ class OverlayRoutes:
             return
         route.stop()
         route.ready.set()  # who still waits for it hears from whoever wanted it that it ended
-        for end in route.ends:
-            self._tracer.tell(ground_truth.Unsubscribed(route.topic, end.seed.public()))
-        route.withdrawals = await self._end(route.wanted.name, route.ends, list(route.planned.values()))
+        if route.end is not None:
+            self._tracer.tell(ground_truth.Unsubscribed(route.topic, route.end.key))
+        route.withdrawals = await self._end(route.wanted.name, route.box, list(route.planned.values()))
 
     async def _end(
-        self, name: bytes, ends: Sequence[RouteEnd], planned: list[TreeInstallation]
+        self, name: bytes, box: RouteBox | None, planned: list[TreeInstallation]
     ) -> list[Withdrawal]:
         """Withdraw what was installed for an interest, and have hosts forget its box; durable on return."""
-        boxes = [end for end in ends if isinstance(end, RouteBox)]
-        for box in boxes:
+        if box is not None:
             box.is_ended = True
-        withdrawals = await self._withdrawals.end(name, ends, planned)
-        for box in boxes:
-            self._ends.boxes.end(name, box)
+        withdrawals = await self._withdrawals.end(name, box, planned)
+        if box is not None:
+            self._boxes.end(name, box)
         return withdrawals
 
-    def _new_ends(self) -> list[RouteEnd]:
+    def _new_end(self, wanted: RoutedInterest) -> ListedEnd | None:
         """Return what a new route begins with; a box is drawn when a day is looked at."""
-        return [] if self._profile.root is Root.HOST else [RouteMailbox.draw(self._env)]
+        if self._profile.root is not Root.LISTED:
+            return None
+        return ListedEnd(wanted.name, self._env.uniform(LATEST_RENEWAL, EARLIEST_RENEWAL))
 
     async def withdrawn(self, route: OverlayRoute) -> None:
         """Tell the relays of a route that ended, all trees at once; return when they were told, or not."""
@@ -151,32 +134,8 @@ class OverlayRoutes:
                     route.coverage.came_by(message.id, self._relay)
                 await route.wanted.take([message])
 
-    def _keep_spare(self, at_once: bool) -> None:
-        """Keep a spare mailbox from now on: a client does always, a relay once it has subscribed."""
-        if self._profile.root is Root.MAILBOX:
-            self.spare.begin(at_once)
-
     async def _live(self, route: OverlayRoute, resumed: bool) -> None:
         with route.scope:
-            self._mailboxes.keep_apart(route)
             if route.box is not None:
-                self._ends.boxes.begin(route.wanted.name, route.box, route, resumed)
-            for mailbox in route.mailboxes:
-                if not resumed:
-                    await self._records.keep(route, mailbox)
-                if self._profile.root is Root.LISTED:
-                    mailbox.is_begun = (
-                        True  # the relay is there already; the mailbox's key but names the route
-                    )
-                    mailbox.published.set()
-                elif not resumed or self._is_used(route, mailbox):
-                    self._mailboxes.begin(route, mailbox)
+                self._boxes.begin(route.wanted.name, route.box, route, resumed)
             await self._upkeep.run(route, resumed)
-
-    def _is_used(self, route: OverlayRoute, mailbox: RouteMailbox) -> bool:
-        """Tell whether messages may come to a mailbox now, by trees of before a restart.
-
-        That of a day to come is opened when its trees are seen to: with another it would show whose they are.
-        """
-        today = self._calendar.day(self._env.now())
-        return any(planned.installation.day <= today for planned in route.towards(mailbox.seed))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Set
 
 from hushcast_overlay.routes.route import OverlayRoute, TreeInstallation
-from hushcast_overlay.routes.route_box import RouteBox
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.roster_standing import Seating
 from hushcast_protocol.base.secrets import LeaseSecret
@@ -19,7 +18,6 @@ from hushcast_protocol.overlay.installations import (
     Installation,
     InstallationRoot,
     ListedRoot,
-    MailboxRoot,
 )
 from hushcast_protocol.overlay.profile import Profile, Root
 from hushcast_protocol.overlay.tree import BROKEN, STRAINED, Tree, graft, leaving, mend, plan, strain
@@ -43,21 +41,21 @@ class Trees:
         self._env = env
 
     async def plan(self, route: OverlayRoute, day: int, number: int) -> TreeInstallation:
-        """Plan an installation for a day: along the tree with this number to its mailbox or box, or a new.
+        """Plan an installation for a day: along the tree with this number to its box, or a new.
 
-        There is a roster, and a mailbox has its address. As published, every day has a new tree, and so has
+        There is a roster. As published, every day has a new tree, and so has
         a day that is cut, as it has other relays, and the day after. Raises what `Shards.find` does.
         """
         tokens = await route.wanted.tokens(day)
         seating = (await self._shards.find(day, tokens.trunk, route.copy)).seating()
-        root = self._root(route, day)
-        end = route.end(day)
+        root = self._root(route)
+        box = route.box
         before = [
             planned
             for planned in route.planned.values()
             if planned.number == number
-            and end is not None
-            and planned.leads_to(end.seed)
+            and box is not None
+            and planned.leads_to(box.seed)
             and not any(map(self._shards.is_cut, (day, planned.installation.day)))
         ]
         seats = _Seats(seating, root)
@@ -81,7 +79,7 @@ class Trees:
         if isinstance(installation.root, ListedRoot):
             return False
         tree = installation.tree
-        root = self._root(route, installation.day)
+        root = self._root(route)
         near = await self._shards.find(installation.day, installation.trunk, installation.copy)
         seats = _Seats(near.seating(), root)
         await route.coverage.judge()
@@ -105,9 +103,7 @@ class Trees:
     def has_moved(self, route: OverlayRoute, planned: TreeInstallation) -> bool:
         """Tell whether the box that an installation leads to is at another host now."""
         installation = planned.installation
-        return isinstance(installation.root, HostRoot) and installation.root != self._root(
-            route, installation.day
-        )
+        return isinstance(installation.root, HostRoot) and installation.root != self._root(route)
 
     async def _mended(
         self,
@@ -132,16 +128,12 @@ class Trees:
     async def _drawn(self, relays: Iterable[RelayId]) -> Tree:
         return await self._env.compute(plan, relays, self._profile.depth, self._env.randomness(32))
 
-    def _root(self, route: OverlayRoute, day: int) -> InstallationRoot:
+    def _root(self, route: OverlayRoute) -> InstallationRoot:
         if self._profile.root is Root.LISTED:
             assert self._relay is not None
             return ListedRoot(self._relay)
-        end = route.end(day)
-        assert end is not None
-        if isinstance(end, RouteBox):
-            return HostRoot(end.seed, end.hosts.current)
-        assert end.address is not None
-        return MailboxRoot(end.seed, end.address)
+        assert route.box is not None
+        return HostRoot(route.box.seed, route.box.hosts.current)
 
 
 class _Seats:

@@ -7,9 +7,8 @@ from functools import partial
 import trio
 
 from hushcast_overlay.routes.installer import ANSWER_WITHIN, Installer
-from hushcast_overlay.routes.route import OverlayRoute, RouteMailbox, TreeInstallation
-from hushcast_overlay.routes.route_box import RouteBox
-from hushcast_overlay.routes.route_ends import RouteEnds
+from hushcast_overlay.routes.owned_boxes import OwnedBoxes
+from hushcast_overlay.routes.route import ListedEnd, OverlayRoute, TreeInstallation
 from hushcast_overlay.routes.route_records import RouteRecords
 from hushcast_overlay.routes.trees import Trees
 from hushcast_overlay.shards.shards import Shards
@@ -40,7 +39,7 @@ class TreeUpkeep:
         shards: Shards,
         trees: Trees,
         installer: Installer,
-        ends: RouteEnds,
+        boxes: OwnedBoxes,
         records: RouteRecords,
         context: Context,
     ) -> None:
@@ -49,7 +48,7 @@ class TreeUpkeep:
         self._calendar = shards.calendar
         self._trees = trees
         self._installer = installer
-        self._ends = ends
+        self._boxes = boxes
         self._records = records
         self._env = context.env
         self._tracer = context.tracer
@@ -80,15 +79,15 @@ class TreeUpkeep:
     async def _see_to(self, route: OverlayRoute, mends: bool) -> bool:
         """Have what is wanted planned and told; return whether it was known of each day who is to be told.
 
-        The trees of a day wait until its mailbox is published, or the host answers; nothing else does. Who
-        waits for messages of the running day does not wait for tomorrow's trees.
+        The trees of a day wait until the host answers; nothing else does. Who waits for messages of the
+        running day does not wait for tomorrow's trees.
         """
         is_seen_to = True
         for day in self._days_wanted(route):
             try:
-                end = await self._ends.of_day(route, day)
-                # A relay that dialled earlier would not find the mailbox, and wait before it dials again.
-                if end.is_there:
+                if not isinstance(route.end, ListedEnd):
+                    await self._boxes.of_day(route, day)
+                if self._is_there(route):
                     await self._tell(route, day, mends)
             except (TransportError, PeerError, Refusal) as error:
                 log.warning("a tree has to wait: its relays are not known yet", reason=str(error))
@@ -118,9 +117,6 @@ class TreeUpkeep:
 
     async def _resume(self, route: OverlayRoute) -> None:
         """Take up what a restart interrupted, with rosters of now if the directory has any."""
-        mailbox = route.end(self._today())
-        if isinstance(mailbox, RouteMailbox) and mailbox.is_begun:
-            await mailbox.published.wait()
         if self._is_told(route):
             route.ready.set()
         await self._shards.fresh(ASK_WITHIN)
@@ -131,12 +127,10 @@ class TreeUpkeep:
 
     def _is_told(self, route: OverlayRoute) -> bool:
         """Tell whether messages come: what a host keeps comes when it is there, so that need not be now."""
-        waits = isinstance(route.end(self._today()), RouteBox) or self._is_there(route)
-        return waits and any(planned.reaches_root for planned in route.on(self._today()))
+        return any(planned.reaches_root for planned in route.on(self._today()))
 
     def _is_there(self, route: OverlayRoute) -> bool:
-        end = route.end(self._today())
-        return end is not None and end.is_there
+        return route.end is not None and route.end.is_there
 
     def _next_mending(self) -> float:
         return self._calendar.next_mending(self._env.now(), self._env.uniform(0.0, 1.0))
@@ -147,13 +141,9 @@ class TreeUpkeep:
         return [day for day in days if self._shards.knows(day)]
 
     def _renews_at(self, route: OverlayRoute, day: int) -> float:
-        """Return when the day after is installed: at a moment of a mailbox's or box's own."""
-        midnight = self._calendar.day_start(day + 1)
-        if (end := route.end(day)) is None:
-            return midnight
-        moment = midnight - end.renewal * self._calendar.day_seconds
-        goes_on = isinstance(end, RouteBox) or not (end.day is not None or self._shards.is_cut(day + 1))
-        return moment if goes_on else max(moment, route.no_other_before)
+        """Return when the day after is installed: at a moment of a box's own."""
+        share = 0.0 if route.end is None else route.end.renewal
+        return self._calendar.day_start(day + 1) - share * self._calendar.day_seconds
 
     def _until_next_look(self, route: OverlayRoute, mending: float) -> float:
         now = self._env.now()
@@ -161,8 +151,7 @@ class TreeUpkeep:
         looks = [mending, self._renews_at(route, today)]
         if looks[1] <= now and not self._shards.knows(today + 1):
             # The roster that tells of tomorrow may be the first of tomorrow, which comes a lead before it.
-            end = route.end(today)
-            share = 0.5 if end is None else end.renewal
+            share = 0.5 if route.end is None else route.end.renewal
             looks.append(self._calendar.day_start(today + 1) - share * self._calendar.lead)
             if looks[2] <= now:
                 looks.append(now + self._env.uniform(0.5, 1.0) * self._longest_pause())
@@ -181,8 +170,7 @@ class TreeUpkeep:
 
     def _tell_installed(self, route: OverlayRoute, planned: TreeInstallation) -> None:
         installation = planned.installation
-        end = route.end(installation.day)
-        assert end is not None
+        assert route.end is not None
         tree = dict(installation.tree.parents)
         if isinstance(installation.root, HostRoot):
             host = installation.root.relay
@@ -190,7 +178,7 @@ class TreeUpkeep:
         self._tracer.tell(
             ground_truth.Installed(
                 route.topic,
-                end.seed.public(),
+                route.end.key,
                 installation.day,
                 self._profile.depth,
                 tree,
@@ -206,9 +194,13 @@ class TreeUpkeep:
             await self._records.keep_installation(planned)
             self._tell_installed(route, planned)
         planned.tell_again(route.coverage.shunned(planned.installation.tree.parents))
-        if not await self._ends.hold(route, planned) or not planned.unconfirmed:
+        if not await self._boxes.hold(route, planned):
             return
-        installation, link = planned.installation, self._ends.link(planned)
+        planned.is_held = True
+        self._confirm(route, planned, set())
+        if not planned.unconfirmed:
+            return
+        installation, link = planned.installation, self._boxes.link(planned.installation.root)
         card = link.standing.card if link is not None else None
         await self._installer.deliver(
             installation.tree,
@@ -227,4 +219,4 @@ class TreeUpkeep:
         for key in list(route.planned):
             if self._calendar.lapse(key[0]) <= self._env.now():
                 self._records.forget(route.planned.pop(key))
-        await self._ends.close_lapsed(route, self._days_wanted(route))
+        await self._boxes.close_lapsed(route, self._days_wanted(route))

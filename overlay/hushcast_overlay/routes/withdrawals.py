@@ -8,7 +8,8 @@ import trio
 
 from hushcast_overlay.routes.installer import Installer
 from hushcast_overlay.routes.owned_boxes import OwnedBoxes
-from hushcast_overlay.routes.route import RouteEnd, TreeInstallation, Withdrawal
+from hushcast_overlay.routes.route import TreeInstallation, Withdrawal
+from hushcast_overlay.routes.route_box import RouteBox
 from hushcast_overlay.routes.route_records import RouteRecords
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.errors import PeerError, Refusal
@@ -37,10 +38,10 @@ class LeaseWithdrawals:
         self._spawn = context.spawn
 
     async def end(
-        self, name: bytes, ends: Iterable[RouteEnd], installed: Iterable[TreeInstallation]
+        self, name: bytes, box: RouteBox | None, installed: Iterable[TreeInstallation]
     ) -> list[Withdrawal]:
         """Turn what was installed for an interest into withdrawals, durably; return them, begun."""
-        ended = await self._records.end(name, ends, installed)
+        ended = await self._records.end(name, box, installed)
         for withdrawal in ended:
             self.begin(withdrawal)
         return ended

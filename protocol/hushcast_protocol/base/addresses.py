@@ -1,4 +1,4 @@
-"""Addresses: where a relay, mailbox or directory is reached, and whether that could leak outside Tor.
+"""Addresses: where a relay or directory is reached, and whether that could leak outside Tor.
 
 Three forms: `<56 characters>.onion:PORT`, `127.x.y.z:PORT` and `<32 hex>.memory:1`. An onion address encodes
 its service's Ed25519 key (Tor rend-spec v3, "Encoding onion addresses").

@@ -1,7 +1,8 @@
 """Backend truth, which only the acting daemon knows: a type for each kind of line in `trace.Truth`.
 
 A type's name, in small letters, is the kind of line, and its fields are the line's. Keys, ids and tokens are
-bytes here, hex in a trace. With brokers a `mailbox` is the name of a subscription.
+bytes here, hex in a trace. A `mailbox` is the key of a subscription's box; as published, and with brokers,
+the name of a subscription.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Three steps, after which both ends hold keys that nobody else has:
    and which wires it speaks;
 3. initiator: as its first frame, its identity and signature, or nothing if it stays anonymous; its view.
 
-A responder does not answer an initiator that does not know its key: a found port does not reveal its mailbox.
+A responder does not answer an initiator that does not know its key: a found port does not reveal whose it is.
 The responder proves itself before the initiator reveals anything. Where it does not speak the wire that the
 initiator named, both know then, and say no more: the first two steps are the same in every wire. Frames sent
 together share a record and one seal. The state machine is moved by bytes received and by `send`; it does no
@@ -51,7 +51,7 @@ class IdentityProof(Wire, frozen=True, tag="proof"):
     signature: Bytes64
     view: RosterView | None
     speaks: WireRange | None
-    """Of a responder that shows it: a mailbox, which could be told by it, and an initiator do not."""
+    """Of a responder: an initiator has named the wire already."""
 
 
 class Anonymous(Wire, frozen=True, tag="anonymous"):
@@ -172,13 +172,12 @@ class Link:
         view: RosterView | None = None,
         former: Sequence[Seed] = (),
         larger: Callable[[PublicKey], int] | None = None,
-        speaks: WireRange | None = SPOKEN,
+        speaks: WireRange = SPOKEN,
     ) -> Link:
-        """Await a link as the daemon, mailbox or directory with the key of `identity`, or a `former` one.
+        """Await a link as the daemon or directory with the key of `identity`, or a `former` one.
 
         `larger` tells up to how many bytes a frame may have of an initiator that has proven its key.
-        `speaks` is told to whoever knows the key; where it is `None`, as a mailbox has it, an initiator of
-        another wire hears nothing.
+        `speaks` is told to whoever knows the key.
         """
         link = cls(_State.HELLO, network, randomness(32), identity, view, None, max_frame)
         link._former, link._larger, link._speaks = former, larger, speaks
@@ -311,8 +310,6 @@ class Link:
         else:
             raise AuthenticationError("a link is for another daemon")
         other = None if wire in (self._speaks or SPOKEN) else WireRange(wire, wire)
-        if other is not None and self._speaks is None:
-            raise DecodeError("a link is of another wire")
         self._identity, self._former, self.answers_as = identity, (), identity.public()
         ours = crypto_scalarmult_base(self._ephemeral)
         self._agree(hello + ours, theirs)

@@ -3,7 +3,7 @@
 An adversary who ran the daemon would know all of it. A type's name, in small letters, is the kind of line,
 and its fields are the line's. Keys, ids and tokens are bytes here, hex in a trace; `size` is in bytes, of the
 body or the parcel; `day` is the one that a lease or a key is for; `next` and `previous` are keys of relays,
-mailboxes, boxes, brokers, or of a client at its edge broker.
+boxes, brokers, or of a client at its edge broker.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class Delivered(NamedTuple):
 
 
 class Arrived(NamedTuple):
-    """A copy of a message came to a mailbox, or from a box, of this daemon's.
+    """A copy of a message came from a box of this daemon's.
 
-    By the relay `previous`; `popcount` is the number of bits set in the trail as it came.
+    By the host `previous`; `popcount` is the number of bits set in the trail as it came.
     """
 
     message: bytes

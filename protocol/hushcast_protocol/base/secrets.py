@@ -52,7 +52,7 @@ class Secret:
 
 
 class Seed(Secret):
-    """Seed of an Ed25519 key: a relay's identity, an onion service, a mailbox."""
+    """Seed of an Ed25519 key: a relay's identity, an onion service, a box."""
 
     __slots__ = ("_grown",)
 

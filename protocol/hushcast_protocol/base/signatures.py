@@ -21,7 +21,6 @@ class SignaturePurpose(bytes, Enum):
     DESCRIPTOR = b"hushcast descriptor 1\x00"
     ROSTER = b"hushcast roster 1\x00"
     HANDOVER = b"hushcast handover 1\x00"
-    CONSENT = b"hushcast consent 1\x00"
     HOST_CARD = b"hushcast host card 1\x00"
     AUTHOR = b"hushcast author 1\x00"
     BROKER_TREE = b"hushcast broker tree 1\x00"

@@ -29,7 +29,7 @@ FromRelay = Forward | Ack | Ping | ParcelFrame | ParcelAnswer | HandIn
 """A relay to a relay."""
 
 FromChild = Forward | Ping
-"""A relay to a mailbox, or to a host whose roster does not list it: as the child of what is at the root."""
+"""A relay to a host whose roster does not list it: as the child of a box there."""
 
 ToChild = Ack
 """These to the relay, which dialled whatever a stranger's lease names: they may answer, and ask nothing."""

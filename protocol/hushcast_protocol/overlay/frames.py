@@ -27,7 +27,7 @@ RefusalReason = Literal["form", "day", "quota", "stamp", "withdrawn"]
 
 
 class Forward(Wire, frozen=True, tag="forward"):
-    """Relay to relay or mailbox: a message on its way. Its number is its place on this link, from 1."""
+    """Relay to relay, or host to owner: a message on its way. Its number is its place on the link, from 1."""
 
     message: Message
 
@@ -89,7 +89,7 @@ OverlayFrame = (
     | KeeperRequest
     | KeeperAnswer
 )
-"""Requests for shards and to keepers come from strangers alone: named links refuse them, and mailboxes do."""
+"""Requests for shards and to keepers come from strangers alone: named links refuse them."""
 
 
 def handed_in(frame: Drop | ParcelFrame) -> bytes:

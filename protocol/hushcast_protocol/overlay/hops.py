@@ -1,24 +1,19 @@
-"""Next hops: a relay, a mailbox, a host, a box or a keeper, as one byte of kind before its Ed25519 key.
+"""Next hops: a relay, a host, a box or a keeper, as one byte of kind before its Ed25519 key.
 
-The kinds are kept apart so that nobody can have messages sent to a mailbox by calling it a relay, without its
-consent; and because a relay that is a tree's next relay is gone around, where a host is waited for.
+The kinds are kept apart because a relay that is a tree's next relay is gone around, where a host is waited
+for, and so that nobody gets at another's box by calling it a relay. `m` was a mailbox: no other kind has it.
 """
 
 from __future__ import annotations
 
 from hushcast_protocol.content.hops import Hop
 
-_RELAY, _MAILBOX, _HOST, _BOX, _KEEPER = b"r", b"m", b"h", b"b", b"k"
+_RELAY, _HOST, _BOX, _KEEPER = b"r", b"h", b"b", b"k"
 
 
 def relay_hop(relay: bytes) -> Hop:
     """Return the hop that is a relay of the roster."""
     return Hop(_RELAY + relay)
-
-
-def mailbox_hop(mailbox: bytes) -> Hop:
-    """Return the hop that is a mailbox, whose consent was checked."""
-    return Hop(_MAILBOX + mailbox)
 
 
 def host_hop(relay: bytes) -> Hop:
@@ -36,11 +31,6 @@ def keeper_hop(relay: bytes) -> Hop:
     return Hop(_KEEPER + relay)
 
 
-def is_mailbox(hop: Hop) -> bool:
-    """Tell whether a hop is a mailbox."""
-    return hop[:1] == _MAILBOX
-
-
 def is_host(hop: Hop) -> bool:
     """Tell whether a hop is a host."""
     return hop[:1] == _HOST
@@ -53,7 +43,7 @@ def is_keeper(hop: Hop) -> bool:
 
 def waits(hop: Hop) -> bool:
     """Tell whether messages wait for a hop however long it is away: nobody else has what it is for."""
-    return hop[:1] in (_MAILBOX, _HOST, _KEEPER)
+    return hop[:1] in (_HOST, _KEEPER)
 
 
 def is_box(hop: Hop) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.proof_of_work import ProofOfWork, mint
 from hushcast_protocol.base.roster import Roster
@@ -21,11 +20,9 @@ from hushcast_protocol.overlay.leases import (
     Install,
     Instruction,
     ToHost,
-    ToMailbox,
     ToRelay,
     Withdraw,
     bypass_token,
-    give_consent,
     lease_id,
     lease_mark,
     lease_word,
@@ -46,14 +43,6 @@ PATIENCE_A_LEVEL = 20  # seconds that a relay awaits an answer for each level be
 
 
 @dataclass(frozen=True)
-class MailboxRoot:
-    """The root is a mailbox: its key signs the consents, its address is where top relays send."""
-
-    seed: Seed
-    address: Address
-
-
-@dataclass(frozen=True)
 class ListedRoot:
     """The root is the subscriber's own relay, as published."""
 
@@ -68,7 +57,7 @@ class HostRoot:
     relay: RelayId
 
 
-InstallationRoot = MailboxRoot | ListedRoot | HostRoot
+InstallationRoot = ListedRoot | HostRoot
 
 
 @dataclass(frozen=True)
@@ -95,9 +84,7 @@ class Installation:
         lease = lease_id(lease_word(self.secret, relay))
         above = self.tree.parents[relay]
         if above is not None:
-            hop: ToRelay | ToMailbox | ToHost = ToRelay(above)
-        elif isinstance(self.root, MailboxRoot):
-            hop = ToMailbox(give_consent(self.root.seed, self.root.address, relay, lease, self.day))
+            hop: ToRelay | ToHost = ToRelay(above)
         elif isinstance(self.root, HostRoot):
             assert card is not None
             hop = ToHost(card)

@@ -1,27 +1,26 @@
-"""Leases: the routes that one subscription installed at one relay, consents, withdrawals and tombstones."""
+"""Leases: the routes that one subscription installed at one relay, withdrawals and tombstones."""
 
 from __future__ import annotations
 
 from collections import Counter as Multiset
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated
 
 import msgspec
 
-from hushcast_protocol.base.addresses import Address, is_of_key, parse_address
+from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
+from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.proof_of_work import NEEDED_FROM
-from hushcast_protocol.base.secrets import LeaseSecret, Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
-from hushcast_protocol.base.wire import Bytes16, Counter, PublicKey, RelayId, Wire, decoder
+from hushcast_protocol.base.secrets import LeaseSecret
+from hushcast_protocol.base.wire import Bytes16, Counter, RelayId, Wire
 from hushcast_protocol.content.bloom import CAPACITY
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.routing_table import RoutingTable
-from hushcast_protocol.overlay.hops import host_hop, is_box, key_of, mailbox_hop, relay_hop
+from hushcast_protocol.overlay.hops import host_hop, is_box, key_of, relay_hop
 from hushcast_protocol.overlay.host_cards import HostCard, check_host_card
 
 MAX_LEASES = 20_000  # held by one relay: 10,000 subscriptions on two days; some 40 MB
@@ -29,7 +28,6 @@ MAX_ELEMENTS = 1024  # in one lease: a filter (`bloom.CAPACITY`) holds two of th
 ELEMENTS_A_LEASE = 32  # of a lease of the usual size; a larger one counts as several, in its stamp, too
 MAX_ELEMENTS_HELD = ELEMENTS_A_LEASE * MAX_LEASES  # in all together; 620 MB if each has its own next hop
 MAX_TOMBSTONES = 20_000  # of lease ids never seen; 40,000 together with leases held and withdrawn
-MAX_CONSENT = 256  # bytes; a consent has about 200
 MAX_BOX_LEASES = 16  # held for one box: a tree has one a day, and there are two days at most
 _AT_ONCE = 1024  # leases that expire in one piece: some 3 ms, and 1 ms of looking for them
 assert MAX_ELEMENTS <= CAPACITY
@@ -37,26 +35,10 @@ assert MAX_ELEMENTS <= CAPACITY
 Elements = Annotated[tuple[Bytes16, ...], msgspec.Meta(min_length=1, max_length=MAX_ELEMENTS)]
 
 
-class Consent(Wire, frozen=True, tag="consent/1"):
-    """A mailbox's word that this relay may send it what this lease routes, on this day."""
-
-    mailbox: PublicKey
-    address: Annotated[str, msgspec.Meta(max_length=80)]
-    relay: RelayId
-    lease: Bytes16
-    day: Counter
-
-
 class ToRelay(Wire, frozen=True, tag="relay"):
     """A next hop that the roster lists."""
 
     relay: RelayId
-
-
-class ToMailbox(Wire, frozen=True, tag="mailbox"):
-    """A next hop that is the mailbox itself, with its signed `Consent`."""
-
-    consent: Signed
 
 
 class ToHost(Wire, frozen=True, tag="host"):
@@ -74,7 +56,7 @@ class Install(Wire, frozen=True, tag="install"):
 
     lease: Bytes16
     day: Counter
-    next_hop: ToRelay | ToMailbox | ToHost
+    next_hop: ToRelay | ToHost
     elements: Elements
     mark: Bytes16
     bypass: Bytes16
@@ -87,8 +69,6 @@ class Withdraw(Wire, frozen=True, tag="withdraw"):
 
 
 Instruction = Install | Withdraw
-
-_decode_consent: Callable[[bytes], Consent] = decoder(Consent, "consent", MAX_CONSENT)
 
 
 def lease_word(secret: LeaseSecret, relay: RelayId) -> bytes:
@@ -116,25 +96,6 @@ def units(elements: int) -> int:
     return max(1, -(-elements // ELEMENTS_A_LEASE))
 
 
-def give_consent(mailbox: Seed, address: Address, relay: RelayId, lease: bytes, day: int) -> Signed:
-    """Sign a mailbox's consent with its own key."""
-    return sign(mailbox, SignaturePurpose.CONSENT, Consent(mailbox.public(), address, relay, lease, day))
-
-
-def check_consent(signed: Signed, relay: RelayId, install: Install) -> Consent:
-    """Return the consent if the mailbox gave it for this relay, lease and day, and the address is its own.
-
-    Raises `DecodeError` or `AuthenticationError`.
-    """
-    consent = _decode_consent(signed.body)
-    check(consent.mailbox, SignaturePurpose.CONSENT, signed.body, signed.signature)
-    if (consent.relay, consent.lease, consent.day) != (relay, install.lease, install.day):
-        raise AuthenticationError("a consent is for another relay, lease or day")
-    if not is_of_key(parse_address(consent.address), consent.mailbox):
-        raise AuthenticationError("a consent is for an address that is not its signer's")
-    return consent
-
-
 @dataclass(frozen=True, slots=True)
 class Lease:
     """A lease as held by a relay."""
@@ -142,7 +103,7 @@ class Lease:
     id: bytes
     day: int
     hop: Hop
-    address: Address | None  # of a mailbox or host; a relay's is in the roster, and a box is here
+    address: Address | None  # of a host; a relay's is in the roster, and a box is here
     elements: tuple[bytes, ...]
     mark: bytes
     bypass: bytes
@@ -204,10 +165,7 @@ class LeaseBook:
         """
         self._check_timely(install.lease, install.day, now)
         address = None
-        if isinstance(install.next_hop, ToMailbox):
-            consent = check_consent(install.next_hop.consent, self._relay, install)
-            hop, address = mailbox_hop(consent.mailbox), parse_address(consent.address)
-        elif isinstance(install.next_hop, ToHost):
+        if isinstance(install.next_hop, ToHost):
             host, address = check_host_card(install.next_hop.card)
             hop = host_hop(host)
         else:
@@ -300,7 +258,7 @@ class LeaseBook:
             yield gone
 
     def address_of(self, hop: Hop) -> Address | None:
-        """Return where a mailbox or host says that it is reached, if a lease here sends to it."""
+        """Return where a host says that it is reached, if a lease here sends to it."""
         for held in self._by_hop.get(hop, {}).values():
             return next(iter(held.values())).address
         return None

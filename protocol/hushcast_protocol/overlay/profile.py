@@ -10,7 +10,6 @@ class Root(Enum):
     """What stands at the root of a subscription's tree."""
 
     LISTED = "listed"  # the subscriber's own relay, which the roster names (VB §4.2)
-    MAILBOX = "mailbox"  # a fresh address in no roster
     HOST = "host"  # a relay that keeps the subscriber's box
 
 

@@ -22,7 +22,7 @@ from hushcast_runtime.storage.spool_records import BodyReference, key_of, place_
 from hushcast_runtime.storage.store import Change, Records, Store, damaged
 
 MAX_SPOOL = 256 * 1024 * 1024  # bytes of bodies; a thousand of the largest, 230,000 of the smallest
-MAX_SHARE = MAX_SPOOL // 8  # bytes for one next hop: a mailbox that stays away must not stop all the others
+MAX_SHARE = MAX_SPOOL // 8  # bytes for one next hop: a host that stays away must not stop all the others
 REFERENCE = 640  # bytes that a reference counts: record, index and what memory knows of it
 READ_AT_ONCE = 64 * 1024  # bytes of bodies after which a read back ends: a turn of the loop sends them
 _EXPIRED_AT_ONCE = 2048  # messages looked at in one step, some 4 ms; a spool holds up to 400,000

@@ -45,7 +45,6 @@ class TorListener:
         self._address = onion_address(seed.public())
         self.publication = DescriptorPublication()
         """Where the transport reports the events about this service."""
-        self._lost = trio.Event()
         self._closed = False
         self._refused = False
 
@@ -95,13 +94,8 @@ class TorListener:
         if not self.publication.held.is_set():
             raise TransportError("tor has not published the onion service in time")
 
-    async def lost(self) -> None:
-        """Return once a tor that had the service is gone, or where there was none when it was opened."""
-        await self._lost.wait()
-
     def lose(self) -> None:
         """Forget what was published: the tor is gone that had the service, and it will be added anew."""
-        self._lost.set()
         before, self.publication = self.publication, DescriptorPublication()
         before.end()
 

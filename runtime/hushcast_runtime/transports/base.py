@@ -26,7 +26,7 @@ class TransportError(HushcastError):
 
 
 class Listener(Protocol):
-    """One reachable address of this daemon: a relay's own, a mailbox's, the directory's."""
+    """One reachable address of this daemon: a relay's own, the directory's."""
 
     @property
     def address(self) -> Address:
@@ -42,12 +42,6 @@ class Listener(Protocol):
         """Return once others can find the address (on `tor`: its descriptor was uploaded).
 
         Raises `TransportError` when that fails for good.
-        """
-
-    async def lost(self) -> None:
-        """Return once the network has lost the address (on `tor`: tor went away), or had none of it at first.
-
-        It comes back by itself, at the moment at which all addresses of the daemon do.
         """
 
     async def aclose(self) -> None:

@@ -105,10 +105,6 @@ class MemoryListener:
         """Return at once: the address is known as soon as it exists."""
         await trio.lowlevel.checkpoint()
 
-    async def lost(self) -> None:
-        """Never return: what is listened on stays known."""
-        await trio.sleep_forever()
-
     def withdraw(self) -> None:
         """Withdraw the address, if it is still this listener's."""
         if self._network.listeners.get(self.address) is self:

@@ -47,10 +47,6 @@ class TcpListener:
         """Return at once: a port that listens can be found."""
         await trio.lowlevel.checkpoint()
 
-    async def lost(self) -> None:
-        """Never return: what is listened on stays known."""
-        await trio.sleep_forever()
-
     async def aclose(self) -> None:
         """Close the port; streams already accepted are left to their handlers."""
         await self._listener.aclose()

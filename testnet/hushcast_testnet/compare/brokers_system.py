@@ -35,7 +35,7 @@ LINKED_WITHIN = 120.0  # virtual seconds until each broker has its link to its p
 async def start_brokers(world: MachineWorld, nursery: trio.Nursery) -> ModelledNetwork:
     """Start all brokers, which keep their links to their parents, and all participants."""
     users = await _Brokers(world).start(nursery)
-    if world.scene.spares:
+    if world.scene.attached:
         await _attach(users)
     return ModelledNetwork(users)
 

@@ -51,8 +51,6 @@ class ComparisonSettings:
     """`warm`: links are open, and what can be ready is; `cold`: each network has never been used."""
     distance: int = 0
     """Milliseconds between tors, one way."""
-    root: str | None = None
-    """What hardened trees lead to (`NetworkScene.root`)."""
 
 
 def settings(
@@ -119,9 +117,8 @@ def compare(settings: ComparisonSettings, directory: Path, progress: Callable[[s
             job.seed,
             work,
             BITS_A_SECOND,
-            spares=warm,
+            attached=warm,
             linked=warm,
-            root=settings.root,
         )
         about = f"network {number} of {len(wanted)} ({job.system}, {job.profile}, seed {job.seed})"
         measure(

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from hushcast_protocol.overlay.profile import PROFILES, Root
 from hushcast_runtime.web_page import document
 from hushcast_runtime.wording import counted
 from hushcast_testnet.compare.curves import FIGURES, STEADY, Measurement, curves_of, profiles_of
@@ -74,8 +73,6 @@ def files(measurements: Sequence[Measurement], model: Mapping[str, Any]) -> dict
 def _condition(settings: Mapping[str, Any], profile: str) -> str:
     """Return what a caption adds: how used the network is, and what else was asked for."""
     said = ["links open" if settings["links"] == "warm" else "links that nobody has opened"]
-    if settings["root"] is not None and PROFILES[profile].root is not Root.LISTED:
-        said.append(f"trees to {settings['root']}s")
     if settings["distance"]:
         said.append(f"tors {settings['distance']} ms apart")
     return "; " + ", ".join(said)
@@ -93,8 +90,7 @@ def _intro(model: Mapping[str, Any]) -> str:
 
 def _assumed(model: Mapping[str, Any]) -> str:
     tor, settings = model["tor"], model["settings"]
-    apart, root = settings["distance"], settings["root"] or PROFILES["hardened"].root.value
-    end = "a box at a relay" if root == Root.HOST.value else "a mailbox of its own"
+    apart = settings["distance"]
     points = [
         "Every daemon has a machine of its own: one processor for the daemon, one for its tor, a line of"
         f" {model['bits_a_second'] / 1e6:g} Mbit/s up and as much down. All are queues: what comes while they"
@@ -105,9 +101,10 @@ def _assumed(model: Mapping[str, Any]) -> str:
         " walks over the objects of all daemons. Records are kept in memory: no daemon waits for a disk.",
         "The central system is one server and two proxies, one for publications and one for deliveries. All"
         " participants of the trees are relays, and of them some subscribe; under hardened each to"
-        f" {end}. Brokers are a root, edge brokers of up to 25 participants, an inner broker for each"
-        " five of them; they have no profiles: their line is the same under both. Proxies have their links to"
-        f" the server, and brokers those to each other. {_WARM if settings['links'] == 'warm' else _COLD}"
+        " a box at a relay. Brokers are a root, edge brokers of up to 25 participants, an inner broker for"
+        " each five of them; they have no profiles: their line is the same under both. Proxies have their"
+        " links to the server, and brokers those to each other."
+        f" {_WARM if settings['links'] == 'warm' else _COLD}"
         " There are no probes, and no stamps are asked for. Topics are open ones.",
         f"Through Tor, as measured on a private Tor on one machine: an onion service is found"
         f" {tor['publish_median']:.2f} s after it began, a connection to one takes"

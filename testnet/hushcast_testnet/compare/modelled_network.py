@@ -38,13 +38,10 @@ class NetworkScene:
     """Of each machine's line, up and down."""
     cores: int | None = None
     """Of one machine, with one tor, that all daemons share; `None`: each has one of its own."""
-    spares: bool = True
-    """Whether all have been up for a while: of trees, each has a mailbox to spare; of brokers, everybody
-    subscribes to something else, and is attached."""
+    attached: bool = True
+    """Whether, of brokers, everybody subscribes to something else, and is attached to its edge broker."""
     linked: bool = True
     """Whether relays have their links to each other."""
-    root: str | None = None
-    """What trees lead to, `mailbox` or `host`; `None`: what the profile says. Listed roots stay."""
 
 
 class Participant(Protocol):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import trio
 
 from hushcast_directory.client.pinned_directories import PinnedDirectories, RosterChecks
@@ -19,7 +17,7 @@ from hushcast_protocol.base.roster import Network, check_roster
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.overlay.hops import relay_hop
-from hushcast_protocol.overlay.profile import PROFILES, Profile, Root
+from hushcast_protocol.overlay.profile import PROFILES
 from hushcast_runtime.storage.store import MemoryStore
 from hushcast_testnet.compare.machines import Machine
 from hushcast_testnet.compare.modelled_network import (
@@ -47,17 +45,11 @@ def _relay_of(daemon: NodeDaemon) -> RelayRole:
     return daemon.overlay.relay
 
 
-def _rooted(profile: Profile, root: str | None) -> Profile:
-    if root is None or profile.root is Root.LISTED:
-        return profile
-    return replace(profile, root=Root(root))
-
-
 class _Tree:
     def __init__(self, world: MachineWorld) -> None:
         self._world = world
         self._network = Network("comparison", world.scene.profile, EPOCH_SECONDS)
-        self._profile = _rooted(PROFILES[world.scene.profile], world.scene.root)
+        self._profile = PROFILES[world.scene.profile]
         self._directory_seed = Seed.draw(world.env.randomness)
         self._checks = RosterChecks(world.shared(check_roster))
         self._daemons: list[tuple[NodeDaemon, Machine]] = []
@@ -73,22 +65,9 @@ class _Tree:
         return users
 
     async def prepare(self) -> None:
-        """Open what is open where all have subscribed before: links, and a spare mailbox for each."""
-        scene = self._world.scene
-        if scene.linked:
+        """Open what is open where all have subscribed before: links."""
+        if self._world.scene.linked:
             await self._link_all()
-        if scene.spares and self._profile.root is Root.MAILBOX:
-            async with trio.open_nursery() as nursery:
-                for daemon, machine in self._daemons:
-                    nursery.start_soon(self._open_spare, daemon, machine)
-
-    async def _open_spare(self, daemon: NodeDaemon, machine: Machine) -> None:
-        machine.run_here()
-        spare = daemon.overlay.routes.spare
-        spare.renew()
-        await trio.sleep(1)  # virtual seconds, and so below; until then it may be the one before
-        while not spare.is_ready:  # noqa: ASYNC110 - a mock clock makes waiting free
-            await trio.sleep(1)
 
     async def _link_all(self) -> None:
         """Open the links between relays that are not there."""

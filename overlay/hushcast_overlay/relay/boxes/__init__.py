@@ -1,1 +1,1 @@
-"""Boxes: the mailboxes that a relay, as their host, keeps for owners whom it does not know."""
+"""Boxes: what a relay, as their host, keeps for owners whom it does not know."""

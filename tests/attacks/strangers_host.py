@@ -1,4 +1,4 @@
-"""A mailbox of the attacker's own: where it listens, and the links by which relays dial it."""
+"""A host of the attacker's own: where it listens, and the links by which relays dial it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hushcast_runtime.transports.channel import Channel, accept_channel
 Links = trio.MemoryReceiveChannel[Channel[OverlayFrame]]
 
 
-async def open_mailbox(net: SmallNetwork, box: Seed) -> tuple[Address, Links]:
-    """Listen as a mailbox; each link stays open until the network ends."""
+async def open_host(net: SmallNetwork, box: Seed) -> tuple[Address, Links]:
+    """Listen as a host; each link stays open until the network ends."""
     listener = await net.wires.transport().listen(box)
     coming, links = trio.open_memory_channel[Channel[OverlayFrame]](9)
 

@@ -1,4 +1,4 @@
-"""A stranger opens a mailbox, or is a host, has a relay dial it by a lease, and speaks there as relays do.
+"""A stranger says that it is a host, has a relay dial it by a lease, and speaks there as relays do.
 
 It wants messages and parcels taken without stamps and past what is let in of strangers, and all the room in
 which parcels wait.
@@ -7,15 +7,12 @@ which parcels wait.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 import trio
-from mailbox_end import open_mailbox
 from small_network import Node, SmallNetwork, small_network
+from strangers_host import open_host
 
-from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
@@ -30,7 +27,7 @@ from hushcast_protocol.overlay.frames import (
     Receipt,
 )
 from hushcast_protocol.overlay.host_cards import make_host_card
-from hushcast_protocol.overlay.leases import Install, ToHost, ToMailbox, Withdraw, give_consent
+from hushcast_protocol.overlay.leases import Install, ToHost, Withdraw
 from hushcast_protocol.overlay.parcels import OnwardParcel, Parcel, seal_parcel
 from hushcast_protocol.shards.shard_requests import AskSlice
 from hushcast_runtime.transports.channel import Channel
@@ -47,19 +44,11 @@ def parcel_for(
     return ParcelFrame(1, seal_parcel(parcel, relay.identity.parcel_key.public(), os.urandom), None)
 
 
-def to_mailbox(box: Seed, address: Address, relay: Node, lease: bytes, day: int) -> ToMailbox:
-    return ToMailbox(give_consent(box, address, relay.id, lease, day))
-
-
-def to_host(box: Seed, address: Address, *_: object) -> ToHost:
-    return ToHost(make_host_card(box, box, address))
-
-
-async def dialled(net: SmallNetwork, relay: Node, hop: Callable[..., Any]) -> Channel[OverlayFrame]:
+async def dialled(net: SmallNetwork, relay: Node) -> Channel[OverlayFrame]:
     """Install one lease for an end of ours; return the link by which the relay dials it."""
     box, lease, day = Seed(os.urandom(32)), os.urandom(16), net.calendar.day(net.now)
-    address, links = await open_mailbox(net, box)
-    next_hop = hop(box, address, relay, lease, day)
+    address, links = await open_host(net, box)
+    next_hop = ToHost(make_host_card(box, box, address))
     install = Install(lease, day, next_hop, (os.urandom(16),), os.urandom(16), os.urandom(16))
     channel = await net.knock(relay)
     await channel.send(parcel_for(net, relay, install))
@@ -91,16 +80,13 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("hop", [to_mailbox, to_host])
 @pytest.mark.parametrize("what", SAID)
-async def test_a_mailbox_or_an_unlisted_host_may_acknowledge_and_nothing_else(
-    what: str, hop: Callable[..., Any]
-) -> None:
+async def test_an_unlisted_host_may_acknowledge_and_nothing_else(what: str) -> None:
     async with small_network(relays=2, clients=0, epoch=36000) as net:
         relay, other = net.relays
         assert relay.daemon.overlay.relay is not None
         other.gate.shut()
-        link = await dialled(net, relay, hop)
+        link = await dialled(net, relay)
         opened = relay.count("parcels_opened")
         await link.send(Ack(0, ()))
         await link.send(*[SAID[what](net, relay) for _ in range(20)])
