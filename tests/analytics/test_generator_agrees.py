@@ -33,9 +33,12 @@ FIRST_HOURS = 2.5  # of the day, over when a simulation begins
 
 
 @pytest.fixture(autouse=True)
-def mailboxes(monkeypatch):
-    """The networks that are drawn with messages have mailboxes at the roots of their trees."""
-    hardened = replace(profile.PROFILES["hardened"], root=profile.Root.MAILBOX)
+def listed_roots(monkeypatch):
+    """Have relays as roots under both profiles: networks of messages are drawn without hosts.
+
+    Nothing goes around a root that has no lease, as published.
+    """
+    hardened = replace(profile.PROFILES["hardened"], root=profile.Root.LISTED, detours=False)
     monkeypatch.setitem(profile.PROFILES, "hardened", hardened)
 
 

@@ -187,7 +187,7 @@ async def throughput(stalled: bool) -> float:
             await ear.hears(count, within=600)
         took = trio.current_time() - began
         if stalled:
-            assert not any(ear.heard for ear in behind)
+            assert all(len(ear.heard) < count / 10 for ear in behind)  # what it had begun to read
             slow.gate.open()
         for ear in behind:
             await ear.hears(count, within=600)

@@ -10,7 +10,6 @@ from hushcast_overlay.relay.registration import VALIDITY
 from hushcast_protocol.base.roster_standing import UNSEAT_AFTER
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest
-from hushcast_protocol.overlay.leases import Withdraw, lease_word
 from hushcast_protocol.overlay.profile import Root
 from hushcast_protocol.overlay.tree import Tree
 
@@ -126,24 +125,3 @@ async def test_what_waits_for_a_host_follows_when_the_tree_is_mended() -> None:
         await trio.sleep(EPOCH_SECONDS)
         assert ear.payloads == [b"x"]
         assert top.count("messages_without_lease") == 0
-
-
-async def test_what_waits_for_a_host_is_forgotten_when_the_subscription_ends() -> None:
-    async with small_network(relays=4) as net:
-        subscriber, other = net.clients
-        ear = await other.listen()
-        (await subscriber.daemon.service.subscribe(Interest(ONE))).close()
-        top = a_busy_relay(net, subscriber)
-        relay = top.daemon.overlay.relay
-        assert relay is not None
-        subscriber.gate.shut()
-        await net.drop_at(top, ONE, Content(b"x"))
-        await until(lambda: relay.forwarding._spool.size > 0)
-        (held,) = subscriber.route().planned.values()
-        relay.leases.book.withdraw(Withdraw(lease_word(held.installation.secret, top.id)), net.now)
-        subscriber.gate.open()
-        await subscriber.stop()
-        await until(lambda: relay.forwarding._spool.size == 0, what="the spool is empty")
-        assert top.count("messages_without_lease") == 1
-        assert await ear.hears(1) == [b"x"]
-        assert net.count("messages_duplicate") == 0, "who had it does not get it again"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -24,7 +23,7 @@ from hushcast_protocol.base.addresses import Address, onion_address
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.overlay.profile import HARDENED, PAPER, Root
+from hushcast_protocol.overlay.profile import HARDENED, PAPER
 from hushcast_runtime.processes import config, testnet_section
 from hushcast_runtime.processes.config import MAX_CONFIG, NetworkSection, load_settings, parse_toml
 from hushcast_runtime.processes.network_file import network_of_several
@@ -156,13 +155,6 @@ def test_little_has_to_be_said(tmp_path: Path) -> None:
     assert node.network.network() == Network("n", "hardened", 3600)
     assert node.profile() == HARDENED
     assert load_directory(tmp_path, DIRECTORY).first_roster == 1
-
-
-def test_a_subscription_may_have_a_mailbox_of_its_daemon(tmp_path: Path) -> None:
-    assert load_node(tmp_path, with_lines(NODE, 'root = "host"')).profile() == HARDENED
-    assert load_node(tmp_path, with_lines(NODE, 'root = "mailbox"')).profile() == replace(
-        HARDENED, root=Root.MAILBOX
-    )
 
 
 def test_everything_can_be_said(tmp_path: Path) -> None:

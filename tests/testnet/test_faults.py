@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from hushcast_protocol.overlay.profile import HARDENED, PROFILES, Root
 from hushcast_testnet.simulations import overlay_simulation
 from hushcast_testnet.simulations.faults import Faults
 from hushcast_testnet.simulations.overlay_simulation import Scenario, SimulationResult, simulate
@@ -32,10 +30,8 @@ def test_without_faults_nothing_is_said_to_be_repaired() -> None:
     assert result.lost_with_receipt == result.gaps_reported == 0
 
 
-@pytest.mark.parametrize("root", [Root.MAILBOX, Root.HOST])
-def test_a_tenth_of_the_relays_killed_at_once(monkeypatch: pytest.MonkeyPatch, root: Root) -> None:
+def test_a_tenth_of_the_relays_killed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What waited for a host that died for good dies with it: then a subscriber may lack all of that time."""
-    monkeypatch.setitem(PROFILES, "hardened", replace(HARDENED, root=root))
     lost: list[float] = []
     count = overlay_simulation._Simulation._count
 

@@ -80,14 +80,6 @@ def test_numbers_that_are_not_given_are_the_usual_ones() -> None:
     assert layout_of("central", 4, None, 5) == CentralLayout(4, 5)
 
 
-def test_what_trees_lead_to_is_the_overlays_alone() -> None:
-    assert layout_of("overlay", 3, 0, None, root="host") == OverlayLayout(3, 0, root="host")
-    with pytest.raises(UsageError, match="--root goes without --carrier"):
-        layout_of("central", None, None, None, root="host")
-    with pytest.raises(UsageError, match="leave --root away"):
-        layout_of("overlay", 3, 0, None, profile="paper", root="host")
-
-
 def test_several_directories_stand_beside_each_other() -> None:
     members = OverlayLayout(1, 0, directories=3).members(HERE)
     assert [member.name for member in members] == ["directory-1", "directory-2", "directory-3", "relay-1"]
