@@ -145,25 +145,6 @@ async def test_what_is_tried_again_is_traced_once(monkeypatch: pytest.MonkeyPatc
         await all_arrive(net, ear, sent, 600)
 
 
-async def test_what_links_bring_goes_around_a_host_that_is_slow_at_one_top_alone() -> None:
-    """Whoever knows a topic can fill the share of a host at one relay; its other tops still take more."""
-    async with small_network(relays=8, clients=2, epoch=LONG, origins=1) as net:
-        ear = await net.clients[0].listen()
-        tree = tree_of(net.clients[0])
-        tops = tree.children[None]
-        assert len(tops) >= 2
-        host = in_use(net, net.clients[0])
-        host.gate.shut()
-        relay = net.relay(tops[0])
-        payloads = [b"%d" % number + bytes(16_000) for number in range(4)]
-        for payload in payloads:  # twice what one share takes
-            await net.drop_at(relay, ONE, Content(payload))
-        await trio.sleep(5)
-        assert relay.count("messages_detoured") > 0
-        host.gate.open()
-        await all_arrive(net, ear, payloads, 120)
-
-
 @pytest.mark.slow
 async def test_what_no_top_can_keep_for_a_host_is_lost_and_counted_and_stops_nobody() -> None:
     async with small_network(relays=4, clients=6, epoch=LONG, origins=1) as net:

@@ -17,7 +17,7 @@ from hushcast_analytics.generator.tree_seats import root_of
 # Bytes of sealed parcels as `protocol/hushcast_protocol/overlay/parcels.py` makes them; a test compares.
 LEAF = 278  # one element, nothing to pass on, no stamp
 ELEMENT = 18
-CONSENT = 187  # of a mailbox, to a relay at the top
+HOST_CARD = 235  # more than a relay as next hop takes, to a relay at the top
 ONWARD, LONG_ONWARD, LONGER_ONWARD = 44, 1, 2  # around a parcel inside; more above 255 bytes and 65,535
 MANY = 15  # elements or parcels, above which their list takes two bytes more
 LONG_LIST = 2
@@ -61,8 +61,8 @@ def install(
     size = (
         LEAF + ELEMENT * (elements - 1) + LONG_LIST * ((elements > MANY).astype(np.int64) + (children > MANY))
     )
-    if by_edge:
-        size = size + CONSENT * (hops == root)
+    if not asked.listed:
+        size = size + HOST_CARD * (hops == root)
     deepest = int(level.max(initial=0))
     for below in range(2, deepest + 1):
         at = np.flatnonzero(level == below)

@@ -29,8 +29,8 @@ class GeneratorScenario:
     mean, none under `paper` |
     | `authors` | daemons that publish on a topic, drawn for each topic; 0 stands for all daemons |
     | `up`, `down` | mean epochs for which a daemon is there, and away; without `down` all are always there |
-    | `hosts` | how many relays the list of each box has; 0 stands for mailboxes. With hosts what they see is
-    all that is made: no trees, and no messages |
+    | `hosts` | how many relays the list of each box has; 0 makes trees and messages, whose roots are no
+    relays of the network. With hosts what they see is all that is made: no trees, and no messages |
     | `fresh_boxes` | a box, and its hosts, for each day instead of one that stays |
     | `watchers` | relays, the first ones, that are always there, as an adversary's |
     | `kept_away` | these keep owners away from all other hosts |
