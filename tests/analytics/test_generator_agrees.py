@@ -36,7 +36,8 @@ FIRST_HOURS = 2.5  # of the day, over when a simulation begins
 def listed_roots(monkeypatch):
     """Have relays as roots under both profiles: networks of messages are drawn without hosts.
 
-    Nothing goes around a root that has no lease, as published.
+    Nothing goes around a root that has no lease, as published. So of hardened networks what trees and their
+    installation look like is compared, and not the ways of messages, which end at other roots.
     """
     hardened = replace(profile.PROFILES["hardened"], root=profile.Root.LISTED, detours=False)
     monkeypatch.setitem(profile.PROFILES, "hardened", hardened)
@@ -142,8 +143,10 @@ def test_generated_networks_are_like_simulated_ones(name, tmp_path):
     ours = [generated(replace(asked, seed=seed)) for seed in range(GENERATED)]
     theirs = simulated(tmp_path / "traces", asked, 7)
     assert shapes(*theirs) == shapes(*ours[0])
+    if asked.profile == "hardened":
+        return
     values = pd.DataFrame([statistics(*one) for one in ours])
-    assert (values["seats that change"] == 0).all() == (not name.endswith("-days"))
+    assert (values["seats that change"] == 0).all() == (name != "paper-days")
     off = {}
     for name, value in statistics(*theirs).items():
         mean, spread = values[name].mean(), values[name].std()

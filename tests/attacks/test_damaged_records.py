@@ -32,13 +32,11 @@ from hushcast_runtime.storage.store import Change, MemoryStore, StoreError
 LONG = 4 * 3600  # seconds of an epoch, so that none ends meanwhile
 
 CLIENT = {
-    "daily-mailbox",
     "inbox",
     "inbox-progress",
     "inbox-seen",
     "installation",
     "interest",
-    "mailbox",
     "outbox",
     "outbox-state",
     "roster",
