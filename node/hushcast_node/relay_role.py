@@ -23,6 +23,7 @@ from hushcast_overlay.relay.keepers.hand_ins import HandIns
 from hushcast_overlay.relay.keepers.kept_messages import KeptMessages
 from hushcast_overlay.relay.kept_links import KeptLinks
 from hushcast_overlay.relay.lease_store import LeaseStore
+from hushcast_overlay.relay.moved_messages import MovedMessages
 from hushcast_overlay.relay.next_hops import NextHops
 from hushcast_overlay.relay.parcels import Parcels
 from hushcast_overlay.relay.peers import OwnRelay, Peers
@@ -35,6 +36,7 @@ from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.forwarding import RecentIds, Router
 from hushcast_protocol.overlay.frames import ParcelAnswer
 from hushcast_protocol.overlay.hops import is_box
+from hushcast_protocol.overlay.leases import Lease
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_protocol.overlay.trail import LABEL_SIZE
 from hushcast_runtime.context import Context
@@ -60,6 +62,7 @@ class RelayRole:
     boxes: KeptBoxes
     box_links: BoxLinks
     host_word: HostWord
+    moved: MovedMessages
 
     async def load(self) -> None:
         """Read back leases, and take up the messages that a restart interrupted."""
@@ -72,6 +75,7 @@ class RelayRole:
         await self.boxes.load()
         self.forwarding.resume()  # once all is counted: what is sent may be acknowledged at once
         await self.drops.load()
+        self.moved.resume()
 
     async def begin_epoch(self, is_certain: bool) -> None:
         """Take a fresh trail label, and forget what has lapsed where the time is certain."""
@@ -128,9 +132,15 @@ def make_relay(
     drops = Drops(profile, forwarding, hand_ins, spool, context)
     kept_links = KeptLinks(leases, peers, shards.calendar, context)
 
-    def lease_came(elements: tuple[bytes, ...]) -> None:
+    moved = MovedMessages(leases, router, spool, next_hops, context)
+
+    def lease_came(lease: Lease) -> None:
         kept_links.prepare()
-        drops.take_up(elements)
+        box_came(lease)
+
+    def box_came(lease: Lease) -> None:
+        drops.take_up(lease.elements)
+        moved.took(lease)
 
     parcels = Parcels(identity, shards, leases, peers, lease_came, context)
 
@@ -139,9 +149,9 @@ def make_relay(
 
     admission = AdmissionControl(relay, shards, env, fullness)
     strangers = Strangers(admission, drops, parcels, shards.serving, kept, env, counters)
-    requests = OwnerRequests(relay, shards, boxes, admission, drops.take_up, context)
+    requests = OwnerRequests(relay, shards, boxes, admission, box_came, context)
     owners = Owners(boxes, box_links, requests, strangers, context)
     incoming = IncomingConnections(identity.seed, connector, shards, peers, strangers, owners, children)
     around = (incoming, kept_links, candidates, kept, hand_ins)
-    hosting = (boxes, box_links, host_word)
+    hosting = (boxes, box_links, host_word, moved)
     return RelayRole(relay, leases, peers, forwarding, drops, parcels, admission, *around, *hosting)

@@ -14,6 +14,7 @@ OVERLAY_COUNTERS = {
     "messages_detoured": "messages handed to another relay: the next hop was away, full or did not know them",
     "messages_lost_detour": "messages given up because no relay tried in turn knew their trees",
     "messages_without_lease": "messages whose leases ended before they were sent",
+    "messages_moved": "messages that waited for a host and went on to where their leases lead now",
     "messages_over_share": "messages lost: a host has its share of the spool already",
     "messages_without_box": "messages lost: the host that they waited for has no box for them",
     "messages_gave_way": "messages in boxes kept here for others that gave way, the box or all being full",

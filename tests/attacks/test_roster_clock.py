@@ -1,9 +1,8 @@
 """A directory that delays rosters, with a relay that it lists now and then, wants to link one daemon's trees.
 
-Subscriptions have mailboxes, so that the relay has a seat in each tree: a host has none in its own.
-
 It gives a roster at once to who asks in the first part of the time for asking; the others get it most of an
-epoch later: a bit of each daemon. The relay notes when each of the trees gives it a seat again.
+epoch later: a bit of each daemon. The relay notes when each of the trees gives it a seat again. It is
+nobody's host, as it is not listed when hosts are drawn: a host has no seat in its own tree.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from contextlib import contextmanager
 
 import pytest
 import trio
-from small_network import Node, SmallNetwork, small_network
+from small_network import Node, SmallNetwork, small_network, until
 
 from hushcast_directory.server.archive import ArchivedHead, epoch_of
 from hushcast_protocol.authorities.listing import ListedRelay
@@ -23,7 +22,6 @@ from hushcast_protocol.base.epochs import MENDING
 from hushcast_protocol.base.roster_standing import UNSEAT_AFTER
 from hushcast_protocol.content.topics import parse_topic
 from hushcast_protocol.overlay.leases import lease_id, lease_word
-from hushcast_protocol.overlay.profile import Root
 
 pytestmark = pytest.mark.slow
 
@@ -115,13 +113,19 @@ def rank_of_companions(seated: Seated) -> float:
     return sum(ranks) / len(ranks)
 
 
+def lists(client: Node, relay: Node) -> bool:
+    """Tell whether the roster that a client acts on lists a relay."""
+    return relay.id in client.daemon.overlay.rosters.whole.current().relays
+
+
 async def played(clients: int, rounds: int, seed: int = 1) -> Seated:
-    async with small_network(relays=3, clients=clients, epoch=EPOCH, seed=seed, root=Root.MAILBOX) as net:
-        for number, client in enumerate(net.clients):
-            for topic in "ab":
-                await client.listen(parse_topic(f"{number} {topic}"))
-        relay = net.relays[2]
+    async with small_network(relays=4, clients=clients, epoch=EPOCH, seed=seed) as net:
+        relay = net.relays[3]
         with bribed(net, relay):
+            await until(lambda: not any(lists(client, relay) for client in net.clients), PERIOD * EPOCH)
+            for number, client in enumerate(net.clients):
+                for topic in "ab":
+                    await client.listen(parse_topic(f"{number} {topic}"))
             return await watch(net, relay, rounds)
 
 

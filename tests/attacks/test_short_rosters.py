@@ -1,6 +1,6 @@
 """A directory that lists one colluding relay, for an epoch or for some, wants it at the top of all trees.
 
-Subscriptions have mailboxes, which tell by their addresses how many trees it is at the top of.
+It sees how many trees it is at the top of: these leases lead to hosts.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from hushcast_protocol.authorities.listing import ListedRelay
 from hushcast_protocol.base.roster_standing import MAX_HELD, UNSEAT_AFTER
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import parse_topic
-from hushcast_protocol.overlay.hops import is_mailbox
-from hushcast_protocol.overlay.profile import Root
+from hushcast_protocol.overlay.hops import is_host
+from hushcast_protocol.overlay.installations import HostRoot
 from hushcast_protocol.overlay.tree import (
     BROKEN,
     LEAST_LEAVING,
@@ -56,23 +56,24 @@ def trees(net: SmallNetwork) -> list[Tree]:
     return [planned.installation.tree for one in held for planned in one.on(today)]
 
 
-def mailboxes(mole: Node) -> int:
+def at_the_top(mole: Node) -> int:
     assert mole.daemon.overlay.relay is not None
-    return sum(map(is_mailbox, mole.daemon.overlay.relay.leases.book.next_hops()))
+    return sum(is_host(lease.hop) for lease in mole.daemon.overlay.relay.leases.book.leases())
 
 
-async def subscribed(net: SmallNetwork) -> list[Tree]:
+async def subscribed(net: SmallNetwork, mole: Node) -> list[Tree]:
     for client, topic in zip(net.clients, TOPICS, strict=True):
         await client.listen(topic)
+    assert all(mole.id in tree.parents for tree in trees(net)), "it is nobody's host"
     return trees(net)
 
 
 async def test_one_short_roster_changes_no_tree() -> None:
-    async with small_network(relays=RELAYS, clients=3, root=Root.MAILBOX) as net:
+    async with small_network(relays=RELAYS, clients=3) as net:
         mole = net.relays[5]
         directory = Directory(net, mole)
-        before = await subscribed(net)
-        known = mailboxes(mole)
+        before = await subscribed(net, mole)
+        known = at_the_top(mole)
         directory.short = 1
         rosters = net.clients[0].daemon.overlay.rosters
         await until(lambda: rosters.newest and len(rosters.newest.relays) == 1, 2 * EPOCH_SECONDS)
@@ -83,16 +84,17 @@ async def test_one_short_roster_changes_no_tree() -> None:
         assert len(rosters.whole.current().relays) == RELAYS, "publications do not all go to it either"
         await trio.sleep(4 * EPOCH_SECONDS)
         assert trees(net) == before
-        assert mailboxes(mole) == known
+        assert at_the_top(mole) == known
         assert rosters.held == 0
         assert net.clients[0].count("rosters_held") == 1
         assert net.count("roster_mismatches") == 0
 
 
 async def test_a_restart_forgets_no_roster_that_is_held() -> None:
-    async with small_network(relays=RELAYS, clients=3, root=Root.MAILBOX) as net:
-        directory = Directory(net, net.relays[5])
-        before = await subscribed(net)
+    async with small_network(relays=RELAYS, clients=3) as net:
+        mole = net.relays[5]
+        directory = Directory(net, mole)
+        before = await subscribed(net, mole)
         directory.short = 2
         await trio.sleep(2 * EPOCH_SECONDS)
         for client in net.clients:
@@ -106,10 +108,10 @@ async def test_a_restart_forgets_no_roster_that_is_held() -> None:
 
 async def test_short_rosters_for_long_take_hold_slowly_and_heal_by_themselves() -> None:
     """What the directory says for long is believed; when it is honest again, trees become as planned."""
-    async with small_network(relays=RELAYS, clients=3, root=Root.MAILBOX) as net:
+    async with small_network(relays=RELAYS, clients=3) as net:
         mole = net.relays[5]
         directory = Directory(net, mole)
-        before = await subscribed(net)
+        before = await subscribed(net, mole)
         # The mole serves its own descriptor to the end; the others go on registering and are not listed.
         directory.short = MAX_HELD + UNSEAT_AFTER + 8
         await trio.sleep((MAX_HELD + 1) * EPOCH_SECONDS)
@@ -123,7 +125,7 @@ async def test_short_rosters_for_long_take_hold_slowly_and_heal_by_themselves() 
             assert small >= large - max(LEAST_LEAVING, large // MOST_LEAVING)
         await trio.sleep(4 * EPOCH_SECONDS)
         for tree in trees(net):
-            assert len(tree.parents) == RELAYS
+            assert len(tree.parents) == net.seats
             assert strain(tree, net.profile.depth) < STRAINED
             tops = tree.children[None]
             assert 3 <= len(tops) <= branching(RELAYS, net.profile.depth)
@@ -136,15 +138,18 @@ async def test_short_rosters_for_long_take_hold_slowly_and_heal_by_themselves() 
 
 async def test_a_tree_broken_before_is_drawn_anew() -> None:
     """As a daemon of before finds its trees that were all put under one relay."""
-    async with small_network(relays=RELAYS, clients=1, root=Root.MAILBOX) as net:
+    async with small_network(relays=RELAYS, clients=1) as net:
         mole = net.relays[5]
         await net.clients[0].listen()
         (planned,) = net.clients[0].route().planned.values()
-        everybody = {relay.id for relay in net.relays}
+        root = planned.installation.root
+        assert isinstance(root, HostRoot)
+        assert root.relay != mole.id
+        everybody = {relay.id for relay in net.relays} - {root.relay}
         broken = Tree({relay: None if relay == mole.id else mole.id for relay in everybody})
         object.__setattr__(planned.installation, "tree", broken)
         assert BROKEN <= strain(broken, net.profile.depth) < math.inf
         await trio.sleep(EPOCH_SECONDS)
         mended = next(iter(net.clients[0].route().planned.values())).installation.tree
         assert strain(mended, net.profile.depth) == 1
-        assert net.leases() == dict.fromkeys((relay.name for relay in net.relays), 1)
+        assert net.each_seat_holds(1)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 import trio
+from hosted_network import in_use
 from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
 
 from hushcast_local.subscriber import WITHDRAW_WITHIN
 from hushcast_protocol.base.secrets import TopicSecret
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, make_topic
-from hushcast_protocol.overlay.profile import Root
 
 
 def tombstones(net: SmallNetwork) -> dict[str, int]:
@@ -30,36 +30,44 @@ async def kept(node: Node, *kinds: str) -> list[tuple[bytes, bytes]]:
     return [record for kind in kinds for record in await node.store.scan(kind)]
 
 
+async def held(net: SmallNetwork, kind: str) -> int:
+    """How many records of a kind relays have, all together."""
+    return sum([len(await relay.store.scan(kind)) for relay in net.relays])
+
+
 @pytest.mark.slow
 async def test_after_unsubscribing_nothing_comes_and_nothing_is_left() -> None:
-    async with small_network(root=Root.MAILBOX) as net:  # with hosts: test_hosts.py
+    async with small_network() as net:
         subscriber, publisher = net.clients
         ear, other = await subscriber.listen(), await publisher.listen(TWO)
         await publisher.daemon.service.publish(ONE, Content(b"before"))
         await ear.hears(1)
         await until(lambda: net.count("messages_duplicate") + net.count("messages_sent") >= 2)
         assert sum(net.leases().values()) == 2 * net.seats
+        host = in_use(net, subscriber)
         assert await subscriber.daemon.service.unsubscribe(ONE)
         await until(lambda: ear.ended)
         assert ear.payloads == [b"before"]
         assert subscriber.daemon.service.subscriptions() == []
         assert sum(net.leases().values()) == net.seats
         assert sum(tombstones(net).values()) == net.seats
-        for relay in net.relays:
-            assert len(await relay.store.scan("lease")) == 1
-            assert len(await relay.store.scan("tombstone")) == 1
+        # And those of both boxes, which stay until their day lapses.
+        assert await held(net, "lease") == net.seats + 2
+        assert await held(net, "tombstone") == net.seats
         await trio.sleep(1)
-        kinds = ("interest", "mailbox", "installation", "inbox", "inbox-seen", "inbox-progress")
+        kinds = ("interest", "installation", "inbox", "inbox-seen", "inbox-progress")
         assert await kept(subscriber, *kinds) == []
-        # Directory, relays, the other's mailbox.
-        assert len(net.wires.listeners) - spares(net) == 1 + len(net.relays) + 1
+        assert len(net.wires.listeners) == 1 + len(net.relays), "directory and relays"
         sent, unrouted = net.count("messages_sent"), net.count("messages_unrouted")
-        publication = await publisher.daemon.service.publish(ONE, Content(b"after"))
-        await until(lambda: len(publication.origins) == 2)
-        await until(lambda: net.count("messages_unrouted") == unrouted + 2)
+        away = [relay for relay in net.relays if relay is not host]
+        for number, relay in enumerate(away):
+            await net.drop_at(relay, ONE, Content(b"after %d" % number))
+        await until(lambda: net.count("messages_unrouted") == unrouted + len(away))
+        await net.drop_at(host, ONE, Content(b"for a box that was forgotten"))
         await trio.sleep(EPOCH_SECONDS)
         assert net.count("messages_sent") == sent
         assert net.count("messages_delivered") == 1
+        assert await kept(subscriber, "owned-box") == []
         await publisher.daemon.service.publish(TWO, Content(b"still here"))
         assert await other.hears(1) == [b"still here"]
 

@@ -339,7 +339,7 @@ def test_where_leases_moved_is_known_for_as_long_as_they_are_held():
     assert again.moved(DAY, TO_OTHER, trunk) == [TO_THIRD]
     lapsed(held, CALENDAR.lapse(DAY))
     assert held.moved(DAY, TO_OTHER, trunk) == []
-    assert not held._moved
+    assert not held.moves.left()
 
 
 def test_a_withdrawal_that_is_refused_changes_nothing(monkeypatch):

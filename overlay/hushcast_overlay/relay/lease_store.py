@@ -28,7 +28,7 @@ from hushcast_protocol.overlay.leases import (
 )
 from hushcast_runtime.context import Context
 from hushcast_runtime.storage.recovery import number, restore, sized
-from hushcast_runtime.storage.store import Change, Store, StoreError, record_reader
+from hushcast_runtime.storage.store import AT_ONCE, Change, Store, StoreError, record_reader
 
 PRUNED_AT_ONCE = 1024  # elements of leases that one step prunes, and those of one lease more: 5 ms each
 
@@ -102,9 +102,7 @@ class LeaseStore:
 
     async def keep(self, lease: Lease, *beside: Change) -> None:
         """Write a lease that the book has taken, and what belongs to it, in one commit."""
-        held = (lease.elements, lease.mark, lease.bypass, lease.before, lease.children)
-        stored = _StoredLease(lease.day, lease.hop, lease.address, *held)
-        await self._store.write(*beside, Change(_LEASE, lease.id, encode(stored)))
+        await self._store.write(*beside, _record(lease))
 
     async def withdraw(self, instruction: Withdraw, paid: bool) -> None:
         """Drop a lease and keep its tombstone; raises a `Refusal` or `PeerError` as the book does."""
@@ -128,6 +126,15 @@ class LeaseStore:
         await self._store.write()
         return len(pruned)
 
+    async def settle(self, leases: list[bytes], before: Hop) -> None:
+        """Note, durably on return, that what waited for a next hop of before has followed leases, by id."""
+        for begin in range(0, len(leases), AT_ONCE):
+            for name in leases[begin : begin + AT_ONCE]:
+                if (lease := self.book.settle(name, before)) is not None:
+                    self._store.write_soon(_record(lease))
+            await trio.lowlevel.checkpoint()
+        await self._store.write()
+
     async def lapse(self) -> None:
         """Forget what belongs to days gone by; whoever calls is certain that they are."""
         for gone in self.book.lapse(self._env.now()):
@@ -144,3 +151,8 @@ async def leases_without_hop(store: Store) -> list[Change]:
             if _decode_lease(value).hop[:1] == _MAILBOX:
                 gone.append(Change(_LEASE, key, None))
     return gone
+
+
+def _record(lease: Lease) -> Change:
+    held = (lease.elements, lease.mark, lease.bypass, lease.before, lease.children)
+    return Change(_LEASE, lease.id, encode(_StoredLease(lease.day, lease.hop, lease.address, *held)))

@@ -19,7 +19,7 @@ from hushcast_protocol.overlay.confirmations import confirm
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.frames import ParcelAnswer
 from hushcast_protocol.overlay.hops import key_of
-from hushcast_protocol.overlay.leases import Withdraw
+from hushcast_protocol.overlay.leases import Lease, Withdraw
 from hushcast_protocol.overlay.parcels import Parcel, ParcelMemory, instructed, open_parcel, price
 from hushcast_runtime.context import Context
 from hushcast_runtime.storage.recovery import number, restore, sized
@@ -42,10 +42,10 @@ class Parcels:
         shards: Shards,
         leases: LeaseStore,
         others: ParcelPeers,
-        installed: Callable[[tuple[bytes, ...]], None],
+        installed: Callable[[Lease], None],
         context: Context,
     ) -> None:
-        """`installed` hears of the elements of each lease that is held from now on."""
+        """`installed` hears of each lease that is held from now on."""
         self._relay = identity.seed.public()
         self._parcel_key = identity.parcel_key
         self._shards = shards
@@ -135,7 +135,7 @@ class Parcels:
             await self._leases.withdraw(parcel.instruction, paid)
             return
         lease = await self._leases.install(parcel.instruction, paid)
-        self._installed(lease.elements)
+        self._installed(lease)
         self._tracer.observe(
             observations.Installed(
                 lease.id,

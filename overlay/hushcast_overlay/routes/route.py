@@ -30,7 +30,7 @@ class TreeInstallation:
     told_again: set[RelayId] = field(default_factory=set)
     """Relays that were told once more because probes are lost there: they may have lost their lease."""
     former: dict[RelayId, None] = field(default_factory=dict)
-    """Relays that stood directly under a root before: what waits there for a host comes when it is back."""
+    """Relays that stood directly under a root before, or below a relay that is the host now."""
     is_held: bool = False
     """Whether its host has confirmed, in this life of the daemon, that it takes what the tree brings."""
 
@@ -68,7 +68,10 @@ class TreeInstallation:
     def reseat(self, tree: Tree, changed: set[RelayId], root: InstallationRoot) -> None:
         """Take a mended tree and its root; the relays whose seat changed have to confirm anew."""
         tops = dict.fromkeys(tree.children.get(None, ()))
-        before = self.installation.tree.children.get(None, ())
+        children = self.installation.tree.children
+        before = list(children.get(None, ()))
+        if isinstance(root, HostRoot):  # it may have had a seat: who stood below it sends there still
+            before += children.get(root.relay, ())
         self.former = {top: None for top in (*before, *self.former) if top not in tops}
         if root != self.installation.root:
             changed = changed | tops.keys()

@@ -11,7 +11,7 @@ import msgspec
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.hops import Hop, HopMessage
-from hushcast_protocol.content.messages import Message
+from hushcast_protocol.content.messages import MAX_TOKENS, Message
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.hops import is_box
 from hushcast_protocol.overlay.leases import LeaseBook
@@ -225,14 +225,29 @@ class Router:
     def moved(self, message: Message, before: Hop, now: float) -> list[Hop]:
         """Return the new next hops of a message that waits for a next hop whose lease was given another one.
 
-        Next hops that it was sent to before are left out; the others are noted as sent.
+        They are noted as sent. Those that it was sent to before are among them: that may have been for other
+        leases, before there was one for this. There it leads to none that has had it. A box here is one, too,
+        where its owner has the lease as well, and has not had the message: the bypass token tells.
         """
         trunk = message.tokens[0]
-        sent = self._memory.sent(message.id, trunk)
-        hops = [hop for hop in self._leases.moved(message.day, before, trunk) if hop not in sent]
+        hops = self._leases.moved(message.day, before, trunk)
+        if (table := self._leases.table(message.day)) is not None:
+            leases = self._leases.followed(message.day, before, trunk, MAX_TOKENS)
+            bypasses = [element(self._profile, lease.bypass, self._relay, ORIGIN) for lease in leases]
+            sent = self._memory.sent(message.id, trunk)
+            hops += [hop for hop in table.lookup_any(bypasses) if is_box(hop) and hop not in sent]
         if hops:  # as in `route`: a message that goes nowhere must not evict others
             self._memory.note(message.id, ORIGIN, now, [(trunk, hop) for hop in hops])
         return hops
+
+    def leads_to(self, message: Message, hop: Hop) -> bool:
+        """Tell whether a lease sends messages with a message's trunk to a next hop now."""
+        return bool(self._leases.followed(message.day, hop, message.tokens[0], 1))
+
+    def beside(self, day: int, elements: Iterable[bytes]) -> list[Hop]:
+        """Return the next hops to which any of these elements leads on a day."""
+        table = self._leases.table(day)
+        return [] if table is None else table.lookup_any(elements)
 
     def unsent(self, message: Message, hops: Iterable[Hop]) -> None:
         """Note that a message is not sent to next hops after all: it comes again, or goes another way."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter as Multiset
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Annotated
 
@@ -22,6 +22,7 @@ from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.routing_table import RoutingTable
 from hushcast_protocol.overlay.hops import host_hop, is_box, key_of, relay_hop
 from hushcast_protocol.overlay.host_cards import HostCard, check_host_card
+from hushcast_protocol.overlay.moved_leases import MovedLeases
 
 MAX_LEASES = 20_000  # held by one relay: 10,000 subscriptions on two days; some 40 MB
 MAX_ELEMENTS = 1024  # in one lease: a filter (`bloom.CAPACITY`) holds two of the largest
@@ -111,10 +112,6 @@ class Lease:
     children: tuple[RelayId, ...] = ()  # who is let in to bring messages for a box
 
 
-_Moved = tuple[int, Hop, bytes]
-"""Day, next hop of before and mark of leases that have another now."""
-
-
 class LeaseBook:
     """The leases of one relay and, kept in step with them, its routing table for each day."""
 
@@ -125,7 +122,8 @@ class LeaseBook:
         self._leases: dict[bytes, Lease] = {}
         # By next hop, by day and mark, by id: each may have thousands, and each message asks.
         self._by_hop: dict[Hop, dict[tuple[int, bytes], dict[bytes, Lease]]] = {}
-        self._moved: dict[_Moved, dict[Hop, int]] = {}
+        self.moves = MovedLeases()
+        """Leases that have another next hop now, and that not all has followed yet; to be read."""
         self._tombstones: dict[bytes, int] = {}
         self._tables: dict[int, RoutingTable] = {}
         self._places: dict[bytes, int] = {}
@@ -276,8 +274,17 @@ class LeaseBook:
 
     def moved(self, day: int, hop: Hop, trunk: bytes) -> list[Hop]:
         """Return the new next hops of leases that sent messages with this trunk to `hop` before."""
-        mark = lease_mark(trunk, self._relay)
-        return list(self._moved.get((day, hop, mark), ()))
+        return self.moves.ways((day, hop, lease_mark(trunk, self._relay)))
+
+    def settle(self, lease: bytes, before: Hop) -> Lease | None:
+        """Note that all that waited for the next hop of before has followed a lease; return it if it had."""
+        held = self._leases.get(lease)
+        if held is None or held.before != before:
+            return None
+        self.moves.remove(lease, (held.day, before, held.mark), held.hop)
+        made = self._leases[lease] = replace(held, before=None)
+        self._by_hop[held.hop][held.day, held.mark][lease] = made
+        return made
 
     def prune(self, lease: Lease) -> bool:
         """Drop a lease whose next hop has no such route, if it is held still; it may be installed again."""
@@ -316,8 +323,7 @@ class LeaseBook:
         beside = self._by_hop.setdefault(lease.hop, {}).setdefault((lease.day, lease.mark), {})
         beside[lease.id] = lease
         if lease.before is not None:
-            hops = self._moved.setdefault((lease.day, lease.before, lease.mark), {})
-            hops[lease.hop] = hops.get(lease.hop, 0) + 1
+            self.moves.add(lease.id, (lease.day, lease.before, lease.mark), lease.hop)
         self._elements += len(lease.elements)
         self._children.update(lease.children)
 
@@ -339,15 +345,7 @@ class LeaseBook:
         if not of_hop:
             del self._by_hop[lease.hop]
         if lease.before is not None:
-            self._forget_moved((lease.day, lease.before, lease.mark), lease.hop)
-
-    def _forget_moved(self, moved: _Moved, hop: Hop) -> None:
-        hops = self._moved[moved]
-        hops[hop] -= 1
-        if not hops[hop]:
-            del hops[hop]
-        if not hops:
-            del self._moved[moved]
+            self.moves.remove(lease.id, (lease.day, lease.before, lease.mark), lease.hop)
 
 
 def _some(ids: Iterable[bytes]) -> list[bytes]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from weakref import ref
 
 import msgspec
 
@@ -18,7 +17,14 @@ from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.hops import HOP_SIZE, Hop, HopMessage
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_runtime.storage.recovery import restore, set_aside, tell
-from hushcast_runtime.storage.spool_records import BodyReference, key_of, place_of, read_record
+from hushcast_runtime.storage.spool_bodies import SharedBody, SpooledBody
+from hushcast_runtime.storage.spool_records import (
+    BodyReference,
+    key_of,
+    packed_reference,
+    place_of,
+    read_record,
+)
 from hushcast_runtime.storage.store import Change, Records, Store, damaged
 
 MAX_SPOOL = 256 * 1024 * 1024  # bytes of bodies; a thousand of the largest, 230,000 of the smallest
@@ -47,21 +53,12 @@ _BODY = RecordKind(
 )
 
 
-class _Shared:
-    """A body in memory: all messages that hold it at a time hold this one."""
-
-    __slots__ = ("__weakref__", "data")
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-
-
 class SpooledMessage(msgspec.Struct, frozen=True, gc=False):
     """A message waiting for its next hop to acknowledge it; `key` is its place in the store."""
 
     key: bytes
     message: Message
-    shared: _Shared | None = None
+    shared: SharedBody | None = None
     """The body, where it is one of several that wait with it."""
 
     @property
@@ -76,31 +73,8 @@ class SpoolMove(msgspec.Struct, frozen=True, gc=False):
     item: SpooledMessage
     hop: Hop
     message: Message
-
-
-class _Body:
-    """A body in the store, and how many next hops it waits for."""
-
-    __slots__ = ("_shared", "day", "each", "number", "size", "waiting")
-
-    def __init__(self, size: int, day: int, number: int | None) -> None:
-        self.size = size
-        self.day = day
-        self.number = number  # where it lies; none where it is in the one record of its message
-        self.each = 0 if number is None else REFERENCE  # bytes that a next hop adds
-        self.waiting = 0
-        self._shared: ref[_Shared] | None = None
-
-    def in_memory(self) -> _Shared | None:
-        """Return the body if a message holds it."""
-        return self._shared() if self._shared is not None else None
-
-    def share(self, data: bytes) -> _Shared:
-        """Return the body as it is held in memory, by now."""
-        if (shared := self.in_memory()) is None:
-            shared = _Shared(data)
-            self._shared = ref(shared)
-        return shared
+    stays: bool = False
+    """Whether it waits where it did, too."""
 
 
 class Spool:
@@ -108,7 +82,7 @@ class Spool:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._held: dict[bytes, _Body] = {}  # by key
+        self._held: dict[bytes, SpooledBody] = {}  # by key
         self._size = 0
         self.shares: dict[Hop, int] = {}
         """Bytes of the bodies that wait, by next hop; to be read."""
@@ -163,9 +137,10 @@ class Spool:
             kept = read_record(value)
             if isinstance(kept, BodyReference):
                 references.setdefault(key_of(kept.number), []).append((key, kept))
+                self._next = max(self._next, kept.number + 1)  # its body's number may be a later one
             else:
                 check(kept.message())
-                self._hold(hop, key, _Body(len(kept.body), kept.day, None))
+                self._hold(hop, key, SpooledBody(len(kept.body), kept.day))
             self._next = max(self._next, number + 1)
 
         await restore(self._store, _KIND, take, at_once=_SCAN)
@@ -189,7 +164,7 @@ class Spool:
             return False
         if any((one.size, one.id, one.day) != (len(data), first.id, first.day) for _, one in waiting):
             return False
-        body = _Body(len(data), first.day, first.number)
+        body = SpooledBody(len(data), first.day, first.number, REFERENCE)
         for key, _ in waiting:
             self._hold(place_of(key)[0], key, body)
         return True
@@ -213,27 +188,28 @@ class Spool:
         """Hold messages as `put` does, and leave it to the caller to write what is added to `changes`."""
         if len(sends) == 1:  # as in the middle of a tree
             hop, message = sends[0].hop, sends[0].message
-            key = self._place(hop, _Body(len(message.body), message.day, None))
+            key = self._place(hop, SpooledBody(len(message.body), message.day))
             changes.append(Change(_KIND, key, encode(message)))
             return [(hop, SpooledMessage(key, message))]
         placed = []
         copies = _copies(sends)
-        bodies: dict[bytes, _Body] = {}
+        bodies: dict[bytes, SpooledBody] = {}
         last: Message | None = None
-        shared: _Shared | None = None
-        packed, body = b"", _Body(0, 0, None)
+        shared: SharedBody | None = None
+        packed, body = b"", SpooledBody(0, 0)
         for send in sends:
             message = send.message
             if message is not last:  # a message for several hops is encoded once
                 last = message
                 if copies[message.id] == 1:
-                    packed, body = encode(message), _Body(len(message.body), message.day, None)
+                    packed, body = encode(message), SpooledBody(len(message.body), message.day)
                 else:
                     if message.id not in bodies:
                         bodies[message.id] = self._keep_body(message, changes)
                     body = bodies[message.id]
                     shared = body.share(message.body)
-                    packed = _pack(message, body)
+                    assert body.number is not None
+                    packed = packed_reference(body.number, message)
             key = self._place(send.hop, body)
             placed.append((send.hop, SpooledMessage(key, message, None if body.number is None else shared)))
             changes.append(Change(_KIND, key, packed))
@@ -251,14 +227,17 @@ class Spool:
         changes: list[Change] = []
         for move in moves:
             body = self._held[move.item.key]
+            if body.number is None and move.stays:
+                self._set_apart(move.item, body, changes)
             if body.number is None:
                 sends.append(HopMessage(move.hop, move.message))
             else:  # its body stays where it is
                 key = self._place(move.hop, body)
-                placed.append((move.hop, SpooledMessage(key, move.message, move.item.shared)))
-                changes.append(Change(_KIND, key, _pack(move.message, body)))
+                placed.append((move.hop, SpooledMessage(key, move.message, body.share(move.message.body))))
+                changes.append(Change(_KIND, key, packed_reference(body.number, move.message)))
         for move in moves:
-            changes += self._release(move.item.key)
+            if not move.stays:
+                changes += self._release(move.item.key)
         placed += self.put(sends, *changes)
         await self.durable()
         return placed
@@ -329,7 +308,7 @@ class Spool:
             return SpooledMessage(key, kept.message(shared.data), shared)
         return SpooledMessage(key, kept.message())
 
-    async def _shared(self, key: bytes, number: int) -> _Shared | None:
+    async def _shared(self, key: bytes, number: int) -> SharedBody | None:
         """Return the body that a reference is for; none if that is settled."""
         body = self._held.get(key)
         if body is None:
@@ -343,18 +322,25 @@ class Spool:
             raise damaged("spool")
         return body.share(records[0][1])
 
-    def _keep_body(self, message: Message, changes: list[Change]) -> _Body:
-        body = _Body(len(message.body), message.day, self._next)
+    def _keep_body(self, message: Message, changes: list[Change]) -> SpooledBody:
+        body = SpooledBody(len(message.body), message.day, self._next, REFERENCE)
         changes.append(Change(_BODY, key_of(self._next), message.body))
         return body
 
-    def _place(self, hop: Hop, body: _Body) -> bytes:
+    def _set_apart(self, item: SpooledMessage, body: SpooledBody, changes: list[Change]) -> None:
+        """Have the body of a message that is one record lie apart, so that others can wait with it."""
+        body.number, body.each = self._next, REFERENCE
+        self._size += REFERENCE
+        changes.append(Change(_BODY, key_of(body.number), item.message.body))
+        changes.append(Change(_KIND, item.key, packed_reference(body.number, item.message)))
+
+    def _place(self, hop: Hop, body: SpooledBody) -> bytes:
         key = key_of(self._next, hop)
         self._next += 1
         self._hold(hop, key, body)
         return key
 
-    def _hold(self, hop: Hop, key: bytes, body: _Body) -> None:
+    def _hold(self, hop: Hop, key: bytes, body: SpooledBody) -> None:
         self._held[key] = body
         self._size += body.each if body.waiting else body.each + body.size
         body.waiting += 1
@@ -388,10 +374,3 @@ def _copies(sends: list[HopMessage]) -> dict[bytes, int]:
     if all(send.message is first for send in sends):  # as a rule: counting takes longer
         return {first.id: len(sends)}
     return Counter([send.message.id for send in sends])
-
-
-def _pack(message: Message, body: _Body) -> bytes:
-    assert body.number is not None
-    return encode(
-        BodyReference(body.number, body.size, message.id, message.day, message.tokens, message.trail)
-    )

@@ -18,13 +18,14 @@ from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.box_frames import Forget, Hold, HoldAnswer, held_out, hold_price
 from hushcast_protocol.overlay.frame_directions import FromOwner
 from hushcast_protocol.overlay.frames import Ack, ParcelFrame
+from hushcast_protocol.overlay.leases import Lease
 from hushcast_runtime.context import Context
 from hushcast_runtime.transports.channel import Channel
 
 FIRST_HOLD_WITHIN = 60.0  # seconds in which a key for which nothing is held makes its box
 
-Held = Callable[[tuple[bytes, ...]], None]
-"""Hears of the elements of each lease that is held from now on."""
+Held = Callable[[Lease], None]
+"""Hears of each lease that is held from now on."""
 
 
 class OwnerRequests:
@@ -61,7 +62,7 @@ class OwnerRequests:
             return HoldAnswer(frame.number, "form")
         except Refusal as refusal:
             return HoldAnswer(frame.number, counted_refusal(refusal, self._counters))
-        self._held(lease.elements)
+        self._held(lease)
         self._tracer.observe(
             observations.Installed(lease.id, lease.mark, lease.day, box, None, len(lease.elements), 0)
         )
