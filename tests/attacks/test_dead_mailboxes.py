@@ -1,4 +1,4 @@
-"""Leases are pointed at mailboxes that nobody opened: a relay dials few of them, and honest ones first."""
+"""Leases are pointed at hosts that never were: a relay dials few of them, and honest ones first."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.frames import Drop, Receipt
-from hushcast_protocol.overlay.hops import is_mailbox, relay_hop
-from hushcast_protocol.overlay.leases import Install, ToMailbox, give_consent
-from hushcast_protocol.overlay.profile import Root
+from hushcast_protocol.overlay.hops import is_host, relay_hop
+from hushcast_protocol.overlay.host_cards import make_host_card
+from hushcast_protocol.overlay.leases import Install, ToHost
 from hushcast_runtime.transports.channel import Channel
 
 DEAD = 200
@@ -31,14 +31,14 @@ ATTEMPT = 20.0  # seconds that tor takes to say that an onion service is not the
 
 
 def point_at_the_dead(net: SmallNetwork, relay: Node, token: bytes, count: int) -> None:
-    """Install leases whose mailboxes signed their consent, and were never opened."""
+    """Install leases whose hosts signed their cards, and are nowhere."""
     assert relay.daemon.overlay.relay is not None
     day = net.calendar.day(net.now)
     for _ in range(count):
-        mailbox, lease = Seed(os.urandom(32)), os.urandom(16)
-        consent = give_consent(mailbox, memory_address(mailbox.public()), relay.id, lease, day)
+        host, service = Seed(os.urandom(32)), Seed(os.urandom(32))
+        card = make_host_card(host, service, memory_address(service.public()))
         elements = (element(net.profile, token, relay.id, ORIGIN),)
-        install = Install(lease, day, ToMailbox(consent), elements, os.urandom(16), os.urandom(16))
+        install = Install(os.urandom(16), day, ToHost(card), elements, os.urandom(16), os.urandom(16))
         relay.daemon.overlay.relay.leases.book.install(install, net.now)
 
 
@@ -67,7 +67,7 @@ class Dialled:
 
 
 @pytest.mark.parametrize("with_a_message", [True, False])
-async def test_dead_mailboxes_are_dialled_a_few_at_once(
+async def test_dead_hosts_are_dialled_a_few_at_once(
     monkeypatch: pytest.MonkeyPatch, with_a_message: bool
 ) -> None:
     monkeypatch.setattr(dials, "MAX_DIALS", 8)
@@ -91,9 +91,8 @@ async def test_dead_mailboxes_are_dialled_a_few_at_once(
         assert dialled.most <= 8 + len(net.relays)
         assert dialled.count <= 600 / ATTEMPT * 8 + 20
 
-        ear = await net.clients[
-            0
-        ].listen()  # its mailbox was never dialled either: it comes before those that failed
+        # Its host was never dialled either: it comes before those that failed.
+        ear = await net.clients[0].listen()
         began = net.now
         for number, relay in enumerate(net.relays):
             await net.drop_at(relay, ONE, Content(b"%d" % number))
@@ -185,7 +184,7 @@ async def test_memory_of_who_answered_is_bounded(monkeypatch: pytest.MonkeyPatch
 async def test_links_that_are_there_are_kept_whatever_was_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hushcast_overlay.relay.kept_links.MAX_KEPT", 4)
     monkeypatch.setattr(dials, "MAX_DIALS", 2)
-    async with small_network(relays=3, clients=1, epoch=7200, origins=1, root=Root.MAILBOX) as net:
+    async with small_network(relays=3, clients=1, epoch=7200, origins=1) as net:
         await net.clients[0].listen()
         (planned,) = net.clients[0].route().planned.values()
         top = next(
@@ -193,9 +192,9 @@ async def test_links_that_are_there_are_kept_whatever_was_installed(monkeypatch:
         )
         assert top.daemon.overlay.relay is not None
         peers = top.daemon.overlay.relay.peers
-        mailbox = next(hop for hop in top.daemon.overlay.relay.leases.book.next_hops() if is_mailbox(hop))
-        await until(lambda: peers.is_linked(mailbox), 60)
+        host = next(hop for hop in top.daemon.overlay.relay.leases.book.next_hops() if is_host(hop))
+        await until(lambda: peers.is_linked(host), 60)
         point_at_the_dead(net, top, os.urandom(16), DEAD)
         for _ in range(60):
             await trio.sleep(60)
-            assert peers.is_linked(mailbox)
+            assert peers.is_linked(host)

@@ -1,0 +1,86 @@
+"""Hosts, owner and top relays are killed at any moment under traffic, and boxes move meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from hosted_network import hosted_network, hosts_of, subscribed
+from late_disk import LateDisk
+from small_network import ONE, Node
+
+from hushcast_protocol.content.bodies import Content
+
+EPOCH = 300  # seconds
+MOMENTS = 100  # of kills, in each network
+SOON = 0.6  # seconds after a message was published in which somebody is killed: it is on its way
+PUBLISHED_UNTIL = 17  # epochs of a day: what waits for a host lapses with its day
+
+Ends = dict[str, trio.Lock]
+"""Who is down is started again by who killed it."""
+
+
+async def kill(locks: Ends, victim: Node, away: float) -> bool:
+    """Kill a daemon, and start it again after so many seconds; return whether it was up."""
+    lock = locks.setdefault(victim.name, trio.Lock())
+    if lock.locked():
+        return False
+    async with lock:
+        await victim.stop()
+        await trio.sleep(away)
+        await victim.start()
+    return True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+async def test_nothing_is_lost_or_comes_twice_whoever_is_killed_when(seed: int) -> None:
+    """Two hundred moments in two networks; the first host is away for long enough three times in each."""
+    async with hosted_network(relays=7, epoch=EPOCH, seed=seed, origins=1) as net:
+        subscriber, publisher = net.clients
+        for node in (*net.relays, subscriber):
+            await node.stop()
+            node.store = LateDisk(node.store, net.env)
+            await node.start()
+        await subscribed(subscriber)
+        hosts = hosts_of(net, subscriber)
+        locks: Ends = {}
+        used: set[bytes] = set()
+        killed: set[str] = set()
+        sent: list[bytes] = []
+        count, published = 0, trio.Event()
+
+        async def outages() -> None:
+            for _ in range(3):
+                await trio.sleep(net.env.uniform(0.0, EPOCH))
+                await kill(locks, hosts[0], net.env.uniform(2.5, 3.5) * EPOCH)
+
+        async def kills() -> None:
+            nonlocal count
+            while count < MOMENTS:
+                await published.wait()
+                await trio.sleep(net.env.uniform(0.0, SOON))
+                victim = (*hosts, subscriber, *net.relays)[net.env.below(10)]
+                if await kill(locks, victim, net.env.uniform(0.0, 5.0)):
+                    count += 1
+                    killed.add(victim.name)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(outages)
+            nursery.start_soon(kills)
+            while net.calendar.epoch(net.now) % 24 < PUBLISHED_UNTIL:
+                sent.append(b"%d" % len(sent))
+                await publisher.daemon.service.publish(ONE, Content(sent[-1]))
+                published.set()
+                published = trio.Event()
+                await trio.sleep(net.env.uniform(0.0, 40.0))
+                held = subscriber.daemon.overlay.routes.held  # none while it starts
+                used |= {route.box.hosts.current for route in held if route.box is not None}
+        assert count == MOMENTS
+        assert len(killed) == len(net.relays) + 1
+        assert len(used) == 2
+        assert sum(node.store.lost for node in net.nodes if isinstance(node.store, LateDisk)) > 0
+        assert net.count("messages_moved") > 0
+        ear = await subscriber.listen()
+        assert sorted(await ear.hears(len(sent), 3 * EPOCH)) == sorted(sent)
+        await trio.sleep(2 * EPOCH)
+        assert sorted(ear.payloads) == sorted(sent)
