@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from hushcast_overlay.connector import Connector
@@ -131,17 +131,8 @@ def make_relay(
     hand_ins = HandIns(relay, candidates, kept, spool, next_hops, context)
     drops = Drops(profile, forwarding, hand_ins, spool, context)
     kept_links = KeptLinks(leases, peers, shards.calendar, context)
-
     moved = MovedMessages(leases, router, spool, next_hops, context)
-
-    def lease_came(lease: Lease) -> None:
-        kept_links.prepare()
-        box_came(lease)
-
-    def box_came(lease: Lease) -> None:
-        drops.take_up(lease.elements)
-        moved.took(lease)
-
+    lease_came, box_came = _hearers(kept_links, drops, moved)
     parcels = Parcels(identity, shards, leases, peers, lease_came, context)
 
     def fullness() -> float:
@@ -155,3 +146,19 @@ def make_relay(
     around = (incoming, kept_links, candidates, kept, hand_ins)
     hosting = (boxes, box_links, host_word, moved)
     return RelayRole(relay, leases, peers, forwarding, drops, parcels, admission, *around, *hosting)
+
+
+def _hearers(
+    kept_links: KeptLinks, drops: Drops, moved: MovedMessages
+) -> tuple[Callable[[Lease], None], Callable[[Lease], None]]:
+    """Return who hears of leases that parcels have installed, and of those for boxes."""
+
+    def lease_came(lease: Lease) -> None:
+        kept_links.prepare()
+        box_came(lease)
+
+    def box_came(lease: Lease) -> None:
+        drops.take_up(lease.elements)
+        moved.took(lease)
+
+    return lease_came, box_came

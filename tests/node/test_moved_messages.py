@@ -12,7 +12,6 @@ from owner_end import TRUNK, OwnerEnd, card_of, drop, message
 from small_network import Node, SmallNetwork, small_network, until
 
 from hushcast_overlay.relay import moved_messages
-from hushcast_overlay.relay.moved_messages import MovedMessages
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.hops import host_hop
@@ -202,36 +201,4 @@ async def test_what_the_next_host_has_no_room_for_waits_until_it_has(monkeypatch
         await owner.hears(*sent)
         await trio.sleep(100)
         assert len(owner.heard) == len(sent)
-        assert share(top, first) == 0
-
-
-async def test_no_step_is_long_however_many_leases_moved(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thousand leases of one topic, each to another next hop, and a message for each of them."""
-    placed: list[int] = []
-    place = MovedMessages._place
-
-    async def counted(self: MovedMessages, moves: list[object]) -> None:
-        placed.append(len(moves))
-        await place(self, moves)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(MovedMessages, "_place", counted)
-    monkeypatch.setattr(moved_messages, "MOVES_AT_ONCE", 50)
-    async with small_network(relays=2, clients=0, epoch=LONG) as net:
-        top, first = net.relays
-        card = card_of(first)
-        seats = [Seat(net, top) for _ in range(300)]
-        for seat in seats:
-            await seat.leads_to(card)
-        await first.stop()
-        await drop(net, top, *many(net, 3))
-        relay = top.daemon.overlay.relay
-        assert relay is not None
-        for seat in seats:
-            day, mark = net.calendar.day(net.now), lease_mark(TRUNK, top.id)
-            elements = (element(net.profile, TRUNK, top.id, ORIGIN),)
-            hop = ToRelay(os.urandom(32))
-            relay.leases.book.install(Install(seat.lease, day, hop, elements, mark, seat.bypass), net.now)
-        relay.moved.resume()
-        await until(lambda: top.count("messages_moved") == 3 * len(seats), 60)
-        assert max(placed) <= 2 * 50
         assert share(top, first) == 0
