@@ -57,7 +57,7 @@ async def _watch(testnet: Testnet, publications: int, progress: Progress) -> dic
     for member in away:
         await breaker.begin(_fault("stop", member.name))
     published: dict[str, set[str]] = {member.name: set() for member in away}
-    pause = AWAY * testnet.epoch / (publications + 1)
+    pause, left = AWAY * testnet.epoch / (publications + 1), trio.current_time()
     async with trio.open_nursery() as nursery:
         for number in range(publications):
             if number == publications // 2:
@@ -65,7 +65,7 @@ async def _watch(testnet: Testnet, publications: int, progress: Progress) -> dic
                 await breaker.begin(_fault("kill", killed))
             for topic, receipts in published.items():
                 nursery.start_soon(_publish, publisher, topic, receipts)
-            await trio.sleep(pause)
+            await trio.sleep_until(left + (number + 1) * pause)  # also on a machine that is late
     found = {}
     for member in away:
         progress(f"{member.name} comes back")

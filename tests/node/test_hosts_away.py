@@ -98,6 +98,31 @@ async def test_an_owner_that_comes_back_when_its_box_is_over_is_told_once() -> N
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("is_late", [True, False])
+async def test_an_owner_that_comes_back_when_the_day_it_left_on_is_over_is_told_once(is_late: bool) -> None:
+    """The host holds for the next day already: what it keeps of that one still comes."""
+    async with hosted_network() as net:
+        subscriber = net.clients[0]
+        await subscribed(subscriber)
+        host, day = in_use(net, subscriber), net.calendar.day(net.now)
+        midnight = net.calendar.day_start(day + 1)
+        await until(lambda: box_of(subscriber).at[host.id].confirmed == day + 1, DAY_SECONDS)
+        if not is_late:
+            await net.sleep_until(midnight + 2 * QUIET_FOR)
+        await subscriber.stop()
+        await net.sleep_until(midnight + 3 * EPOCH_SECONDS)
+        await drop_everywhere(net, b"x")
+        await net.sleep_until(midnight + DAY_SECONDS + EPOCH_SECONDS)
+        await subscriber.start()
+        ear = await subscriber.listen()
+        assert await ear.hears(1) == [b"x"]
+        if is_late:
+            await told_once(subscriber)
+        else:
+            assert ear.feed.lost() == 0
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 async def test_the_second_host_is_left_when_the_first_is_back_and_asked_once_more(seed: int) -> None:
     async with hosted_network(relays=7, seed=seed) as net:

@@ -60,6 +60,20 @@ class BoxRemainders:
             route.wanted.lose(None)
         await self._records.keep_box(name, box)
 
+    async def note_seen(self, name: bytes, box: RouteBox, route: OverlayRoute, relay: RelayId) -> None:
+        """Note that the owner is there today; tell applications if it was away for longer than a host keeps.
+
+        Then what came after it left is lost, though the host holds for a later day: nobody knows how much.
+        """
+        known, today = box.host(relay), self._calendar.day(self._env.now())
+        if known.seen == today or not self._env.is_certain():
+            return
+        if 0 <= known.seen <= known.held and known.seen + HOSTS_DAYS < today:
+            log.warning("what waited at a host comes no more")
+            route.wanted.lose(None)
+        known.seen = today
+        await self._records.keep_box(name, box)
+
     async def watch(
         self,
         name: bytes,
@@ -79,6 +93,7 @@ class BoxRemainders:
             await trio.sleep(QUIET_FOR)
             if not link.is_open:
                 return
+            await self.note_seen(name, box, route, relay)
             now = self._env.now()
             is_quiet = trio.current_time() - link.brought_at >= QUIET_FOR
             is_closed = self._env.is_certain() and self._calendar.lapse(known.held) <= now

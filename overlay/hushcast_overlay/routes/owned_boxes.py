@@ -264,6 +264,7 @@ class OwnedBoxes:
         if box.is_ended or route is None:
             self._spawn(self._forget_at, name, box, relay, link)
             return
+        await self._remainders.note_seen(name, box, route, relay)
         is_needed = partial(self._is_needed, box, route, relay)
         self._spawn(self._remainders.watch, name, box, route, link, is_needed)
         if known.confirmed >= self._calendar.day(self._env.now()) and not standing.leases:

@@ -21,6 +21,8 @@ class AtHost:
     """The last day for which it may hold something, on disk before it is asked to; -1 if nothing waits."""
     confirmed: int = -1
     """The last day for which it has confirmed that it does; on disk."""
+    seen: int = -1
+    """The last day on which its owner was there; on disk."""
     gave_way: int = 0
     """How many messages it said gave way, when it said so last."""
     elements: dict[bytes, tuple[bytes, ...]] = field(default_factory=dict)
