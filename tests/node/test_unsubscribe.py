@@ -21,11 +21,6 @@ def tombstones(net: SmallNetwork) -> dict[str, int]:
     }
 
 
-def spares(net: SmallNetwork) -> int:
-    """How many clients have a spare mailbox."""
-    return sum(node.daemon.overlay.routes.spare.is_ready for node in net.clients)
-
-
 async def kept(node: Node, *kinds: str) -> list[tuple[bytes, bytes]]:
     return [record for kind in kinds for record in await node.store.scan(kind)]
 
