@@ -15,7 +15,7 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.topics import Topic
-from hushcast_runtime.carriers.carrier import Carrier
+from hushcast_runtime.carriers.carrier import Carrier, NeverTaken
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 
@@ -71,18 +71,25 @@ class Publisher:
         """Publish, and return once it is durable in the outbox, before the first drop.
 
         A publication whose `token` is known is not made again. Raises `Refusal` if the content is too large
-        or the outbox full; with `at_once`, for a caller that waits, also if there is nobody to hand it to;
-        `UsageError` for too many `tags`, by which carriers may find its subscriptions.
+        or the outbox full, or if nobody will ever take it; with `at_once`, for a caller that waits, also if
+        there is nobody to hand it to; `UsageError` for too many `tags`, by which carriers may find its
+        subscriptions.
         """
         kept = self._known(token)
         if kept is None:
-            if at_once:
-                self._carrier.check_open()
+            self._check_open(at_once)
             message = await self._sealed(topic, content, author, tags)
             # It may have been asked for again while the topic's key was made.
             kept = self._known(token) or self._put(topic, message, token)
         await self._outbox.durable()
         return kept
+
+    def _check_open(self, at_once: bool) -> None:
+        try:
+            self._carrier.check_open()
+        except Refusal as refusal:
+            if at_once or isinstance(refusal, NeverTaken):
+                raise
 
     def _known(self, token: bytes | None) -> OutboxPublication | ReceiptedPublication | None:
         return None if token is None else self._outbox.known(token)

@@ -252,12 +252,17 @@ class OverlayAdapter:
             "address": self.listener.address if self.listener else None,
             "roster": self._describe_roster(),
             "directories": self.source.reached()._asdict(),
+            "wire": self._describe_wire(),
             "other_wire": str(self.other_wires.met or "") or None,
             "registration": self._registration.problem,
             "links": relay.peers.open_links() if relay else 0,
             "difficulty": self.shards.least_difficulty(relay.id) if relay else 0,
             "leases": len(relay.leases.book) if relay else 0,
         }
+
+    def _describe_wire(self) -> dict[str, Any] | None:
+        wire = self.rosters.wire
+        return None if wire is None else wire.describe(self.rosters.calendar)
 
     def _describe_roster(self) -> dict[str, int] | None:
         newest = self.rosters.newest

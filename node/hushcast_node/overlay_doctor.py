@@ -32,7 +32,7 @@ async def examine_overlay(
         _roster(side, env),
         *_directories(side),
         *_relays(side, is_testnet),
-        *(side.other_wires.examine() if side is not None else ()),
+        *_wire(side),
         examine_files(FILES_NEEDED + FILES_A_RELAY * relays),
     ]
     if not is_relay:
@@ -104,6 +104,15 @@ def _roster(side: OverlayAdapter | None, env: Environment) -> Finding:
     if side.relay_id is not None and side.relay_id not in newest.relays and side.source.terms() is None:
         return warning("roster", "fresh, this relay not in it yet", "wait an epoch; the clock may be off")
     return good("roster", f"fresh, {relays}")
+
+
+def _wire(side: OverlayAdapter | None) -> list[Finding]:
+    """Tell what the network speaks where this program does not; else of a peer that was met."""
+    if side is None:
+        return []
+    wire = side.rosters.wire
+    found = [] if wire is None else wire.examine(side.rosters.calendar)
+    return found or side.other_wires.examine()
 
 
 def _relays(side: OverlayAdapter | None, is_testnet: bool) -> list[Finding]:

@@ -14,8 +14,9 @@ from hushcast_overlay.routes.routes import OverlayRoutes
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.wires import OtherWire
 from hushcast_protocol.content.messages import Message
-from hushcast_runtime.carriers.carrier import Handover, RoutedInterest, check_no_terms
+from hushcast_runtime.carriers.carrier import Handover, NeverTaken, RoutedInterest, check_no_terms
 from hushcast_runtime.carriers.contact import Contact
 from hushcast_runtime.environment import Environment
 
@@ -48,7 +49,11 @@ class OverlayCarrier:
         return self._shards.calendar
 
     def check_open(self) -> None:
-        """Raise `Refusal` where there is no relay to drop at."""
+        """Raise `Refusal` where there is no relay to drop at, `NeverTaken` where there will be none."""
+        try:
+            self._shards.check_spoken()
+        except OtherWire as other:
+            raise NeverTaken(str(other)) from None
         self._shards.check_origins()
 
     async def hand_over(

@@ -138,6 +138,7 @@ class Connector:
         is_listed: bool = False,
         shows_view: bool = True,
     ) -> Channel[FrameT]:
+        self._rosters.check_spoken()  # else relays would be dialled in vain, for as long as this runs
         view = self._rosters.view() if us and shows_view else None
         link = Link.initiate(self._network, peer, self._env.randomness, MAX_OVERLAY_FRAME, us, view)
         isolation = self._env.isolation()

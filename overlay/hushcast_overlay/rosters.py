@@ -10,6 +10,7 @@ import trio
 
 from hushcast_directory.client.roster_source import RosterSource
 from hushcast_overlay.neighbourhood import ROSTERS_HELD, Neighbourhood, staying
+from hushcast_protocol.authorities.network_wire import NetworkWire
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
@@ -18,6 +19,7 @@ from hushcast_protocol.base.roster_standing import RosterStanding, follow, resto
 from hushcast_protocol.base.sharding import Sharding, sharding_for
 from hushcast_protocol.base.trusted_clock import published, roster_span
 from hushcast_protocol.base.wire import encode
+from hushcast_protocol.base.wires import OtherWire
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
@@ -132,6 +134,16 @@ class RosterKeeper:
             return math.inf
         return max(0.0, self._env.now() - published(self.calendar, self.newest.epoch + 1))
 
+    @property
+    def wire(self) -> NetworkWire | None:
+        """What the network speaks now, and goes on to; `None` while nobody told."""
+        return self._source.wire(self.calendar.epoch(self._env.now()))
+
+    def check_spoken(self) -> None:
+        """Raise `OtherWire` where the network speaks what is not spoken here."""
+        if (wire := self.wire) is not None:
+            wire.check()
+
     def rosters(self) -> list[Roster]:
         """Return the rosters held, ascending by epoch, the coming one among them."""
         return [standing.roster for standing in self._standings]
@@ -193,6 +205,8 @@ class RosterKeeper:
                 log.warning("no roster from the directory", reason=str(error), again_in=round(pause))
             self._asked.set()
             pause = FIRST_PAUSE if self.newest is not before else min(2 * pause, self._longest_pause())
+            if isinstance(self.problem, OtherWire):
+                pause = self.calendar.epoch_seconds  # it ends by another release here, or by a new head there
             await trio.sleep(pause * self._env.uniform(0.5, 1.0))
             moment = self._next_moment()
             # After a jump of the clock the directory is asked at once: it tells which time is right.
@@ -237,6 +251,9 @@ class RosterKeeper:
         self._counters.add("rosters_taken")
         self._counters.add("bytes_fetched", len(record))
         log.info("roster taken", epoch=roster.epoch, relays=count(roster))
+        wire = self.wire
+        if wire is not None and wire.is_left_behind and roster.epoch % EPOCHS_A_DAY == 0:
+            log.warning("the network goes on to a wire that this program does not speak", epoch=wire.begins)
         self._tell(standing)
         self._changed.unpark_all()
         self._look()

@@ -18,7 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "protocol"))
 from authority_world import FIRST, NETWORK, RELAYS, SEEDS, Member, World, members
 
 from hushcast_protocol.authorities.ballots import Ballot, Cast, ballot_digest
-from hushcast_protocol.authorities.frames import Echo, Heads
+from hushcast_protocol.authorities.frames import Echo
+from hushcast_protocol.authorities.head_questions import Heads
 from hushcast_protocol.authorities.heads import CertifiedHead, IndexedSignature, decode_head
 from hushcast_protocol.authorities.tally import begins, in_charge_after, newest_shown
 from hushcast_protocol.base.addresses import onion_address

@@ -18,7 +18,7 @@ from authority_world import FIRST, NETWORK, SEEDS, members, start_of
 
 from hushcast_protocol.authorities.actions import AuthorityState
 from hushcast_protocol.authorities.chain import Chain, ChainState, handed_over
-from hushcast_protocol.authorities.frames import Heads
+from hushcast_protocol.authorities.head_questions import Heads
 from hushcast_protocol.authorities.heads import (
     AssentBody,
     CertifiedHead,

@@ -16,6 +16,7 @@ from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
 from hushcast_protocol.authorities.directory_requests import HeadAnswer, KeySuccession, Rosters
 from hushcast_protocol.authorities.head_answers import is_cut
+from hushcast_protocol.authorities.head_questions import Heads
 from hushcast_protocol.authorities.heads import (
     AssentBody,
     AuthorityChange,
@@ -170,6 +171,12 @@ class Asked:
             raise TransportError("nobody there")
         say = self._world.lies.get(self._key)
         return self._world.truth.answer(after) if say is None else say(self._world.truth, after)
+
+    async def heads(self, after: int | None) -> Heads:
+        await trio.lowlevel.checkpoint()
+        if self._key in self._world.away | self._world.silent:
+            raise TransportError("nobody there")
+        return Heads(self._world.truth.answer(None).heads)
 
     async def register(self, descriptor: Signed, work: NameWork | None = None) -> None:
         await trio.lowlevel.checkpoint()

@@ -17,7 +17,7 @@ from hushcast_directory.server.kept_evidence import EVIDENCE, read_evidence
 from hushcast_directory.server.settings import DirectorySettings
 from hushcast_protocol.authorities.directory_requests import Fetch, HeadAnswer
 from hushcast_protocol.authorities.evidence import Fork, check_fork
-from hushcast_protocol.authorities.frames import Heads
+from hushcast_protocol.authorities.head_questions import Heads
 from hushcast_protocol.authorities.heads import (
     AssentBody,
     CertifiedHead,

@@ -19,8 +19,9 @@ from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.authorities import name_work as work_module
 from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.descriptor_exchange import decode_peer_frame
-from hushcast_protocol.authorities.frames import MAX_PEER_FRAME, AskHeads, Heads
+from hushcast_protocol.authorities.frames import MAX_PEER_FRAME
 from hushcast_protocol.authorities.head_inside import Beacon, inside_of
+from hushcast_protocol.authorities.head_questions import AskHeads, Heads
 from hushcast_protocol.authorities.heads import CertifiedHead, IndexedSignature, decode_head, head_digest
 from hushcast_protocol.authorities.name_work import NO_BEACON, NameWork, attempt
 from hushcast_protocol.authorities.seat_admission import SeatAdmission

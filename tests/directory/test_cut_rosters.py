@@ -59,6 +59,9 @@ class Agreed:
     def restored(self, record: bytes) -> Roster:
         return the_roster(int.from_bytes(record, "big"))
 
+    def wire(self, epoch: int) -> None:
+        return None
+
     async def fetch(self, after: int | None, held: Roster | None) -> FetchedRoster:
         await trio.lowlevel.checkpoint()
         newest = CALENDAR.epoch(self._now() + CALENDAR.lead)

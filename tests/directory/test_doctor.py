@@ -30,8 +30,8 @@ from hushcast_protocol.authorities.authority_set import Authorities
 from hushcast_protocol.authorities.ballots import Cast
 from hushcast_protocol.authorities.beacon import DRAWN
 from hushcast_protocol.authorities.evidence import Evidence
-from hushcast_protocol.authorities.frames import Heads
 from hushcast_protocol.authorities.head_inside import inside_of
+from hushcast_protocol.authorities.head_questions import Heads
 from hushcast_protocol.authorities.heads import (
     AssentBody,
     CertifiedHead,

@@ -412,7 +412,7 @@ async def test_every_bit_of_an_answer_is_signed_or_stands_in_what_is() -> None:
     honest = agreed(a_set(1, 1), FIRST, (0,))
     relays = roster_of(honest, NETWORK).relays
     state = ChainState(a_set(1, 1))
-    followed = follow(state, honest, NETWORK.id)
+    followed = follow(state, honest.heads, NETWORK.id)
     data = encode(honest)
     told: list[Roster] = []
     for bit in range(0, len(data) * 8, 3):
@@ -421,7 +421,7 @@ async def test_every_bit_of_an_answer_is_signed_or_stands_in_what_is() -> None:
         try:
             answer = decode_directory_answer(bytes(damaged))
             assert isinstance(answer, HeadAnswer)
-            if follow(state, answer, NETWORK.id) == followed:
+            if follow(state, answer.heads, NETWORK.id) == followed:
                 told.append(roster_of(answer, NETWORK))
         except PeerError:
             continue

@@ -23,15 +23,8 @@ from hushcast_protocol.authorities.descriptor_exchange import (
     decode_peer_frame,
 )
 from hushcast_protocol.authorities.evidence import Evidence, Fork, check_evidence, check_fork
-from hushcast_protocol.authorities.frames import (
-    AskBallot,
-    AskHeads,
-    AskListing,
-    Assent,
-    Echo,
-    Heads,
-    decode_frame,
-)
+from hushcast_protocol.authorities.frames import AskBallot, AskListing, Assent, Echo, decode_frame
+from hushcast_protocol.authorities.head_questions import AskHeads, Heads
 from hushcast_protocol.authorities.heads import CertifiedHead, decode_head
 from hushcast_protocol.authorities.machine import Authority
 from hushcast_protocol.authorities.schedule import schedule

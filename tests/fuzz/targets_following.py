@@ -78,8 +78,8 @@ def _agreed(data: bytes) -> object:
     if not isinstance(answer, HeadAnswer):
         return answer
     first = ChainState(a_set(3, 2))
-    for begun in (first, follow(first, _answers()["next"], NETWORK.id)):
-        state = follow(begun, answer, NETWORK.id)
+    for begun in (first, follow(first, _answers()["next"].heads, NETWORK.id)):
+        state = follow(begun, answer.heads, NETWORK.id)
         assert state.newest is None or state.newest.head in _known()
         if state.fork is not None:
             assert {state.fork.first.head, state.fork.second.head} <= _known().keys()
@@ -98,7 +98,7 @@ def _followed(data: bytes) -> None:
     assert following.members()
     following.coming()
     assert following.forked is None or following.state is not None
-    state = following.after(_answers()["newest"])
+    state = following.after(_answers()["newest"].heads)
     assert state.newest is not None
     following.move(state)
 
@@ -106,7 +106,7 @@ def _followed(data: bytes) -> None:
 def _records() -> Iterator[bytes]:
     for name in ("newest", "fork"):
         following = TrustedAuthorities(NETWORK, a_set(3, 2).members, 2)
-        change = following.move(following.after(_answers()[name]))
+        change = following.move(following.after(_answers()[name].heads))
         assert change.value is not None
         yield change.value
 

@@ -232,6 +232,9 @@ class WorldSource:
     def restored(self, record: bytes) -> Roster:
         return self._world.heads[int(record)]
 
+    def wire(self, epoch: int) -> None:
+        return None
+
     async def fetch(self, after: int | None, held: Roster | None) -> FetchedRoster:
         await trio.sleep(1)
         newest = max(self._world.heads)

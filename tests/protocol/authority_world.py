@@ -27,8 +27,9 @@ from hushcast_protocol.authorities.authority_set import Authorities, AuthorityCo
 from hushcast_protocol.authorities.ballots import Ballot, Cast, ballot_digest
 from hushcast_protocol.authorities.chain import ChainState
 from hushcast_protocol.authorities.evidence import check_evidence, check_fork
-from hushcast_protocol.authorities.frames import Assent, AuthorityFrame, Echo, Heads
+from hushcast_protocol.authorities.frames import Assent, AuthorityFrame, Echo
 from hushcast_protocol.authorities.head_inside import inside_of
+from hushcast_protocol.authorities.head_questions import Heads
 from hushcast_protocol.authorities.heads import (
     AssentBody,
     CertifiedHead,

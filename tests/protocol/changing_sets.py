@@ -22,7 +22,8 @@ from hushcast_protocol.authorities.actions import Stop
 from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
 from hushcast_protocol.authorities.ballots import Ballot, Cast, ballot_digest
 from hushcast_protocol.authorities.beacon import to_say
-from hushcast_protocol.authorities.frames import AskHeads, Assent, AuthorityFrame, Echo, Heads
+from hushcast_protocol.authorities.frames import Assent, AuthorityFrame, Echo
+from hushcast_protocol.authorities.head_questions import AskHeads, Heads
 from hushcast_protocol.authorities.heads import (
     AssentBody,
     AuthorityChange,

@@ -25,8 +25,9 @@ from hushcast_protocol.authorities.authority_set import Authorities
 from hushcast_protocol.authorities.ballots import Ballot
 from hushcast_protocol.authorities.chain import MAX_HEADS, MAX_TURNS, Chain, ChainState
 from hushcast_protocol.authorities.evidence import check_fork, who_forked
-from hushcast_protocol.authorities.frames import AskHeads, Assent, Echo, Heads, decode_frame
+from hushcast_protocol.authorities.frames import Assent, Echo, decode_frame
 from hushcast_protocol.authorities.head_inside import inside_of
+from hushcast_protocol.authorities.head_questions import AskHeads, Heads
 from hushcast_protocol.authorities.heads import (
     AssentBody,
     CertifiedHead,

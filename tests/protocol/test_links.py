@@ -33,7 +33,7 @@ from hushcast_protocol.base.roster import RosterView
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import SignaturePurpose, signature
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.base.wires import SPOKEN, OtherWire, WireRange
+from hushcast_protocol.base.wires import LASTING, SPOKEN, OtherWire, WireRange
 
 ALICE, BOB, MALLORY = seed(11), seed(12), seed(13)
 OTHER_NETWORK = b"o" * 32
@@ -601,6 +601,17 @@ def test_a_wire_within_what_a_responder_speaks_is_taken():
     left = Link.initiate(NETWORK.id, BOB.public(), stream(1), MAX_FRAME, wire=2)
     right = Link.respond(NETWORK.id, BOB, stream(2), MAX_FRAME, speaks=WireRange(1, 3))
     assert Ends(left, right).pump().left_events == [HandshakeDone(BOB.public(), None)]
+
+
+def test_links_of_what_every_release_reads_are_taken_where_that_is_said():
+    """At directories, whatever they speak besides."""
+    for speaks in (SPOKEN, WireRange(2, 3)):
+        left = Link.initiate(NETWORK.id, BOB.public(), stream(1), MAX_FRAME, wire=LASTING)
+        right = Link.respond(NETWORK.id, BOB, stream(2), MAX_FRAME, speaks=speaks, lasts=True)
+        assert Ends(left, right).pump().left_events == [HandshakeDone(BOB.public(), None)]
+        assert left.wire == right.wire == LASTING
+    asked = hear(responder(), [hello(Liar().public, wire=LASTING)])
+    assert asked.events == [HandshakeDone(None, None, WireRange(LASTING, LASTING))]
 
 
 def test_the_number_of_the_wire_cannot_be_changed_on_the_way():

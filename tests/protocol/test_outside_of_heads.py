@@ -14,9 +14,10 @@ from hushcast_protocol.authorities.actions import AuthorityState, Phase, SendFra
 from hushcast_protocol.authorities.authority_set import MAX_SET, Authorities
 from hushcast_protocol.authorities.chain import Chain, ChainState
 from hushcast_protocol.authorities.directory_requests import HeadAnswer
-from hushcast_protocol.authorities.frames import AskHeads, Heads, decode_frame
+from hushcast_protocol.authorities.frames import decode_frame
 from hushcast_protocol.authorities.head_answers import follow, roster_of
 from hushcast_protocol.authorities.head_inside import inside_of
+from hushcast_protocol.authorities.head_questions import AskHeads, Heads
 from hushcast_protocol.authorities.heads import (
     MAX_HEAD,
     MAX_SIGNATURE,
@@ -88,7 +89,7 @@ def test_a_chain_goes_on_through_wires_that_nobody_here_speaks() -> None:
     with pytest.raises(OtherWire, match=r"this network speaks wire 2, and this program wire 1: .* install"):
         inside_of(chain.head)
     answer = HeadAnswer((certified,), (), (), False, None)
-    assert follow(ChainState(THREE), answer, NETWORK.id).newest == certified
+    assert follow(ChainState(THREE), answer.heads, NETWORK.id).newest == certified
     with pytest.raises(OtherWire):
         roster_of(answer, NETWORK)
 

@@ -54,8 +54,8 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
         yield "roster", _roster(status)
         if (directories := status.get("directories")) is not None and directories["directories"] > 1:
             yield "directories", _directories(directories)
-        if (wire := status.get("other_wire")) is not None:
-            yield "wire", f"a peer speaks {wire}, which this program does not: `hushcast doctor` says more"
+        if (told := _wire(status)) is not None:
+            yield "wire", f"{told}: `hushcast doctor` says more"
     if status.get("role") == "relay":
         yield "relay", _relay(status)
     if "subscriptions" in status:
@@ -65,6 +65,20 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
         yield "outbox", _outbox(status["outbox"])
     if "counters" in status:
         yield from _troubles(status)
+
+
+def _wire(status: Status) -> str | None:
+    """Say which wire there is that this program does not speak, the network's first."""
+    wire = status.get("wire")
+    if wire is not None:
+        lowest, highest = wire["speaks"]
+        if not lowest <= wire["now"] <= highest:
+            return f"this network speaks wire {wire['now']}, which this program does not"
+        if wire["coming"] is not None and not lowest <= wire["coming"] <= highest:
+            when = f"from {wire['begins']} on"
+            return f"this network speaks wire {wire['coming']} {when}, which this program does not"
+    other = status.get("other_wire")
+    return None if other is None else f"a peer speaks {other}, which this program does not"
 
 
 def waits_for(status: Status) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeVar
 
 from hushcast_protocol.authorities.directory_requests import (
     MAX_DIRECTORY_ANSWER,
@@ -17,12 +18,19 @@ from hushcast_protocol.authorities.directory_requests import (
     Rosters,
     decode_directory_answer,
 )
+from hushcast_protocol.authorities.head_questions import (
+    MAX_HEADS_ANSWER,
+    AskHeads,
+    Heads,
+    decode_heads_answer,
+)
 from hushcast_protocol.authorities.name_work import NameWork
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.base.wire import PublicKey, Wire
+from hushcast_protocol.base.wires import LASTING, SPOKEN
 from hushcast_protocol.shards.shard_requests import (
     AskLeaf,
     AskPiece,
@@ -39,6 +47,8 @@ from hushcast_runtime.transports.base import Transport
 from hushcast_runtime.transports.channel import open_channel
 
 ANSWER_TIMEOUT = 90.0  # seconds; to register, the directory first reaches the relay
+
+AnswerT = TypeVar("AnswerT")
 
 _ANSWERS: dict[type[ShardRequest], type[ShardAnswer]] = {
     AskLeaf: ShownLeaf,
@@ -87,6 +97,10 @@ class DirectoryClient:
             raise DecodeError("the directory answered something else than was asked")
         return answer
 
+    async def heads(self, after: int | None) -> Heads:
+        """Return how one comes from the head of an epoch to the newest, unchecked as yet, in any wire."""
+        return await self._say(AskHeads(after), decode_heads_answer, MAX_HEADS_ANSWER, LASTING)
+
     async def part(self, request: ShardRequest) -> ShardAnswer:
         """Return a part of a network in shards, unchecked as yet; `Refusal` where it is not shown there."""
         answer = await self._ask(request)
@@ -97,16 +111,19 @@ class DirectoryClient:
         return answer
 
     async def _ask(self, request: DirectoryRequest) -> DirectoryAnswer:
-        link = Link.initiate(self._network, self._known.key, self._env.randomness, MAX_DIRECTORY_ANSWER)
-        isolation = self._env.isolation()
-        channel, _ = await open_channel(
-            self._transport, self._address, isolation, link, decode_directory_answer
-        )
-        try:
-            await channel.send(request)
-            answer = await channel.one(ANSWER_TIMEOUT)
-        finally:
-            await channel.aclose()
+        answer = await self._say(request, decode_directory_answer, MAX_DIRECTORY_ANSWER)
         if isinstance(answer, DirectoryRefusal):
             raise Refusal(answer.reason)
         return answer
+
+    async def _say(
+        self, request: Wire, decode: Callable[[bytes], AnswerT], largest: int, wire: int = SPOKEN.highest
+    ) -> AnswerT:
+        link = Link.initiate(self._network, self._known.key, self._env.randomness, largest, wire=wire)
+        isolation = self._env.isolation()
+        channel, _ = await open_channel(self._transport, self._address, isolation, link, decode)
+        try:
+            await channel.send(request)
+            return await channel.one(ANSWER_TIMEOUT)
+        finally:
+            await channel.aclose()

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 from hushcast_protocol.authorities.head_inside import Beacon
 from hushcast_protocol.authorities.name_work import NameWork
+from hushcast_protocol.authorities.network_wire import NetworkWire
 from hushcast_protocol.authorities.seat_admission import SeatAdmission
 from hushcast_protocol.base.roster import Roster
 from hushcast_protocol.base.signatures import Signed
@@ -66,11 +67,15 @@ class RosterSource(Protocol):
     def restored(self, record: bytes) -> Roster:
         """Return a roster that was kept, checked again; raise a `PeerError` if it is trusted no more."""
 
+    def wire(self, epoch: int) -> NetworkWire | None:
+        """Return what the network speaks in an epoch of about now, `None` while no head was seen."""
+
     async def fetch(self, after: int | None, held: Roster | None) -> FetchedRoster:
         """Return the first roster after an epoch, or the newest (`None`); none that is `held` already.
 
         If `after` is the epoch of `held`, it was checked that it follows it. Raises `TransportError`, a
-        `PeerError` or `Refusal`.
+        `PeerError` or `Refusal`; `OtherWire` where no roster can be read here, and then its heads were
+        followed all the same.
         """
 
     def following(self, roster: Roster) -> Sequence[Change]:

@@ -29,11 +29,13 @@ from hushcast_protocol.authorities.head_answers import roster_of
 from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import CertifiedHead, decode_head, head_digest
 from hushcast_protocol.authorities.name_work import NameWork, beacon_for
+from hushcast_protocol.authorities.network_wire import NetworkWire
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
 from hushcast_protocol.base.key_handovers import KeyHandover
 from hushcast_protocol.base.roster import Network, Roster
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, RelayId, encode
+from hushcast_protocol.base.wires import OtherWire
 from hushcast_protocol.shards.shard_requests import ShardAnswer, ShardRequest
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
@@ -114,6 +116,10 @@ class SeveralDirectories:
         """The first epoch of the authorities of now, as far as it is known."""
         return 0 if self._following.state is None else self._following.state.since
 
+    def wire(self, epoch: int) -> NetworkWire | None:
+        """Return what the network speaks in an epoch of about now, `None` while no head was seen."""
+        return self._following.wire(epoch)
+
     async def load(self) -> None:
         """Read back which heads were followed."""
         await self._following.load(self._store)
@@ -129,6 +135,9 @@ class SeveralDirectories:
         """Return the roster of the first head after an epoch, or of the newest."""
         if self._following.forked is not None:
             raise AuthenticationError(self._two_heads())
+        newest = self._following.newest
+        if after is not None and newest is not None and after < newest.epoch <= self._latest():
+            after = None  # heads were followed whose rosters could not be read here
         found: list[tuple[FetchedRoster, ChainState]] = []
         problems: list[Exception] = []
         members = self._following.members()
@@ -167,7 +176,7 @@ class SeveralDirectories:
         if self._following.forked is not None:  # whatever another one answered meanwhile
             raise AuthenticationError(self._two_heads())
         if not found and not nothing_new:
-            raise problems[-1]
+            raise next((one for one in problems if isinstance(one, OtherWire)), problems[-1])
         return self.lead(*found[0]) if found else NOTHING
 
     async def examine(
@@ -180,18 +189,18 @@ class SeveralDirectories:
         if not agreed.heads:
             return None
         try:
-            calendar = self._network.calendar
-            latest = calendar.epoch(self._env.now() + calendar.lead) + 1
-            state = self._following.after(agreed, latest)
-            if state.fork is not None:
-                await self._stop(state)
+            state = await self._led_to(agreed.heads)
             last = agreed.heads[-1]
             if state.newest is None or state.newest.head != last.head:
                 return None  # older than what is held
             if held is not None and head_digest(last.head) == held.digest:
                 return None
+            if not decode_head(last.head).authorities.is_spoken:
+                await self._store.write(self._following.move(state))
             # A signature for each relay: in a big network too long for the scheduler to wait.
             roster = await self._env.compute(self._read, agreed, self._network)
+        except OtherWire:
+            raise
         except PeerError:
             if self._following.forked is None:
                 self._counters.add("heads_refused")
@@ -199,6 +208,42 @@ class SeveralDirectories:
         self._waiting = dict(agreed.waiting)
         record = encode(msgspec.structs.replace(agreed, heads=(last,), more=False))
         return FetchedRoster(roster, record, agreed.more), state
+
+    async def _led_to(self, heads: Sequence[CertifiedHead]) -> ChainState:
+        """Return where heads lead that a directory shows; raise a `PeerError`, and for a fork."""
+        state = self._following.after(heads, self._latest())
+        if state.fork is not None:
+            await self._stop(state)
+        return state
+
+    async def learn(self, member: AuthorityContact | None = None) -> None:
+        """Follow the heads that a directory of another wire shows: one of them, or the one that is pinned.
+
+        Raises `OtherWire` where the network speaks what is not spoken here. Where it does not, and did not
+        before, nothing is kept: its rosters tell as much.
+        """
+        member, newest = member or self._following.members()[0], self._following.newest
+        try:
+            after = None if newest is None else newest.epoch
+            shown = await self._heard(member, self._reach(member).heads(after))
+            state = await self._led_to(shown.heads)
+        except (TransportError, PeerError) as error:
+            log.debug("a directory of another wire shows no heads", reason=str(error))
+        else:
+            heads = newest, None if state.newest is None else decode_head(state.newest.head)
+            if any(head is not None and not head.authorities.is_spoken for head in heads):
+                await self._store.write(self._following.move(state))
+        self._check_spoken()
+
+    def _check_spoken(self) -> None:
+        wire = self.wire(self._network.calendar.epoch(self._env.now()))
+        if wire is not None:
+            wire.check()
+
+    def _latest(self) -> int:
+        """Return the last epoch that there may be a head of."""
+        calendar = self._network.calendar
+        return calendar.epoch(self._env.now() + calendar.lead) + 1
 
     async def compare(self, epoch: int) -> None:
         """Ask all for the head of an epoch: a peer shows another than ours, and one of them may have it.
@@ -281,6 +326,7 @@ class SeveralDirectories:
 
     async def register(self, descriptor: Signed, work: NameWork | None = None) -> None:
         """Hand in a descriptor at all authorities; more than half of those of now take it, or it raises."""
+        self._check_spoken()
         now, coming = self._following.members(), self._following.coming()
         keys = {member.key for member in now}
         took: set[PublicKey] = set()
@@ -307,9 +353,9 @@ class SeveralDirectories:
     def terms(self) -> SeatTerms | None:
         """Return what newcomers meet by the newest head."""
         newest = self._following.state.newest if self._following.state is not None else None
-        if newest is None:
+        head = None if newest is None else decode_head(newest.head)
+        if head is None or not head.authorities.is_spoken:
             return None
-        head = decode_head(newest.head)
         return SeatTerms(
             head.epoch,
             head.authorities.admission,
@@ -324,7 +370,12 @@ class SeveralDirectories:
         return DirectoryStatus(len(keys), len(keys) - silent, self._following.forked)
 
     async def _ask(self, member: AuthorityContact, after: int | None) -> HeadAnswer:
-        answer = await self._heard(member, self._reach(member).roster(after))
+        try:
+            self._check_spoken()
+            answer = await self._heard(member, self._reach(member).roster(after))
+        except OtherWire:
+            await self.learn(member)
+            raise
         if isinstance(answer, KeySuccession) and len({one.key for one in self._following.members()}) == 1:
             raise DirectoryKeyChanged(answer.handovers)
         if not isinstance(answer, HeadAnswer):

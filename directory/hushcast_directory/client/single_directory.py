@@ -20,11 +20,13 @@ from hushcast_directory.client.several_directories import DirectoryKeyChanged, S
 from hushcast_directory.client.trust import Trust
 from hushcast_protocol.authorities.directory_requests import HeadAnswer, KeySuccession, Rosters
 from hushcast_protocol.authorities.name_work import NameWork
+from hushcast_protocol.authorities.network_wire import NetworkWire
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
 from hushcast_protocol.base.key_handovers import CheckRoster
 from hushcast_protocol.base.roster import Roster, check_roster, check_successor, roster_digest
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
+from hushcast_protocol.base.wires import OtherWire
 from hushcast_protocol.shards.shard_requests import ShardAnswer, ShardRequest
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.storage.store import Change, Store, record_reader
@@ -64,6 +66,10 @@ class SingleDirectory:
         await self._trust.load(self._store)
         self._several.pin(self._trust.key)
         await self._several.load()
+
+    def wire(self, epoch: int) -> NetworkWire | None:
+        """Return what the network speaks in an epoch of about now, `None` while no head was seen."""
+        return self._several.wire(epoch)
 
     def restored(self, record: bytes) -> Roster:
         """Return a roster that was kept; raise as `check_roster` does."""
@@ -142,6 +148,9 @@ class SingleDirectory:
     async def _ask(self, after: int | None) -> Rosters | KeySuccession | HeadAnswer:
         try:
             answer = await self._client.roster(after)
+        except OtherWire:
+            await self._several.learn()
+            raise
         except (TransportError, PeerError):
             self._answers = False
             raise

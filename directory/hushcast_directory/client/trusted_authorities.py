@@ -10,10 +10,10 @@ import msgspec
 
 from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
 from hushcast_protocol.authorities.chain import MAX_TURNS, Chain, ChainState, handed_over
-from hushcast_protocol.authorities.directory_requests import HeadAnswer
 from hushcast_protocol.authorities.evidence import Fork
 from hushcast_protocol.authorities.head_answers import follow
-from hushcast_protocol.authorities.heads import CertifiedHead, decode_head
+from hushcast_protocol.authorities.heads import CertifiedHead, Head, decode_head
+from hushcast_protocol.authorities.network_wire import NetworkWire, wire_by
 from hushcast_protocol.base.errors import AuthenticationError, PeerError
 from hushcast_protocol.base.key_handovers import KeyHandover
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
@@ -69,6 +69,17 @@ class TrustedAuthorities:
         fork = self._state.fork if self._state is not None else None
         return None if fork is None else decode_head(fork.first.head).epoch
 
+    @property
+    def newest(self) -> Head | None:
+        """The newest head that is followed."""
+        newest = self._state.newest if self._state is not None else None
+        return None if newest is None else decode_head(newest.head)
+
+    def wire(self, epoch: int) -> NetworkWire | None:
+        """Return what the network speaks in an epoch of about now, `None` before the first head."""
+        head = self.newest
+        return None if head is None else wire_by(head, epoch)
+
     def pin(self, key: PublicKey) -> None:
         """Pin another key of a directory alone, which came to it before any head."""
         assert self._state is None
@@ -107,8 +118,8 @@ class TrustedAuthorities:
             else:
                 log.warning("other directories are configured than were followed: beginning with those")
 
-    def after(self, agreed: HeadAnswer, latest: float = math.inf) -> ChainState:
-        """Return where an answer leads; raise a `PeerError` if it is not of those that are believed.
+    def after(self, heads: Sequence[CertifiedHead], latest: float = math.inf) -> ChainState:
+        """Return where heads lead; raise a `PeerError` if they are not of those that are believed.
 
         What one authority alone said of epochs after `latest` it may have taken back: it does not count.
         """
@@ -118,7 +129,7 @@ class TrustedAuthorities:
             state = msgspec.structs.replace(state, newest=None) if is_ahead else state
         if state is None:
             state = ChainState(Authorities.of(self._members, self._pin[1]))
-        return follow(state, agreed, self._network.id)
+        return follow(state, heads, self._network.id)
 
     def hand_over(self, handovers: Sequence[KeyHandover]) -> Change:
         """Follow one authority alone to another key; return what is to be kept. Raises as `handed_over`."""

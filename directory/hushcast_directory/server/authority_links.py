@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import TypeVar
 
 import trio
@@ -11,6 +12,7 @@ import trio
 from hushcast_protocol.authorities.authority_set import AuthorityContact
 from hushcast_protocol.authorities.descriptor_exchange import PeerFrame, decode_peer_frame
 from hushcast_protocol.authorities.frames import MAX_PEER_FRAME
+from hushcast_protocol.authorities.head_questions import MAX_HEADS_ANSWER, AskHeads, decode_heads_answer
 from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.epochs import Calendar
@@ -18,6 +20,7 @@ from hushcast_protocol.base.errors import DecodeError, PeerError
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey, Wire
+from hushcast_protocol.base.wires import LASTING, OtherWire
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.exception_groups import ungrouped
 from hushcast_runtime.logs import log
@@ -27,6 +30,8 @@ from hushcast_runtime.transports.channel import Channel, open_channel
 MAX_QUEUED = 256  # frames that wait for one authority; the oldest give way: they are of a time gone by
 MAX_PEER_BYTES = 64 * 1024 * 1024  # an epoch from one authority: its largest exchange has some 45 MB
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0  # seconds between attempts to reach one; within its rounds
+
+HEADS_WITHIN = 30.0  # seconds in which who speaks another wire must show heads: 17 of 64 KiB at most
 
 FrameT = TypeVar("FrameT")
 
@@ -150,10 +155,30 @@ class AuthorityLinks:
                 try:
                     await self._send_over_one_link(sender, backoff)
                 except (PeerError, TransportError) as error:
+                    if isinstance(error, OtherWire):
+                        await self._ask_for_heads(sender)
                     if sender.is_reached is not False:
                         log.info("another authority is not reached", reason=str(error))
                     sender.is_reached = False
                     await trio.sleep(backoff.next())
+
+    async def _ask_for_heads(self, sender: _Sender) -> None:
+        """Ask who speaks another wire for its heads, once an epoch: the network may have gone on to that."""
+        if sender.asked == (epoch := self._calendar.epoch(self._env.now())):
+            return
+        sender.asked, member = epoch, sender.member
+        link = Link.initiate(self._network, member.key, self._env.randomness, MAX_HEADS_ANSWER, wire=LASTING)
+        address = parse_address(member.address)
+        with suppress(PeerError, TransportError):
+            channel, _ = await open_channel(
+                self._transport, address, self._env.isolation(), link, decode_heads_answer
+            )
+            try:
+                await channel.send(AskHeads(None))
+                heads = await channel.one(HEADS_WITHIN)
+            finally:
+                await channel.aclose()
+            await self._hear(member.key, heads)
 
     async def _send_over_one_link(self, sender: _Sender, backoff: Backoff) -> None:
         """Send what comes until the link ends, or nothing came for half an epoch: it may be dead unseen."""
@@ -203,6 +228,7 @@ class _Sender:
         self.arrival.set()  # a first link although nothing is to be sent: operators see who is reached
         self.scope = trio.CancelScope()
         self.is_running = False
+        self.asked = -1  # the epoch in which its heads were asked for, as it speaks another wire
         self.is_reached: bool | None = None  # by the last attempt, if there was one
 
 

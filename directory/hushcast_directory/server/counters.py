@@ -8,6 +8,7 @@ DIRECTORY_COUNTERS = {
     "registrations_refused": "descriptors that were not, whatever the reason",
     "newcomers_turned_away": "of these, unlisted relays that came while too many others waited",
     "rosters_asked_for": "questions for a roster",
+    "heads_asked_for": "questions for heads alone, of daemons that do not speak what the network speaks",
     "parts_asked_for": "questions for a part of a network in shards: a leaf, a slice or a piece of the guide",
     "links_of_other_wires": "links that did not come about, as the other end speaks another wire",
     "connections_dropped": "connections that had asked nothing yet and gave way to newer ones",

@@ -22,13 +22,15 @@ from hushcast_protocol.authorities.directory_requests import (
     RelayRegistered,
     decode_directory_request,
 )
+from hushcast_protocol.authorities.head_questions import AskHeads, Heads, decode_heads_question
 from hushcast_protocol.authorities.name_work import NameWork
 from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import Descriptor
 from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.base.wire import PublicKey, Wire
+from hushcast_protocol.base.wires import LASTING
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_protocol.shards.shard_requests import AskLeaf, AskPiece, AskSlice, ShardAnswer, ShardRequest
 from hushcast_runtime.clock import DaemonClock
@@ -119,18 +121,23 @@ class DirectoryServer:
             MAX_DIRECTORY_REQUEST,
             former=former,
             larger=peers.largest,
+            lasts=True,
         )
         channel = Channel(stream, link, decode_directory_request)
         try:
             with self._strangers.place(REQUEST_TIMEOUT):
                 await channel.handshake()
-                if not peers.knows(channel.peer):
+                if link.wire == LASTING:
+                    question = await channel.speaking(decode_heads_question).first()
+                elif not peers.knows(channel.peer):
                     request = await channel.first()
-            if peers.knows(channel.peer):
+            if link.wire == LASTING:
+                with self._fetches.place(ROSTER_WITHIN):
+                    await _tell(channel, self._heads(question))
+            elif peers.knows(channel.peer):
                 await peers.serve(channel)
-                return
             # Only now is the kind of the request known. Kinds that take long have places of their own.
-            if isinstance(request, Fetch):
+            elif isinstance(request, Fetch):
                 with self._fetches.place(ROSTER_WITHIN):
                     await _tell(channel, self._hand_over(link.answers_as) or self._roster(request))
             elif isinstance(request, AskSlice | AskPiece):
@@ -158,6 +165,12 @@ class DirectoryServer:
     def _roster(self, request: Fetch) -> DirectoryAnswer:
         self._counters.add("rosters_asked_for")
         return self.agreeing.answer(request)
+
+    def _heads(self, question: AskHeads) -> Heads:
+        """Return how one comes from the head of an epoch to the newest, of whatever wire they are."""
+        self._counters.add("heads_asked_for")
+        machine = self.agreeing.machine
+        return Heads(() if machine is None else tuple(machine.chain.after(question.after)))
 
     def _part(self, request: ShardRequest) -> ShardAnswer:
         self._counters.add("parts_asked_for")
@@ -201,6 +214,6 @@ class DirectoryServer:
         await channel.aclose()
 
 
-async def _tell(channel: Channel[DirectoryRequest], answer: DirectoryAnswer) -> None:
+async def _tell(channel: Channel[DirectoryRequest], answer: Wire) -> None:
     await channel.send(answer)
     await channel.finish()

@@ -16,7 +16,8 @@ from hushcast_protocol.authorities.evidence import Evidence
 from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import Head, decode_head
 from hushcast_protocol.authorities.machine import Authority
-from hushcast_protocol.base.epochs import EPOCHS_A_DAY
+from hushcast_protocol.authorities.network_wire import wire_by
+from hushcast_protocol.base.epochs import EPOCHS_A_DAY, Calendar
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import Finding, bad, good, warning
 from hushcast_protocol.base.wire import PublicKey, RelayId
@@ -80,6 +81,12 @@ def _time(problem: str | None) -> list[Finding]:
 def examine_restored(silence: str | None) -> list[Finding]:
     """Look whether nothing is signed because a backup was restored."""
     return [] if silence is None else [warning("restored", silence, _WAIT)]
+
+
+def examine_wire(machine: Authority | None, calendar: Calendar, epoch: int) -> list[Finding]:
+    """Look whether this program speaks what the network speaks, and goes on to."""
+    head = machine.chain.head if machine is not None else None
+    return [] if head is None else wire_by(head, epoch).examine(calendar)
 
 
 def _no_roster(known: int, first: int, where: str) -> Finding:

@@ -16,6 +16,7 @@ from hushcast_directory.server.doctor import (
     examine_closed,
     examine_expelled,
     examine_one_of_several,
+    examine_wire,
 )
 from hushcast_directory.server.expulsion_list import ExpulsionList, follow
 from hushcast_directory.server.reachability_checks import MAX_CHECKS, MAX_RENEWALS
@@ -120,7 +121,9 @@ class _Directory(Process):
 
     def _problem(self, daemon: ExaminedDaemon) -> str | None:
         assert self._directory is not None
-        return self._directory.agreeing.problem
+        agreeing, calendar = self._directory.agreeing, self._directory.roll.calendar
+        left = examine_wire(agreeing.machine, calendar, calendar.epoch(self._directory.clock.now()))
+        return left[0].found if left else agreeing.problem
 
     def _own_findings(self) -> list[Finding]:
         directory = self._directory
@@ -128,7 +131,8 @@ class _Directory(Process):
             return []
         roll, agreeing, now = directory.roll, directory.agreeing, directory.clock.now()
         known, epoch = roll.count(now), roll.calendar.epoch(now)
-        found = [*directory.other_wires.examine(), *examine_closed(self._names, roll.listed())]
+        wire = examine_wire(agreeing.machine, roll.calendar, epoch) or directory.other_wires.examine()
+        found = [*wire, *examine_closed(self._names, roll.listed())]
         if self._expelled is not None:
             found.append(examine_expelled(len(roll.expelled(epoch)), len(self._left_out)))
         if self._own.authorities is None and not agreeing.peers.count:

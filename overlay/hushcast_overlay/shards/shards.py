@@ -195,6 +195,10 @@ class Shards:
         known = [near.least_price(relay) for near in self._at_home()]
         return min((bits for bits in known if bits), default=0)
 
+    def check_spoken(self) -> None:
+        """Raise `OtherWire` where the network speaks what is not spoken here."""
+        self._rosters.check_spoken()
+
     def check_relays(self) -> None:
         """Raise `Refusal` while no relay is known of, so that nothing can be subscribed to."""
         if not self._has_cut():

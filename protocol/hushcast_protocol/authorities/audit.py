@@ -118,7 +118,7 @@ def _checked(
         for answer in one.agreed:
             if not answer.heads:
                 continue
-            after = follow(state, answer, network.id)
+            after = follow(state, answer.heads, network.id)
             if after.fork is not None:
                 return after.fork
             roster_of(answer, network)

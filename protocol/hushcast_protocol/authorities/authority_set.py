@@ -21,7 +21,7 @@ from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
 from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.base.wire import Lasting, PublicKey
-from hushcast_protocol.base.wires import SPOKEN, OtherWire, WireNumber, WireRange
+from hushcast_protocol.base.wires import NETWORK, SPOKEN, OtherWire, WireNumber, WireRange
 
 MAX_AUTHORITIES = 9  # messages grow with the cube; more than nine operators who never meet agree on nothing
 MAX_SET = MAX_AUTHORITIES * (MAX_ADDRESS + 56) + MAX_RULES_SIZE + 64  # bytes of a set with its rules
@@ -89,7 +89,7 @@ class Authorities(Lasting, frozen=True, tag="authorities"):
     def check_spoken(self) -> None:
         """Raise `OtherWire` where its wire is not spoken here."""
         if not self.is_spoken:
-            raise OtherWire(WireRange(self.wire, self.wire), "this network")
+            raise OtherWire(WireRange(self.wire, self.wire), NETWORK)
 
     @property
     def is_spoken(self) -> bool:

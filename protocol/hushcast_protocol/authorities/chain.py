@@ -148,7 +148,12 @@ class Chain:
         return is_newer
 
     def after(self, epoch: int | None) -> Sequence[CertifiedHead]:
-        """Return the heads by which somebody who holds that of an epoch comes to the newest, in order."""
+        """Return the heads by which somebody who holds that of an epoch comes to the newest, in order.
+
+        Where there are two of one epoch, there are none but these.
+        """
+        if (fork := self.state.fork) is not None:
+            return fork.first, fork.second
         held = -1 if epoch is None else epoch
         newest = () if self.state.newest is None else (self.state.newest,)
         way = (*self.state.turns, *newest)

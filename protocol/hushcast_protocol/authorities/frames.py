@@ -8,15 +8,10 @@ from typing import Annotated
 import msgspec
 
 from hushcast_protocol.authorities.ballots import MAX_BALLOT
-from hushcast_protocol.authorities.chain import MAX_TURNS
-from hushcast_protocol.authorities.heads import (
-    MAX_CERTIFIED,
-    MAX_SIGNATURES,
-    CertifiedHead,
-    IndexedSignatures,
-)
+from hushcast_protocol.authorities.head_questions import MAX_HEADS_ANSWER, AskHeads, Heads
+from hushcast_protocol.authorities.heads import MAX_SIGNATURES, IndexedSignatures
 from hushcast_protocol.authorities.listing import MAX_LISTING, Listing
-from hushcast_protocol.base.wire import Bytes32, Bytes64, Counter, Lasting, PublicKey, Wire, decoder
+from hushcast_protocol.base.wire import Bytes32, Bytes64, Counter, PublicKey, Wire, decoder
 
 MAX_ECHO = MAX_BALLOT + MAX_SIGNATURES + 256  # bytes
 MAX_PEER_FRAME = MAX_LISTING + 64  # bytes; a listing is the largest
@@ -47,18 +42,6 @@ class Assent(Wire, frozen=True, tag="assent"):
     signature: Bytes64
 
 
-class AskHeads(Lasting, frozen=True, tag="ask-heads"):
-    """Ask how one comes from the head of an epoch, or from none, to the newest."""
-
-    after: Counter | None
-
-
-class Heads(Lasting, frozen=True, tag="heads"):
-    """The newest head last; before it those that tell of changes of authorities."""
-
-    heads: Annotated[tuple[CertifiedHead, ...], msgspec.Meta(max_length=MAX_TURNS + 1)]
-
-
 class AskListing(Wire, frozen=True, tag="ask-listing"):
     """Ask for the listing that a head stands for, by its root."""
 
@@ -70,4 +53,4 @@ AuthorityFrame = Echo | AskBallot | Assent | AskHeads | Heads | AskListing | Lis
 decode_frame: Callable[[bytes], AuthorityFrame] = decoder(
     AuthorityFrame, "frame between authorities", MAX_PEER_FRAME
 )
-assert max((MAX_TURNS + 1) * MAX_CERTIFIED, MAX_ECHO) < MAX_PEER_FRAME
+assert max(MAX_HEADS_ANSWER, MAX_ECHO) < MAX_PEER_FRAME

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.chain import Chain, ChainState
 from hushcast_protocol.authorities.directory_requests import HeadAnswer
 from hushcast_protocol.authorities.head_inside import HeadInside, inside_of
-from hushcast_protocol.authorities.heads import Head, decode_head, head_digest
+from hushcast_protocol.authorities.heads import CertifiedHead, Head, decode_head, head_digest
 from hushcast_protocol.authorities.listing import Listing, listing_root
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.roster import Network, Relay, Roster, checked_relays, descriptor_digest
@@ -16,18 +18,19 @@ from hushcast_protocol.base.wire import RelayId
 _NO_SHARDS = Listing(0, (), ()).shards_digest
 
 
-def follow(state: ChainState, agreed: HeadAnswer, network: bytes) -> ChainState:
-    """Return where a follower stands with the heads of an answer; raises as `Chain.check` does.
+def follow(state: ChainState, heads: Iterable[CertifiedHead], network: bytes) -> ChainState:
+    """Return where a follower stands with the heads of an answer, in order; raises as `Chain.check` does.
 
     Heads from before the one held, or of sets before the one begun with, are for others, and passed over.
     """
-    chain = Chain(network, state)
-    for certified in agreed.heads:
+    chain, shown = Chain(network, state), False
+    for certified in heads:
+        shown = True
         head = decode_head(certified.head)
         is_before = chain.head is None and head.authorities.signers != chain.state.authorities.signers
         if not is_before and head.epoch >= chain.epoch and chain.state.fork is None:
             chain.take(certified)
-    if agreed.heads and chain.head is None:
+    if shown and chain.head is None:
         raise AuthenticationError("a directory shows no head of the authorities that are known")
     return chain.state
 

@@ -49,6 +49,7 @@ from hushcast_protocol.authorities.beacon import to_say
 from hushcast_protocol.authorities.chain import Chain
 from hushcast_protocol.authorities.evidence import Evidence, who_forked
 from hushcast_protocol.authorities.head_inside import root_of
+from hushcast_protocol.authorities.head_questions import AskHeads, Heads
 from hushcast_protocol.authorities.heads import (
     AssentBody,
     CertifiedHead,
@@ -202,9 +203,9 @@ class Authority:
 
     def take(self, sender: PublicKey, frame: frames.AuthorityFrame, now: float) -> AuthorityActions:
         """Take a frame that was decoded, as `received` does."""
-        if isinstance(frame, frames.Heads):
+        if isinstance(frame, Heads):
             return self._follow(sender, frame)
-        if isinstance(frame, frames.AskHeads):
+        if isinstance(frame, AskHeads):
             return self._show(sender, frame)
         if isinstance(frame, frames.AskListing):
             listing = self._listings.get(frame.root)
@@ -240,7 +241,7 @@ class Authority:
         self._rounds = Rounds(self._network, epoch, authorities, self._seed)
         self.phase = Phase.GATHERING
         newest = self.chain.state.newest
-        shown = [] if newest is None else self._to_others(authorities.keys, frames.Heads((newest,)))
+        shown = [] if newest is None else self._to_others(authorities.keys, Heads((newest,)))
         return [*asked, *shown, AuthorityCommand.GATHER]
 
     def _set_out(self, epoch: int) -> Authorities | None:
@@ -336,12 +337,12 @@ class Authority:
         # Those to come, too: from this one they may have to go on. Who was replaced is told when it asks.
         coming = (decode_head(self._head).change or rounds).authorities.keys
         keys = dict.fromkeys((*rounds.authorities.keys, *coming))
-        return actions + self._to_others(keys, frames.Heads((certified,)))
+        return actions + self._to_others(keys, Heads((certified,)))
 
-    def _follow(self, sender: PublicKey, frame: frames.Heads) -> AuthorityActions:
+    def _follow(self, sender: PublicKey, frame: Heads) -> AuthorityActions:
         """Take heads that another authority shows, as far as a quorum signed them."""
         if self.phase is Phase.STOPPED:
-            return self._show(sender, frames.AskHeads(None))
+            return self._show(sender, AskHeads(None))
         actions: AuthorityActions = []
         for certified in frame.heads:
             try:
@@ -356,16 +357,15 @@ class Authority:
                 break  # what came before it holds, and is to be kept
         return actions + self._ask_listing((sender,))
 
-    def _question(self) -> frames.AskHeads:
-        return frames.AskHeads(None if self.chain.head is None else self.chain.epoch)
+    def _question(self) -> AskHeads:
+        return AskHeads(None if self.chain.head is None else self.chain.epoch)
 
-    def _show(self, sender: PublicKey, question: frames.AskHeads) -> AuthorityActions:
+    def _show(self, sender: PublicKey, question: AskHeads) -> AuthorityActions:
         """Show how heads follow each other, or the fork that ended them."""
-        fork = self.chain.state.fork
-        heads = self.chain.after(question.after) if fork is None else (fork.first, fork.second)
-        return self._to(sender, frames.Heads(tuple(heads))) if heads else []
+        heads = self.chain.after(question.after)
+        return self._to(sender, Heads(tuple(heads))) if heads else []
 
-    def _to(self, sender: PublicKey, frame: frames.AskHeads | frames.Heads | Listing) -> AuthorityActions:
+    def _to(self, sender: PublicKey, frame: AskHeads | Heads | Listing) -> AuthorityActions:
         """Send to one authority, of now, of before or to come, a few times an epoch."""
         told = self._answered.get(sender, 0)
         if told >= MAX_ASKED or sender not in self.chain.named():
@@ -388,7 +388,7 @@ class Authority:
         authorities = self.chain.in_charge(decode_head(certified.head).epoch)
         assert authorities is not None
         accused = [Accuse(one) for one in who_forked(fork, self._network, authorities)]
-        proof = frames.Heads((fork.first, fork.second))
+        proof = Heads((fork.first, fork.second))
         return [Keep(self.kept), Stop(fork), *accused, *self._to_others(authorities.keys, proof)]
 
     def _to_others(self, keys: Iterable[PublicKey], frame: frames.AuthorityFrame) -> AuthorityActions:

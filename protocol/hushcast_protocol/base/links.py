@@ -32,7 +32,7 @@ from hushcast_protocol.base.roster import RosterView
 from hushcast_protocol.base.secrets import Randomness, Seed
 from hushcast_protocol.base.signatures import SignaturePurpose, check, signature
 from hushcast_protocol.base.wire import Bytes64, PublicKey, Wire, decoder, encode
-from hushcast_protocol.base.wires import SPOKEN, WireRange
+from hushcast_protocol.base.wires import LASTING, SPOKEN, WireRange
 
 MAGIC = b"hushcast-link/3\n"
 _ANY_MAGIC = b"hushcast-link/"
@@ -103,6 +103,7 @@ class Link:
         "_incoming",
         "_initiator",
         "_larger",
+        "_lasts",
         "_max_frame",
         "_network",
         "_outgoing",
@@ -111,8 +112,8 @@ class Link:
         "_to_send",
         "_transcript",
         "_view",
-        "_wire",
         "answers_as",
+        "wire",
     )
 
     def __init__(
@@ -141,8 +142,10 @@ class Link:
         self._frames: list[bytes] = []
         self._former: Sequence[Seed] = ()
         self._larger: Callable[[PublicKey], int] | None = None
-        self._wire = SPOKEN.highest
         self._speaks: WireRange | None = None
+        self._lasts = False
+        self.wire = SPOKEN.highest
+        """What is spoken on it; at a responder, once the initiator's hello has come."""
         self.answers_as: PublicKey | None = None
         """The key by which the initiator knows this end, once its hello has come."""
 
@@ -159,7 +162,7 @@ class Link:
     ) -> Link:
         """Begin a link to the daemon with the key `responder`; without `identity` we stay anonymous."""
         link = cls(_State.ANSWER, network, randomness(32), identity, view, responder, max_frame)
-        link._wire = wire
+        link.wire = wire
         return link
 
     @classmethod
@@ -173,14 +176,15 @@ class Link:
         former: Sequence[Seed] = (),
         larger: Callable[[PublicKey], int] | None = None,
         speaks: WireRange = SPOKEN,
+        lasts: bool = False,
     ) -> Link:
         """Await a link as the daemon or directory with the key of `identity`, or a `former` one.
 
         `larger` tells up to how many bytes a frame may have of an initiator that has proven its key.
-        `speaks` is told to whoever knows the key.
+        `speaks` is told to whoever knows the key. `lasts` tells whether links of the wire `LASTING` are taken as well.
         """
         link = cls(_State.HELLO, network, randomness(32), identity, view, None, max_frame)
-        link._former, link._larger, link._speaks = former, larger, speaks
+        link._former, link._larger, link._speaks, link._lasts = former, larger, speaks, lasts
         return link
 
     @property
@@ -291,8 +295,8 @@ class Link:
             return
         assert self._expected is not None
         public = crypto_scalarmult_base(self._ephemeral)
-        tag = _tag(self._wire, self._network, public, self._expected)
-        hello = MAGIC + self._wire.to_bytes(_WIRE_SIZE, "big") + self._network + public + tag
+        tag = _tag(self.wire, self._network, public, self._expected)
+        hello = MAGIC + self.wire.to_bytes(_WIRE_SIZE, "big") + self._network + public + tag
         self._transcript = hello
         self._to_send.append(hello)
 
@@ -309,8 +313,10 @@ class Link:
                 break
         else:
             raise AuthenticationError("a link is for another daemon")
-        other = None if wire in (self._speaks or SPOKEN) else WireRange(wire, wire)
+        is_taken = self._lasts if wire == LASTING else wire in (self._speaks or SPOKEN)
+        other = None if is_taken else WireRange(wire, wire)
         self._identity, self._former, self.answers_as = identity, (), identity.public()
+        self.wire = wire
         ours = crypto_scalarmult_base(self._ephemeral)
         self._agree(hello + ours, theirs)
         self._to_send.append(ours)
@@ -332,7 +338,7 @@ class Link:
         if proof.identity != self._expected:
             raise AuthenticationError("another daemon answers at a peer's address")
         check(proof.identity, SignaturePurpose.LINK_RESPONDER, self._transcript, proof.signature)
-        if proof.speaks is not None and self._wire not in proof.speaks:
+        if proof.speaks is not None and self.wire not in proof.speaks and self.wire != LASTING:
             return HandshakeDone(proof.identity, None, proof.speaks)
         self._transcript = digest(Domain.TRANSCRIPT, self._transcript, frame)
         if self._identity is None:

@@ -27,15 +27,24 @@ class WireRange(Wire, frozen=True, tag="wires"):
         return f"wires {self.lowest} to {self.highest}"
 
 
+LASTING = 0
+"""The number of links that carry only what every release reads, whatever else has changed: questions for
+heads at directories, and the answers."""
+
 SPOKEN = WireRange(1, 1)
 """What this program speaks. A change of anything that links carry makes another number."""
+
+
+NETWORK = "this network"
 
 
 class OtherWire(PeerError):
     """The other end of a link, or the network itself, speaks no wire that this program speaks."""
 
     def __init__(self, theirs: WireRange, who: str = "the other end") -> None:
+        """`who` is `NETWORK` where heads tell it: nobody can pretend that."""
         self.theirs = theirs
+        self._is_sure = who == NETWORK
         super().__init__(f"{self.found(who)}: {self.way_out}")
 
     def found(self, who: str) -> str:
@@ -45,6 +54,10 @@ class OtherWire(PeerError):
     @property
     def way_out(self) -> str:
         """Who of the two has to do what."""
+        if self._is_sure and self.theirs.lowest > SPOKEN.highest:
+            return "install a release that speaks it; subscriptions and what has arrived are kept"
+        if self._is_sure:
+            return "install an earlier release, which speaks it"
         if self.theirs.lowest > SPOKEN.highest:
             return "if the network has gone on to that, install the release that it runs"
         return "its operator has to upgrade it, or the network has not come that far"

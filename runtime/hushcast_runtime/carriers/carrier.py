@@ -111,6 +111,10 @@ class Route(Protocol):
         """
 
 
+class NeverTaken(Refusal):
+    """What is published now is taken by nobody, however long it waits."""
+
+
 class Carrier(Protocol):
     """One way for sealed messages to travel."""
 
@@ -119,7 +123,7 @@ class Carrier(Protocol):
         """The network's epochs and days."""
 
     def check_open(self) -> None:
-        """Raise `Refusal` where nobody could take a message now."""
+        """Raise `Refusal` where nobody could take a message now; `NeverTaken` where nobody could later."""
 
     async def hand_over(
         self, message: Message, handover: Handover, taken: Collection[bytes] = (), width: int = 0

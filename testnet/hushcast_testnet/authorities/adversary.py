@@ -15,8 +15,9 @@ import msgspec
 
 from hushcast_protocol.authorities.actions import Keep, SendFrame
 from hushcast_protocol.authorities.ballots import Ballot, Cast, ballot_digest
-from hushcast_protocol.authorities.frames import AskBallot, Assent, AuthorityFrame, Echo, Heads
+from hushcast_protocol.authorities.frames import AskBallot, Assent, AuthorityFrame, Echo
 from hushcast_protocol.authorities.head_inside import inside_of
+from hushcast_protocol.authorities.head_questions import Heads
 from hushcast_protocol.authorities.heads import (
     AssentBody,
     CertifiedHead,
