@@ -17,10 +17,10 @@ from hushcast_protocol.authorities.directory_requests import (
     decode_directory_answer,
 )
 from hushcast_protocol.base.addresses import Address, memory_address
-from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.base.wires import OtherWire, WireRange
+from hushcast_protocol.base.wires import SPOKEN, OtherWire, WireRange
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import Channel, accept_channel, open_channel
 
@@ -257,3 +257,29 @@ async def test_a_relay_of_another_wire_hears_why_it_is_not_listed() -> None:
             await made.client().register(made.descriptor(1, address=listener.address))
         assert made.server is not None
         assert made.server._counters["links_of_other_wires"] == 1
+
+
+async def test_a_relay_is_reached_in_the_newest_wire_that_it_says_to_speak() -> None:
+    """What it says of itself is worth what was tried: who answers in no wire that is spoken here is none."""
+    async with bench(1) as made:
+        asked: list[int] = []
+        listener = await made.wires.transport().listen(relay_seed(1))
+
+        async def answer(stream: trio.abc.Stream) -> None:
+            link = Link.respond(
+                NETWORK.id, relay_seed(1), made.env.randomness, MAX_DIRECTORY_ANSWER, speaks=WireRange(1, 9)
+            )
+            with suppress(PeerError, TransportError):
+                await accept_channel(stream, link, decode_directory_answer)
+                asked.append(link.wire)
+
+        made.nursery.start_soon(listener.serve, answer)
+        for speaks in (WireRange(1, 9), SPOKEN):
+            signed = made.descriptor(1, address=listener.address, speaks=speaks)
+            await made.client().register(signed)
+            assert asked.pop() == SPOKEN.highest
+            await trio.sleep(2)
+        later = made.descriptor(1, address=listener.address, speaks=WireRange(2, 9))
+        with pytest.raises(Refusal, match="this network speaks wire 1, and the relay wires 2 to 9"):
+            await made.client().register(later)
+        assert asked == []

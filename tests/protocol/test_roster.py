@@ -1,5 +1,6 @@
 """Rosters: signed by the directory, each relay by its own key, chained by hash."""
 
+import msgspec
 import pytest
 from core_examples import (
     DIRECTORY,
@@ -58,6 +59,7 @@ from hushcast_protocol.base.roster import (
     descriptor_digest,
     guide_digest,
     inner_digest,
+    read_descriptor,
     roster_digest,
     sign_descriptor,
     sign_roster,
@@ -65,6 +67,7 @@ from hushcast_protocol.base.roster import (
 from hushcast_protocol.base.sharding import Sharding, sharding_for
 from hushcast_protocol.base.signatures import SignaturePurpose, Signed, sign
 from hushcast_protocol.base.wire import encode
+from hushcast_protocol.base.wires import WireRange
 
 KEY = DIRECTORY.public()
 
@@ -306,7 +309,7 @@ def test_the_digest_covers_every_bit():
 
 
 def test_the_digest_does_not_change():
-    assert roster_of(2).digest.hex() == "13abacc5fee84ca0eb23cf9bcb6997afe74e5ace6ee31ac7c2b6b75649b008f0"
+    assert roster_of(2).digest.hex() == "f854df4b72403014cb6ff781ec94da495d11d031ffac0e00064d69fd0f17fc6d"
 
 
 def test_a_descriptors_digest_shows_its_address_without_the_rest():
@@ -327,3 +330,12 @@ def test_the_shards_of_a_day_are_the_newest_up_to_it():
     assert sharding_for((tomorrow, today), 7) == today
     assert [sharding_for((today, tomorrow), day) for day in (8, 9)] == [tomorrow, tomorrow]
     assert [sharding_for((tomorrow, whole), day) for day in (8, 9, 10)] == [tomorrow, None, None]
+
+
+def test_who_does_not_say_what_it_speaks_speaks_the_first_wire() -> None:
+    shorter = msgspec.msgpack.decode(encode(descriptor()))[:-1]
+    assert read_descriptor(msgspec.msgpack.encode(shorter)).speaks == WireRange(1, 1)
+    for lowest, highest in ((0, 1), (2, 1), (1, 2**16)):
+        wrong = [*shorter, ["wires", lowest, highest]]
+        with pytest.raises(DecodeError):
+            read_descriptor(msgspec.msgpack.encode(wrong))

@@ -30,7 +30,7 @@ from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import Descriptor
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, Wire
-from hushcast_protocol.base.wires import LASTING
+from hushcast_protocol.base.wires import LASTING, SPOKEN
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_protocol.shards.shard_requests import AskLeaf, AskPiece, AskSlice, ShardAnswer, ShardRequest
 from hushcast_runtime.clock import DaemonClock
@@ -202,7 +202,10 @@ class DirectoryServer:
         return RelayRegistered()
 
     async def _reach(self, descriptor: Descriptor) -> None:
-        link = Link.initiate(self._roll.network.id, descriptor.relay, self._env.randomness, MAX_OVERLAY_FRAME)
+        # In the newest wire that both speak, so that what a relay says of itself was tried.
+        wire = min(descriptor.speaks.highest, SPOKEN.highest)
+        network, relay = self._roll.network.id, descriptor.relay
+        link = Link.initiate(network, relay, self._env.randomness, MAX_OVERLAY_FRAME, wire=wire)
         address = parse_address(descriptor.address)
         try:
             channel, _ = await open_channel(

@@ -23,6 +23,7 @@ from hushcast_protocol.base.roster import MAX_RELAYS, Descriptor, Network, descr
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, RelayId, encode
+from hushcast_protocol.base.wires import SPOKEN
 from hushcast_runtime.storage.store import Change, Store
 
 LOOK_AGAIN = 60.0  # seconds between looks for expired ones where too many are held: each goes through all
@@ -58,6 +59,7 @@ class Roll(Descriptors):
         self.waiting = 0
         """How many relays wait for a seat, by the newest head."""
         self._epoch = self._day = -1  # of the newest head
+        self._wire = SPOKEN.highest
         self._draw = _Draw(frozenset(), bytes(32))
         self._replaced: dict[RelayId, tuple[bytes, Known]] = {}  # before their newest, with its digest
         self._by_digest: dict[bytes, Signed] = {}
@@ -94,6 +96,7 @@ class Roll(Descriptors):
         # More than these could neither be seated nor wait by the next head.
         share, bringers = MAX_WAITING, 1
         if authorities is not None:
+            self._wire = authorities.wire
             share, bringers = share_of_line(authorities), len(authorities.members)
         waits = authorities is not None and (authorities.admission.newcomers or authorities.admission.age)
         free = 0 if waits else max(0, MAX_RELAYS - len(seats))
@@ -121,6 +124,8 @@ class Roll(Descriptors):
     def examine(self, signed: Signed, now: float, by: PublicKey | None = None) -> Descriptor:
         """Check a descriptor that a relay hands in, or another authority brings; raises as below."""
         descriptor = super().examine(signed, now)
+        if self._wire not in descriptor.speaks:
+            raise Refusal(f"this network speaks wire {self._wire}, and the relay {descriptor.speaks}")
         if not self._has_room(descriptor.relay, by):
             self._look_again(now)
             if not self._has_room(descriptor.relay, by):

@@ -13,6 +13,7 @@ from hushcast_protocol.authorities.name_work import NameWork
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.roster import Descriptor, Network, sign_descriptor
+from hushcast_protocol.base.wires import SPOKEN
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import Listener, TransportError
@@ -61,6 +62,7 @@ async def keep_registered(
             now,
             now + VALIDITY * network.epoch_seconds,
             bits,
+            SPOKEN,
         )
         try:
             await listener.published()

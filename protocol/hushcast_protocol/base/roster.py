@@ -20,6 +20,7 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, RelayId, Wire, decoder, encode
+from hushcast_protocol.base.wires import FIRST, WireRange
 
 MAX_RELAYS = 2000  # threat model, row 12: beyond it a full mesh of onion links breaks, and shards are needed
 MAX_SEATED = 16_384  # relays with a seat on a day that the network is cut: a ballot of them has 1 MB
@@ -59,6 +60,7 @@ class Descriptor(Wire, frozen=True, tag="descriptor/1"):
     issued: Counter  # Unix seconds
     expires: Counter  # Unix seconds
     difficulty: Annotated[int, msgspec.Meta(ge=0, le=MAX_DIFFICULTY)]  # bits of the stamps it asks for
+    speaks: WireRange = FIRST
 
 
 class RosterEntry(Wire, frozen=True, tag="entry"):

@@ -18,6 +18,11 @@ class WireRange(Wire, frozen=True, tag="wires"):
     lowest: WireNumber
     highest: WireNumber
 
+    def __post_init__(self) -> None:
+        """Raise `ValueError` where there is none."""
+        if self.lowest > self.highest:
+            raise ValueError("the first of some wires is not after the last")
+
     def __contains__(self, number: int) -> bool:
         return self.lowest <= number <= self.highest
 
@@ -26,6 +31,9 @@ class WireRange(Wire, frozen=True, tag="wires"):
             return f"wire {self.lowest}"
         return f"wires {self.lowest} to {self.highest}"
 
+
+FIRST = WireRange(1, 1)
+"""What is spoken by whoever does not say."""
 
 LASTING = 0
 """The number of links that carry only what every release reads, whatever else has changed: questions for
