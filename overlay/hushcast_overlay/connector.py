@@ -9,6 +9,7 @@ import msgspec
 import trio
 
 from hushcast_overlay.rosters import RosterKeeper
+from hushcast_protocol.base import wires
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.links import HandshakeDone, Link
@@ -126,7 +127,9 @@ class Connector:
     ) -> Channel[FrameT]:
         """Take a link as the relay `us`."""
         view = self._rosters.view()
-        link = Link.respond(self._network, us, self._env.randomness, MAX_OVERLAY_FRAME, view)
+        link = Link.respond(
+            self._network, us, self._env.randomness, MAX_OVERLAY_FRAME, view, speaks=wires.SPOKEN
+        )
         return await self._checked(accept_channel(stream, link, decode))
 
     async def _open(
@@ -138,9 +141,9 @@ class Connector:
         is_listed: bool = False,
         shows_view: bool = True,
     ) -> Channel[FrameT]:
-        self._rosters.check_spoken()  # else relays would be dialled in vain, for as long as this runs
+        wire = self._rosters.spoken()  # or relays would be dialled in vain, for as long as this runs
         view = self._rosters.view() if us and shows_view else None
-        link = Link.initiate(self._network, peer, self._env.randomness, MAX_OVERLAY_FRAME, us, view)
+        link = Link.initiate(self._network, peer, self._env.randomness, MAX_OVERLAY_FRAME, us, view, wire)
         isolation = self._env.isolation()
         opening = open_channel(self._transport, address, isolation, link, decode)
         return await self._checked(opening, is_listed=is_listed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import msgspec
 import trio
@@ -11,6 +11,7 @@ import trio
 from hushcast_directory.client.roster_source import RosterSource
 from hushcast_overlay.neighbourhood import ROSTERS_HELD, Neighbourhood, staying
 from hushcast_protocol.authorities.network_wire import NetworkWire
+from hushcast_protocol.base import wires
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
@@ -139,10 +140,12 @@ class RosterKeeper:
         """What the network speaks now, and goes on to; `None` while nobody told."""
         return self._source.wire(self.calendar.epoch(self._env.now()))
 
-    def check_spoken(self) -> None:
-        """Raise `OtherWire` where the network speaks what is not spoken here."""
-        if (wire := self.wire) is not None:
-            wire.check()
+    def spoken(self) -> int:
+        """Return in which wire links are opened now; raise `OtherWire` where it is not spoken here."""
+        if (wire := self.wire) is None:
+            return wires.SPOKEN.highest
+        wire.check()
+        return wire.now
 
     def rosters(self) -> list[Roster]:
         """Return the rosters held, ascending by epoch, the coming one among them."""

@@ -44,6 +44,7 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
+from hushcast_protocol.base.wires import FIRST, WireRange
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.storage.store import Change, MemoryStore
@@ -142,6 +143,8 @@ class AuthorityBench:
         self.random = Random(seed)
         self.wires = MemoryNetwork(lambda: 0.1, call_at())
         self._joined: list[trio.CancelScope] = []
+        self.speaks: dict[int, WireRange] = {}
+        """Of relays by number; else the first wire."""
         keys = sitting.authorities.keys
         own = [one for one in SEEDS if one.public() in keys]
         self.liars = self.random.sample(own, faulty)
@@ -164,7 +167,8 @@ class AuthorityBench:
         listener = await self.wires.transport().listen(relay_seed(number))
 
         async def answer(stream: trio.abc.Stream) -> None:
-            link = Link.respond(NETWORK.id, relay_seed(number), self.env.randomness, MAX_OVERLAY_FRAME)
+            seed, speaks = relay_seed(number), self.speaks.get(number, FIRST)
+            link = Link.respond(NETWORK.id, seed, self.env.randomness, MAX_OVERLAY_FRAME, speaks=speaks)
             try:
                 channel, _ = await accept_channel(stream, link, decode_overlay)
                 await channel.finish()
@@ -176,7 +180,8 @@ class AuthorityBench:
     def descriptor(self, number: int) -> Signed:
         seed, now = relay_seed(number), int(self.now)
         address, key = memory_address(seed.public()), parcel_key(number).public()
-        body = Descriptor(NETWORK.id, seed.public(), address, key, now, now + 3 * EPOCH, 0)
+        speaks = self.speaks.get(number, FIRST)
+        body = Descriptor(NETWORK.id, seed.public(), address, key, now, now + 3 * EPOCH, 0, speaks)
         return sign_descriptor(seed, body)
 
     async def register(self, number: int, *at: Directory) -> None:

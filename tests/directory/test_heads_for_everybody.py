@@ -89,7 +89,7 @@ async def test_an_authority_that_was_left_behind_hears_of_it_once_an_epoch(
 
     async def answer(stream: trio.abc.Stream) -> None:
         link = Link.respond(
-            NETWORK.id, other, env.randomness, MAX_HEADS_QUESTION, speaks=WireRange(2, 3), lasts=True
+            NETWORK.id, other, env.randomness, MAX_HEADS_QUESTION, speaks=WireRange(2, 3), takes=(LASTING,)
         )
         channel = Channel(stream, link, decode_heads_question)
         with suppress(PeerError, TransportError):

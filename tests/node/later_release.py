@@ -67,7 +67,12 @@ class LaterRelease:
     async def _answer(self, stream: trio.abc.Stream) -> None:
         net = self._net
         link = Link.respond(
-            net.net.id, net.directory.seed, net.env.randomness, MAX_OVERLAY_FRAME, speaks=LATER, lasts=True
+            net.net.id,
+            net.directory.seed,
+            net.env.randomness,
+            MAX_OVERLAY_FRAME,
+            speaks=LATER,
+            takes=(LASTING,),
         )
         channel = Channel(stream, link, decode_overlay)
         with suppress(PeerError, TransportError):

@@ -8,8 +8,8 @@ from later_release import LaterRelease
 from small_network import DAY_SECONDS, EPOCH_SECONDS, Node, SmallNetwork, small_network, until
 
 from hushcast_cli.operate.status_summary import summary
+from hushcast_directory.server.configured_set import SetOfOne
 from hushcast_node.overlay_doctor import examine_overlay
-from hushcast_protocol.authorities.heads import AuthorityChange
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.findings import Finding
 from hushcast_protocol.base.wires import SPOKEN
@@ -88,12 +88,8 @@ async def test_what_comes_is_told_while_all_goes_on(monkeypatch: pytest.MonkeyPa
             "speaks": [SPOKEN.lowest, SPOKEN.highest],
         }
         assert await wire_of(net, client) is None
-        day = net.net.calendar.day(net.now) + 2
-        announced = AuthorityChange(24 * day, LaterRelease(net).authorities(2))
-        vote = net.directory.agreeing._following
-        net.directory.agreeing._following = lambda machine: announced.authorities  # type: ignore[method-assign]
+        net.directory.agreeing.sit(SetOfOne(2, wire=2))
         await until(lambda: client.daemon.status()["wire"]["coming"] == 2, 2 * EPOCH_SECONDS)
-        net.directory.agreeing._following = vote  # type: ignore[method-assign]
         finding = await wire_of(net, client)
         assert finding is not None
         assert finding.verdict == "warning"

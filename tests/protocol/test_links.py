@@ -607,7 +607,7 @@ def test_links_of_what_every_release_reads_are_taken_where_that_is_said():
     """At directories, whatever they speak besides."""
     for speaks in (SPOKEN, WireRange(2, 3)):
         left = Link.initiate(NETWORK.id, BOB.public(), stream(1), MAX_FRAME, wire=LASTING)
-        right = Link.respond(NETWORK.id, BOB, stream(2), MAX_FRAME, speaks=speaks, lasts=True)
+        right = Link.respond(NETWORK.id, BOB, stream(2), MAX_FRAME, speaks=speaks, takes=(LASTING,))
         assert Ends(left, right).pump().left_events == [HandshakeDone(BOB.public(), None)]
         assert left.wire == right.wire == LASTING
     asked = hear(responder(), [hello(Liar().public, wire=LASTING)])

@@ -25,12 +25,13 @@ from hushcast_protocol.authorities.head_questions import (
     decode_heads_answer,
 )
 from hushcast_protocol.authorities.name_work import NameWork
+from hushcast_protocol.base import wires
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, Wire
-from hushcast_protocol.base.wires import LASTING, SPOKEN
+from hushcast_protocol.base.wires import LASTING
 from hushcast_protocol.shards.shard_requests import (
     AskLeaf,
     AskPiece,
@@ -75,12 +76,15 @@ class DirectoryClient:
         network: bytes,
         address: Address,
         known: ExpectedDirectory,
+        wire: Callable[[], int] = lambda: wires.SPOKEN.highest,
     ) -> None:
+        """`wire` says what the network speaks now."""
         self._env = env
         self._transport = transport
         self._network = network
         self._address = address
         self._known = known
+        self._wire = wire
 
     async def register(self, descriptor: Signed, work: NameWork | None = None) -> None:
         """Hand in a descriptor; returns once the directory has reached the relay at its address."""
@@ -111,13 +115,13 @@ class DirectoryClient:
         return answer
 
     async def _ask(self, request: DirectoryRequest) -> DirectoryAnswer:
-        answer = await self._say(request, decode_directory_answer, MAX_DIRECTORY_ANSWER)
+        answer = await self._say(request, decode_directory_answer, MAX_DIRECTORY_ANSWER, self._wire())
         if isinstance(answer, DirectoryRefusal):
             raise Refusal(answer.reason)
         return answer
 
     async def _say(
-        self, request: Wire, decode: Callable[[bytes], AnswerT], largest: int, wire: int = SPOKEN.highest
+        self, request: Wire, decode: Callable[[bytes], AnswerT], largest: int, wire: int
     ) -> AnswerT:
         link = Link.initiate(self._network, self._known.key, self._env.randomness, largest, wire=wire)
         isolation = self._env.isolation()

@@ -13,6 +13,7 @@ from hushcast_directory.client.trust import Trust
 from hushcast_directory.client.trusted_authorities import TrustedAuthorities
 from hushcast_protocol.authorities.authority_set import AuthorityContact
 from hushcast_protocol.authorities.head_answers import roster_of
+from hushcast_protocol.base import wires
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.key_handovers import CheckRoster
 from hushcast_protocol.base.roster import Network, check_roster
@@ -57,8 +58,13 @@ def open_source(
 ) -> RosterSource:
     """Return what a daemon's rosters come from."""
 
+    def spoken() -> int:
+        """Return in which wire directories are asked: that of the network, or the newest before any head."""
+        wire = following.wire(network.calendar.epoch(env.now()))
+        return wires.SPOKEN.highest if wire is None else wire.now
+
     def reach(member: AuthorityContact) -> DirectoryClient:
-        return DirectoryClient(env, transport, network.id, Address(member.address), member)
+        return DirectoryClient(env, transport, network.id, Address(member.address), member, spoken)
 
     following = TrustedAuthorities(network, pinned.members, pinned.quorum)
     several = SeveralDirectories(env, store, network, following, reach, counters, checks.agreed)
@@ -66,5 +72,5 @@ def open_source(
         return several
     alone = pinned.members[0]
     trust = Trust(network, alone.key)
-    client = DirectoryClient(env, transport, network.id, Address(alone.address), trust)
+    client = DirectoryClient(env, transport, network.id, Address(alone.address), trust, spoken)
     return SingleDirectory(env, store, trust, client, several, checks.roster)

@@ -21,6 +21,7 @@ from hushcast_directory.client.roster_source import (
     FetchedRoster,
     SeatTerms,
 )
+from hushcast_directory.client.trust import DirectoryKeyChanged
 from hushcast_directory.client.trusted_authorities import TrustedAuthorities
 from hushcast_protocol.authorities.authority_set import AuthorityContact
 from hushcast_protocol.authorities.chain import ChainState
@@ -30,6 +31,7 @@ from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import CertifiedHead, decode_head, head_digest
 from hushcast_protocol.authorities.name_work import NameWork, beacon_for
 from hushcast_protocol.authorities.network_wire import NetworkWire
+from hushcast_protocol.base import wires
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
 from hushcast_protocol.base.key_handovers import KeyHandover
 from hushcast_protocol.base.roster import Network, Roster
@@ -51,14 +53,6 @@ _decode_agreed = record_reader(HeadAnswer, "roster")
 ReadAgreed = Callable[[HeadAnswer, Network], Roster]
 Reach = Callable[[AuthorityContact], DirectoryClient]
 """Makes what asks one directory."""
-
-
-class DirectoryKeyChanged(PeerError):
-    """The one directory that is known has another key by now."""
-
-    def __init__(self, handovers: Sequence[Signed]) -> None:
-        super().__init__("the directory has another key")
-        self.handovers = handovers
 
 
 class SeveralDirectories:
@@ -231,9 +225,14 @@ class SeveralDirectories:
             log.debug("a directory of another wire shows no heads", reason=str(error))
         else:
             heads = newest, None if state.newest is None else decode_head(state.newest.head)
-            if any(head is not None and not head.authorities.is_spoken for head in heads):
+            if newest is None or any(one is not None and not one.authorities.is_spoken for one in heads):
                 await self._store.write(self._following.move(state))
         self._check_spoken()
+
+    async def learn_at_first(self, member: AuthorityContact | None = None) -> None:
+        """Learn which of several wires is spoken, before any head: the newest would tell a release."""
+        if self._following.newest is None and wires.SPOKEN.lowest < wires.SPOKEN.highest:
+            await self.learn(member)
 
     def _check_spoken(self) -> None:
         wire = self.wire(self._network.calendar.epoch(self._env.now()))
@@ -371,6 +370,7 @@ class SeveralDirectories:
 
     async def _ask(self, member: AuthorityContact, after: int | None) -> HeadAnswer:
         try:
+            await self.learn_at_first(member)
             self._check_spoken()
             answer = await self._heard(member, self._reach(member).roster(after))
         except OtherWire:

@@ -16,8 +16,8 @@ from hushcast_directory.client.roster_source import (
     FetchedRoster,
     SeatTerms,
 )
-from hushcast_directory.client.several_directories import DirectoryKeyChanged, SeveralDirectories
-from hushcast_directory.client.trust import Trust
+from hushcast_directory.client.several_directories import SeveralDirectories
+from hushcast_directory.client.trust import DirectoryKeyChanged, Trust
 from hushcast_protocol.authorities.directory_requests import HeadAnswer, KeySuccession, Rosters
 from hushcast_protocol.authorities.name_work import NameWork
 from hushcast_protocol.authorities.network_wire import NetworkWire
@@ -80,6 +80,7 @@ class SingleDirectory:
 
     async def fetch(self, after: int | None, held: Roster | None) -> FetchedRoster:
         """Return the first roster after an epoch, or the newest; follow the directory to another key."""
+        await self._several.learn_at_first()
         if self._several.has_begun:
             return await self._agreed(after, held)
         answer = await self._ask(after)

@@ -33,6 +33,14 @@ Also = Callable[[Sequence[KeyHandover]], Sequence[Change]]
 """What is to be written with hand-overs that are followed."""
 
 
+class DirectoryKeyChanged(PeerError):
+    """The one directory that is known has another key by now."""
+
+    def __init__(self, handovers: Sequence[Signed]) -> None:
+        super().__init__("the directory has another key")
+        self.handovers = handovers
+
+
 class Trust:
     """The directory's key of now, and the hand-overs that led to it."""
 

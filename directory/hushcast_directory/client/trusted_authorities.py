@@ -57,6 +57,8 @@ class TrustedAuthorities:
         self._pins: tuple[_Pin, ...] = (self._pin,)
         """Of all sets that were in charge since: any of them may be in the configuration."""
         self._state: ChainState | None = None
+        self._turn: tuple[int, int] | None = None
+        """The first epoch of the wire in force, and which one was before."""
 
     @property
     def state(self) -> ChainState | None:
@@ -78,7 +80,11 @@ class TrustedAuthorities:
     def wire(self, epoch: int) -> NetworkWire | None:
         """Return what the network speaks in an epoch of about now, `None` before the first head."""
         head = self.newest
-        return None if head is None else wire_by(head, epoch)
+        if head is None:
+            return None
+        if self._turn is not None and epoch < self._turn[0]:
+            return NetworkWire(self._turn[1], head.authorities.wire, self._turn[0])
+        return wire_by(head, epoch)
 
     def pin(self, key: PublicKey) -> None:
         """Pin another key of a directory alone, which came to it before any head."""
@@ -155,6 +161,13 @@ class TrustedAuthorities:
 
     def move(self, state: ChainState) -> Change:
         """Stand there from now on; return what is to be kept."""
+        before = self.newest
+        if before is not None and state.newest is not None:
+            head = decode_head(state.newest.head)
+            if head.authorities.wire != before.authorities.wire:
+                change = before.change
+                begins = head.epoch if change is None else min(head.epoch, change.epoch)
+                self._turn = begins, before.authorities.wire
         changes = (decode_head(turn.head).change for turn in state.turns)
         sets = [*(change.authorities for change in changes if change is not None), state.authorities]
         pins = dict.fromkeys((*self._pins, *(one.signers for one in sets)))

@@ -10,7 +10,6 @@ import math
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-import msgspec
 import trio
 
 from hushcast_directory.server.archive import Archive, epoch_key, epoch_of
@@ -239,7 +238,7 @@ class AuthorityDriver:
 
     def _begin(self, machine: Authority) -> None:
         """Compare the clock with the newest head: it tells until when this authority was at work."""
-        self.peers.follow(machine.chain.named())
+        self.peers.follow(machine.chain.named(), machine.chain.head)
         if machine.chain.head is not None:
             self._clock.witness_roster(machine.chain.epoch)
         elif not self._clock.is_disputed:
@@ -303,11 +302,8 @@ class AuthorityDriver:
         return await self._env.compute(machine.alone, listed, self._following(machine), now)
 
     def _following(self, machine: Authority) -> Authorities | None:
-        """Return whom to vote for: alone, the same set with its address of now."""
-        now, own = machine.chain.state.authorities, self._set_of_now().members
-        if isinstance(self._configured, SetOfOne) and now.keys == (machine.key,) and now.members != own:
-            return msgspec.structs.replace(now, members=own)
-        return (following := self._configured.following) and following.instead_of(now)
+        """Return whom to vote for, and what the network should speak."""
+        return self._configured.voted(machine.chain.state.authorities, self._set_of_now())
 
     async def _ballot(self, epoch: int, agreed: float) -> tuple[ListedRelay, ...]:
         roll, was_away, lets = self._roll.as_now(), self._archive.has_gap(epoch), self.works.lets
@@ -320,7 +316,7 @@ class AuthorityDriver:
         if action.listing is not None:
             changes += await self._listing_changes(action.listing)
         await self._store.write(*changes)
-        self.peers.follow(machine.chain.named())
+        self.peers.follow(machine.chain.named(), machine.chain.head)
 
     async def _listing_changes(self, listing: Listing) -> list[Change]:
         key, record = epoch_key(listing.epoch), encode(listing)
@@ -337,7 +333,7 @@ class AuthorityDriver:
         head = decode_head(action.certified.head)
         await self._store.write(*await self._listing_changes(action.listing))
         today = inside_of(head).draw.today
-        await self._roll.follow(action.listing, head.authorities)
+        await self._roll.follow(action.listing, head.authorities, head.change)
         self.works.follow(head.epoch, head.authorities.admission.work, today)
         await self._roll.forget(self._clock.now())
         if len(head.authorities.members) > 1:

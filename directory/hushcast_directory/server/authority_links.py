@@ -13,6 +13,9 @@ from hushcast_protocol.authorities.authority_set import AuthorityContact
 from hushcast_protocol.authorities.descriptor_exchange import PeerFrame, decode_peer_frame
 from hushcast_protocol.authorities.frames import MAX_PEER_FRAME
 from hushcast_protocol.authorities.head_questions import MAX_HEADS_ANSWER, AskHeads, decode_heads_answer
+from hushcast_protocol.authorities.heads import Head
+from hushcast_protocol.authorities.network_wire import wire_by
+from hushcast_protocol.base import wires
 from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.epochs import Calendar
@@ -57,13 +60,15 @@ class AuthorityLinks:
         self._env = env
         self._calendar = calendar
         self._hear = hear
+        self._head: Head | None = None
         self._senders: dict[PublicKey, _Sender] = {}
         self._heard: dict[PublicKey, _Ear] = {}
         self._budgets: dict[PublicKey, _Budget] = {}
         self._changed = trio.Event()
 
-    def follow(self, members: Mapping[PublicKey, AuthorityContact]) -> None:
-        """Have links to these authorities, and none to others."""
+    def follow(self, members: Mapping[PublicKey, AuthorityContact], newest: Head | None = None) -> None:
+        """Have links to these authorities, and none to others, in what the newest head says is spoken."""
+        self._head = newest
         others = {key: member for key, member in members.items() if key != self._seed.public()}
         known = {key: sender.member for key, sender in self._senders.items()}
         if others == known:
@@ -162,6 +167,10 @@ class AuthorityLinks:
                     sender.is_reached = False
                     await trio.sleep(backoff.next())
 
+    def _wire(self) -> int:
+        epoch = self._calendar.epoch(self._env.now())
+        return wires.SPOKEN.highest if self._head is None else wire_by(self._head, epoch).now
+
     async def _ask_for_heads(self, sender: _Sender) -> None:
         """Ask who speaks another wire for its heads, once an epoch: the network may have gone on to that."""
         if sender.asked == (epoch := self._calendar.epoch(self._env.now())):
@@ -183,7 +192,12 @@ class AuthorityLinks:
     async def _send_over_one_link(self, sender: _Sender, backoff: Backoff) -> None:
         """Send what comes until the link ends, or nothing came for half an epoch: it may be dead unseen."""
         link = Link.initiate(
-            self._network, sender.member.key, self._env.randomness, MAX_PEER_FRAME, identity=self._seed
+            self._network,
+            sender.member.key,
+            self._env.randomness,
+            MAX_PEER_FRAME,
+            identity=self._seed,
+            wire=self._wire(),
         )
         address = parse_address(sender.member.address)
         channel, _ = await open_channel(

@@ -24,13 +24,14 @@ from hushcast_protocol.authorities.directory_requests import (
 )
 from hushcast_protocol.authorities.head_questions import AskHeads, Heads, decode_heads_question
 from hushcast_protocol.authorities.name_work import NameWork
+from hushcast_protocol.base import wires
 from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import Descriptor
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, Wire
-from hushcast_protocol.base.wires import LASTING, SPOKEN
+from hushcast_protocol.base.wires import LASTING
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_protocol.shards.shard_requests import AskLeaf, AskPiece, AskSlice, ShardAnswer, ShardRequest
 from hushcast_runtime.clock import DaemonClock
@@ -121,7 +122,8 @@ class DirectoryServer:
             MAX_DIRECTORY_REQUEST,
             former=former,
             larger=peers.largest,
-            lasts=True,
+            takes=(LASTING, *wires.SPOKEN.numbers()),
+            speaks=wires.SPOKEN,
         )
         channel = Channel(stream, link, decode_directory_request)
         try:
@@ -203,7 +205,7 @@ class DirectoryServer:
 
     async def _reach(self, descriptor: Descriptor) -> None:
         # In the newest wire that both speak, so that what a relay says of itself was tried.
-        wire = min(descriptor.speaks.highest, SPOKEN.highest)
+        wire = min(descriptor.speaks.highest, wires.SPOKEN.highest)
         network, relay = self._roll.network.id, descriptor.relay
         link = Link.initiate(network, relay, self._env.randomness, MAX_OVERLAY_FRAME, wire=wire)
         address = parse_address(descriptor.address)

@@ -146,7 +146,7 @@ class _Directory(Process):
 
 
 def _sitting(settings: DirectorySettings, key: PublicKey) -> ConfiguredSet | SetOfOne:
-    return settings.sitting(key) or SetOfOne(settings.first_roster)
+    return settings.sitting(key) or SetOfOne(settings.first_roster, settings.wire)
 
 
 def _names(settings: DirectorySettings) -> frozenset[RelayId] | None:

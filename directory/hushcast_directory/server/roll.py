@@ -14,8 +14,10 @@ from hushcast_directory.server.descriptors import DESCRIPTOR, FORGOTTEN_AT_ONCE,
 from hushcast_protocol.authorities.authority_set import Authorities
 from hushcast_protocol.authorities.ballots import MAX_LISTED
 from hushcast_protocol.authorities.descriptor_exchange import HeldDescriptor
+from hushcast_protocol.authorities.heads import AuthorityChange
 from hushcast_protocol.authorities.listing import AGED, MAX_WAITING, ListedRelay, Listing
 from hushcast_protocol.authorities.tally import share_of_line
+from hushcast_protocol.base import wires
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.hashes import Domain, digest
@@ -23,7 +25,6 @@ from hushcast_protocol.base.roster import MAX_RELAYS, Descriptor, Network, descr
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, RelayId, encode
-from hushcast_protocol.base.wires import SPOKEN
 from hushcast_runtime.storage.store import Change, Store
 
 LOOK_AGAIN = 60.0  # seconds between looks for expired ones where too many are held: each goes through all
@@ -59,7 +60,8 @@ class Roll(Descriptors):
         self.waiting = 0
         """How many relays wait for a seat, by the newest head."""
         self._epoch = self._day = -1  # of the newest head
-        self._wire = SPOKEN.highest
+        self._wire = wires.SPOKEN.highest
+        self._change: AuthorityChange | None = None
         self._draw = _Draw(frozenset(), bytes(32))
         self._replaced: dict[RelayId, tuple[bytes, Known]] = {}  # before their newest, with its digest
         self._by_digest: dict[bytes, Signed] = {}
@@ -69,7 +71,12 @@ class Roll(Descriptors):
         self._room = MAX_LISTED
         self._looked = -math.inf
 
-    async def follow(self, listing: Listing, authorities: Authorities | None = None) -> None:
+    async def follow(
+        self,
+        listing: Listing,
+        authorities: Authorities | None = None,
+        change: AuthorityChange | None = None,
+    ) -> None:
         """Go on from a head: who has a seat, and by which rules of which set newcomers are listed.
 
         All newcomers are drawn first, in steps between which others have their turn.
@@ -96,7 +103,7 @@ class Roll(Descriptors):
         # More than these could neither be seated nor wait by the next head.
         share, bringers = MAX_WAITING, 1
         if authorities is not None:
-            self._wire = authorities.wire
+            self._wire, self._change = authorities.wire, change
             share, bringers = share_of_line(authorities), len(authorities.members)
         waits = authorities is not None and (authorities.admission.newcomers or authorities.admission.age)
         free = 0 if waits else max(0, MAX_RELAYS - len(seats))
@@ -148,8 +155,8 @@ class Roll(Descriptors):
 
         Of a relay whose newest descriptor was issued after `agreed`, when the exchange began, the one before
         it is named if it still holds: not everybody has the newest yet. `was_away` tells that there were no
-        heads of late: relays that could not renew stay, as they do at a single directory. Who is expelled is
-        not named.
+        heads of late: relays that could not renew stay, as they do at a single directory. Who is expelled,
+        or does not speak what is spoken then, is not named.
         """
         start = self._calendar.epoch_start(epoch)
         chosen = self._newest(start)
@@ -162,11 +169,17 @@ class Roll(Descriptors):
             chosen |= {
                 relay: carried[relay] for relay in self._seats if relay in carried and relay not in chosen
             }
-        for relay in self.expelled(epoch) & chosen.keys():
+        wire = self._spoken_in(epoch)
+        mute = {relay for relay, (_, (known, _)) in chosen.items() if wire not in known.speaks}
+        for relay in (self.expelled(epoch) | mute) & chosen.keys():
             del chosen[relay]
         named = [(relay, *chosen[relay]) for relay in sorted(self._first_in_line(chosen))]
         # Who asks for other stamps signs another descriptor.
         return tuple((relay, known, descriptor.difficulty) for relay, known, (descriptor, _) in named)
+
+    def _spoken_in(self, epoch: int) -> int:
+        change = self._change
+        return self._wire if change is None or epoch < change.epoch else change.authorities.wire
 
     def as_now(self) -> Roll:
         """Return it as it is now, for a `ballot` in another thread, which takes 60 ms for 18,384 relays."""

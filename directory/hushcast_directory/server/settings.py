@@ -10,6 +10,7 @@ from hushcast_directory.authority_sections import check_set, members_of
 from hushcast_directory.server.configured_set import ConfiguredSet
 from hushcast_protocol.authorities.authority_set import MAX_AUTHORITIES, Authorities
 from hushcast_protocol.authorities.seat_admission import MAX_WORK, SeatAdmission
+from hushcast_protocol.base import wires
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT, MAX_KEEPERS, KeepingRule
 from hushcast_protocol.base.roster import MAX_RELAYS
@@ -96,7 +97,7 @@ class DirectorySettings(ExaminedSettings, frozen=True, kw_only=True):
 
     program_name: ClassVar[str] = "directory"
     """What `program` says in its file."""
-    live: ClassVar[frozenset[str]] = frozenset({"log", "relays", "expelled", "authorities"})
+    live: ClassVar[frozenset[str]] = frozenset({"log", "relays", "expelled", "authorities", "wire"})
     """The keys that a running directory applies."""
 
     network: NetworkSection
@@ -109,9 +110,14 @@ class DirectorySettings(ExaminedSettings, frozen=True, kw_only=True):
     authorities: AuthoritiesSection | None = None
     """The directories that agree, if this is one of them, or is to be alone what they are together."""
 
+    wire: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """What the network should speak, which this directory votes for; otherwise what it does."""
+
     def check_own(self) -> None:
         """Raise `UsageError` if directories cannot agree like this, or the doctor's socket has no room."""
         super().check_own()
+        if self.wire is not None and self.wire not in wires.SPOKEN:
+            raise UsageError(f"wire: this program speaks {wires.SPOKEN}: write that, or leave it out")
         self._sets()
 
     def sitting(self, key: PublicKey) -> ConfiguredSet | None:
@@ -127,7 +133,7 @@ class DirectorySettings(ExaminedSettings, frozen=True, kw_only=True):
             raise UsageError(
                 f"authorities.members: this directory's own key is not among them: it is {key.hex()}"
             )
-        return ConfiguredSet(now, following, self.first_roster)
+        return ConfiguredSet(now, following, self.first_roster, self.wire)
 
     def _sets(self) -> tuple[Authorities, Authorities | None] | None:
         section = self.authorities

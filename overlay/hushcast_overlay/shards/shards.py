@@ -197,7 +197,7 @@ class Shards:
 
     def check_spoken(self) -> None:
         """Raise `OtherWire` where the network speaks what is not spoken here."""
-        self._rosters.check_spoken()
+        self._rosters.spoken()
 
     def check_relays(self) -> None:
         """Raise `Refusal` while no relay is known of, so that nothing can be subscribed to."""

@@ -16,12 +16,13 @@ from hushcast_protocol.authorities.network_rules import (
     shard_size_of,
 )
 from hushcast_protocol.authorities.seat_admission import OPEN, SeatAdmission
+from hushcast_protocol.base import wires
 from hushcast_protocol.base.addresses import MAX_ADDRESS, parse_address
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
 from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.base.wire import Lasting, PublicKey
-from hushcast_protocol.base.wires import NETWORK, SPOKEN, OtherWire, WireNumber, WireRange
+from hushcast_protocol.base.wires import NETWORK, OtherWire, WireNumber, WireRange
 
 MAX_AUTHORITIES = 9  # messages grow with the cube; more than nine operators who never meet agree on nothing
 MAX_SET = MAX_AUTHORITIES * (MAX_ADDRESS + 56) + MAX_RULES_SIZE + 64  # bytes of a set with its rules
@@ -79,7 +80,7 @@ class Authorities(Lasting, frozen=True, tag="authorities"):
         1.41 times as many; 0: one list, for ever.
         """
         ordered = tuple(sorted(members, key=lambda member: member.key))
-        return cls(ordered, quorum, SPOKEN.highest, rules_of(admission, shard_size, keeping))
+        return cls(ordered, quorum, wires.SPOKEN.highest, rules_of(admission, shard_size, keeping))
 
     def instead_of(self, now: Authorities) -> Authorities:
         """Return this set as one that follows another: with its wire, and with those rules not known here."""
@@ -94,7 +95,7 @@ class Authorities(Lasting, frozen=True, tag="authorities"):
     @property
     def is_spoken(self) -> bool:
         """Whether this program speaks its wire."""
-        return self.wire in SPOKEN
+        return self.wire in wires.SPOKEN
 
     @property
     def admission(self) -> SeatAdmission:

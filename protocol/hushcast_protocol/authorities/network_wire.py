@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hushcast_protocol.authorities.heads import Head
+from hushcast_protocol.base import wires
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.findings import Finding, bad, warning
-from hushcast_protocol.base.wires import NETWORK, SPOKEN, OtherWire, WireRange
+from hushcast_protocol.base.wires import NETWORK, OtherWire, WireRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +25,13 @@ class NetworkWire:
 
     def check(self) -> None:
         """Raise `OtherWire` where what is in force is not spoken here."""
-        if self.now not in SPOKEN:
+        if self.now not in wires.SPOKEN:
             raise OtherWire(WireRange(self.now, self.now), NETWORK)
 
     @property
     def is_left_behind(self) -> bool:
         """Whether what is in force is spoken here, and what comes is not."""
-        return self.now in SPOKEN and self.coming is not None and self.coming not in SPOKEN
+        return self.now in wires.SPOKEN and self.coming is not None and self.coming not in wires.SPOKEN
 
     def describe(self, calendar: Calendar) -> dict[str, Any]:
         """Return all of it for a status, with what this program speaks, lowest and highest."""
@@ -38,7 +39,7 @@ class NetworkWire:
             "now": self.now,
             "coming": self.coming,
             "begins": self._moment(calendar),
-            "speaks": [SPOKEN.lowest, SPOKEN.highest],
+            "speaks": [wires.SPOKEN.lowest, wires.SPOKEN.highest],
         }
 
     def examine(self, calendar: Calendar) -> list[Finding]:
@@ -50,7 +51,7 @@ class NetworkWire:
         if not self.is_left_behind:
             return []
         told = f"this network speaks wire {self.coming} from {self._moment(calendar)} on, and this program "
-        return [warning("wire", f"{told}{SPOKEN}", "install a release that speaks it before that day")]
+        return [warning("wire", f"{told}{wires.SPOKEN}", "install a release that speaks it before that day")]
 
     def _moment(self, calendar: Calendar) -> str | None:
         if self.begins is None:

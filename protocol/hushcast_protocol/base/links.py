@@ -16,7 +16,7 @@ I/O; randomness is injected.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from hmac import compare_digest
@@ -103,12 +103,12 @@ class Link:
         "_incoming",
         "_initiator",
         "_larger",
-        "_lasts",
         "_max_frame",
         "_network",
         "_outgoing",
         "_speaks",
         "_state",
+        "_takes",
         "_to_send",
         "_transcript",
         "_view",
@@ -143,8 +143,8 @@ class Link:
         self._former: Sequence[Seed] = ()
         self._larger: Callable[[PublicKey], int] | None = None
         self._speaks: WireRange | None = None
-        self._lasts = False
-        self.wire = SPOKEN.highest
+        self._takes: Collection[int] = ()
+        self.wire = SPOKEN.lowest
         """What is spoken on it; at a responder, once the initiator's hello has come."""
         self.answers_as: PublicKey | None = None
         """The key by which the initiator knows this end, once its hello has come."""
@@ -158,9 +158,13 @@ class Link:
         max_frame: int,
         identity: Seed | None = None,
         view: RosterView | None = None,
-        wire: int = SPOKEN.highest,
+        wire: int = SPOKEN.lowest,
     ) -> Link:
-        """Begin a link to the daemon with the key `responder`; without `identity` we stay anonymous."""
+        """Begin a link to the daemon with the key `responder`; without `identity` we stay anonymous.
+
+        `wire` is what the network speaks now. Where nobody says so, as among brokers and in a central system,
+        the lowest that is spoken here is understood by the release before as by the one after.
+        """
         link = cls(_State.ANSWER, network, randomness(32), identity, view, responder, max_frame)
         link.wire = wire
         return link
@@ -176,15 +180,16 @@ class Link:
         former: Sequence[Seed] = (),
         larger: Callable[[PublicKey], int] | None = None,
         speaks: WireRange = SPOKEN,
-        lasts: bool = False,
+        takes: Collection[int] | None = None,
     ) -> Link:
         """Await a link as the daemon or directory with the key of `identity`, or a `former` one.
 
         `larger` tells up to how many bytes a frame may have of an initiator that has proven its key.
-        `speaks` is told to whoever knows the key. `lasts` tells whether links of the wire `LASTING` are taken as well.
+        `speaks` is told to whoever knows the key. `takes` are the wires in which links are taken; else what it speaks.
         """
         link = cls(_State.HELLO, network, randomness(32), identity, view, None, max_frame)
-        link._former, link._larger, link._speaks, link._lasts = former, larger, speaks, lasts
+        link._former, link._larger, link._speaks = former, larger, speaks
+        link._takes = takes or speaks.numbers()
         return link
 
     @property
@@ -313,8 +318,7 @@ class Link:
                 break
         else:
             raise AuthenticationError("a link is for another daemon")
-        is_taken = self._lasts if wire == LASTING else wire in (self._speaks or SPOKEN)
-        other = None if is_taken else WireRange(wire, wire)
+        other = None if wire in self._takes else WireRange(wire, wire)
         self._identity, self._former, self.answers_as = identity, (), identity.public()
         self.wire = wire
         ours = crypto_scalarmult_base(self._ephemeral)

@@ -26,6 +26,10 @@ class WireRange(Wire, frozen=True, tag="wires"):
     def __contains__(self, number: int) -> bool:
         return self.lowest <= number <= self.highest
 
+    def numbers(self) -> range:
+        """Return all of them."""
+        return range(self.lowest, self.highest + 1)
+
     def __str__(self) -> str:
         if self.lowest == self.highest:
             return f"wire {self.lowest}"
@@ -40,7 +44,11 @@ LASTING = 0
 heads at directories, and the answers."""
 
 SPOKEN = WireRange(1, 1)
-"""What this program speaks. A change of anything that links carry makes another number."""
+"""What this program speaks. A change of anything that links carry makes another number.
+
+It is asked for where it is needed, as `wires.SPOKEN`: the drill of a network that goes on to another wire has
+programs that speak one more.
+"""
 
 
 NETWORK = "this network"
