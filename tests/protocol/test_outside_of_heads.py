@@ -86,7 +86,7 @@ def test_a_chain_goes_on_through_wires_that_nobody_here_speaks() -> None:
     assert chain.in_charge(FIRST + 96) == members(1, 1)
     kept = msgspec.msgpack.decode(encode(chain.state), type=ChainState)
     assert Chain(NETWORK.id, kept).head == chain.head
-    with pytest.raises(OtherWire, match=r"this network speaks wire 2, and this program wire 1: .* install"):
+    with pytest.raises(OtherWire, match=r"this network speaks wire 2, and this program wire 1: install"):
         inside_of(chain.head)
     answer = HeadAnswer((certified,), (), (), False, None)
     assert follow(ChainState(THREE), answer.heads, NETWORK.id).newest == certified
