@@ -16,6 +16,7 @@ from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.chain import ChainState
 from hushcast_protocol.authorities.directory_requests import HeadAnswer, decode_directory_answer
 from hushcast_protocol.authorities.head_answers import follow, roster_of
+from hushcast_protocol.authorities.head_questions import Heads, decode_heads_answer
 from hushcast_protocol.authorities.heads import AuthorityChange
 from hushcast_protocol.base.errors import HushcastError, PeerError
 from hushcast_protocol.base.wire import encode
@@ -88,6 +89,19 @@ def _agreed(data: bytes) -> object:
     return answer
 
 
+def _shown(data: bytes) -> object:
+    """Heads that anybody shows lead nowhere but where a quorum signed, and say what is spoken there."""
+    heads = decode_heads_answer(data).heads
+    following = TrustedAuthorities(NETWORK, a_set(3, 2).members, 2)
+    state = following.after(heads)
+    following.move(state)
+    assert state.newest is None or state.newest.head in _known()
+    wire = following.wire(FIRST + 1)
+    assert (wire is None) == (state.newest is None)
+    assert wire is None or wire.now == 1
+    return wire
+
+
 def _followed(data: bytes) -> None:
     """A damaged record is taken for what it says, or the daemon says that it is damaged."""
     log._silent = LEVELS
@@ -116,6 +130,14 @@ TARGETS = [
         "directory-agreed",
         _agreed,
         lambda: [encode(answer) for answer in _answers().values()],
+        (PeerError,),
+        mutate_packed,
+        1,
+    ),
+    Target(
+        "heads-shown",
+        _shown,
+        lambda: [encode(Heads(answer.heads)) for answer in _answers().values()],
         (PeerError,),
         mutate_packed,
         1,
