@@ -24,6 +24,8 @@ from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import parse_topic
 from hushcast_protocol.overlay.profile import Root
 
+pytestmark = pytest.mark.slow
+
 BOTH = WireRange(1, 2)
 TOPIC = parse_topic("over the change")
 EVERY = 20.0  # virtual seconds between two publications

@@ -17,6 +17,8 @@ from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import parse_topic
 from hushcast_runtime.logs import log
 
+pytestmark = pytest.mark.slow
+
 TOPIC = parse_topic("what is published")
 GONE_ON = "this network speaks wire 2, and this program wire 1"
 
